@@ -1,0 +1,62 @@
+# The usual things to do with maquette. `make` builds; the program is build/maquette.
+
+BUILD   ?= build
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+PROGRAM  = $(BUILD)/maquette
+EXAMPLE ?= examples/llama3-405b-16k.yaml
+FUZZ_S  ?= 60
+
+SOURCES  = $(shell find src include tests bench -name '*.[ch]' 2>/dev/null | sort)
+
+.PHONY: build run test bench lint format asan tsan fuzz clean deps golden
+build: deps
+	@tools/build.sh $(BUILD) $(JOBS)
+
+deps:
+	@tools/install-deps.sh build
+
+run: build
+	$(PROGRAM) train $(EXAMPLE)
+
+# Closes with one line, `N passed, N failed`, over all test cases.
+test: build
+	@tools/test.sh $(BUILD)
+
+golden: build
+	MAQ=$(PROGRAM) tests/run_golden.py
+
+bench: build
+	@if [ -x bench/run ]; then bench/run $(PROGRAM); else meson test -C $(BUILD) --benchmark --print-errorlogs; fi
+
+lint:
+	@tools/install-deps.sh all
+	@tools/lint.sh
+
+format:
+	@clang-format-14 -i $(SOURCES)
+
+asan:
+	@tools/install-deps.sh all
+	@CC=clang tools/build.sh build-asan $(JOBS) -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=custom \
+	    -Doptimization=1 -Ddebug=true
+	@tools/test.sh build-asan
+
+tsan:
+	@tools/install-deps.sh all
+	@CC=clang tools/build.sh build-tsan $(JOBS) -Db_sanitize=thread -Db_lundef=false -Dbuildtype=custom \
+	    -Doptimization=1 -Ddebug=true
+	@tools/test.sh build-tsan --suite threads
+
+# Every fuzz target for FUZZ_S seconds; new inputs stay in build-fuzz/corpus, a crash is left where the message says.
+fuzz:
+	@tools/install-deps.sh all
+	@CC=clang tools/build.sh build-fuzz $(JOBS) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+	    -Dbuildtype=custom -Doptimization=1 -Ddebug=true
+	@set -e; for target in $$(find build-fuzz/tests -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x | sort); do \
+	    name=$${target##*/fuzz_}; mkdir -p build-fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+	    echo "fuzzing $$name for $(FUZZ_S) s"; \
+	    $$target -max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=2048 -artifact_prefix=build-fuzz/$$name- \
+	        build-fuzz/corpus/$$name tests/fuzz/corpus/$$name; done
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang

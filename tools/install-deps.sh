@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and test maquette (`build`) or to run every check as well (`all`), on Debian 12 or a
+# system like it. Touches nothing when everything is there. Works as root or through sudo.
+set -euo pipefail
+
+what=${1:-build}
+missing=()
+
+need_command() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
+need_library() { command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" || missing+=("$2"); }
+can_link() { echo 'int main(void) { return 0; }' | "$@" -x c - -o /dev/null 2>/dev/null; }
+
+can_link "${CC:-cc}" || missing+=(gcc libc6-dev)
+need_command meson meson
+need_command ninja ninja-build
+need_command pkg-config pkg-config
+need_command python3 python3
+need_command git git
+need_library yaml-0.1 libyaml-dev
+need_library jansson libjansson-dev
+need_library zlib zlib1g-dev
+need_library cmocka libcmocka-dev
+if [ "$what" = all ]; then
+    need_command gcc gcc
+    need_command clang clang
+    can_link clang -fsanitize=address,undefined || missing+=(clang libclang-rt-14-dev)
+    need_command clang-format-14 clang-format-14
+    need_command clang-tidy-14 clang-tidy-14
+    need_command cppcheck cppcheck
+    need_command nm binutils
+    need_command protoc protobuf-compiler
+fi
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+say() { printf 'maquette: %s\n' "$*" >&2; }
+if ! command -v apt-get >/dev/null 2>&1; then
+    say "missing: ${missing[*]} (Debian's names). Install them with your package manager and run this again."
+    exit 1
+fi
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        say "missing: ${missing[*]}. Run as root: apt-get install ${missing[*]}"
+        exit 1
+    fi
+    root=(sudo)
+fi
+say "installing ${missing[*]}"
+apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+"${apt[@]}" update >/dev/null || say "the package lists could not be refreshed; trying with those at hand"
+if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/tmp/maquette-apt.$$ 2>&1; then
+    cat /tmp/maquette-apt.$$ >&2
+    rm -f /tmp/maquette-apt.$$
+    say "could not install ${missing[*]}"
+    exit 1
+fi
+rm -f /tmp/maquette-apt.$$

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# lint.sh [STEP...]: checks that need no running program. Steps: layers headers format exports tidy cppcheck. Every step runs, even
+# after one failed; the last line is `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+jobs=$(nproc 2>/dev/null || echo 2)
+build=${LINT_BUILD:-build-ci-clang}
+mapfile -t sources < <(find src include tests bench -name '*.[ch]' 2>/dev/null | sort)
+mapfile -t units < <(find src -name '*.c' 2>/dev/null | sort)
+
+compile_commands() { CC=clang tools/build.sh "$build" "$jobs" -Dwerror=true; }
+
+layers() { python3 tools/check-layers.py --self-test && python3 tools/check-layers.py; }
+
+format() {
+    if ! clang-format-14 --dry-run -Werror "${sources[@]}" 2>"$build.format"; then
+        grep -E 'error:' "$build.format" | cut -d: -f1 | sort | uniq -c | sed 's/$/ places differ from clang-format-14: make format/'
+        rm -f "$build.format"
+        return 1
+    fi
+    rm -f "$build.format"
+}
+
+# Each public header stands alone, in C and in C++.
+headers() {
+    local header bad=0
+    for header in include/maquette/*.h; do
+        clang -std=c17 -Wall -Wextra -Wpedantic -Werror -Wno-pragma-once-outside-header -Iinclude -fsyntax-only -x c "$header" || bad=1
+        clang -std=c++17 -Wall -Wextra -Werror -Wno-pragma-once-outside-header -Iinclude -fsyntax-only -x c++ "$header" || bad=1
+    done
+    return $bad
+}
+
+tidy() {
+    compile_commands || return 1
+    local found status=0
+    found=$(printf '%s\0' "${units[@]}" | xargs -0 -n 4 -P "$jobs" clang-tidy-14 --quiet -p "$build" 2>"$build/.tidy-noise") || status=1
+    # The finding, not the path to it: `clang-tidy-14 -p build-ci-clang FILE` shows that.
+    grep -E '(error|warning):' <<<"$found" | sort -u
+    return $status
+}
+
+cppcheck_all() {
+    cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.suppress \
+        --error-exitcode=1 --quiet --force -j "$jobs" -D_GNU_SOURCE -D__GNUC__=12 -DMAQ_VERSION='""' -Iinclude -Isrc src
+}
+
+# The shared library exports maq_* and nothing else, and each of these is declared in a public header.
+exports() {
+    compile_commands || return 1
+    local lib=$build/libmaquette.so bad=0 symbol
+    [ -f "$lib" ] || { echo "no $lib"; return 1; }
+    while read -r symbol; do
+        case $symbol in
+        MAQ_0) ;;
+        maq__* | [!m]* | m[!a]*) echo "exported, but not a public name: $symbol"; bad=1 ;;
+        *) grep -qrw "$symbol" include/maquette || { echo "exported, but in no public header: $symbol"; bad=1; } ;;
+        esac
+    done < <(nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//')
+    return $bad
+}
+
+passed=0 failed=0
+wanted=("$@")
+[ $# -gt 0 ] || wanted=(layers headers format exports tidy cppcheck)
+for step in "${wanted[@]}"; do
+    run=$step
+    [ "$step" = cppcheck ] && run=cppcheck_all
+    if output=$("$run" 2>&1); then
+        passed=$((passed + 1))
+        echo "ok     $step"
+    else
+        failed=$((failed + 1))
+        echo "failed $step"
+        printf '%s\n' "$output" | tail -n 80
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
