@@ -1,0 +1,38 @@
+/* alloc.c - malloc with a gate for tests: see alloc.h. */
+#include "base/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static _Atomic(maq_alloc_gate *) alloc_gate;
+
+void maq__set_alloc_gate(maq_alloc_gate *gate)
+{
+    atomic_store(&alloc_gate, gate);
+}
+
+/* No machine this runs on has half a tebibyte for one request; refusing here keeps sanitizers' own limits out of it. */
+#define REQUEST_MAX ((size_t)1 << 39)
+
+static bool allowed(size_t bytes)
+{
+    if (bytes > REQUEST_MAX)
+        return false;
+    maq_alloc_gate *gate = atomic_load_explicit(&alloc_gate, memory_order_relaxed);
+    return !gate || gate(bytes);
+}
+
+void *maq__malloc(size_t bytes)
+{
+    return allowed(bytes) ? malloc(bytes ? bytes : 1) : NULL;
+}
+
+void *maq__calloc(size_t bytes)
+{
+    return allowed(bytes) ? calloc(1, bytes ? bytes : 1) : NULL;
+}
+
+void *maq__realloc(void *old, size_t bytes)
+{
+    return allowed(bytes) ? realloc(old, bytes ? bytes : 1) : NULL;
+}

@@ -1,0 +1,22 @@
+/*
+ * alloc.h - the one door to the heap for src/base and src/spec, so that a test can close it.
+ *
+ * maq__set_alloc_gate() installs a function that is asked before every allocation and refuses it by returning
+ * false; the fault-injection tests fail the n-th one, n = 1, 2, ... until a call succeeds. NULL (the default)
+ * lets everything through. Memory comes from malloc and is given back with plain free().
+ */
+#ifndef MAQ_BASE_ALLOC_H
+#define MAQ_BASE_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef bool maq_alloc_gate(size_t bytes);
+void maq__set_alloc_gate(maq_alloc_gate *gate);
+
+/* NULL when out of memory or refused. */
+void *maq__malloc(size_t bytes);
+void *maq__calloc(size_t bytes);
+void *maq__realloc(void *old, size_t bytes);
+
+#endif
