@@ -1,0 +1,98 @@
+/*
+ * catalogue.c - lookups in the compiled-in documents: see catalogue.h.
+ *
+ * There are some hundred entries and a run looks up a handful: a scan in order is the simplest thing that works.
+ */
+#include "spec/catalogue.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "spec/catalogue_data.h"
+#include "spec/doc_internal.h"
+
+static bool in_section(const struct maq_catalogue_entry *e, const char *section)
+{
+    return strcmp(e->section, section) == 0;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+/* Does s begin with prefix, ASCII case ignored (strncasecmp would ask the locale)? */
+static bool begins_with(struct maq_str s, struct maq_str prefix)
+{
+    for (size_t i = 0; i < prefix.len; i++)
+        if (i >= s.len || lower(s.ptr[i]) != lower(prefix.ptr[i]))
+            return false;
+    return true;
+}
+
+static bool has_name(const struct maq_catalogue_entry *e, struct maq_str name)
+{
+    struct maq_str rest = maq_str_of(e->aliases), alias;
+    if (maq_str_ieq(name, e->name))
+        return true;
+    while (rest.ptr) {
+        rest = maq_str_split(rest, '|', &alias);
+        if (alias.len && alias.len == name.len && begins_with(alias, name))
+            return true;
+    }
+    return false;
+}
+
+const struct maq_catalogue_entry *maq__catalogue_find_in(const struct maq_catalogue_entry *entries, size_t n,
+                                                         const char *section, struct maq_str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (in_section(&entries[i], section) && has_name(&entries[i], name))
+            return &entries[i];
+    return NULL;
+}
+
+/* By edit distance over names and aliases; failing that, the first entry that the word is the beginning of. */
+const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries, size_t n, const char *section,
+                                      struct maq_str name)
+{
+    const char *nearest = NULL, *begins = NULL;
+    struct maq_nearest near;
+    maq__nearest_init(&near, name);
+    for (size_t i = 0; i < n; i++) {
+        const struct maq_catalogue_entry *e = &entries[i];
+        if (!in_section(e, section))
+            continue;
+        struct maq_str rest = maq_str_of(e->aliases), alias;
+        uint32_t before = near.distance;
+        maq__nearest_try(&near, maq_str_of(e->name));
+        while (rest.ptr) {
+            rest = maq_str_split(rest, '|', &alias);
+            maq__nearest_try(&near, alias);
+        }
+        if (near.distance < before)
+            nearest = e->name;
+        if (!begins && name.len >= 2 && begins_with(maq_str_of(e->name), name))
+            begins = e->name;
+    }
+    /* "h100" begins "h100-sxm"; "a100" one letter away from it is not what was meant. */
+    return begins ? begins : nearest;
+}
+
+const struct maq_catalogue_entry *maq_catalogue_find(const char *section, struct maq_str name)
+{
+    return maq__catalogue_find_in(maq__catalogue, maq__catalogue_count, section, name);
+}
+
+const char *maq_catalogue_nearest(const char *section, struct maq_str name)
+{
+    return maq__catalogue_nearest_in(maq__catalogue, maq__catalogue_count, section, name);
+}
+
+const struct maq_catalogue_entry *maq_catalogue_at(const char *section, size_t i)
+{
+    for (size_t k = 0; k < maq__catalogue_count; k++)
+        if (in_section(&maq__catalogue[k], section) && i-- == 0)
+            return &maq__catalogue[k];
+    return NULL;
+}

@@ -1,0 +1,77 @@
+/*
+ * doc.h - a document: YAML or JSON text as a tree of nodes that know their place.
+ *
+ * The parser runs on libyaml's events (JSON is read by the same code). It refuses duplicate keys, depth over
+ * 64, more than a million nodes, aliases and anchors' expansion beyond that, and more than one document; all
+ * faults it can find are reported at once. Scalars stay text: their type is decided by the schema that reads
+ * them (field.h), so that YAML 1.1's implicit types never happen.
+ *
+ * Every node counts whether somebody read it; maq_doc_check_unused() turns what nobody read into errors.
+ */
+#ifndef MAQ_SPEC_DOC_H
+#define MAQ_SPEC_DOC_H
+
+#include "base/arena.h"
+#include "maquette/diag.h"
+
+enum maq_node_kind { MAQ_NODE_SCALAR, MAQ_NODE_MAP, MAQ_NODE_SEQ };
+
+struct maq_node {
+    enum maq_node_kind kind;
+    bool quoted;            /* scalar in quotes: never null */
+    bool used;              /* somebody read it */
+    uint8_t origin;         /* enum maq_origin: which layer of the configuration wrote it */
+    struct maq_span at;     /* of the value */
+    struct maq_span key_at; /* of the key, when the parent is a map */
+    struct maq_str key;     /* when the parent is a map */
+    struct maq_str text;    /* scalar: unescaped text */
+    struct maq_node *first; /* children of a map or sequence, in document order */
+    struct maq_node *next;  /* sibling */
+    uint32_t count;         /* number of children */
+};
+
+/* Where a value came from, weakest first; --explain prints it. */
+enum maq_origin { MAQ_ORIGIN_DEFAULT, MAQ_ORIGIN_CATALOGUE, MAQ_ORIGIN_DOCUMENT, MAQ_ORIGIN_FLAG };
+
+struct maq_doc {
+    struct maq_arena arena; /* document lifetime: nodes and their text */
+    struct maq_node *root;  /* NULL only for an empty document */
+    uint32_t file;          /* diagnostic source */
+};
+
+/* Parses text (copied; name is for messages). *out is initialised even on failure: call maq_doc_fini(). */
+enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
+                              struct maq_diag *diag);
+/* Reads a file of at most 64 MiB; "-" is standard input. */
+enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag);
+void maq_doc_fini(struct maq_doc *doc);
+
+/* An empty map as root, for jobs described by flags alone. */
+enum maq_status maq_doc_init_empty(struct maq_doc *out);
+
+/* Child of a map by key, marked used; NULL when absent or when map is NULL. null/~ scalars count as absent. */
+struct maq_node *maq_node_get(struct maq_node *map, const char *key);
+/* Same, without marking. */
+struct maq_node *maq_node_peek(const struct maq_node *map, const char *key);
+bool maq_node_is_null(const struct maq_node *node);
+void maq_node_use_all(struct maq_node *node); /* marks the whole subtree */
+
+/*
+ * Overlays `path=value` ("plan.tp=4", "model.num_hidden_layers=2"; value is parsed as a YAML flow value) with
+ * origin FLAG; maps on the way are created. The text of the assignment is its own diagnostic source, named "
+ * --set".
+ */
+enum maq_status maq_doc_set(struct maq_doc *doc, const char *assignment, struct maq_diag *diag);
+/* The same with the path and value apart and the name of the flag ("--tp") for messages. */
+enum maq_status maq_doc_set_value(struct maq_doc *doc, const char *path, const char *value, const char *flag,
+                                  struct maq_diag *diag);
+
+/* One error per key nobody read. Call after all readers ran. */
+enum maq_status maq_doc_check_unused(const struct maq_doc *doc, struct maq_diag *diag);
+
+/* Typed reads of a scalar, for readers without a field table: they report and return false when it is not one. */
+bool maq_node_i64(int64_t *out, struct maq_node *node, struct maq_diag *diag);
+bool maq_node_double(double *out, struct maq_node *node, struct maq_diag *diag);
+bool maq_node_bool(bool *out, struct maq_node *node, struct maq_diag *diag); /* true/false yes/no on/off */
+
+#endif
