@@ -1,0 +1,476 @@
+/*
+ * hf_families.c - the Hugging Face families: what their classes in `transformers` fix, and which keys they read.
+ *
+ * A new family is a preset of a few lines and a row of the table at the end. Defaults follow the configuration
+ * classes; sizes have no defaults here: a config.json states them.
+ */
+#include "model/codes.h"
+#include "model/hf.h"
+
+static void preset_llama(struct maq_hf *hf)
+{
+    *hf = (struct maq_hf){.norm = MAQ_NORM_RMS,
+                          .gated = true,
+                          .rotary_factor = 1.0,
+                          .sparse_step = 1,
+                          .layer_freq = 1,
+                          .norm_before = true};
+}
+
+static void preset_mistral(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->window_rule = MAQ_HF_WINDOW_ALL;
+}
+
+static void preset_qwen2(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->qkv_bias = true;
+    hf->window_rule = MAQ_HF_WINDOW_UPPER;
+    hf->max_window_layers = 28;
+}
+
+static void preset_qwen2_moe(struct maq_hf *hf)
+{
+    preset_qwen2(hf);
+    hf->shared_gate = true;
+}
+
+static void preset_qwen3(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->qk_norm = MAQ_QK_NORM_HEAD;
+    hf->head_dim = 128;
+    hf->window_rule = MAQ_HF_WINDOW_UPPER;
+    hf->max_window_layers = 28;
+}
+
+static void preset_qwen3_next(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->qk_norm = MAQ_QK_NORM_HEAD;
+    hf->head_dim = 256;
+    hf->rotary_factor = 0.25;
+    hf->output_gate = true;
+    hf->shared_gate = true;
+    hf->full_interval = 4;
+    hf->delta =
+        (struct maq_arch_ssm){.heads = 32, .head_dim = 128, .groups = 16, .state = 128, .conv_kernel = 4, .chunk = 64};
+}
+
+static void preset_gpt_oss(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->attention_bias = true;
+    hf->head_dim = 64;
+    hf->sinks = true;
+    hf->router_bias = true;
+    hf->expert_bias = true;
+    hf->window_rule = MAQ_HF_WINDOW_EVEN;
+}
+
+static void preset_llama4(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->use_qk_norm = true;
+    hf->qk_norm = MAQ_QK_NORM_PLAIN;
+    hf->shared_count = 1;
+    hf->window_rule = MAQ_HF_WINDOW_CHUNKED;
+    hf->chunk = 8192;
+    hf->window_pattern = 4;
+}
+
+static void preset_gemma(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->head_dim = 256;
+    hf->tie = true;
+}
+
+static void preset_gemma2(struct maq_hf *hf)
+{
+    preset_gemma(hf);
+    hf->norm_place = MAQ_NORM_SANDWICH;
+    hf->window_rule = MAQ_HF_WINDOW_EVEN;
+}
+
+static void preset_gemma3(struct maq_hf *hf)
+{
+    preset_gemma(hf);
+    hf->norm_place = MAQ_NORM_SANDWICH;
+    hf->qk_norm = MAQ_QK_NORM_HEAD;
+    hf->window_rule = MAQ_HF_WINDOW_PATTERN;
+    hf->window_pattern = 6;
+}
+
+static void preset_deepseek(struct maq_hf *hf)
+{
+    preset_llama(hf);
+}
+
+static void preset_glm4_moe(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->out_bias_never = true;
+    hf->qk_norm = MAQ_QK_NORM_HEAD;
+    hf->router_bias = true;
+    hf->rotary_factor = 0.5;
+}
+
+static void preset_glm(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->attention_bias = true;
+    hf->out_bias_never = true;
+    hf->rotary_factor = 0.5;
+}
+
+static void preset_glm4(struct maq_hf *hf)
+{
+    preset_glm(hf);
+    hf->attention_bias = false;
+    hf->norm_place = MAQ_NORM_SANDWICH;
+}
+
+static void preset_chatglm(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->qkv_bias = true;
+    hf->rotary_factor = 0.5;
+}
+
+static void preset_grok(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->norm_place = MAQ_NORM_SANDWICH;
+    hf->tie = true;
+}
+
+static void preset_olmo2(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->norm_place = MAQ_NORM_POST_BRANCH;
+    hf->qk_norm = MAQ_QK_NORM_WIDE;
+}
+
+static void preset_internlm(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->bias = true;
+}
+
+/* LayerNorm, plain MLP of 4 x hidden, biases: what GPT-2 handed down. */
+static void preset_gpt(struct maq_hf *hf)
+{
+    *hf = (struct maq_hf){.norm = MAQ_NORM_LAYER,
+                          .rotary_factor = 1.0,
+                          .sparse_step = 1,
+                          .layer_freq = 1,
+                          .norm_before = true,
+                          .expansion = 4.0,
+                          .bias = true,
+                          .tie = true};
+}
+
+static void preset_gpt2(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->learned_positions = true;
+    hf->no_rope = true;
+    hf->attention_dropout = hf->hidden_dropout = 0.1;
+}
+
+static void preset_gptj(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->tie = false;
+    hf->bias = false;
+    hf->mlp_bias = true;
+    hf->head_bias = true;
+    hf->rotary_dim = 64;
+    hf->residual = MAQ_RESIDUAL_PARALLEL;
+}
+
+static void preset_neox(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->tie = false;
+    hf->bias = false;
+    hf->attention_bias = hf->mlp_bias = true;
+    hf->rotary_factor = 0.25;
+    hf->parallel_residual = true;
+}
+
+static void preset_phi(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->tie = false;
+    hf->head_bias = true;
+    hf->rotary_factor = 0.5;
+    hf->residual = MAQ_RESIDUAL_PARALLEL;
+}
+
+static void preset_opt(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->learned_positions = true;
+    hf->position_offset = 2;
+    hf->no_rope = true;
+    hf->hidden_dropout = 0.1;
+}
+
+static void preset_bloom(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->no_rope = true;
+    hf->embedding_norm = true;
+}
+
+static void preset_falcon(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->bias = false;
+    hf->multi_query = hf->parallel_attention = true;
+}
+
+static void preset_mpt(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->no_rope = true;
+    hf->alibi = true;
+    hf->no_bias = true;
+    hf->learned_positions = true;
+}
+
+static void preset_nemotron(struct maq_hf *hf)
+{
+    preset_gpt(hf);
+    hf->tie = false;
+    hf->bias = false;
+    hf->rotary_factor = 0.5;
+    hf->act = MAQ_HF_ACT_RELU2;
+}
+
+static void preset_nemotron_h(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->gated = false;
+    hf->act = MAQ_HF_ACT_RELU2;
+    hf->no_rope = true;
+    hf->router_bias = true;
+    hf->mamba = (struct maq_arch_ssm){
+        .head_dim = 64, .groups = 8, .state = 128, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
+}
+
+static void settle_neox(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->residual = hf->parallel_residual ? MAQ_RESIDUAL_PARALLEL_TWO_NORMS : MAQ_RESIDUAL_SEQUENTIAL;
+}
+
+/* The key `bias` of InternLM means the attention projections. */
+static void settle_internlm(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->attention_bias = hf->bias;
+    hf->bias = false;
+}
+
+/* use_qk_norm decides where a family has the key. */
+static void settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    if (!hf->use_qk_norm)
+        hf->qk_norm = MAQ_QK_NORM_NONE;
+    else if (hf->qk_norm == MAQ_QK_NORM_NONE)
+        hf->qk_norm = MAQ_QK_NORM_HEAD;
+}
+
+static void settle_deepseek(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    hf->router_bias = hf->topk_method.len == 8 && __builtin_memcmp(hf->topk_method.ptr, "noaux_tc", 8) == 0;
+    MAQ_READER_CHECK(r, hf->kv_lora > 0 && hf->nope_dim > 0 && hf->v_dim > 0, MAQ_CODE_MODEL_LATENT,
+                     "kv_lora_rank|qk_nope_head_dim|v_head_dim", NULL,
+                     "latent attention needs kv_lora_rank, qk_nope_head_dim and v_head_dim");
+}
+
+#define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, maq__hf_attention, __VA_ARGS__, NULL})
+#define LLAMA_TABLES TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout)
+#define DEEPSEEK_TABLES TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_mla, maq__hf_moe, maq__hf_moe_dense)
+#define GPT_TABLES(...) TABLES(maq__hf_bias, maq__hf_dropout, __VA_ARGS__)
+
+const struct maq_family maq__hf_families[] = {
+    {.type = "llama|granite",
+     .read = maq__hf_read,
+     .architectures = "LlamaForCausalLM|GraniteForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_llama},
+    {.type = "mistral|phi3",
+     .read = maq__hf_read,
+     .architectures = "MistralForCausalLM|Phi3ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_mistral},
+    {.type = "mixtral",
+     .read = maq__hf_read,
+     .architectures = "MixtralForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe),
+     .preset = preset_mistral},
+    {.type = "qwen2",
+     .read = maq__hf_read,
+     .architectures = "Qwen2ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_qwen2},
+    {.type = "qwen2_moe",
+     .read = maq__hf_read,
+     .architectures = "Qwen2MoeForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_step),
+     .preset = preset_qwen2_moe},
+    {.type = "qwen3",
+     .read = maq__hf_read,
+     .architectures = "Qwen3ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_qwen3},
+    {.type = "qwen3_moe",
+     .read = maq__hf_read,
+     .architectures = "Qwen3MoeForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_step),
+     .preset = preset_qwen3},
+    {.type = "qwen3_next",
+     .read = maq__hf_read,
+     .architectures = "Qwen3NextForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_step, maq__hf_delta),
+     .preset = preset_qwen3_next,
+     .adapt = maq__hf_adapt_delta},
+    {.type = "deepseek_v3|deepseek_v2|kimi_k2",
+     .read = maq__hf_read,
+     .architectures = "DeepseekV3ForCausalLM|DeepseekV2ForCausalLM",
+     .tables = DEEPSEEK_TABLES,
+     .preset = preset_deepseek,
+     .settle = settle_deepseek},
+    {.type = "gpt_oss",
+     .read = maq__hf_read,
+     .architectures = "GptOssForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe),
+     .preset = preset_gpt_oss},
+    {.type = "llama4_text|llama4",
+     .read = maq__hf_read,
+     .architectures = "Llama4ForCausalLM|Llama4ForConditionalGeneration",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_qk_norm, maq__hf_llama4),
+     .preset = preset_llama4,
+     .settle = settle_qk_norm},
+    {.type = "gemma",
+     .read = maq__hf_read,
+     .architectures = "GemmaForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_gemma},
+    {.type = "gemma2",
+     .read = maq__hf_read,
+     .architectures = "Gemma2ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_gemma2},
+    {.type = "gemma3_text|gemma3",
+     .read = maq__hf_read,
+     .architectures = "Gemma3ForCausalLM|Gemma3ForConditionalGeneration",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_gemma3),
+     .preset = preset_gemma3},
+    {.type = "glm4_moe",
+     .read = maq__hf_read,
+     .architectures = "Glm4MoeForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_qk_norm, maq__hf_moe, maq__hf_moe_dense),
+     .preset = preset_glm4_moe,
+     .settle = settle_qk_norm},
+    {.type = "glm",
+     .read = maq__hf_read,
+     .architectures = "GlmForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_glm},
+    {.type = "glm4",
+     .read = maq__hf_read,
+     .architectures = "Glm4ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_glm4},
+    {.type = "chatglm",
+     .read = maq__hf_read,
+     .architectures = "ChatGLMModel|ChatGLMForConditionalGeneration",
+     .tables = LLAMA_TABLES,
+     .preset = preset_chatglm},
+    {.type = "grok-1|grok1",
+     .read = maq__hf_read,
+     .architectures = "Grok1ForCausalLM|Grok1ModelForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe),
+     .preset = preset_grok},
+    {.type = "olmo2",
+     .read = maq__hf_read,
+     .architectures = "Olmo2ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_olmo2},
+    {.type = "internlm",
+     .read = maq__hf_read,
+     .architectures = "InternLMForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_internlm,
+     .settle = settle_internlm},
+    {.type = "internlm2",
+     .read = maq__hf_read,
+     .architectures = "InternLM2ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_llama},
+    {.type = "gpt2",
+     .read = maq__hf_read,
+     .architectures = "GPT2LMHeadModel",
+     .tables = GPT_TABLES(NULL),
+     .preset = preset_gpt2},
+    {.type = "gptj",
+     .read = maq__hf_read,
+     .architectures = "GPTJForCausalLM",
+     .tables = GPT_TABLES(maq__hf_gptj),
+     .preset = preset_gptj},
+    {.type = "gpt_neox",
+     .read = maq__hf_read,
+     .architectures = "GPTNeoXForCausalLM",
+     .tables = GPT_TABLES(maq__hf_neox),
+     .preset = preset_neox,
+     .settle = settle_neox},
+    {.type = "phi",
+     .read = maq__hf_read,
+     .architectures = "PhiForCausalLM",
+     .tables = GPT_TABLES(maq__hf_qk_norm),
+     .preset = preset_phi,
+     .settle = settle_qk_norm},
+    {.type = "opt",
+     .read = maq__hf_read,
+     .architectures = "OPTForCausalLM",
+     .tables = GPT_TABLES(maq__hf_opt),
+     .preset = preset_opt,
+     .adapt = maq__hf_adapt_opt},
+    {.type = "bloom",
+     .read = maq__hf_read,
+     .architectures = "BloomForCausalLM",
+     .tables = GPT_TABLES(NULL),
+     .preset = preset_bloom},
+    {.type = "falcon",
+     .read = maq__hf_read,
+     .architectures = "FalconForCausalLM|RWForCausalLM",
+     .tables = GPT_TABLES(maq__hf_falcon),
+     .preset = preset_falcon,
+     .settle = maq__hf_settle_falcon},
+    {.type = "mpt",
+     .read = maq__hf_read,
+     .architectures = "MPTForCausalLM|MptForCausalLM",
+     .tables = GPT_TABLES(maq__hf_mpt),
+     .preset = preset_mpt,
+     .settle = maq__hf_settle_mpt},
+    {.type = "nemotron",
+     .read = maq__hf_read,
+     .architectures = "NemotronForCausalLM",
+     .tables = GPT_TABLES(NULL),
+     .preset = preset_nemotron},
+    {.type = "nemotron_h",
+     .read = maq__hf_read,
+     .architectures = "NemotronHForCausalLM",
+     .tables = GPT_TABLES(maq__hf_moe, maq__hf_mamba),
+     .preset = preset_nemotron_h,
+     .adapt = maq__hf_adapt_hybrid},
+    {.type = NULL},
+};

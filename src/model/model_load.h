@@ -1,0 +1,22 @@
+/*
+ * model_load.h - from a document to a model.
+ *
+ * `node` is what a job has under `model:`; it may be
+ *   - a scalar: a catalogue name ("llama-3.1-405b") or a path to a Hugging Face config.json (or the folder of one);
+ *   - a map: the keys of a config.json (with `model_type` or `architectures`), or Megatron-LM's argument names with
+ *     `model_type: megatron`; `base: NAME` starts from a catalogue entry and overrides keys of it.
+ *
+ * *out and all it points to live in `arena` (job lifetime). Every key that does not change training cost is accepted
+ * silently when it is one that Hugging Face writes (harmless.c); any other unknown key is an error, or a warning in a
+ * .json file from disk.
+ */
+#ifndef MAQ_MODEL_LOAD_H
+#define MAQ_MODEL_LOAD_H
+
+#include "maquette/model.h"
+#include "spec/doc.h"
+
+enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, struct maq_arena *arena,
+                               struct maq_diag *diag);
+
+#endif
