@@ -1,0 +1,299 @@
+/*
+ * device.c - a device from the catalogue or from a map.
+ *
+ * One table names every figure; `base:` starts from another entry, and what the map writes lies over it. Figures
+ * are checked once, on the finished device: nothing that the cost models divide by may be missing, and a
+ * measured rate may not exceed the peak it was measured under.
+ */
+#include "cluster/cluster_internal.h"
+
+#include "base/codes.h"
+#include "base/text.h"
+#include "spec/catalogue.h"
+#include "spec/field.h"
+
+#define MAX_BASE_DEPTH 8
+
+static const char *const arch_names[] = {"volta", "turing", "ampere", "ada",   "hopper", "blackwell",
+                                         "cdna2", "cdna3",  "cdna4",  "other", NULL};
+_Static_assert(MAQ_COUNT(arch_names) == MAQ_ARCH_COUNT + 1, "a name per architecture");
+
+/* The device being read, and what is not in it in the form of the document. */
+struct device_reader {
+    struct maq_device d;
+    struct maq_str name, title, source, fabric;
+    struct maq_node *base, *aliases, *peak, *sustained, *domain;
+};
+
+#define QTY(member_, key_, dim_, ...) MAQ_FIELD_QTY(struct device_reader, d.member_, key_, dim_, __VA_ARGS__)
+#define I32(member_, key_, ...) MAQ_FIELD_I32(struct device_reader, d.member_, key_, __VA_ARGS__)
+
+static const struct maq_field device_fields[] = {
+    MAQ_FIELD_NODE(struct device_reader, base, "base", .doc = "catalogue name of the device to start from"),
+    MAQ_FIELD_STR(struct device_reader, name, "name", .doc = "name in reports"),
+    MAQ_FIELD_NODE(struct device_reader, aliases, "aliases", .doc = "other names in the catalogue"),
+    MAQ_FIELD_STR(struct device_reader, title, "title", .doc = "full name"),
+    MAQ_FIELD_STR(struct device_reader, source, "source", .doc = "where the figures come from"),
+    MAQ_FIELD_ENUM(struct device_reader, d.arch, "arch", arch_names, .doc = "microarchitecture"),
+    MAQ_FIELD_NODE(struct device_reader, peak, "peak", .doc = "dense matrix rate by element type, without sparsity"),
+    MAQ_FIELD_NODE(struct device_reader, sustained, "sustained",
+                   .doc = "best matrix rate measured under the power limit, by element type"),
+    QTY(vector_flops, "vector", MAQ_DIM_FLOPS, .min = 1e9, .max = 1e18, .doc = "FP32 rate outside the matrix units"),
+    QTY(mem_bytes, "memory", MAQ_DIM_BYTES, .min = 1e8, .max = 1e15, .doc = "memory that a program can allocate"),
+    QTY(mem_bps, "memory_bandwidth", MAQ_DIM_RATE, .min = 1e9, .max = 1e16, .doc = "peak memory bandwidth"),
+    QTY(l2_bytes, "l2", MAQ_DIM_BYTES, .min = 0, .max = 1e13, .doc = "last-level on-chip cache"),
+    QTY(l2_bps, "l2_bandwidth", MAQ_DIM_RATE, .min = 0, .max = 1e17, .doc = "read bandwidth of that cache"),
+    I32(sms, "sms", .min = 1, .max = 100000, .doc = "streaming multiprocessors or compute units"),
+    QTY(clock_hz, "clock", MAQ_DIM_FREQ, .min = 1e6, .max = 1e11, .doc = "boost clock, at which the peaks are stated"),
+    QTY(tdp_w, "power", MAQ_DIM_POWER, .min = 1, .max = 1e5, .doc = "power limit"),
+    QTY(launch_s, "launch", MAQ_DIM_TIME, .min = 0, .max = 1, .doc = "time of the host to launch one kernel"),
+    MAQ_FIELD_NODE(struct device_reader, domain, "domain",
+                   .doc = "scale-up link: devices, bandwidth, latency, multicast"),
+    QTY(host_bps, "host", MAQ_DIM_RATE, .min = 1e6, .max = 1e15, .doc = "link to the host, per direction"),
+    QTY(usd_per_hour, "price", MAQ_DIM_MONEY, .min = 0, .max = 1e6, .doc = "rent of one device"),
+    I32(devices_per_node, "devices_per_node", .min = 1, .max = MAQ_MAX_PER_NODE, .doc = "usual devices in a node"),
+    MAQ_FIELD_STR(struct device_reader, fabric, "fabric", .doc = "network it is usually sold with"),
+    MAQ_FIELD_DOUBLE(struct device_reader, d.nics_per_device, "nics_per_device", .min = 0.01, .max = 64,
+                     .doc = "ports of that network; as many as the fabric usually has"),
+    MAQ_FIELD_END};
+
+static const struct maq_field domain_fields[] = {
+    MAQ_FIELD_I32(struct maq_device, domain_devices, "devices", .min = 1, .max = MAQ_MAX_DOMAIN,
+                  .doc = "devices in one scale-up domain"),
+    MAQ_FIELD_QTY(struct maq_device, domain_bps, "bandwidth", MAQ_DIM_RATE, .min = 1e6, .max = 1e15,
+                  .doc = "per device and direction"),
+    MAQ_FIELD_QTY(struct maq_device, domain_latency_s, "latency", MAQ_DIM_TIME, .min = 0, .max = 1,
+                  .doc = "one message, one way"),
+    MAQ_FIELD_BOOL(struct maq_device, domain_multicast, "multicast", .doc = "the switch reduces and multicasts"),
+    MAQ_FIELD_END};
+
+#define RATE(array_, dtype_, key_)                                                                                     \
+    MAQ_FIELD_QTY(struct maq_device, array_[dtype_], key_, MAQ_DIM_FLOPS, .min = 0, .max = 1e19, .doc = "dense")
+#define RATES(array_)                                                                                                  \
+    RATE(array_, MAQ_FP32, "fp32"), RATE(array_, MAQ_TF32, "tf32"), RATE(array_, MAQ_FP16, "fp16"),                    \
+        RATE(array_, MAQ_BF16, "bf16"), RATE(array_, MAQ_FP8, "fp8"), RATE(array_, MAQ_FP6, "fp6"),                    \
+        RATE(array_, MAQ_FP4, "fp4"), RATE(array_, MAQ_INT8, "int8"), MAQ_FIELD_END
+
+static const struct maq_field peak_fields[] = {RATES(peak_flops)};
+static const struct maq_field sustained_fields[] = {RATES(sustained_flops)};
+
+static enum maq_status worse(enum maq_status a, enum maq_status b)
+{
+    return a != MAQ_OK ? a : b;
+}
+
+enum maq_status maq__cluster_no_memory(struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+}
+
+/* A nested section: NULL is fine, anything but a map is an error. */
+static enum maq_status read_section(struct maq_device *d, const struct maq_field *fields, struct maq_node *map,
+                                    const char *what, struct maq_arena *arena, struct maq_diag *diag)
+{
+    if (!map)
+        return MAQ_OK;
+    if (map->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, map->at, NULL, "%s of a device must be a map",
+                             what);
+    enum maq_status status = maq_fields_read(d, fields, map, NULL, arena, diag);
+    return worse(status, maq_fields_check_keys(fields, NULL, map, what, diag));
+}
+
+static enum maq_status keep_string(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag)
+{
+    if (s.len == 0)
+        return MAQ_OK;
+    const char *copy = maq_arena_strdup(arena, s);
+    if (!copy)
+        return maq__cluster_no_memory(diag);
+    *out = copy;
+    return MAQ_OK;
+}
+
+static enum maq_status load_any(struct maq_device *out, struct maq_node *node, int depth, struct maq_arena *arena,
+                                struct maq_diag *diag);
+
+/* Lays what `map` writes over *out. */
+static enum maq_status read_map(struct maq_device *out, struct maq_node *map, int depth, struct maq_arena *arena,
+                                struct maq_diag *diag)
+{
+    struct device_reader r = {.d = *out};
+    struct maq_node *base = maq_node_get(map, "base");
+    if (base)
+        MAQ_TRY(load_any(&r.d, base, depth + 1, arena, diag));
+    enum maq_status status = maq_fields_read(&r, device_fields, map, NULL, arena, diag);
+    status = worse(status, maq_fields_check_keys(device_fields, NULL, map, "device", diag));
+    status = worse(status, read_section(&r.d, peak_fields, r.peak, "peak", arena, diag));
+    status = worse(status, read_section(&r.d, sustained_fields, r.sustained, "sustained", arena, diag));
+    status = worse(status, read_section(&r.d, domain_fields, r.domain, "domain", arena, diag));
+    if (r.aliases)
+        maq_node_use_all(r.aliases);
+    MAQ_TRY(status);
+    MAQ_TRY(keep_string(&r.d.name, r.name, arena, diag));
+    MAQ_TRY(keep_string(&r.d.title, r.title, arena, diag));
+    MAQ_TRY(keep_string(&r.d.source, r.source, arena, diag));
+    MAQ_TRY(keep_string(&r.d.fabric, r.fabric, arena, diag));
+    *out = r.d;
+    return MAQ_OK;
+}
+
+static enum maq_status read_document(struct maq_device *out, struct maq_doc *doc, struct maq_span at, int depth,
+                                     struct maq_arena *arena, struct maq_diag *diag)
+{
+    if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, doc->root ? doc->root->at : at, NULL,
+                             "a device file must hold a map");
+    return read_map(out, doc->root, depth, arena, diag);
+}
+
+static enum maq_status load_catalogue(struct maq_device *out, struct maq_str name, struct maq_span at, int depth,
+                                      struct maq_arena *arena, struct maq_diag *diag)
+{
+    const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
+    if (!entry) {
+        char show[MAQ_SHOW_SIZE];
+        const char *hint = maq__catalogue_hint("devices", name, arena);
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_UNKNOWN_DEVICE, at, hint, "unknown device '%s'",
+                             maq_str_show(show, name));
+    }
+    struct maq_device d = {.name = entry->name};
+    struct maq_doc doc;
+    enum maq_status status =
+        maq_doc_parse(&doc, entry->name, (struct maq_str){entry->text, entry->len}, MAQ_ORIGIN_CATALOGUE, diag);
+    if (status == MAQ_OK)
+        status = read_document(&d, &doc, at, depth, arena, diag);
+    maq_doc_fini(&doc);
+    MAQ_TRY(status);
+    d.name = entry->name; /* not that of a base */
+    *out = d;
+    return MAQ_OK;
+}
+
+static enum maq_status load_file(struct maq_device *out, struct maq_str path, struct maq_span at, int depth,
+                                 struct maq_arena *arena, struct maq_diag *diag)
+{
+    const char *cpath = maq_arena_strdup(arena, path);
+    if (!cpath)
+        return maq__cluster_no_memory(diag);
+    struct maq_device d = {.name = cpath};
+    struct maq_doc doc;
+    enum maq_status status = maq_doc_load(&doc, cpath, MAQ_ORIGIN_DOCUMENT, diag);
+    if (status == MAQ_OK)
+        status = read_document(&d, &doc, at, depth, arena, diag);
+    maq_doc_fini(&doc);
+    MAQ_TRY(status);
+    *out = d;
+    return MAQ_OK;
+}
+
+static enum maq_status load_any(struct maq_device *out, struct maq_node *node, int depth, struct maq_arena *arena,
+                                struct maq_diag *diag)
+{
+    node->used = true;
+    if (depth > MAX_BASE_DEPTH)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_BASE_DEPTH, node->at, "`base` may not lead back to itself",
+                             "more than %d devices in a chain of `base`", MAX_BASE_DEPTH);
+    if (node->kind == MAQ_NODE_SEQ)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, node->at, NULL,
+                             "a device is a catalogue name, a file, or a map, not a list");
+    if (node->kind == MAQ_NODE_MAP)
+        return read_map(out, node, depth, arena, diag);
+    if (maq__is_document_path(node->text))
+        return load_file(out, node->text, node->at, depth, arena, diag);
+    return load_catalogue(out, node->text, node->at, depth, arena, diag);
+}
+
+/* What nothing can be computed without. */
+static enum maq_status check_complete(const struct maq_device *d, struct maq_span at, struct maq_diag *diag)
+{
+    const struct {
+        bool missing;
+        const char *key;
+    } needs[] = {
+        {!(d->mem_bytes > 0), "memory"},    {!(d->mem_bps > 0), "memory_bandwidth"},
+        {!(d->vector_flops > 0), "vector"}, {d->sms <= 0, "sms"},
+        {!(d->clock_hz > 0), "clock"},      {!(d->tdp_w > 0), "power"},
+        {!(d->host_bps > 0), "host"},       {!(d->launch_s > 0), "launch"},
+    };
+    bool any_peak = false;
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
+        any_peak |= d->peak_flops[t] > 0;
+    struct maq_buf list;
+    maq_buf_init(&list, 256);
+    if (!any_peak)
+        maq_buf_adds(&list, "peak");
+    for (size_t i = 0; i < MAQ_COUNT(needs); i++)
+        if (needs[i].missing)
+            maq_buf_addf(&list, "%s%s", list.len > 0 ? ", " : "", needs[i].key);
+    enum maq_status status = MAQ_OK;
+    if (list.failed)
+        status = maq__cluster_no_memory(diag);
+    else if (list.len > 0)
+        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_DEVICE_LACKS, at,
+                               "give them, or start from a catalogue entry with `base: NAME`", "device '%s' lacks: %s",
+                               d->name, list.ptr);
+    maq_buf_fini(&list);
+    return status;
+}
+
+static enum maq_status check_consistent(const struct maq_device *d, struct maq_span at, struct maq_diag *diag)
+{
+    enum maq_status status = MAQ_OK;
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
+        if (d->sustained_flops[t] <= d->peak_flops[t])
+            continue;
+        char sustained[32], peak[32];
+        maq_format_flops(sustained, d->sustained_flops[t]);
+        maq_format_flops(peak, d->peak_flops[t]);
+        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_DEVICE_CONTRADICTS, at,
+                               "a changed peak needs a changed `sustained` (0 FLOP/s = not known)",
+                               "device '%s': sustained %s of %s exceeds its peak of %s", d->name,
+                               maq_dtype_name((enum maq_dtype)t), sustained, peak);
+    }
+    return status;
+}
+
+/* What has a neutral default. */
+static void complete(struct maq_device *d)
+{
+    if (!d->name)
+        d->name = "device";
+    if (!d->title)
+        d->title = d->name;
+    if (!d->source)
+        d->source = "";
+    if (d->domain_devices == 0)
+        d->domain_devices = 1;
+    if (d->domain_bps <= 0)
+        d->domain_bps = d->host_bps;
+    if (d->devices_per_node == 0)
+        d->devices_per_node = 8;
+}
+
+static enum maq_status check(struct maq_device *d, struct maq_span at, struct maq_diag *diag)
+{
+    complete(d);
+    enum maq_status status = check_complete(d, at, diag);
+    return worse(status, check_consistent(d, at, diag));
+}
+
+enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, struct maq_arena *arena,
+                                struct maq_diag *diag)
+{
+    struct maq_device d = {.arch = MAQ_ARCH_OTHER};
+    MAQ_TRY(load_any(&d, node, 0, arena, diag));
+    MAQ_TRY(check(&d, node->at, diag));
+    *out = d;
+    return MAQ_OK;
+}
+
+enum maq_status maq__device_by_name(struct maq_device *out, struct maq_str name, struct maq_span at,
+                                    struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_device d = {.arch = MAQ_ARCH_OTHER};
+    MAQ_TRY(load_catalogue(&d, name, at, 0, arena, diag));
+    MAQ_TRY(check(&d, at, diag));
+    *out = d;
+    return MAQ_OK;
+}
