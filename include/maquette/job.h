@@ -1,0 +1,85 @@
+/*
+ * job.h - model + cluster + plan + workload: everything a simulation needs, checked.
+ *
+ *   model: llama-3.1-405b                      # catalogue name, config.json, or a map
+ *   cluster: h100-sxm:8 x 2048, rail 400G      # synthetic string, file, or a map
+ *   plan: {tensor_model_parallel_size: 8, pipeline_model_parallel_size: 16, micro_batch_size: 1}
+ *   workload: {global_batch_size: 2048, seq_length: 8192}
+ *
+ * A job is frozen once loaded: read-only, any thread.
+ */
+#ifndef MAQUETTE_JOB_H
+#define MAQUETTE_JOB_H
+
+#include "maquette/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The process groups that communication runs on; DP_CP is what gradients are reduced over. */
+enum maq_group_kind {
+    MAQ_GROUP_TP,
+    MAQ_GROUP_CP,
+    MAQ_GROUP_CP_INNER, /* hierarchical CP: the all-to-all part */
+    MAQ_GROUP_CP_OUTER, /* hierarchical CP: the ring part */
+    MAQ_GROUP_DP_CP,
+    MAQ_GROUP_SHARD,   /* the part of DP_CP that holds one copy of the sharded state */
+    MAQ_GROUP_REPLICA, /* across shard groups (HSDP) */
+    MAQ_GROUP_PP,
+    MAQ_GROUP_EP,
+    MAQ_GROUP_ETP,
+    MAQ_GROUP_EDP,   /* data parallelism of the experts */
+    MAQ_GROUP_TP_CP, /* norms and routers: where a token's activations are spread */
+    MAQ_GROUP_COUNT
+};
+
+struct maq_job {
+    const char *name;
+    struct maq_model model;
+    struct maq_cluster cluster;
+    struct maq_plan plan; /* resolved */
+    struct maq_workload workload;
+    /* derived, filled by the loader */
+    int32_t dp, edp;
+    int32_t microbatches; /* per pipeline and step */
+    struct maq_placement groups[MAQ_GROUP_COUNT];
+    uint32_t n_virtual;                             /* pp * vp (2 pp for DualPipe: both directions) */
+    const struct maq_virtual_stage *virtual_stages; /* in pipeline order */
+    int math_dtype, store_dtype;                    /* enum maq_dtype: of quantized linears; of activations */
+};
+
+struct maq_job_box; /* owns a job and all it points to */
+
+/* One `path = value` laid over the document: flag is what the user typed ("--tp", "--set"). */
+struct maq_override {
+    const char *flag, *path, *value;
+};
+
+/*
+ * Loads a job file (path may be NULL: then the overrides are all there is). *out is owned by the caller. All
+ * faults of the document are reported.
+ */
+MAQ_API enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
+                                     size_t n_overrides, struct maq_diag *diag);
+/* The same from text; name is for messages. */
+MAQ_API enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
+                                      const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag);
+MAQ_API const struct maq_job *maq_job_get(const struct maq_job_box *box); /* borrowed */
+MAQ_API void maq_job_free(struct maq_job_box *box);
+
+/* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
+ * caller (free()). */
+MAQ_API char *maq_job_explain(const struct maq_job_box *box);
+
+/* Rows of the option table of a section ("plan", "workload"), for --help and docs: i from 0 until false.
+ * Strings are static. */
+struct maq_option {
+    const char *key, *aliases, *def, *doc;
+};
+MAQ_API bool maq_job_option(const char *section, size_t i, struct maq_option *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,158 @@
+/*
+ * plan.h - the strategy: how a model is cut over a cluster, in Megatron-LM's words.
+ *
+ * The degrees multiply: devices = tp * cp * dp * pp, and inside one pipeline stage devices = etp * ep * edp
+ * for the routed experts. Ranks are numbered by `rank_order`, fastest first ("tp-cp-ep-dp-pp": the members of
+ * a TP group are neighbours).
+ *
+ * Zero means "default" for every field; maq_plan_resolve() (called by maq_job_load) fills the defaults in and
+ * refuses what cannot be.
+ */
+#ifndef MAQUETTE_PLAN_H
+#define MAQUETTE_PLAN_H
+
+#include "maquette/cluster.h"
+#include "maquette/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum maq_schedule_kind {
+    MAQ_SCHEDULE_AUTO, /* 1F1B, or interleaved 1F1B when there are virtual stages */
+    MAQ_SCHEDULE_GPIPE,
+    MAQ_SCHEDULE_1F1B,
+    MAQ_SCHEDULE_INTERLEAVED,
+    MAQ_SCHEDULE_ZB_H1,
+    MAQ_SCHEDULE_ZB_V,
+    MAQ_SCHEDULE_DUALPIPE,
+    MAQ_SCHEDULE_DUALPIPE_V,
+    MAQ_SCHEDULE_COUNT
+};
+MAQ_API const char *maq_schedule_name(enum maq_schedule_kind kind);
+
+enum maq_cp_comm { MAQ_CP_P2P, MAQ_CP_ALL_GATHER, MAQ_CP_A2A, MAQ_CP_A2A_P2P };
+enum maq_sharding {                     /* data_parallel_sharding_strategy */
+                    MAQ_SHARDING_NONE,  /* no_shard: DDP, ZeRO-0 */
+                    MAQ_SHARDING_OPTIM, /* ZeRO-1: Megatron's distributed optimizer */
+                    MAQ_SHARDING_GRADS, /* ZeRO-2 */
+                    MAQ_SHARDING_PARAMS /* ZeRO-3, FSDP */
+};
+enum maq_recompute { MAQ_RECOMPUTE_NONE, MAQ_RECOMPUTE_SELECTIVE, MAQ_RECOMPUTE_FULL };
+enum maq_recompute_method { MAQ_RECOMPUTE_UNIFORM, MAQ_RECOMPUTE_BLOCK };
+enum maq_precision {
+    MAQ_PRECISION_AUTO, /* bf16 where the device has it, fp16 otherwise */
+    MAQ_PRECISION_FP32,
+    MAQ_PRECISION_FP16,
+    MAQ_PRECISION_BF16,
+    MAQ_PRECISION_FP8_DELAYED,
+    MAQ_PRECISION_FP8_CURRENT,
+    MAQ_PRECISION_FP8_BLOCKWISE,
+    MAQ_PRECISION_MXFP8,
+    MAQ_PRECISION_NVFP4,
+    MAQ_PRECISION_COUNT
+};
+MAQ_API const char *maq_precision_name(enum maq_precision precision);
+enum maq_dispatcher { /* moe_token_dispatcher_type */
+                      MAQ_DISPATCHER_ALLTOALL,
+                      MAQ_DISPATCHER_ALLGATHER,
+                      MAQ_DISPATCHER_DEEPEP, /* flex: fused permute, NVLink and RDMA together, node-limited de-duplication */
+                      MAQ_DISPATCHER_HYBRIDEP
+};
+enum maq_attention_backend { MAQ_ATTENTION_AUTO, MAQ_ATTENTION_FLASH, MAQ_ATTENTION_UNFUSED };
+enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
+
+#define MAQ_MAX_STAGES 1024 /* pipeline stages times virtual stages */
+
+struct maq_plan {
+    /* degrees */
+    int32_t tp, pp, cp, ep, etp, dp; /* dp: 0 = what is left */
+    int32_t vp;                      /* model chunks per stage (virtual pipeline size) */
+    int sequence_parallel;           /* enum maq_auto_bool: auto = tp > 1 */
+    struct maq_str rank_order;       /* permutation of "tp-cp-ep-dp-pp" */
+    int cp_comm;                     /* enum maq_cp_comm */
+    int32_t cp_a2a;                  /* hierarchical CP: size of the inner all-to-all group */
+
+    /* pipeline */
+    int schedule;               /* enum maq_schedule_kind */
+    bool account_for_embedding; /* the embedding counts as a layer in the split */
+    bool account_for_loss;
+    int32_t first_stage_layers, last_stage_layers; /* 0 = even */
+    struct maq_str
+        layout; /* Megatron's "Et*3|(tt|)*29,m|L", "4,5,5,4" (layers per virtual stage) or "balanced"; empty = even */
+    bool vocab_parallel_pipeline; /* embedding and head spread over all stages (vocabulary parallelism) */
+    int overlap_p2p;              /* enum maq_auto_bool: auto = with virtual stages */
+    int32_t microbatch_group;     /* microbatches per interleaving group; 0 = pp */
+
+    /* data parallelism */
+    int sharding;                                  /* enum maq_sharding */
+    int32_t num_optimizer_instances;               /* HSDP: replicas of the sharded state; shards = dp*cp / this */
+    int overlap_grad_reduce, overlap_param_gather; /* enum maq_auto_bool */
+    bool reshard_after_forward; /* FSDP FULL_SHARD; false keeps parameters between forward and backward */
+    bool gather_once;           /* FSDP: gather parameters once per step, not once per microbatch */
+    int32_t fsdp_prefetch;      /* layers gathered ahead */
+    int32_t bucket_layers;      /* layers per gradient bucket; 0 = by size */
+
+    /* batch */
+    int32_t mbs;
+
+    /* memory */
+    int recompute;        /* enum maq_recompute */
+    int recompute_method; /* enum maq_recompute_method */
+    int32_t
+        recompute_num_layers; /* full: layers per checkpoint (uniform) or recomputed layers per virtual stage (block) */
+    uint32_t recompute_parts; /* selective: bit set of enum maq_part */
+    int32_t offload_layers;   /* cpu_offloading_num_layers: activations of this many layers go to the host */
+    double optimizer_offload; /* share of the optimizer state on the host, 0..1 */
+
+    /* precision */
+    int precision;           /* enum maq_precision */
+    int grad_dtype;          /* main gradients: enum maq_dtype (FP32 default) */
+    int grad_reduce_dtype;   /* on the wire */
+    bool fp8_param_gather;   /* parameters gathered in 8 bits */
+    int optimizer_dtype;     /* moments: FP32 default */
+    bool pure_low_precision; /* no FP32 master weights, moments and gradients in the 16-bit type */
+
+    /* mixture of experts */
+    int dispatcher;         /* enum maq_dispatcher */
+    double capacity_factor; /* > 0: tokens over it are dropped, below it padded; 0 = dropless */
+    double imbalance;       /* load of the busiest EP rank over the mean, >= 1; dropless */
+    int overlap_ep;         /* all-to-all of one microbatch under the compute of another */
+    bool overlap_shared_experts;
+
+    /* kernels and overlap inside a layer */
+    int overlap_tp;          /* tp_comm_overlap */
+    int attention_backend;   /* enum maq_attention_backend */
+    bool cuda_graphs;        /* no host launch cost in the layers */
+    bool fused_kernels;      /* bias+activation, bias+dropout+add, RoPE, cross-entropy in one kernel each */
+    bool weight_grad_fusion; /* gradient_accumulation_fusion: wgrad GEMMs add into the main gradient */
+
+    /* fine-tuning */
+    int32_t lora_rank;           /* 0 = all parameters are trained */
+    struct maq_str lora_targets; /* comma list of module names; empty = the linears of attention and MLP */
+};
+
+/* A batch of training. */
+struct maq_workload {
+    int64_t seq;        /* tokens per (packed or padded) sequence */
+    int32_t gbs;        /* sequences per step */
+    double length_mean; /* mean length of the documents packed or padded into a sequence; 0 = seq (one document) */
+    double length_cv;   /* coefficient of variation of their length (lognormal), truncated at seq */
+    bool packed;        /* documents fill sequences and attend to themselves only; false = one per sequence, padded */
+};
+
+/*
+ * The layers and blocks of one virtual stage, in pipeline position order: position v holds layers [first,
+ * first + count). Embedding and output sit on the first and the last position (or are spread,
+ * vocab_parallel_pipeline).
+ */
+struct maq_virtual_stage {
+    uint16_t stage, chunk; /* device stage and the chunk number on it */
+    int32_t first_layer, n_layers;
+    bool embedding, output, mtp; /* what else it holds */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

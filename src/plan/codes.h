@@ -1,0 +1,23 @@
+/*
+ * codes.h - the diagnostics of this floor, 1300 to 1399: stable, never reused. Same form as base/codes.h.
+ */
+#ifndef MAQ_PLAN_CODES_H
+#define MAQ_PLAN_CODES_H
+
+/*    name             code  what it is                                                                     */
+#define MAQ_CODE_LIST_PLAN(X)                                                                                          \
+    X(PLAN_DEGREES, 1300, "parallel degrees that do not fit the cluster or the model")                                 \
+    X(PLAN_LAYERS, 1301, "layers that cannot be shared by the virtual stages")                                         \
+    X(PLAN_SCHEDULE, 1302, "a pipeline schedule that cannot run so")                                                   \
+    X(PLAN_BATCH, 1303, "a batch or sequence that cannot be cut so")                                                   \
+    X(PLAN_PRECISION, 1304, "arithmetic that the device does not have")                                                \
+    X(PLAN_RECOMPUTE, 1305, "a recomputation that means nothing")                                                      \
+    X(PLAN_RANK_ORDER, 1306, "an order that is not one of the five dimensions")
+
+enum maq_plan_code {
+#define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
+    MAQ_CODE_LIST_PLAN(MAQ_CODE_ENUM)
+#undef MAQ_CODE_ENUM
+};
+
+#endif

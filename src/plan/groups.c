@@ -1,0 +1,166 @@
+/*
+ * groups.c - rank layout: where the process groups of a plan lie on the cluster.
+ *
+ * Megatron-LM numbers ranks by an order string, fastest dimension first (megatron/core/parallel_state.py,
+ * RankGenerator). The dense groups use (tp, cp, dp, pp), the expert groups of the same world (etp, ep, edp,
+ * pp), where etp stands at tp's place, ep at ep's, edp at dp's, and cp is 1. A dimension's groups then have a
+ * fixed stride: the product of the sizes of the faster ones. A group over two dimensions (DP x CP) is one
+ * range of a single stride when they are neighbours in the order, and a product of two ranges otherwise.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "plan/codes.h"
+#include "plan/job_build.h"
+
+enum { DIM_TP, DIM_CP, DIM_EP, DIM_DP, DIM_PP, DIM_COUNT };
+static const char *const dim_names[DIM_COUNT] = {"tp", "cp", "ep", "dp", "pp"};
+
+struct range {
+    uint32_t size, stride;
+};
+
+/* Parses "tp-cp-ep-dp-pp" into a permutation; false when it is not one. */
+static bool parse_order(int order[DIM_COUNT], struct maq_str text)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < DIM_COUNT; i++) {
+        struct maq_str word;
+        text = maq_str_split(text, '-', &word);
+        int dim = 0;
+        while (dim < DIM_COUNT && !maq_str_is(word, dim_names[dim]))
+            dim++;
+        if (dim == DIM_COUNT || (seen & (1u << dim)))
+            return false;
+        seen |= 1u << dim;
+        order[i] = dim;
+    }
+    return text.ptr == NULL;
+}
+
+static void ranges_of(struct range out[DIM_COUNT], const int order[DIM_COUNT], const uint32_t size[DIM_COUNT])
+{
+    uint32_t stride = 1;
+    for (int i = 0; i < DIM_COUNT; i++) {
+        out[order[i]] = (struct range){size[order[i]], stride};
+        stride *= size[order[i]];
+    }
+}
+
+/* Fewer members per domain means more traffic on the network: the group that a collective waits for. */
+static bool is_worse(struct maq_placement a, struct maq_placement b)
+{
+    if (a.domains != b.domains)
+        return a.domains > b.domains;
+    return a.per_domain < b.per_domain;
+}
+
+/*
+ * Placement of a range. Where its extent divides the domains evenly all groups look like the first; otherwise
+ * (TP 3 on nodes of 8) some groups straddle a border: the starts of the first few extents are tried and the
+ * worst is taken.
+ */
+static struct maq_placement place_range(const struct maq_cluster *cluster, struct range r)
+{
+    struct maq_placement worst = maq_cluster_place(cluster, 0, r.size, r.stride);
+    uint32_t extent = r.size * r.stride;
+    uint32_t domain = (uint32_t)cluster->groups[0].domain_devices;
+    bool aligned = extent % domain == 0 || domain % extent == 0;
+    if (r.size == 1 || (cluster->n_groups == 1 && aligned))
+        return worst;
+    uint32_t tries = cluster->devices / extent;
+    if (cluster->n_groups == 1 && tries > domain)
+        tries = domain; /* alignments repeat after `domain` extents */
+    for (uint32_t i = 1; i < tries; i++) {
+        struct maq_placement p = maq_cluster_place(cluster, i * extent, r.size, r.stride);
+        if (is_worse(p, worst))
+            worst = p;
+    }
+    return worst;
+}
+
+/* A group over two dimensions, `inner` numbered faster. */
+static struct maq_placement place_product(const struct maq_cluster *cluster, struct range inner, struct range outer)
+{
+    if (inner.stride > outer.stride) {
+        struct range swap = inner;
+        inner = outer;
+        outer = swap;
+    }
+    if (outer.size == 1)
+        return place_range(cluster, inner);
+    if (inner.size == 1)
+        return place_range(cluster, outer);
+    if (outer.stride == inner.stride * inner.size)
+        return place_range(cluster, (struct range){inner.size * outer.size, inner.stride});
+
+    struct maq_placement a = place_range(cluster, inner), b = place_range(cluster, outer);
+    struct maq_placement p = b;
+    p.size = a.size * b.size;
+    p.per_domain = a.per_domain * b.per_domain;
+    p.per_node = a.per_node * b.per_node;
+    uint32_t domain = (uint32_t)cluster->groups[b.group].domain_devices;
+    if (p.per_domain > domain)
+        p.per_domain = domain;
+    p.domains = (p.size + p.per_domain - 1) / p.per_domain;
+    p.crosses_switch = a.crosses_switch || b.crosses_switch;
+    return p;
+}
+
+/* The first `size` members of a range, and the range over such parts. */
+static struct range head_of(struct range r, uint32_t size)
+{
+    return (struct range){size, r.stride};
+}
+static struct range tail_of(struct range r, uint32_t size)
+{
+    return (struct range){r.size / size, r.stride * size};
+}
+
+enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
+{
+    const struct maq_plan *plan = &job->plan;
+    const struct maq_cluster *cluster = &job->cluster;
+    int order[DIM_COUNT];
+    if (!parse_order(order, plan->rank_order))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_RANK_ORDER, maq_place_of(at->plan, "rank_order"),
+                             "write each of tp, cp, ep, dp, pp once, fastest first: tp-cp-ep-dp-pp",
+                             "rank_order '%.*s' is not an order of the five dimensions", (int)plan->rank_order.len,
+                             plan->rank_order.ptr);
+
+    struct range dense[DIM_COUNT], expert[DIM_COUNT];
+    uint32_t tp = (uint32_t)plan->tp, cp = (uint32_t)plan->cp, pp = (uint32_t)plan->pp, dp = (uint32_t)job->dp;
+    ranges_of(dense, order, (uint32_t[DIM_COUNT]){tp, cp, 1, dp, pp});
+    ranges_of(expert, order, (uint32_t[DIM_COUNT]){(uint32_t)plan->etp, 1, (uint32_t)plan->ep, (uint32_t)job->edp, pp});
+
+    struct maq_placement *g = job->groups;
+    g[MAQ_GROUP_TP] = place_range(cluster, dense[DIM_TP]);
+    g[MAQ_GROUP_CP] = place_range(cluster, dense[DIM_CP]);
+    uint32_t inner = (uint32_t)plan->cp_a2a;
+    g[MAQ_GROUP_CP_INNER] = place_range(cluster, head_of(dense[DIM_CP], inner));
+    g[MAQ_GROUP_CP_OUTER] = place_range(cluster, tail_of(dense[DIM_CP], inner));
+    g[MAQ_GROUP_DP_CP] = place_product(cluster, dense[DIM_CP], dense[DIM_DP]);
+    g[MAQ_GROUP_TP_CP] = place_product(cluster, dense[DIM_TP], dense[DIM_CP]);
+    g[MAQ_GROUP_PP] = place_range(cluster, dense[DIM_PP]);
+    g[MAQ_GROUP_EP] = place_range(cluster, expert[DIM_EP]);
+    g[MAQ_GROUP_ETP] = place_range(cluster, expert[DIM_TP]);
+    g[MAQ_GROUP_EDP] = place_range(cluster, expert[DIM_DP]);
+
+    /* HSDP: the sharded state is spread over the nearest ranks of DP x CP, its copies over the rest. */
+    uint32_t replicas = (uint32_t)plan->num_optimizer_instances;
+    if (replicas == 1) {
+        g[MAQ_GROUP_SHARD] = g[MAQ_GROUP_DP_CP];
+        g[MAQ_GROUP_REPLICA] = maq_cluster_place(cluster, 0, 1, 1);
+    } else {
+        uint32_t shards = dp * cp / replicas;
+        if (shards >= cp) { /* whole CP groups inside a shard group */
+            g[MAQ_GROUP_SHARD] = place_product(cluster, dense[DIM_CP], head_of(dense[DIM_DP], shards / cp));
+            g[MAQ_GROUP_REPLICA] = place_range(cluster, tail_of(dense[DIM_DP], shards / cp));
+        } else {
+            g[MAQ_GROUP_SHARD] = place_range(cluster, head_of(dense[DIM_CP], shards));
+            g[MAQ_GROUP_REPLICA] = place_product(cluster, tail_of(dense[DIM_CP], shards), dense[DIM_DP]);
+        }
+    }
+    return MAQ_OK;
+}

@@ -1,0 +1,177 @@
+/*
+ * job.c - reads a job document: model, cluster, plan, workload.
+ */
+#include "maquette/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/codes.h"
+#include "base/str.h"
+#include "cluster/cluster_load.h"
+#include "model/model_load.h"
+#include "plan/codes.h"
+#include "plan/job_build.h"
+#include "plan/plan_fields.h"
+#include "spec/doc.h"
+#include "spec/field.h"
+
+struct maq_job_box {
+    struct maq_job job;
+    struct maq_arena arena; /* job lifetime */
+    struct maq_doc doc;
+    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX];
+};
+
+struct job_doc {
+    struct maq_str name;
+    struct maq_node *model, *cluster, *plan, *workload;
+};
+
+static const struct maq_field job_fields[] = {
+    MAQ_FIELD_STR(struct job_doc, name, "name", .def = "", .doc = "a title for reports"),
+    MAQ_FIELD_NODE(struct job_doc, model, "model", .required = true,
+                   .doc = "catalogue name, config.json, or a map of its keys"),
+    MAQ_FIELD_NODE(struct job_doc, cluster, "cluster", .required = true, .doc = "one-line form, file, or a map"),
+    MAQ_FIELD_NODE(struct job_doc, plan, "plan", .doc = "parallelization, memory and overlap"),
+    MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
+    MAQ_FIELD_END};
+
+/* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
+static void note(enum maq_status *status, enum maq_status s)
+{
+    if (s != MAQ_OK && (*status == MAQ_OK || *status == MAQ_BAD_INPUT))
+        *status = s;
+}
+
+static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *diag)
+{
+    struct maq_job *job = &box->job;
+    struct job_doc doc = {0};
+    struct maq_plan_doc plan = {0};
+    enum maq_status status = MAQ_OK;
+    if (box->doc.root && box->doc.root->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, box->doc.root->at,
+                             "a job has the keys model, cluster, plan, workload", "a job is a map");
+    if (box->doc.root)
+        box->doc.root->used = true;
+    note(&status, maq_fields_check_keys(job_fields, NULL, box->doc.root, "job", diag));
+    note(&status, maq_fields_read(&doc, job_fields, box->doc.root, NULL, &box->arena, diag));
+    if (doc.model)
+        note(&status, maq_model_load(&job->model, doc.model, &box->arena, diag));
+    if (doc.cluster)
+        note(&status, maq_cluster_load(&job->cluster, doc.cluster, &box->arena, diag));
+    note(&status, maq_fields_check_keys(maq_plan_fields, NULL, doc.plan, "plan", diag));
+    note(&status, maq_fields_read(&plan, maq_plan_fields, doc.plan, box->plan_origins, &box->arena, diag));
+    note(&status, maq_fields_check_keys(maq_workload_fields, NULL, doc.workload, "workload", diag));
+    note(&status,
+         maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
+    job->plan = plan.plan;
+    job->name = doc.name.len > 0 ? maq_arena_strdup(&box->arena, doc.name) : job->model.name;
+    if (status != MAQ_OK)
+        return status;
+
+    struct maq_job_places at = {doc.plan, doc.workload, doc.model, doc.cluster, plan.recompute_modules};
+    MAQ_TRY(maq_job_resolve(job, &at, diag));
+    MAQ_TRY(maq_job_split_layers(job, &at, &box->arena, diag));
+    MAQ_TRY(maq_job_place_groups(job, &at, diag));
+    return maq_doc_check_unused(&box->doc, diag);
+}
+
+static enum maq_status finish(struct maq_job_box **out, struct maq_job_box *box, enum maq_status status,
+                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+{
+    for (size_t i = 0; i < n_overrides && (status == MAQ_OK || status == MAQ_BAD_INPUT); i++)
+        note(&status, maq_doc_set_value(&box->doc, overrides[i].path, overrides[i].value, overrides[i].flag, diag));
+    if (status == MAQ_OK)
+        status = read_sections(box, diag);
+    if (status != MAQ_OK) {
+        maq_job_free(box);
+        return status;
+    }
+    *out = box;
+    return MAQ_OK;
+}
+
+static struct maq_job_box *new_box(void)
+{
+    struct maq_job_box *box = calloc(1, sizeof *box);
+    if (box)
+        maq_arena_init(&box->arena, 0);
+    return box;
+}
+
+enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
+                             size_t n_overrides, struct maq_diag *diag)
+{
+    struct maq_job_box *box = new_box();
+    if (!box)
+        return MAQ_NO_MEMORY;
+    enum maq_status status =
+        path ? maq_doc_load(&box->doc, path, MAQ_ORIGIN_DOCUMENT, diag) : maq_doc_init_empty(&box->doc);
+    return finish(out, box, status, overrides, n_overrides, diag);
+}
+
+enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
+                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+{
+    struct maq_job_box *box = new_box();
+    if (!box)
+        return MAQ_NO_MEMORY;
+    return finish(out, box, maq_doc_parse(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), overrides, n_overrides,
+                  diag);
+}
+
+const struct maq_job *maq_job_get(const struct maq_job_box *box)
+{
+    return &box->job;
+}
+
+void maq_job_free(struct maq_job_box *box)
+{
+    if (!box)
+        return;
+    maq_doc_fini(&box->doc);
+    maq_arena_fini(&box->arena);
+    free(box);
+}
+
+static void explain(struct maq_buf *out, const char *section, const struct maq_field *fields, const void *target,
+                    const uint8_t *origins)
+{
+    static const char *const names[] = {"default", "catalogue", "document", "flag"};
+    for (size_t i = 0; fields[i].type != MAQ_TYPE_END; i++) {
+        char value[64];
+        if (fields[i].type == MAQ_TYPE_NODE)
+            continue;
+        maq_buf_addf(out, "%s.%s = %s  (%s)\n", section, fields[i].key, maq_field_format(value, &fields[i], target),
+                     names[origins[i]]);
+    }
+}
+
+char *maq_job_explain(const struct maq_job_box *box)
+{
+    struct maq_buf out;
+    struct maq_plan_doc plan = {.plan = box->job.plan};
+    maq_buf_init(&out, 1 << 20);
+    explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
+    explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
+    if (out.failed) {
+        maq_buf_fini(&out);
+        return NULL;
+    }
+    return out.ptr;
+}
+
+bool maq_job_option(const char *section, size_t i, struct maq_option *out)
+{
+    const struct maq_field *fields = strcmp(section, "plan") == 0       ? maq_plan_fields
+                                     : strcmp(section, "workload") == 0 ? maq_workload_fields
+                                                                        : job_fields;
+    if (i >= maq_fields_count(fields))
+        return false;
+    *out = (struct maq_option){fields[i].key, fields[i].aliases ? fields[i].aliases : "",
+                               fields[i].def ? fields[i].def : "", fields[i].doc};
+    return true;
+}

@@ -1,0 +1,32 @@
+/*
+ * job_build.h - the steps by which a job is completed once its four sections are read. Each checks what it
+ * decides and reports every fault with the place of the key that caused it (plan_at); see resolve.c,
+ * stages.c, groups.c.
+ */
+#ifndef MAQ_PLAN_JOB_BUILD_H
+#define MAQ_PLAN_JOB_BUILD_H
+
+#include "base/arena.h"
+#include "maquette/job.h"
+#include "spec/doc.h"
+
+/* Where to point when a plan value is at fault: the sections of the document (each may be NULL). */
+struct maq_job_places {
+    struct maq_node *plan, *workload, *model, *cluster;
+    struct maq_node *recompute_modules;
+};
+
+/* Place of a key of a section (value, else section, else nowhere). */
+struct maq_span maq_place_of(struct maq_node *section, const char *key);
+
+/* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
+enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
+
+/* Which layers each virtual stage holds: fills n_virtual, virtual_stages. */
+enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
+                                     struct maq_diag *diag);
+
+/* Where each process group lies: fills groups. */
+enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
+
+#endif

@@ -1,0 +1,366 @@
+/*
+ * resolve.c - what a plan leaves open is decided here, and what cannot be is refused.
+ *
+ * Every rule says its numbers: "tp * cp * pp = 48 does not divide 128 devices". All rules run, so that one
+ * run shows all faults.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "plan/codes.h"
+#include "plan/job_build.h"
+#include "plan/plan_fields.h"
+#include "plan/schedule.h"
+
+struct maq_span maq_place_of(struct maq_node *section, const char *key)
+{
+    const struct maq_node *value = section && section->kind == MAQ_NODE_MAP ? maq_node_peek(section, key) : NULL;
+    if (value)
+        return value->at;
+    return section ? section->at : (struct maq_span){0, 0, 0};
+}
+
+/* The place of a plan key by any of its names. */
+static struct maq_span plan_place(const struct maq_job_places *at, const char *key)
+{
+    const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    struct maq_str rest = f ? maq_str_of(f->aliases) : MAQ_STR("");
+    if (at->plan && at->plan->kind == MAQ_NODE_MAP && !maq_node_peek(at->plan, key)) {
+        while (rest.len > 0) {
+            struct maq_str alias;
+            char name[64];
+            rest = maq_str_split(rest, '|', &alias);
+            snprintf(name, sizeof name, "%.*s", (int)alias.len, alias.ptr);
+            if (maq_node_peek(at->plan, name))
+                return maq_place_of(at->plan, name);
+        }
+    }
+    return maq_place_of(at->plan, key);
+}
+
+struct resolver {
+    struct maq_job *job;
+    const struct maq_job_places *at;
+    struct maq_diag *diag;
+    bool failed;
+};
+
+#define REFUSE(r, code, key, hint, ...)                                                                                \
+    do {                                                                                                               \
+        (r)->failed = true;                                                                                            \
+        maq_diag_add((r)->diag, MAQ_ERROR, (code), plan_place((r)->at, (key)), (hint), __VA_ARGS__);                   \
+    } while (0)
+
+/* ---- degrees ---- */
+
+static void resolve_dp(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    int64_t devices = r->job->cluster.devices, model = (int64_t)p->tp * p->cp * p->pp;
+    if (model > devices || devices % model != 0) {
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, p->pp > 1 ? "pipeline_model_parallel_size" : "tensor_model_parallel_size",
+               model > devices ? "take smaller degrees or more nodes"
+                               : "choose degrees whose product divides the number of devices",
+               "tp %d x cp %d x pp %d = %lld does not divide the cluster's %lld devices", p->tp, p->cp, p->pp,
+               (long long)model, (long long)devices);
+        r->job->dp = 1;
+        return;
+    }
+    r->job->dp = (int32_t)(devices / model);
+    if (p->dp != 0 && p->dp != r->job->dp)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "data_parallel_size", "leave it out: it follows from the others",
+               "data_parallel_size %d, but %lld devices / (tp %d x cp %d x pp %d) = %d", p->dp, (long long)devices,
+               p->tp, p->cp, p->pp, r->job->dp);
+    p->dp = r->job->dp;
+}
+
+/* Routed experts of a model; 0 for a dense one. */
+static const struct maq_moe_geometry *moe_of(const struct maq_model *model)
+{
+    for (uint32_t k = 0; k < model->n_kinds; k++)
+        for (uint32_t i = 0; i < model->kinds[k].n_modules; i++)
+            if (model->kinds[k].modules[i].kind == MAQ_MODULE_ROUTER)
+                return &model->kinds[k].modules[i].u.moe;
+    return NULL;
+}
+
+static void resolve_experts(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    const struct maq_moe_geometry *moe = moe_of(&r->job->model);
+    if (!moe) {
+        if (p->ep > 1)
+            REFUSE(r, MAQ_CODE_PLAN_DEGREES, "expert_model_parallel_size", "leave it out",
+                   "expert_model_parallel_size %d, but %s has no routed experts", p->ep, r->job->model.name);
+        p->ep = 1;
+        p->etp = p->tp;
+        r->job->edp = r->job->dp * p->cp;
+        return;
+    }
+    if (p->etp == 0)
+        p->etp = p->ep > 1 ? 1 : p->tp;
+    int64_t stage = (int64_t)p->tp * p->cp * r->job->dp, experts = (int64_t)p->etp * p->ep;
+    r->job->edp = 1;
+    if (stage % experts != 0)
+        REFUSE(
+            r, MAQ_CODE_PLAN_DEGREES, "expert_model_parallel_size", "expert-tp x ep must divide tp x cp x dp",
+            "expert-tp %d x ep %d = %lld does not divide the %lld devices of a pipeline stage (tp %d x cp %d x dp %d)",
+            p->etp, p->ep, (long long)experts, (long long)stage, p->tp, p->cp, r->job->dp);
+    else
+        r->job->edp = (int32_t)(stage / experts);
+    if (moe->experts % p->ep != 0)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "expert_model_parallel_size", NULL,
+               "%d experts cannot be shared evenly by expert_model_parallel_size %d", moe->experts, p->ep);
+}
+
+/* Features that TP cuts must divide by it; KV heads may also be copied. */
+static void check_widths(struct resolver *r, const struct maq_layer *layer)
+{
+    const struct maq_plan *p = &r->job->plan;
+    for (uint32_t i = 0; i < layer->n_modules && !r->failed; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        if (m->kind == MAQ_MODULE_ATTENTION) {
+            int32_t h = m->u.attention.heads, kv = m->u.attention.kv_heads;
+            if (h % p->tp != 0)
+                REFUSE(r, MAQ_CODE_PLAN_DEGREES, "tensor_model_parallel_size", NULL,
+                       "%d attention heads cannot be shared evenly by tp %d", h, p->tp);
+            else if (kv % p->tp != 0 && p->tp % kv != 0)
+                REFUSE(r, MAQ_CODE_PLAN_DEGREES, "tensor_model_parallel_size", NULL,
+                       "%d key/value heads can be neither shared nor copied evenly by tp %d", kv, p->tp);
+            bool a2a = p->cp_comm == MAQ_CP_A2A || p->cp_comm == MAQ_CP_A2A_P2P;
+            int32_t inner = p->cp_comm == MAQ_CP_A2A ? p->cp : p->cp_a2a;
+            if (a2a && p->cp > 1 && (h / p->tp) % inner != 0)
+                REFUSE(r, MAQ_CODE_PLAN_DEGREES, "context_parallel_size",
+                       "all-to-all context parallelism spreads heads: use p2p or a smaller group",
+                       "%d attention heads per TP rank cannot be spread over an all-to-all group of %d", h / p->tp,
+                       inner);
+        } else if (m->shard == MAQ_SHARD_COLUMN && m->out % p->tp != 0 && m->part == MAQ_PART_MLP) {
+            REFUSE(r, MAQ_CODE_PLAN_DEGREES, "tensor_model_parallel_size", NULL,
+                   "%s of %lld features cannot be shared evenly by tp %d", m->name, (long long)m->out, p->tp);
+        } else if (m->shard == MAQ_SHARD_EXPERT && m->kind == MAQ_MODULE_EXPERT_LINEAR &&
+                   (m->in % p->etp != 0 || m->out % p->etp != 0)) {
+            REFUSE(r, MAQ_CODE_PLAN_DEGREES, "expert_tensor_parallel_size", NULL,
+                   "expert features %lld x %lld cannot be shared evenly by expert-tp %d", (long long)m->in,
+                   (long long)m->out, p->etp);
+        }
+    }
+}
+
+/* ---- pipeline ---- */
+
+static void resolve_schedule(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    if (p->schedule == MAQ_SCHEDULE_AUTO)
+        p->schedule = p->vp > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B;
+    if (p->schedule == MAQ_SCHEDULE_ZB_V || p->schedule == MAQ_SCHEDULE_DUALPIPE_V)
+        p->vp = p->vp == 1 ? 2 : p->vp; /* their shape has two chunks */
+    if (p->pp == 1 && p->vp > 1)
+        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "virtual_pipeline_model_parallel_size",
+               "set pipeline_model_parallel_size too, or leave it out",
+               "%d model chunks per stage, but there is one pipeline stage", p->vp);
+    if ((int64_t)p->pp * p->vp > MAQ_MAX_STAGES)
+        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_model_parallel_size", NULL,
+               "pipeline size %d x %d chunks is over the limit of %d virtual stages", p->pp, p->vp, MAQ_MAX_STAGES);
+    if (p->overlap_p2p == MAQ_AUTO)
+        p->overlap_p2p = p->vp > 1 || p->schedule >= MAQ_SCHEDULE_ZB_H1 ? MAQ_ON : MAQ_OFF;
+    if (p->microbatch_group == 0)
+        p->microbatch_group = p->pp;
+    if (r->failed)
+        return;
+    char why[160];
+    const char *refusal = maq_schedule_refuse(why, p->schedule, (uint32_t)p->pp, (uint32_t)p->vp,
+                                              (uint32_t)r->job->microbatches, (uint32_t)p->microbatch_group);
+    if (refusal)
+        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_schedule", NULL, "%s", refusal);
+}
+
+/* ---- batch ---- */
+
+static void resolve_batch(struct resolver *r)
+{
+    struct maq_workload *w = &r->job->workload;
+    const struct maq_plan *p = &r->job->plan;
+    if (w->seq == 0) {
+        int64_t max = r->job->model.max_seq;
+        w->seq = max > 0 && max < 8192 ? max : 8192;
+    }
+    int64_t per_step = (int64_t)r->job->dp * p->mbs;
+    r->job->microbatches = 1;
+    if (w->gbs == 0 && per_step * p->pp <= INT32_MAX)
+        w->gbs = (int32_t)(per_step * p->pp);
+    if (w->gbs % per_step != 0) {
+        r->failed = true;
+        char hint[128];
+        int64_t near = (w->gbs + per_step / 2) / per_step * per_step;
+        snprintf(hint, sizeof hint, "try global_batch_size %lld", (long long)(near > 0 ? near : per_step));
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "global_batch_size"), hint,
+                     "global_batch_size %d is not a multiple of dp %d x micro_batch_size %d = %lld", w->gbs, r->job->dp,
+                     p->mbs, (long long)per_step);
+    } else {
+        r->job->microbatches = (int32_t)(w->gbs / per_step);
+    }
+    int64_t cut = p->cp > 1 ? 2 * (int64_t)p->cp : 1; /* causal load balance gives each CP rank two chunks */
+    if (w->seq % cut != 0 || (p->sequence_parallel == MAQ_ON && (w->seq / p->cp) % p->tp != 0)) {
+        r->failed = true;
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "seq_length"), NULL,
+                     "seq_length %lld cannot be cut evenly by context parallelism (2 x cp = %lld)%s", (long long)w->seq,
+                     (long long)cut, p->sequence_parallel == MAQ_ON ? " and sequence parallelism (tp)" : "");
+    }
+    if (w->length_mean > (double)w->seq) {
+        r->failed = true;
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "length_mean"),
+                     "documents are cut at seq_length", "length_mean %g is over seq_length %lld", w->length_mean,
+                     (long long)w->seq);
+    }
+}
+
+/* ---- precision ---- */
+
+static const struct precision_row {
+    uint8_t math, store;
+} precision_rows[MAQ_PRECISION_COUNT] = {
+    [MAQ_PRECISION_FP32] = {MAQ_FP32, MAQ_FP32},       [MAQ_PRECISION_FP16] = {MAQ_FP16, MAQ_FP16},
+    [MAQ_PRECISION_BF16] = {MAQ_BF16, MAQ_BF16},       [MAQ_PRECISION_FP8_DELAYED] = {MAQ_FP8, MAQ_BF16},
+    [MAQ_PRECISION_FP8_CURRENT] = {MAQ_FP8, MAQ_BF16}, [MAQ_PRECISION_FP8_BLOCKWISE] = {MAQ_FP8, MAQ_BF16},
+    [MAQ_PRECISION_MXFP8] = {MAQ_FP8, MAQ_BF16},       [MAQ_PRECISION_NVFP4] = {MAQ_FP4, MAQ_BF16},
+};
+
+static void resolve_precision(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    const struct maq_cluster *c = &r->job->cluster;
+    bool bf16 = true;
+    for (uint32_t g = 0; g < c->n_groups; g++)
+        bf16 &= c->groups[g].device.peak_flops[MAQ_BF16] > 0;
+    if (p->precision == MAQ_PRECISION_AUTO)
+        p->precision = bf16 ? MAQ_PRECISION_BF16 : MAQ_PRECISION_FP16;
+    r->job->math_dtype = precision_rows[p->precision].math;
+    r->job->store_dtype = precision_rows[p->precision].store;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        const struct maq_device *d = &c->groups[g].device;
+        bool vector_fp32 = r->job->math_dtype == MAQ_FP32 && d->vector_flops > 0;
+        if (d->peak_flops[r->job->math_dtype] <= 0 && !vector_fp32)
+            REFUSE(r, MAQ_CODE_PLAN_PRECISION, "precision", "choose a precision that the device computes in",
+                   "%s has no %s arithmetic (precision %s)", d->name,
+                   maq_dtype_name((enum maq_dtype)r->job->math_dtype),
+                   maq_precision_name((enum maq_precision)p->precision));
+        else if (r->job->store_dtype == MAQ_BF16 && d->peak_flops[MAQ_BF16] <= 0)
+            REFUSE(r, MAQ_CODE_PLAN_PRECISION, "precision", "use fp16", "%s has no bf16 arithmetic", d->name);
+    }
+    if (p->pure_low_precision)
+        p->grad_dtype = p->grad_reduce_dtype = p->optimizer_dtype = r->job->store_dtype;
+}
+
+const char *maq_precision_name(enum maq_precision precision)
+{
+    static const char *const names[MAQ_PRECISION_COUNT] = {
+        "auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"};
+    return (unsigned)precision < MAQ_PRECISION_COUNT ? names[precision] : "?";
+}
+
+/* ---- memory techniques ---- */
+
+static void add_recompute_module(struct resolver *r, struct maq_node *item)
+{
+    for (int part = 0; part < MAQ_PART_COUNT; part++) {
+        const char *name = maq_part_recompute_name((enum maq_part)part);
+        if (name && maq_str_is(item->text, name)) {
+            r->job->plan.recompute_parts |= 1u << part;
+            return;
+        }
+    }
+    r->failed = true;
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_RECOMPUTE, item->at,
+                 "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts",
+                 "'%.*s' is not a module that can be recomputed", (int)item->text.len, item->text.ptr);
+}
+
+static void resolve_recompute(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    struct maq_node *list = r->at->recompute_modules;
+    if (list && list->kind == MAQ_NODE_SEQ) {
+        for (struct maq_node *n = list->first; n; n = n->next) {
+            n->used = true;
+            add_recompute_module(r, n);
+        }
+    } else if (list && list->kind == MAQ_NODE_SCALAR) {
+        struct maq_str rest = list->text, word;
+        struct maq_node item = *list;
+        while (rest.ptr && rest.len > 0) {
+            rest = maq_str_split(rest, ',', &word);
+            item.text = maq_str_trim(word);
+            add_recompute_module(r, &item);
+        }
+    }
+    if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
+        p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
+    if (p->recompute != MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0)
+        REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_modules", "set recompute_granularity: selective",
+               "recompute_modules has no effect with recompute_granularity %s",
+               p->recompute == MAQ_RECOMPUTE_FULL ? "full" : "none");
+    if (p->recompute_num_layers > (int32_t)r->job->model.num_layers)
+        REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_num_layers", NULL,
+               "recompute_num_layers %d, but the model has %u layers", p->recompute_num_layers,
+               r->job->model.num_layers);
+}
+
+static void resolve_switches(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    const struct maq_device *d = &r->job->cluster.groups[0].device;
+    if (p->sequence_parallel == MAQ_AUTO)
+        p->sequence_parallel = p->tp > 1 ? MAQ_ON : MAQ_OFF;
+    if (p->tp == 1)
+        p->sequence_parallel = MAQ_OFF;
+    bool sharded = p->sharding != MAQ_SHARDING_NONE;
+    if (p->overlap_grad_reduce == MAQ_AUTO)
+        p->overlap_grad_reduce = sharded ? MAQ_ON : MAQ_OFF;
+    if (p->overlap_param_gather == MAQ_AUTO)
+        p->overlap_param_gather = sharded ? MAQ_ON : MAQ_OFF;
+    if (p->overlap_tp == MAQ_AUTO)
+        p->overlap_tp = MAQ_OFF;
+    if (p->overlap_ep == MAQ_AUTO)
+        p->overlap_ep =
+            p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V ? MAQ_ON : MAQ_OFF;
+    if (p->attention_backend == MAQ_ATTENTION_AUTO) /* FlashAttention-2 needs Ampere */
+        p->attention_backend =
+            d->arch == MAQ_ARCH_VOLTA || d->arch == MAQ_ARCH_TURING ? MAQ_ATTENTION_UNFUSED : MAQ_ATTENTION_FLASH;
+    if (p->cp_a2a == 0)
+        p->cp_a2a = p->cp_comm == MAQ_CP_A2A ? p->cp : 1;
+    if (p->cp_comm == MAQ_CP_A2A_P2P && p->cp_a2a == 1 && p->cp > 1) {
+        int32_t fits = r->job->cluster.groups[0].domain_devices / p->tp;
+        for (p->cp_a2a = p->cp; p->cp_a2a > 1 && (p->cp_a2a > fits || p->cp % p->cp_a2a != 0);)
+            p->cp_a2a--;
+    }
+    if (p->cp % p->cp_a2a != 0)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "hierarchical_cp_a2a_size", NULL,
+               "the inner group of %d does not divide cp %d", p->cp_a2a, p->cp);
+    int64_t shard = (int64_t)r->job->dp * p->cp;
+    if (shard % p->num_optimizer_instances != 0)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "num_distributed_optimizer_instances", NULL,
+               "%d copies of the sharded state do not divide dp x cp = %lld", p->num_optimizer_instances,
+               (long long)shard);
+    if (p->num_optimizer_instances > 1 && !sharded)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "num_distributed_optimizer_instances", "set data_parallel_sharding_strategy",
+               "nothing is sharded, so there are no copies of shards");
+}
+
+enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
+{
+    struct resolver r = {.job = job, .at = at, .diag = diag};
+    resolve_dp(&r);
+    if (!r.failed)
+        resolve_experts(&r);
+    resolve_switches(&r);
+    resolve_precision(&r);
+    resolve_recompute(&r);
+    resolve_batch(&r);
+    resolve_schedule(&r);
+    for (uint32_t k = 0; k < job->model.n_kinds && !r.failed; k++)
+        check_widths(&r, &job->model.kinds[k]);
+    return r.failed ? MAQ_BAD_INPUT : MAQ_OK;
+}
