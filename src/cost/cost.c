@@ -1,0 +1,85 @@
+/*
+ * cost.c - who answers for an operator, and how sure it is.
+ *
+ * So far there is one provider, the analytical one. Its `error` is the standard deviation of the relative error that
+ * docs/cost-model.md reports for the kind of operator, rounded up; kinds for which there is no public measurement say
+ * so with a larger figure.
+ */
+#include <math.h>
+
+#include "cost/model.h"
+
+static const char *const provider_names[] = {
+    [MAQ_PROVIDER_NONE] = "none",
+    [MAQ_PROVIDER_ANALYTICAL] = "analytical",
+    [MAQ_PROVIDER_FITTED] = "fitted",
+    [MAQ_PROVIDER_MEASURED] = "measured",
+};
+
+const char *maq_provider_name(enum maq_provider provider)
+{
+    return (unsigned)provider < MAQ_PROVIDER_COUNT ? provider_names[provider] : "unknown";
+}
+
+static double op_s(const struct maq_op *op, const struct maq_device *device, float *error)
+{
+    switch ((enum maq_op_kind)op->kind) {
+    case MAQ_OP_GEMM:
+        *error = 0.15f;
+        return maq__gemm_s(op, device);
+    case MAQ_OP_GROUPED_GEMM:
+        *error = 0.30f;
+        return maq__gemm_s(op, device);
+    case MAQ_OP_ATTENTION:
+        *error = 0.18f;
+        return maq__attention_s(op, device);
+    case MAQ_OP_ATTENTION_BWD:
+        *error = 0.25f;
+        return maq__attention_s(op, device);
+    case MAQ_OP_SSM_SCAN:
+    case MAQ_OP_SSM_SCAN_BWD:
+    case MAQ_OP_DELTA_RULE:
+    case MAQ_OP_DELTA_RULE_BWD:
+        *error = 0.50f;
+        return maq__scan_s(op, device);
+    case MAQ_OP_HOST_COPY:
+        *error = 0.15f;
+        return maq__over(maq__count(op, 0), device->host_bps);
+    case MAQ_OP_GAP:
+        *error = 0.0f;
+        return maq__count(op, 0) * 1e-9;
+    case MAQ_OP_SOFTMAX:
+    case MAQ_OP_SOFTMAX_BWD:
+    case MAQ_OP_NORM:
+    case MAQ_OP_NORM_BWD:
+    case MAQ_OP_ACTIVATION:
+    case MAQ_OP_ACTIVATION_BWD:
+    case MAQ_OP_ELEMENTWISE:
+    case MAQ_OP_ROPE:
+    case MAQ_OP_EMBEDDING:
+    case MAQ_OP_EMBEDDING_BWD:
+    case MAQ_OP_CROSS_ENTROPY:
+    case MAQ_OP_CROSS_ENTROPY_BWD:
+    case MAQ_OP_ROUTER:
+    case MAQ_OP_PERMUTE:
+    case MAQ_OP_QUANTIZE:
+    case MAQ_OP_CONV1D:
+    case MAQ_OP_CONV1D_BWD:
+    case MAQ_OP_OPTIMIZER:
+        *error = 0.30f;
+        return maq__pointwise_s(op, device);
+    case MAQ_OP_NONE:
+    case MAQ_OP_KIND_COUNT:
+        break;
+    }
+    *error = 0.0f;
+    return 0.0;
+}
+
+struct maq_cost maq_cost_op(const struct maq_op *op, const struct maq_device *device)
+{
+    struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
+    double s = op_s(op, device, &cost.error);
+    cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : s < 0.0 ? 0.0 : MAQ_FOREVER_S; /* the last for a NaN */
+    return cost;
+}

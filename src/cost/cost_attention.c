@@ -1,0 +1,94 @@
+/*
+ * cost_attention.c - fused (flash) attention, forward and backward.
+ *
+ * A unit of work is a block of `rows` queries of one head that walks over its keys. With U units on P SMs, head size d
+ * and K mean keys:
+ *
+ *   r       = min(peak * share(generation, d), sustained matrix rate) / P        FLOP/s of one SM
+ *   unit    = rows * (FLOP per query and key) * (K + rows / 2 if causal + fill) / r
+ *             Blocks on the diagonal are computed whole; `fill` is what starting and finishing a block costs, in keys.
+ *   longest = a unit that sees all keys of its sequence: twice the mean under a causal mask
+ *   t_math  = max(longest, (U / P + 1/2) unit)          1/2: the tail
+ *   t_mem   = compulsory bytes / memory bandwidth: what bounds decoding, where queries are few
+ *   t       = fixed + max(t_math, t_mem)
+ *
+ * Queries of the heads that share keys (GQA) are packed into one block when a sequence has fewer of them than rows;
+ * such a unit may be cut along its keys to occupy all SMs (flash-decoding). Units of the backward pass are blocks of
+ * keys that walk over their queries: the same count.
+ */
+#include <math.h>
+
+#include "cost/model.h"
+
+#define SPLIT_KEYS 256.0 /* a range of keys is not cut into pieces shorter than this */
+#define TAIL_UNITS 0.5   /* mean idle time of an SM at the end, in units */
+
+/* Share of the matrix peak at head size d: linear between 64, 128, 256; below, products are too thin for the pipe. */
+static double share_at(const double share[3], double d)
+{
+    if (d <= 64.0)
+        return share[0] * maq__max(d, 16.0) / 64.0;
+    if (d <= 128.0)
+        return share[0] + (share[1] - share[0]) * (d - 64.0) / 64.0;
+    if (d <= 256.0)
+        return share[1] + (share[2] - share[1]) * (d - 128.0) / 128.0;
+    return share[2];
+}
+
+/* FLOP/s of the inner loop on the whole device. */
+static double loop_rate(const struct maq_op *op, const struct maq_device *device, bool backward)
+{
+    const struct maq_kernel_traits *traits = maq__kernel_traits(device);
+    double width = 0.5 * (maq__count(op, 4) + maq__count(op, 5));
+    enum maq_dtype dtype = (enum maq_dtype)op->dtype;
+    const double *share = backward ? traits->attention_bwd : traits->attention_fwd;
+
+    if (dtype == MAQ_FP8 && !backward && device->peak_flops[MAQ_FP8] > 0.0)
+        share = traits->attention_fp8;
+    else if (dtype != MAQ_FP32 && dtype != MAQ_TF32 && dtype != MAQ_FP16)
+        dtype = MAQ_BF16;
+    return maq__min(maq__matrix_peak(device, dtype) * share_at(share, width), maq__matrix_rate(device, dtype));
+}
+
+static double math_s(const struct maq_op *op, const struct maq_device *device, double flop, bool backward)
+{
+    const struct maq_kernel_traits *traits = maq__kernel_traits(device);
+    double tokens = maq__count(op, 0), keys = maq__count(op, 1), heads = maq__count(op, 2),
+           kv_heads = maq__max(1.0, maq__count(op, 3));
+    double rows = (double)traits->attention_rows, sms = device->sms > 0 ? (double)device->sms : 1.0;
+    bool causal = (op->flags & MAQ_OP_CAUSAL) != 0;
+
+    /* queries per sequence: given, or as many as the mean keys imply, but a block at least: short documents are
+     * packed, and a window is shorter than its sequence */
+    double queries = op->queries > 0 ? (double)op->queries : maq__max(rows, causal ? 2.0 * keys - 1.0 : keys);
+    queries = maq__min(queries, tokens);
+    double share_keys = maq__max(1.0, heads / kv_heads);
+    double packed = queries < rows ? maq__max(1.0, maq__min(share_keys, floor(rows / queries))) : 1.0;
+    double blocks = ceil(queries * packed / rows), units = blocks * (tokens / queries) * (heads / packed);
+    double diagonal = causal ? 0.5 * maq__min(rows, queries) : 0.0, walked = keys + diagonal + traits->attention_fill;
+    double longest = causal ? maq__min(2.0 * keys, keys + 0.5 * queries) + traits->attention_fill : walked;
+
+    if (blocks <= 1.0) { /* may be cut along the keys */
+        double pieces = maq__max(1.0, maq__min(floor(keys / SPLIT_KEYS), ceil(sms / units)));
+        units *= pieces;
+        walked = (keys + diagonal) / pieces + traits->attention_fill;
+        longest = walked;
+    }
+    double per_key = rows * flop / (tokens * keys * heads); /* of one unit */
+    double rate = loop_rate(op, device, backward) / sms;
+    double time_keys = maq__max(longest, (units / sms + TAIL_UNITS) * walked);
+    return maq__over(per_key * time_keys, rate);
+}
+
+double maq__attention_s(const struct maq_op *op, const struct maq_device *device)
+{
+    const struct maq_kernel_traits *traits = maq__kernel_traits(device);
+    bool backward = op->kind == MAQ_OP_ATTENTION_BWD;
+    struct maq_work work = maq_op_work(op);
+
+    if (!(work.matrix_flop > 0.0))
+        return 0.0;
+    double t_math = math_s(op, device, work.matrix_flop, backward);
+    double t_mem = maq__memory_s(device, work.bytes, traits->mem_share);
+    return traits->attention_s * (backward ? 2.0 : 1.0) + maq__max(t_math, t_mem);
+}

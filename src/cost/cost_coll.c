@@ -1,0 +1,74 @@
+/*
+ * cost_coll.c - what a collective costs where its group lies.
+ *
+ * A placement (p members in each of D scale-up domains) becomes the two links of maq_cluster_links(): near, inside the
+ * domain, and far, a rank's part of its node's NICs (or PCIe between domains of one node), after `sharers` and
+ * oversubscription.
+ *
+ * A scale-up "link" that is no faster than the one to the host is PCIe: what it gives depends on the board's bridges
+ * and sockets, which nothing here describes. Such answers say so in their error.
+ *
+ * Groups of one member and of no bytes cost nothing.
+ */
+#include "cost/coll.h"
+#include "cost/model.h"
+
+static const char *const kind_names[] = {
+    [MAQ_COLL_ALL_REDUCE] = "all_reduce",         [MAQ_COLL_ALL_GATHER] = "all_gather",
+    [MAQ_COLL_REDUCE_SCATTER] = "reduce_scatter", [MAQ_COLL_ALL_TO_ALL] = "all_to_all",
+    [MAQ_COLL_BROADCAST] = "broadcast",           [MAQ_COLL_SEND_RECV] = "send_recv",
+    [MAQ_COLL_DISPATCH] = "expert_dispatch",      [MAQ_COLL_COMBINE] = "expert_combine",
+};
+
+const char *maq_coll_kind_name(enum maq_coll_kind kind)
+{
+    return (unsigned)kind < MAQ_COLL_KIND_COUNT ? kind_names[kind] : "unknown";
+}
+
+static struct maq_coll_links links_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+{
+    const struct maq_placement *at = &coll->at;
+    const struct maq_node_group *group = &cluster->groups[at->group];
+    const struct maq_links links = maq_cluster_links(cluster, at, coll->sharers);
+    double domains = maq__max(1.0, (double)at->domains), ranks = (double)at->size;
+    double per_domain = maq__min(maq__max(1.0, (double)at->per_domain), ranks);
+
+    return (struct maq_coll_links){
+        .ranks = ranks,
+        .per_domain = per_domain,
+        .domains = domains,
+        .near_bps = links.near.bps,
+        .near_s = links.near.latency_s,
+        .rank_bps = links.far.bps,
+        .domain_bps = links.far.bps * per_domain,
+        .far_s = links.far.latency_s,
+        .multicast = group->domain_multicast,
+        .spans_nodes = at->per_domain > at->per_node,
+        .in_network_reduction = group->fabric.in_network_reduction && at->per_node < at->size,
+        .traits = maq__coll_traits(group->device.arch),
+    };
+}
+
+/* Standard deviation of the relative error, from the comparison in docs/cost-model.md. */
+static float error_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+{
+    const struct maq_node_group *group = &cluster->groups[coll->at.group];
+    bool expert = coll->kind == MAQ_COLL_DISPATCH || coll->kind == MAQ_COLL_COMBINE;
+
+    if (coll->at.per_domain > 1 && group->domain_bps <= group->device.host_bps)
+        return 0.6f;
+    return expert ? 0.4f : coll->at.domains > 1 ? 0.3f : 0.15f;
+}
+
+struct maq_cost maq_cost_coll(const struct maq_coll *coll, const struct maq_cluster *cluster)
+{
+    struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
+
+    if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)
+        return cost;
+    struct maq_coll_links links = links_of(coll, cluster);
+    double s = maq__coll_s((enum maq_coll_kind)coll->kind, maq__min(coll->bytes, 1e30), &links);
+    cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
+    cost.error = error_of(coll, cluster);
+    return cost;
+}

@@ -1,0 +1,77 @@
+/*
+ * model.h - what the analytical provider's files share: the shares of the datasheet that a generation's kernels reach,
+ * and the entry point of each kind of kernel.
+ *
+ * Everything here is pure: a value from values, no allocation, no state.
+ */
+#ifndef MAQ_COST_MODEL_H
+#define MAQ_COST_MODEL_H
+
+#include "maquette/cost.h"
+
+/*
+ * A time beyond any use, for a device that cannot do the work at all (a rate of zero); finite so that sums of it stay
+ * finite.
+ */
+#define MAQ_FOREVER_S 1e18
+
+/* A block of the output that one SM computes, and the share of its matrix rate that the main loop reaches. */
+struct maq_gemm_tile {
+    uint16_t m, n;
+    float share;
+};
+#define MAQ_GEMM_TILES 10
+
+/* How well a generation's kernels use its hardware. Shares are of the datasheet's figures, dimensionless. */
+struct maq_kernel_traits {
+    double sustained_share; /* matrix rate under the power limit over peak, where device.sustained_flops is not known */
+    double mem_share;       /* memory bandwidth of a large streaming kernel over peak */
+    double kernel_s;        /* a kernel that does nothing: gap on the stream, launch of the blocks, drain */
+    double gemm_s;          /* fixed time of a GEMM: kernel_s, pipeline fill, last epilogue */
+    struct maq_gemm_tile tiles[MAQ_GEMM_TILES]; /* ends at m = 0 */
+    double attention_fwd[3]; /* share of the matrix peak in the inner loop, for head sizes 64, 128, 256 */
+    double attention_bwd[3];
+    double attention_fp8[3]; /* forward in 8 bits, over the 8-bit peak */
+    double attention_s;      /* fixed time of an attention kernel */
+    double attention_fill;   /* start and finish of a block, in keys */
+    uint16_t attention_rows; /* queries per block */
+};
+const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *device);
+
+/* FLOP/s; the type that the device has units for is substituted. 0 only for a device without any figure. */
+double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype);
+double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype);
+double maq__vector_rate(const struct maq_device *device);
+/* Seconds to move `bytes` through memory, once each: what fits the last-level cache moves at the cache's rate. */
+double maq__memory_s(const struct maq_device *device, double bytes, double share);
+
+/* Width in memory of what an operator in this type writes; bytes. */
+double maq__out_bytes(enum maq_dtype dtype);
+
+double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
+double maq__attention_s(const struct maq_op *op, const struct maq_device *device);
+double maq__pointwise_s(const struct maq_op *op, const struct maq_device *device);
+double maq__scan_s(const struct maq_op *op, const struct maq_device *device);
+
+static inline double maq__max(double a, double b)
+{
+    return a > b ? a : b;
+}
+static inline double maq__min(double a, double b)
+{
+    return a < b ? a : b;
+}
+/* d[i] as a count: negative is zero. */
+static inline double maq__count(const struct maq_op *op, unsigned i)
+{
+    return op->d[i] > 0 ? (double)op->d[i] : 0.0;
+}
+/* x / rate in seconds; FOREVER when the rate is zero and there is work. */
+static inline double maq__over(double work, double rate)
+{
+    if (!(work > 0.0))
+        return 0.0;
+    return rate > 0.0 ? maq__min(work / rate, MAQ_FOREVER_S) : MAQ_FOREVER_S;
+}
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * traits.c - what share of its datasheet each generation of accelerators reaches.
+ *
+ * These figures belong to a generation and its kernel libraries, never to one device, model or publication:
+ *
+ *   sustained_share  "maximum achievable" matmul rate over peak, mean of 100 runs of the best of many shapes
+ *                    (stas00/ml-engineering, MAMF finder, CC-BY-SA-4.0): A100 271/312, H100 794/989, B200 1745/2250,
+ *                    GB200 1822/2500, MI300X 668/1307, MI325X 785/1307, MI355X 1565/2300. Ada has no such figure: what
+ *                    an L40S keeps up over large products in the kernel tables. The others are assumptions.
+ *   the rest         chosen against public kernel tables (ai-dynamo/aiconfigurator, microsoft/vidur,
+ *                    NetX-lab/Frontier); docs/cost-model.md has the errors that remain. Volta, Turing and CDNA have no
+ *                    such tables: plausible assumptions.
+ */
+#include "cost/model.h"
+
+/* Tiles: the larger, the fewer bytes each SM fetches per FLOP, and the fuller its matrix pipe. */
+static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
+    [MAQ_ARCH_VOLTA] = {.sustained_share = 0.78,
+                        .mem_share = 0.86,
+                        .kernel_s = 3.0e-6,
+                        .gemm_s = 5.0e-6,
+                        .tiles = {{256, 128, 1.0f}, {128, 128, 0.95f}, {128, 64, 0.82f}, {64, 64, 0.6f}},
+                        .attention_fwd = {0.30, 0.35, 0.25},
+                        .attention_bwd = {0.22, 0.26, 0.18},
+                        .attention_fp8 = {0.30, 0.35, 0.25},
+                        .attention_s = 6e-6,
+                        .attention_fill = 50,
+                        .attention_rows = 128},
+    [MAQ_ARCH_TURING] = {.sustained_share = 0.70,
+                         .mem_share = 0.85,
+                         .kernel_s = 3.0e-6,
+                         .gemm_s = 5.0e-6,
+                         .tiles = {{256, 128, 1.0f}, {128, 128, 0.95f}, {128, 64, 0.82f}, {64, 64, 0.6f}},
+                         .attention_fwd = {0.30, 0.35, 0.25},
+                         .attention_bwd = {0.22, 0.26, 0.18},
+                         .attention_fp8 = {0.30, 0.35, 0.25},
+                         .attention_s = 6e-6,
+                         .attention_fill = 50,
+                         .attention_rows = 128},
+    [MAQ_ARCH_AMPERE] = {.sustained_share = 0.87,
+                         .mem_share = 0.88,
+                         .kernel_s = 2.5e-6,
+                         .gemm_s = 4.5e-6,
+                         .tiles = {{256, 128, 1.0f},
+                                   {128, 256, 1.0f},
+                                   {128, 128, 0.95f},
+                                   {128, 64, 0.82f},
+                                   {64, 128, 0.82f},
+                                   {64, 64, 0.6f}},
+                         .attention_fwd = {0.58, 0.655, 0.58},
+                         .attention_bwd = {0.46, 0.53, 0.42},
+                         .attention_fp8 = {0.58, 0.67, 0.58},
+                         .attention_s = 6e-6,
+                         .attention_fill = 50,
+                         .attention_rows = 128},
+    [MAQ_ARCH_ADA] = {.sustained_share = 0.62,
+                      .mem_share = 0.88,
+                      .kernel_s = 2.0e-6,
+                      .gemm_s = 3.5e-6,
+                      .tiles = {{256, 128, 1.0f},
+                                {128, 256, 1.0f},
+                                {128, 128, 0.97f},
+                                {128, 64, 0.85f},
+                                {64, 128, 0.85f},
+                                {64, 64, 0.65f}},
+                      .attention_fwd = {0.53, 0.63, 0.55},
+                      .attention_bwd = {0.42, 0.50, 0.40},
+                      .attention_fp8 = {0.30, 0.40, 0.30},
+                      .attention_s = 6e-6,
+                      .attention_fill = 50,
+                      .attention_rows = 128},
+    [MAQ_ARCH_HOPPER] = {.sustained_share = 0.80,
+                         .mem_share = 0.90,
+                         .kernel_s = 2.2e-6,
+                         .gemm_s = 4.5e-6,
+                         .tiles = {{128, 256, 1.0f},
+                                   {256, 128, 1.0f},
+                                   {128, 192, 0.97f},
+                                   {192, 128, 0.97f},
+                                   {128, 128, 0.92f},
+                                   {128, 64, 0.75f},
+                                   {64, 128, 0.75f},
+                                   {64, 64, 0.5f}},
+                         .attention_fwd = {0.54, 0.67, 0.78},
+                         .attention_bwd = {0.42, 0.55, 0.55},
+                         .attention_fp8 = {0.32, 0.40, 0.53},
+                         .attention_s = 7e-6,
+                         .attention_fill = 280,
+                         .attention_rows = 128},
+    [MAQ_ARCH_BLACKWELL] = {.sustained_share = 0.77,
+                            .mem_share = 0.90,
+                            .kernel_s = 2.2e-6,
+                            .gemm_s = 3.3e-6,
+                            .tiles = {{256, 128, 1.0f},
+                                      {128, 256, 1.0f},
+                                      {128, 192, 0.97f},
+                                      {192, 128, 0.97f},
+                                      {128, 128, 0.92f},
+                                      {128, 64, 0.75f},
+                                      {64, 128, 0.75f}},
+                            .attention_fwd = {0.36, 0.62, 0.68},
+                            .attention_bwd = {0.28, 0.45, 0.45},
+                            .attention_fp8 = {0.20, 0.345, 0.42},
+                            .attention_s = 8e-6,
+                            .attention_fill = 340,
+                            .attention_rows = 256},
+    [MAQ_ARCH_CDNA2] = {.sustained_share = 0.65,
+                        .mem_share = 0.80,
+                        .kernel_s = 5e-6,
+                        .gemm_s = 8e-6,
+                        .tiles = {{256, 256, 1.0f}, {256, 128, 0.95f}, {128, 128, 0.85f}, {64, 64, 0.5f}},
+                        .attention_fwd = {0.30, 0.35, 0.25},
+                        .attention_bwd = {0.20, 0.25, 0.18},
+                        .attention_fp8 = {0.30, 0.35, 0.25},
+                        .attention_s = 1e-5,
+                        .attention_fill = 150,
+                        .attention_rows = 128},
+    [MAQ_ARCH_CDNA3] = {.sustained_share = 0.53,
+                        .mem_share = 0.80,
+                        .kernel_s = 4e-6,
+                        .gemm_s = 8e-6,
+                        .tiles = {{256, 256, 1.0f}, {256, 128, 0.95f}, {128, 128, 0.85f}, {64, 64, 0.5f}},
+                        .attention_fwd = {0.30, 0.40, 0.30},
+                        .attention_bwd = {0.20, 0.28, 0.20},
+                        .attention_fp8 = {0.20, 0.25, 0.20},
+                        .attention_s = 1e-5,
+                        .attention_fill = 150,
+                        .attention_rows = 128},
+    [MAQ_ARCH_CDNA4] = {.sustained_share = 0.68,
+                        .mem_share = 0.80,
+                        .kernel_s = 4e-6,
+                        .gemm_s = 8e-6,
+                        .tiles = {{256, 256, 1.0f}, {256, 128, 0.95f}, {128, 128, 0.85f}, {64, 64, 0.5f}},
+                        .attention_fwd = {0.35, 0.45, 0.35},
+                        .attention_bwd = {0.24, 0.32, 0.24},
+                        .attention_fp8 = {0.22, 0.28, 0.22},
+                        .attention_s = 1e-5,
+                        .attention_fill = 150,
+                        .attention_rows = 128},
+    [MAQ_ARCH_OTHER] = {.sustained_share = 0.75,
+                        .mem_share = 0.85,
+                        .kernel_s = 3e-6,
+                        .gemm_s = 6e-6,
+                        .tiles = {{256, 128, 1.0f}, {128, 128, 0.9f}, {128, 64, 0.7f}, {64, 64, 0.5f}},
+                        .attention_fwd = {0.40, 0.50, 0.40},
+                        .attention_bwd = {0.30, 0.40, 0.30},
+                        .attention_fp8 = {0.30, 0.40, 0.30},
+                        .attention_s = 8e-6,
+                        .attention_fill = 150,
+                        .attention_rows = 128},
+};
+
+const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *device)
+{
+    unsigned arch = (unsigned)device->arch;
+    return &traits[arch < MAQ_ARCH_COUNT ? arch : MAQ_ARCH_OTHER];
+}
+
+/*
+ * The type in whose units a device without units for `dtype` computes: 8- and 4-bit data is widened, BF16 runs on
+ * FP16 units (Volta, Turing),
+ * TF32 falls back to FP32.
+ */
+static enum maq_dtype computed_as(const struct maq_device *device, enum maq_dtype dtype)
+{
+    static const enum maq_dtype fallback[MAQ_DTYPE_COUNT] = {
+        [MAQ_FP32] = MAQ_FP32, [MAQ_TF32] = MAQ_FP32, [MAQ_FP16] = MAQ_TF32, [MAQ_BF16] = MAQ_FP16,
+        [MAQ_FP8] = MAQ_BF16,  [MAQ_FP6] = MAQ_FP8,   [MAQ_FP4] = MAQ_FP8,   [MAQ_INT8] = MAQ_BF16,
+    };
+    if ((unsigned)dtype >= MAQ_DTYPE_COUNT)
+        dtype = MAQ_BF16;
+    while (!(device->peak_flops[dtype] > 0.0) && dtype != MAQ_FP32)
+        dtype = fallback[dtype];
+    return dtype;
+}
+
+double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype)
+{
+    double peak = device->peak_flops[computed_as(device, dtype)];
+    return peak > 0.0 ? peak : maq__vector_rate(device);
+}
+
+double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
+{
+    enum maq_dtype as = computed_as(device, dtype);
+    double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[as];
+    if (sustained > 0.0)
+        return maq__min(sustained, peak);
+    return peak * maq__kernel_traits(device)->sustained_share;
+}
+
+double maq__vector_rate(const struct maq_device *device)
+{
+    return device->vector_flops > 0.0 ? device->vector_flops : 0.0;
+}
+
+/*
+ * The last-level cache keeps this share of its size across two kernels: the rest is lost to other data and to the
+ * replacement policy.
+ */
+#define CACHE_KEPT 0.5
+
+double maq__memory_s(const struct maq_device *device, double bytes, double share)
+{
+    double memory = device->mem_bps * share, cache = maq__max(device->l2_bps * share, memory);
+    double kept = device->l2_bps > 0.0 ? maq__min(bytes, CACHE_KEPT * maq__max(device->l2_bytes, 0.0)) : 0.0;
+    return maq__over(kept, cache) + maq__over(bytes - kept, memory);
+}
