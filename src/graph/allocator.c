@@ -1,0 +1,163 @@
+/* allocator.c - see allocator.h. Blocks of a segment are a list in address order; the best-fitting free block
+ * is taken, as PyTorch does. */
+#include "graph/allocator.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define KIB 1024.0
+#define MIB (1024.0 * 1024.0)
+#define ROUND 512.0
+#define SMALL_LIMIT MIB
+#define SMALL_SEGMENT (2 * MIB)
+#define MEDIUM_LIMIT (10 * MIB)
+#define MEDIUM_SEGMENT (20 * MIB)
+#define LARGE_ROUND (2 * MIB)
+
+struct block {
+    double size;
+    uint32_t segment, left, right; /* neighbours in the segment; 0 = none */
+    bool free, small;
+};
+
+struct maq_allocator {
+    struct block *at;                     /* handle = index; 0 unused */
+    uint32_t n, size, n_segments, unused; /* unused: list of free table entries through `right` */
+    struct maq_allocator_stats stats;
+};
+
+static double up(double bytes, double to)
+{
+    return ceil(bytes / to) * to;
+}
+
+double maq_allocator_round(double bytes)
+{
+    return bytes <= 0 ? 0 : up(bytes, ROUND);
+}
+
+double maq_allocator_slack(double allocated_bytes, double largest_transient_bytes)
+{
+    if (allocated_bytes <= 0)
+        return 0;
+    double segment = largest_transient_bytes > MEDIUM_LIMIT ? up(largest_transient_bytes, LARGE_ROUND) : MEDIUM_SEGMENT;
+    return segment + SMALL_SEGMENT + MEDIUM_SEGMENT;
+}
+
+struct maq_allocator *maq_allocator_new(void)
+{
+    return calloc(1, sizeof(struct maq_allocator));
+}
+
+void maq_allocator_free(struct maq_allocator *a)
+{
+    if (a)
+        free(a->at);
+    free(a);
+}
+
+static uint32_t new_entry(struct maq_allocator *a)
+{
+    if (a->unused) {
+        uint32_t id = a->unused;
+        a->unused = a->at[id].right;
+        return id;
+    }
+    if (a->n + 1 >= a->size) {
+        uint32_t size = a->size ? a->size * 2 : 256;
+        struct block *at = realloc(a->at, size * sizeof *at);
+        if (!at)
+            return 0;
+        a->at = at;
+        a->size = size;
+        if (a->n == 0)
+            a->at[0] = (struct block){0};
+    }
+    return ++a->n;
+}
+
+/* Smallest free block of the pool that holds `size`; lowest handle on ties. */
+static uint32_t best_fit(const struct maq_allocator *a, double size, bool small)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i <= a->n; i++)
+        if (a->at[i].free && a->at[i].small == small && a->at[i].size >= size &&
+            (best == 0 || a->at[i].size < a->at[best].size))
+            best = i;
+    return best;
+}
+
+static uint32_t new_segment(struct maq_allocator *a, double size, bool small)
+{
+    double bytes = small ? SMALL_SEGMENT : size < MEDIUM_LIMIT ? MEDIUM_SEGMENT : up(size, LARGE_ROUND);
+    uint32_t id = new_entry(a);
+    if (id == 0)
+        return 0;
+    a->at[id] = (struct block){.size = bytes, .segment = ++a->n_segments, .free = true, .small = small};
+    a->stats.reserved += bytes;
+    if (a->stats.reserved > a->stats.peak_reserved)
+        a->stats.peak_reserved = a->stats.reserved;
+    return id;
+}
+
+static bool split(struct maq_allocator *a, uint32_t id, double size)
+{
+    double rest = a->at[id].size - size;
+    if (rest < ROUND || (!a->at[id].small && rest <= SMALL_LIMIT))
+        return true;
+    uint32_t tail = new_entry(a);
+    if (tail == 0)
+        return false;
+    struct block *b = &a->at[id];
+    a->at[tail] = (struct block){
+        .size = rest, .segment = b->segment, .left = id, .right = b->right, .free = true, .small = b->small};
+    if (b->right)
+        a->at[b->right].left = tail;
+    b->right = tail;
+    b->size = size;
+    return true;
+}
+
+uint32_t maq_allocator_alloc(struct maq_allocator *a, double bytes)
+{
+    double size = maq_allocator_round(bytes > 0 ? bytes : 1);
+    bool small = size <= SMALL_LIMIT;
+    uint32_t id = best_fit(a, size, small);
+    if (id == 0)
+        id = new_segment(a, size, small);
+    if (id == 0 || !split(a, id, size))
+        return 0;
+    a->at[id].free = false;
+    a->stats.allocated += a->at[id].size;
+    if (a->stats.allocated > a->stats.peak_allocated)
+        a->stats.peak_allocated = a->stats.allocated;
+    return id;
+}
+
+/* Joins a free block with its free right neighbour. */
+static void join_right(struct maq_allocator *a, uint32_t id)
+{
+    uint32_t r = a->at[id].right;
+    if (r == 0 || !a->at[r].free || !a->at[id].free)
+        return;
+    a->at[id].size += a->at[r].size;
+    a->at[id].right = a->at[r].right;
+    if (a->at[r].right)
+        a->at[a->at[r].right].left = id;
+    a->at[r] = (struct block){.right = a->unused};
+    a->unused = r;
+}
+
+void maq_allocator_release(struct maq_allocator *a, uint32_t block)
+{
+    a->stats.allocated -= a->at[block].size;
+    a->at[block].free = true;
+    join_right(a, block);
+    if (a->at[block].left)
+        join_right(a, a->at[block].left);
+}
+
+struct maq_allocator_stats maq_allocator_stats(const struct maq_allocator *a)
+{
+    return a->stats;
+}

@@ -1,0 +1,128 @@
+/* items.c - interning by the bytes of the value (values are zero-padded, see cost.h). */
+#include "graph/items.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static uint64_t hash_bytes(const void *p, size_t n)
+{
+    const unsigned char *b = p;
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i + 8 <= n; i += 8) {
+        uint64_t w;
+        memcpy(&w, b + i, 8);
+        h = (h ^ w) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+_Static_assert(sizeof(struct maq_op) % 8 == 0, "hashed by words");
+_Static_assert(sizeof(struct maq_coll) % 8 == 0, "hashed by words");
+
+static uint64_t hash_item(const struct maq_item *it)
+{
+    return it->is_coll ? ~hash_bytes(&it->coll, sizeof it->coll) : hash_bytes(&it->op, sizeof it->op);
+}
+
+static bool same(const struct maq_item *a, const struct maq_item *b)
+{
+    if (a->is_coll != b->is_coll)
+        return false;
+    return a->is_coll ? memcmp(&a->coll, &b->coll, sizeof a->coll) == 0 : memcmp(&a->op, &b->op, sizeof a->op) == 0;
+}
+
+static uint32_t *slot_of(const struct maq_items *items, const struct maq_item *it)
+{
+    uint32_t mask = items->table_size - 1;
+    uint32_t i = (uint32_t)hash_item(it) & mask;
+    while (items->table[i] != 0 && !same(&items->at[items->table[i] - 1], it))
+        i = (i + 1) & mask;
+    return &items->table[i];
+}
+
+static bool grow(struct maq_items *items)
+{
+    uint32_t size = items->size ? items->size * 2 : 64;
+    struct maq_item *at = MAQ_ARENA_NEW(items->arena, struct maq_item, size);
+    uint32_t *table = MAQ_ARENA_NEW(items->arena, uint32_t, (size_t)size * 2);
+    if (!at || !table) {
+        items->failed = true;
+        return false;
+    }
+    if (items->n > 0)
+        memcpy(at, items->at, items->n * sizeof *at);
+    items->at = at;
+    items->size = size;
+    items->table = table;
+    items->table_size = size * 2;
+    for (uint32_t i = 0; i < items->n; i++)
+        *slot_of(items, &at[i]) = i + 1;
+    return true;
+}
+
+static uint32_t intern(struct maq_items *items, struct maq_item *it)
+{
+    if (items->failed || (items->n == items->size && !grow(items)))
+        return 0;
+    uint32_t *slot = slot_of(items, it);
+    if (*slot == 0) {
+        it->cost = it->is_coll ? maq_cost_coll(&it->coll, items->cluster) : maq_cost_op(&it->op, items->device);
+        MAQ_ASSERT(it->cost.seconds >= 0 && it->cost.seconds < 1e9);
+        it->dur_ns = nearbyint(it->cost.seconds * 1e9);
+        items->at[items->n++] = *it;
+        *slot = items->n;
+    }
+    return *slot - 1;
+}
+
+void maq_items_init(struct maq_items *items, const struct maq_device *device, const struct maq_cluster *cluster,
+                    struct maq_arena *arena)
+{
+    *items = (struct maq_items){.device = device, .cluster = cluster, .arena = arena};
+    struct maq_op none = {.kind = MAQ_OP_NONE};
+    maq_items_op(items, &none);
+}
+
+uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op)
+{
+    struct maq_item it;
+    memset(&it, 0, sizeof it);
+    it.op = *op;
+    return intern(items, &it);
+}
+
+uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll)
+{
+    if (coll->at.size <= 1 || coll->bytes <= 0)
+        return 0;
+    struct maq_item it;
+    memset(&it, 0, sizeof it);
+    it.is_coll = true;
+    it.coll.kind = coll->kind;
+    it.coll.sharers = coll->sharers;
+    it.coll.bytes = coll->bytes;
+    it.coll.at.size = coll->at.size; /* member by member: padding stays zero */
+    it.coll.at.per_domain = coll->at.per_domain;
+    it.coll.at.domains = coll->at.domains;
+    it.coll.at.per_node = coll->at.per_node;
+    it.coll.at.crosses_switch = coll->at.crosses_switch;
+    it.coll.at.group = coll->at.group;
+    return intern(items, &it);
+}
+
+uint16_t maq_items_name(struct maq_items *items, const char *name)
+{
+    for (uint16_t i = 0; name && i < items->n_names; i++) /* nearly always the same literal */
+        if (items->names[i] == name)
+            return i;
+    for (uint16_t i = 0; name && i < items->n_names; i++)
+        if (strcmp(items->names[i], name) == 0)
+            return i;
+    if (!name || items->n_names == sizeof items->names / sizeof items->names[0])
+        return UINT16_MAX;
+    items->names[items->n_names] = name;
+    return items->n_names++;
+}

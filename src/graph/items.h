@@ -1,0 +1,47 @@
+/*
+ * items.h - the distinct costed things of a job: operators and collectives, each held and costed once.
+ *
+ * A 405B training step has hundreds of thousands of nodes and a few dozen items. Adding an equal operator
+ * returns the id it has; its cost is asked from the provider chain when it is first seen.
+ */
+#ifndef MAQ_GRAPH_ITEMS_H
+#define MAQ_GRAPH_ITEMS_H
+
+#include "base/arena.h"
+#include "maquette/cost.h"
+
+struct maq_item {
+    bool is_coll;
+    struct maq_op op;     /* when !is_coll */
+    struct maq_coll coll; /* when is_coll */
+    struct maq_cost cost;
+    double dur_ns; /* cost rounded to whole nanoseconds */
+};
+
+struct maq_items {
+    struct maq_item *at;
+    uint32_t n, size;
+    uint32_t *table; /* open addressing: id + 1; 0 = free */
+    uint32_t table_size;
+    const struct maq_device *device;
+    const struct maq_cluster *cluster;
+    struct maq_arena *arena;
+    const char *names[256]; /* of the modules that use them, for tags; static strings */
+    uint16_t n_names;
+    bool failed; /* out of memory: ids are 0 from then on; check once at the end */
+};
+
+/* device and cluster are borrowed for the life of the table; everything lives in the arena. Item 0 is the
+ * operator that costs nothing. */
+void maq_items_init(struct maq_items *items, const struct maq_device *device, const struct maq_cluster *cluster,
+                    struct maq_arena *arena);
+uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op);
+uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll);
+
+/* Id of a name; UINT16_MAX when the table is full or name is NULL. */
+uint16_t maq_items_name(struct maq_items *items, const char *name);
+
+/* What an item is, as text ("gemm 8192x14336x4096 bf16"). */
+const char *maq_item_describe(char buf[96], const struct maq_item *it);
+
+#endif

@@ -1,0 +1,24 @@
+/* names.c - the words of graph.h. */
+#include "maquette/graph.h"
+
+const char *maq_stream_name(enum maq_stream stream)
+{
+    static const char *const names[MAQ_STREAM_COUNT] = {"compute", "tp", "cp", "ep", "dp", "pp", "copy"};
+    return (unsigned)stream < MAQ_STREAM_COUNT ? names[stream] : "?";
+}
+
+const char *maq_bucket_name(enum maq_bucket bucket)
+{
+    static const char *const names[MAQ_BUCKET_COUNT] = {"forward",
+                                                        "backward",
+                                                        "recompute",
+                                                        "exposed TP comm",
+                                                        "exposed CP comm",
+                                                        "exposed EP comm",
+                                                        "exposed PP comm",
+                                                        "exposed DP comm",
+                                                        "bubble",
+                                                        "optimizer",
+                                                        "other"};
+    return (unsigned)bucket < MAQ_BUCKET_COUNT ? names[bucket] : "?";
+}

@@ -1,0 +1,224 @@
+/* segment.c - see segment.h. Evaluation is a list schedule over at most a few dozen steps. */
+#include "graph/segment.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+
+void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, struct maq_items *items,
+                       struct maq_arena *arena, double launch_ns)
+{
+    memset(out, 0, sizeof *out);
+    memset(w, 0, sizeof *w);
+    w->out = out;
+    w->items = items;
+    w->arena = arena;
+    w->launch_ns = launch_ns;
+    w->last = w->sync = MAQ_STEP_NONE;
+    for (int s = 0; s < MAQ_STREAM_COUNT; s++)
+        w->on[s] = MAQ_STEP_NONE;
+}
+
+static uint16_t put(struct maq_segment_writer *w, uint32_t item, enum maq_stream stream, uint8_t bucket, uint16_t a,
+                    uint16_t b)
+{
+    struct maq_segment *g = w->out;
+    if (g->n == g->size) {
+        uint32_t size = g->size ? g->size * 2 : 32;
+        struct maq_step *steps = size < MAQ_STEP_NONE ? MAQ_ARENA_NEW(w->arena, struct maq_step, size) : NULL;
+        if (!steps) {
+            w->failed = true;
+            return MAQ_STEP_NONE;
+        }
+        if (g->n > 0)
+            memcpy(steps, g->steps, g->n * sizeof *steps);
+        g->steps = steps;
+        g->size = size;
+    }
+    g->steps[g->n] = (struct maq_step){.item = item,
+                                       .stream = (uint8_t)stream,
+                                       .bucket = bucket,
+                                       .part = w->part,
+                                       .after = {a, b},
+                                       .name = maq_items_name(w->items, w->name)};
+    w->last = w->on[stream] = (uint16_t)g->n;
+    g->n++;
+    return w->last;
+}
+
+static uint8_t bucket_of_stream(enum maq_stream stream)
+{
+    static const uint8_t of[MAQ_STREAM_COUNT] = {
+        [MAQ_STREAM_COMPUTE] = MAQ_BUCKET_FORWARD, [MAQ_STREAM_TP] = MAQ_BUCKET_TP, [MAQ_STREAM_CP] = MAQ_BUCKET_CP,
+        [MAQ_STREAM_EP] = MAQ_BUCKET_EP,           [MAQ_STREAM_DP] = MAQ_BUCKET_DP, [MAQ_STREAM_PP] = MAQ_BUCKET_PP,
+        [MAQ_STREAM_COPY] = MAQ_BUCKET_OTHER};
+    return of[stream];
+}
+
+uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
+{
+    uint32_t item = maq_items_op(w->items, op);
+    if (item == 0)
+        return w->on[MAQ_STREAM_COMPUTE];
+    uint16_t wait = w->sync;
+    w->sync = MAQ_STEP_NONE;
+    w->host_ns += launches * w->launch_ns;
+    w->kernel_ns += w->items->at[item].dur_ns;
+    return put(w, item, MAQ_STREAM_COMPUTE, w->bucket, wait, MAQ_STEP_NONE);
+}
+
+uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op)
+{
+    return maq_segment_ops(w, op, (op->flags & MAQ_OP_UNFUSED) ? 3 : 1);
+}
+
+uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
+                                uint16_t after)
+{
+    uint32_t item = maq_items_coll(w->items, coll);
+    if (item == 0)
+        return MAQ_STEP_NONE;
+    w->host_ns += w->launch_ns;
+    return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
+}
+
+/* The next compute step waits for it. Two joins before one compute step: the later one of a stream implies
+ * the earlier; across streams a join of both. */
+void maq_segment_join(struct maq_segment_writer *w, uint16_t step)
+{
+    if (step == MAQ_STEP_NONE)
+        return;
+    if (w->sync != MAQ_STEP_NONE && w->out->steps[w->sync].stream != w->out->steps[step].stream) {
+        /* a zero-length step that waits for both */
+        uint16_t both = put(w, 0, MAQ_STREAM_COMPUTE, w->bucket, w->sync, step);
+        w->sync = MAQ_STEP_NONE;
+        w->last = both;
+        return;
+    }
+    w->sync = step;
+}
+
+uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream)
+{
+    uint16_t pending = w->sync; /* what the compute stream was about to wait for, this waits for too */
+    uint16_t after = w->on[MAQ_STREAM_COMPUTE];
+    uint32_t item = maq_items_coll(w->items, coll);
+    if (item == 0)
+        return MAQ_STEP_NONE;
+    w->host_ns += w->launch_ns;
+    uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
+    w->sync = step;
+    return step;
+}
+
+uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t after)
+{
+    struct maq_op op = {.kind = MAQ_OP_HOST_COPY, .d = {(int64_t)bytes}};
+    uint32_t item = maq_items_op(w->items, &op);
+    return item == 0 ? MAQ_STEP_NONE : put(w, item, MAQ_STREAM_COPY, MAQ_BUCKET_OTHER, after, MAQ_STEP_NONE);
+}
+
+/*
+ * Attributes every moment of [0, end) to what the compute stream does, or, when it is idle, to the
+ * communication that runs then (the one that started first among those running): exposed time. Steps on the
+ * compute stream are in order, so the idle intervals lie between them.
+ */
+static void attribute_idle(struct maq_segment *g, const double *start, const double *finish, double from, double to)
+{
+    while (from < to) {
+        double until = to;
+        uint32_t who = UINT32_MAX;
+        for (uint32_t i = 0; i < g->n; i++) {
+            if (g->steps[i].stream == MAQ_STREAM_COMPUTE)
+                continue;
+            if (start[i] <= from && finish[i] > from) {
+                if (who == UINT32_MAX || start[i] < start[who])
+                    who = i;
+            } else if (start[i] > from && start[i] < until) {
+                until = start[i];
+            }
+        }
+        if (who != UINT32_MAX && finish[who] < until)
+            until = finish[who];
+        g->bucket_ns[who == UINT32_MAX ? MAQ_BUCKET_OTHER : g->steps[who].bucket] += until - from;
+        from = until;
+    }
+}
+
+static double times(const struct maq_segment_writer *w, double *start, double *finish)
+{
+    double free_at[MAQ_STREAM_COUNT] = {0}, end = 0;
+    for (uint32_t i = 0; i < w->out->n; i++) {
+        const struct maq_step *s = &w->out->steps[i];
+        double t = free_at[s->stream];
+        for (int k = 0; k < 2; k++)
+            if (s->after[k] != MAQ_STEP_NONE && finish[s->after[k]] > t)
+                t = finish[s->after[k]];
+        start[i] = t;
+        finish[i] = free_at[s->stream] = t + w->items->at[s->item].dur_ns;
+        if (finish[i] > end)
+            end = finish[i];
+    }
+    return end;
+}
+
+static void fill_buckets(struct maq_segment *g, const double *start, const double *finish, double end)
+{
+    double compute = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->steps[i].stream != MAQ_STREAM_COMPUTE)
+            continue;
+        attribute_idle(g, start, finish, compute, start[i]);
+        g->bucket_ns[g->steps[i].bucket] += finish[i] - start[i];
+        compute = finish[i];
+    }
+    attribute_idle(g, start, finish, compute, end);
+}
+
+/* Zero-length steps on the compute stream that wait for every other stream still running after it: the
+ * segment ends where its compute stream ends. */
+static void join_all(struct maq_segment_writer *w, const double *finish)
+{
+    uint16_t compute = w->on[MAQ_STREAM_COMPUTE], waiting = MAQ_STEP_NONE;
+    double done = compute == MAQ_STEP_NONE ? 0 : finish[compute];
+    for (int s = 1; s < MAQ_STREAM_COUNT; s++) {
+        if (w->on[s] == MAQ_STEP_NONE || finish[w->on[s]] <= done)
+            continue;
+        if (waiting == MAQ_STEP_NONE) {
+            waiting = w->on[s];
+            continue;
+        }
+        put(w, 0, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, waiting, w->on[s]);
+        waiting = MAQ_STEP_NONE;
+    }
+    if (waiting != MAQ_STEP_NONE)
+        put(w, 0, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, waiting, MAQ_STEP_NONE);
+}
+
+void maq_segment_end(struct maq_segment_writer *w)
+{
+    struct maq_segment *g = w->out;
+    if (w->failed || g->n == 0)
+        return;
+    double *start = MAQ_ARENA_NEW(w->arena, double, (size_t)g->n * 2), *finish = start ? start + g->n : NULL;
+    if (!start) {
+        w->failed = true;
+        return;
+    }
+    g->dur_ns = times(w, start, finish);
+    fill_buckets(g, start, finish, g->dur_ns);
+    w->name = "join";
+    join_all(w, finish);
+    /* The host runs ahead of the device inside a segment; when launching takes longer than running, the
+     * device waits at the end for the rest. */
+    double gap_ns = nearbyint(w->host_ns - g->dur_ns);
+    if (gap_ns > 0 && !w->failed) {
+        struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)gap_ns}};
+        uint32_t item = maq_items_op(w->items, &gap);
+        w->name = "launch gap";
+        put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, MAQ_STEP_NONE, MAQ_STEP_NONE);
+        g->bucket_ns[MAQ_BUCKET_OTHER] += w->items->at[item].dur_ns;
+        g->dur_ns += w->items->at[item].dur_ns;
+    }
+}

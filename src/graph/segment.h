@@ -1,0 +1,76 @@
+/*
+ * segment.h - a piece of a rank's program that is repeated: the forward or backward pass of one layer, an
+ * optimizer step.
+ *
+ * A segment is a short list of steps on the streams of one rank, in program order. A step waits for the step
+ * before it on its own stream and for up to two others. A segment begins when all its streams are free and
+ * ends when all are done, so that segments compose by addition:
+ *
+ *     duration(A then B) = duration(A) + duration(B)
+ *
+ * This is what makes the fast path exact: a layer is evaluated once and then only counted. Communication that
+ * crosses the border of a layer (gradient reduction, parameter gathering, pipeline transfers) is therefore
+ * not in segments but in train/dp.c and in the schedule.
+ */
+#ifndef MAQ_GRAPH_SEGMENT_H
+#define MAQ_GRAPH_SEGMENT_H
+
+#include "graph/items.h"
+#include "maquette/graph.h"
+#include "maquette/model.h"
+
+#define MAQ_STEP_NONE UINT16_MAX
+
+struct maq_step {
+    uint32_t item;
+    uint16_t name;     /* the module's, in items->names */
+    uint16_t after[2]; /* earlier steps of the segment, MAQ_STEP_NONE */
+    uint8_t stream, bucket, part;
+};
+
+struct maq_segment {
+    struct maq_step *steps;
+    uint32_t n, size;
+    double dur_ns;                      /* of the whole */
+    double bucket_ns[MAQ_BUCKET_COUNT]; /* what the compute stream does or waits for; adds up to dur_ns */
+};
+
+/* Appends steps into the arena; the writer keeps what was last. */
+struct maq_segment_writer {
+    struct maq_segment *out;
+    struct maq_items *items;
+    struct maq_arena *arena;
+    uint8_t bucket; /* of the compute steps that follow */
+    uint8_t part;
+    const char *name;
+    uint16_t last;                 /* last step added */
+    uint16_t on[MAQ_STREAM_COUNT]; /* last step of each stream */
+    uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
+    double host_ns;                /* launch time spent by the host so far */
+    double launch_ns;              /* per kernel; 0 with CUDA graphs */
+    double kernel_ns;              /* compute stream so far */
+    bool failed;
+};
+
+void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, struct maq_items *items,
+                       struct maq_arena *arena, double launch_ns);
+
+/* A kernel on the compute stream. */
+uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op);
+/* A kernel of `launches` host launches. */
+uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches);
+/* A collective on `stream` that the compute stream waits for before it goes on. Nothing is added for groups
+ * of one. */
+uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream);
+/* A collective that runs beside the compute that follows; it starts when `after` (a step or MAQ_STEP_NONE) is
+ * done. Join it with maq_segment_join. */
+uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
+                                uint16_t after);
+/* The next compute step waits for `step`. */
+void maq_segment_join(struct maq_segment_writer *w, uint16_t step);
+/* Host copy on the copy stream, asynchronous. */
+uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t after);
+/* Adds the launch gap (host slower than device), evaluates, fills dur_ns and bucket_ns. */
+void maq_segment_end(struct maq_segment_writer *w);
+
+#endif
