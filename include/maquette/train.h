@@ -1,0 +1,123 @@
+/*
+ * train.h - one training iteration of a job: how long, how much memory, where the time goes.
+ *
+ * maq_train_predict() is the fast path: each distinct layer is evaluated once, chunks and stages are sums,
+ * the pipeline is one pass over a schedule skeleton. maq_train_graph() writes the whole step out as an
+ * execution graph, operator by operator, for timelines, traces and every engine; both give the same step time
+ * (a test holds them within 0.1 %; they agree to the nanosecond where nothing crosses a layer's border).
+ *
+ * MFU counts model FLOP, no recompute, causal attention as causal (the lower triangle), against the device's
+ * dense peak in the recipe's matrix type; HFU adds the recomputed FLOP.
+ */
+#ifndef MAQUETTE_TRAIN_H
+#define MAQUETTE_TRAIN_H
+
+#include "maquette/graph.h"
+#include "maquette/job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum maq_mem_kind {
+    MAQ_MEM_WEIGHTS,
+    MAQ_MEM_GRADIENTS,
+    MAQ_MEM_OPTIMIZER,
+    MAQ_MEM_ACTIVATIONS, /* kept from forward to backward */
+    MAQ_MEM_TRANSIENT, /* working set of the operator at the peak: logits, recomputed layer, gradients in flight, gathered parameters */
+    MAQ_MEM_FRAGMENTATION, /* held by PyTorch's caching allocator, not in use */
+    MAQ_MEM_CONTEXT,       /* driver context, library workspaces */
+    MAQ_MEM_NCCL,          /* communicator buffers */
+    MAQ_MEM_COUNT
+};
+MAQ_API const char *maq_mem_name(enum maq_mem_kind kind);
+
+struct maq_stage_result {
+    double bytes[MAQ_MEM_COUNT];
+    double allocated_bytes; /* what the framework's allocator has handed out at the peak */
+    double reserved_bytes;  /* allocated + fragmentation */
+    double total_bytes;     /* what nvidia-smi shows */
+    double capacity_bytes;
+    double busy_s;                     /* compute stream */
+    double bucket_s[MAQ_BUCKET_COUNT]; /* adds up to step_s */
+    double params;                     /* held by one rank of the stage */
+    uint32_t peak_microbatches;        /* activations of this many (microbatch, chunk) pairs are alive at the peak */
+};
+
+struct maq_train_op {             /* one row of the costliest operators */
+    char text[96];                /* "gemm 8192x14336x4096 bf16" */
+    const char *where;            /* module name */
+    uint8_t provider;             /* enum maq_provider */
+    double count, seconds, share; /* per step on the critical stage; share of its busy time */
+};
+
+#define MAQ_TRAIN_TOP_OPS 12
+
+struct maq_train_result {
+    const struct maq_job *job; /* borrowed */
+    double step_s;
+    double error; /* relative, one standard deviation, from the cost chain */
+    double tokens_per_s, tokens_per_s_per_device;
+    double model_flop, hardware_flop; /* per step, whole job */
+    double model_flops_per_device;    /* FLOP/s */
+    double peak_flops;                /* of one device in the recipe's matrix type */
+    double mfu, hfu;
+    double bucket_s[MAQ_BUCKET_COUNT]; /* of the critical stage */
+    uint32_t critical_stage;           /* the one with the least bubble */
+    double bubble_fraction;            /* of the critical stage */
+    uint32_t n_stages;
+    struct maq_stage_result *stages; /* owned by the result */
+    uint32_t worst_stage;            /* by memory over capacity */
+    bool fits;
+    double provider_share[MAQ_PROVIDER_COUNT]; /* of the critical stage's costed time */
+    uint32_t n_ops;
+    struct maq_train_op ops[MAQ_TRAIN_TOP_OPS];
+    double grad_bytes, optimizer_s, grad_sync_s; /* of the critical stage */
+};
+
+/* *out is owned by the caller (maq_train_result_free). A plan that does not fit in memory is a result (fits =
+ * false), not an error. */
+MAQ_API enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job,
+                                          struct maq_diag *diag);
+MAQ_API void maq_train_result_free(struct maq_train_result *result);
+
+/* What would make it fit: a sentence with numbers into buf; empty when it fits. */
+MAQ_API const char *maq_train_advice(char buf[256], const struct maq_train_result *result);
+
+/*
+ * Many plans of one model, cluster and workload: what a planner and a scan over settings ask for. Nothing is
+ * kept but step time and memory; blocks, costs and schedules are shared between the plans. Plans are as a
+ * document would give them (zero = default); one that cannot be is marked, not reported. One thread per
+ * sweep.
+ */
+struct maq_train_quick {
+    bool possible; /* the plan fits the model and the cluster's shape */
+    bool fits;     /* and the memory */
+    double step_s;
+    double total_bytes; /* of the worst stage, at its peak */
+};
+struct maq_train_sweep;
+/* `job` gives model, cluster and workload, and is borrowed for the life of the sweep. */
+MAQ_API enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job);
+MAQ_API void maq_train_sweep_free(struct maq_train_sweep *sweep);
+/* out[i] for plans[i]. The same numbers as maq_train_predict. */
+MAQ_API enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, struct maq_train_quick *out,
+                                             const struct maq_plan *plans, size_t n);
+
+/* The whole step as a graph: one class per pipeline stage. */
+struct maq_train_graph {
+    struct maq_graph graph;
+    const double *dur_ns;            /* [graph.n_items] */
+    const char *const *module_names; /* for maq_node_tag.module */
+    uint32_t n_module_names;
+    void *owner; /* internal */
+};
+MAQ_API enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_job *job, struct maq_diag *diag);
+MAQ_API void maq_train_graph_free(struct maq_train_graph *graph);
+/* What an item is, as text ("all_gather 64 MiB x 8"). */
+MAQ_API const char *maq_train_item_text(char buf[96], const struct maq_train_graph *graph, uint32_t item);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,338 @@
+/*
+ * blueprint.c - assembles the repeated parts of a step, see blueprint.h.
+ */
+#include "train/blueprint.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+static bool splits(const struct maq_blueprint *bp)
+{
+    return bp->schedule->split_backward;
+}
+
+/* ---- blocks ---- */
+
+enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer, bool is_layer,
+                                bool split)
+{
+    enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
+    enum maq_redo redo = !is_layer                                        ? MAQ_REDO_NOTHING
+                         : lo->plan->recompute == MAQ_RECOMPUTE_FULL      ? MAQ_REDO_LAYER
+                         : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
+                                                                          : MAQ_REDO_NOTHING;
+    b->layer = layer;
+    b->forward = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
+    b->backward[0] = maq_lower_layer(lo, layer, backward, MAQ_REDO_NOTHING);
+    b->backward[1] = redo == MAQ_REDO_NOTHING ? b->backward[0] : maq_lower_layer(lo, layer, backward, redo);
+    b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        double p = maq_lower_local_params(lo, m);
+        if (m->shard == MAQ_SHARD_EXPERT)
+            b->expert_params += p;
+        else
+            b->dense_params += p;
+        if (maq_lower_adapted(lo, m)) {
+            struct maq_local d = maq_lower_local(lo, layer, m);
+            b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);
+        }
+    }
+    maq_block_memory(b, lo);
+    return lo->failed ? MAQ_NO_MEMORY : MAQ_OK;
+}
+
+static enum maq_status add_block(struct maq_blueprint *bp, const struct maq_layer *layer, bool is_layer, uint32_t *id)
+{
+    if (bp->n_blocks == MAQ_MAX_BLOCKS)
+        return MAQ_LIMIT;
+    *id = bp->n_blocks;
+    return maq_cache_block(&bp->blocks[bp->n_blocks++], bp, layer, is_layer);
+}
+
+/* ---- programs ---- */
+
+/* Whether layer i of a virtual stage is recomputed. */
+static bool is_redone(const struct maq_plan *p, int32_t i)
+{
+    if (p->recompute == MAQ_RECOMPUTE_NONE)
+        return false;
+    if (p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_BLOCK && p->recompute_num_layers > 0)
+        return i < p->recompute_num_layers;
+    return true;
+}
+
+/* Several layers per checkpoint: one input is kept for the group, and the group is recomputed as one. */
+static int32_t layers_per_checkpoint(const struct maq_plan *p)
+{
+    bool uniform = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_UNIFORM;
+    return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
+}
+
+static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t block, bool redo, uint32_t layer)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    const struct maq_block *b = bp->blocks[block];
+    pr->entries[pr->n_entries++] = (struct maq_entry){.block = (uint8_t)block, .redo = redo, .layer = (uint16_t)layer};
+    pr->dense_params += b->dense_params;
+    pr->expert_params += b->expert_params;
+    pr->adapter_params += b->adapter_params;
+    pr->plain_forward_ns += b->forward->dur_ns;
+    pr->plain_backward_ns += b->backward[redo]->dur_ns;
+    if (b->weight)
+        pr->plain_weight_ns += b->weight->dur_ns;
+    int32_t group = redo ? layers_per_checkpoint(p) : 1;
+    bool offloaded = layer != UINT16_MAX && (int32_t)pr->n_layers < p->offload_layers;
+    pr->n_layers += layer != UINT16_MAX;
+    pr->act_bytes += offloaded ? 0 : b->act_bytes[redo] / group;
+    double held = b->dense_params + b->expert_params,
+           working = b->backward_transient[redo] + (group - 1) * b->act_bytes[0];
+    working = b->forward_transient > working ? b->forward_transient : working;
+    pr->transient_bytes = working > pr->transient_bytes ? working : pr->transient_bytes;
+    pr->largest_bytes = b->forward_transient > pr->largest_bytes ? b->forward_transient : pr->largest_bytes;
+    pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
+}
+
+static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_virtual_stage *v, bool embeds,
+                                     bool outputs, struct maq_program *pr)
+{
+    const struct maq_job *job = bp->job;
+    pr->entries = MAQ_ARENA_NEW(bp->arena, struct maq_entry, (size_t)v->n_layers + 3 + 2 * job->model.mtp_layers);
+    if (!pr->entries)
+        return MAQ_NO_MEMORY;
+    if (embeds)
+        add_entry(bp, pr, bp->embedding_block, false, UINT16_MAX);
+    for (int32_t i = 0; i < v->n_layers; i++) {
+        uint32_t layer = (uint32_t)(v->first_layer + i);
+        add_entry(bp, pr, job->model.kind_of[layer], is_redone(&job->plan, i), (uint32_t)i);
+    }
+    if (v->mtp)
+        for (uint32_t i = 0; i < job->model.mtp_layers; i++) {
+            add_entry(bp, pr, bp->mtp_block, is_redone(&job->plan, v->n_layers), UINT16_MAX);
+            add_entry(bp, pr, bp->output_block, false, UINT16_MAX); /* each depth predicts with the shared head */
+            pr->dense_params -= bp->blocks[bp->output_block]->dense_params;
+        }
+    if (outputs)
+        add_entry(bp, pr, bp->output_block, false, UINT16_MAX);
+    MAQ_TRY(maq_blueprint_sync(bp, pr));
+    pr->forward_ns = maq_sync_forward_ns(bp, pr);
+    pr->backward_ns = maq_sync_backward_ns(bp, pr, splits(bp) ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE);
+    pr->weight_ns = splits(bp) ? maq_sync_backward_ns(bp, pr, MAQ_HALF_WEIGHT) : 0;
+    return MAQ_OK;
+}
+
+/* Same blocks in the same order. */
+static bool holds_same(const struct maq_blueprint *bp, const struct maq_virtual_stage *a,
+                       const struct maq_virtual_stage *b)
+{
+    if (a->n_layers != b->n_layers || a->mtp != b->mtp)
+        return false;
+    return bp->job->model.n_kinds == 1 ||
+           memcmp(&bp->job->model.kind_of[a->first_layer], &bp->job->model.kind_of[b->first_layer],
+                  (size_t)a->n_layers * sizeof *bp->job->model.kind_of) == 0;
+}
+
+static enum maq_status write_programs(struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    bool spread = job->plan.vocab_parallel_pipeline;
+    struct seen {
+        const struct maq_virtual_stage *v;
+        bool embeds, outputs;
+        const struct maq_program *program;
+    } seen[16];
+    uint32_t n_seen = 0;
+    bp->programs = MAQ_ARENA_NEW(bp->arena, const struct maq_program *, job->n_virtual);
+    if (!bp->programs)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < job->n_virtual; i++) {
+        const struct maq_virtual_stage *v = &job->virtual_stages[i];
+        /* with the vocabulary spread over the pipeline, every stage's first chunk does its part of embedding
+         * and output */
+        bool embeds = spread ? v->chunk == 0 : v->embedding, outputs = spread ? v->chunk == 0 : v->output;
+        for (uint32_t k = n_seen; k-- > 0 && !bp->programs[i];)
+            if (seen[k].embeds == embeds && seen[k].outputs == outputs && holds_same(bp, seen[k].v, v))
+                bp->programs[i] = seen[k].program;
+        if (bp->programs[i])
+            continue;
+        struct maq_program *pr = MAQ_ARENA_NEW(bp->arena, struct maq_program, 1);
+        if (!pr)
+            return MAQ_NO_MEMORY;
+        MAQ_TRY(write_program(bp, v, embeds, outputs, pr));
+        bp->programs[i] = pr;
+        if (n_seen < sizeof seen / sizeof seen[0])
+            seen[n_seen++] = (struct seen){v, embeds, outputs, pr};
+    }
+    return MAQ_OK;
+}
+
+uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage, uint16_t *positions)
+{
+    const struct maq_schedule *s = bp->schedule;
+    uint32_t n = 0;
+    if (s->kind == MAQ_SCHEDULE_INTERLEAVED) {
+        for (uint32_t c = 0; c < s->chunks; c++)
+            positions[n++] = (uint16_t)(c * s->stages + stage);
+        return n;
+    }
+    positions[n++] = (uint16_t)stage;
+    if (s->kind == MAQ_SCHEDULE_DUALPIPE)
+        positions[n++] = (uint16_t)(s->stages - 1 - stage);
+    else if (s->kind == MAQ_SCHEDULE_ZB_V || s->kind == MAQ_SCHEDULE_DUALPIPE_V)
+        positions[n++] = (uint16_t)(2 * s->stages - 1 - stage);
+    return n;
+}
+
+/* ---- end of the step ---- */
+
+struct owned {
+    double dense, expert, adapters;
+};
+
+static struct owned stage_params(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    struct owned sum = {0, 0, 0};
+    for (uint32_t i = 0; i < n; i++) {
+        sum.dense += bp->programs[at[i]]->dense_params;
+        sum.expert += bp->programs[at[i]]->expert_params;
+        sum.adapters += bp->programs[at[i]]->adapter_params;
+    }
+    return sum;
+}
+
+/*
+ * End of the step on one rank of a stage: squared norm of the gradients, (all-reduce over the job), clipping,
+ * Adam, and the cast of the new weights. Bytes per updated parameter: read gradient, master, two moments;
+ * write master, moments and the 16-bit weight.
+ */
+static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struct owned held)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    struct maq_segment *out = MAQ_ARENA_NEW(bp->arena, struct maq_segment, 1);
+    if (!out) {
+        bp->lower.failed = true;
+        return NULL;
+    }
+    struct maq_segment_writer w;
+    maq_segment_begin(&w, out, bp->items, bp->arena, bp->items->device->launch_s * 1e9);
+    w.bucket = MAQ_BUCKET_OPTIMIZER;
+    w.name = "optimizer";
+    double dense = p->lora_rank > 0 ? held.adapters : held.dense, expert = p->lora_rank > 0 ? 0 : held.expert,
+           all = dense + expert;
+    if (p->sharding != MAQ_SHARDING_NONE) {
+        dense /= bp->job->groups[MAQ_GROUP_SHARD].size;
+        expert /= bp->job->edp;
+    }
+    double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
+           m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
+    double master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4, store = bp->lower.store_bytes;
+    double on_device = mine * (1 - p->optimizer_offload);
+    struct maq_op norm = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, 0, 0, 0, 0);
+    struct maq_op clip = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, (int64_t)g, 0, 0, 0);
+    struct maq_op update =
+        maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, 0, (int64_t)on_device,
+                    (int64_t)(g + (master > 0 ? master : store) + 2 * m), (int64_t)(2 * m + master + store), 0, 0, 0);
+    struct maq_op zero = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)all, 0, (int64_t)g, 0, 0, 0);
+    maq_segment_op(&w, &norm);
+    maq_segment_op(&w, &clip);
+    if (on_device >= 1)
+        maq_segment_op(&w, &update);
+    if (p->optimizer_offload >
+        0) { /* gradients down, weights up; the host's Adam runs at its memory bandwidth, about that of the link */
+        uint16_t moved = maq_segment_copy(&w, mine * p->optimizer_offload * (g + store), MAQ_STEP_NONE);
+        maq_segment_join(&w, moved);
+    }
+    maq_segment_op(&w, &zero);
+    if (bp->lower.math == MAQ_FP8 || bp->lower.math == MAQ_FP4) { /* weights quantized once per step */
+        struct maq_op cast = maq_op_make(MAQ_OP_QUANTIZE, bp->lower.math, 0,
+                                         (int64_t)((held.dense + held.expert) / 4096) + 1, 4096, 2, 0, 0, 0);
+        maq_segment_op(&w, &cast);
+    }
+    maq_segment_end(&w);
+    bp->lower.failed |= w.failed;
+    return out;
+}
+
+/* First and last stage add up the halves of a tied table. */
+static void write_tied(struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    if (!job->model.tied_embeddings || job->plan.pp == 1 || job->plan.vocab_parallel_pipeline ||
+        job->plan.lora_rank > 0 || bp->schedule->kind == MAQ_SCHEDULE_ZB_V ||
+        bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE_V) /* V-shaped: both on one device */
+        return;
+    double bytes = (double)job->model.vocab * (double)job->model.hidden / job->plan.tp *
+                   maq_dtype_bytes((enum maq_dtype)job->plan.grad_dtype);
+    struct maq_coll tied = maq_coll_make(&bp->lower, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_PP, bytes);
+    bool inside = tied.at.domains == 1;
+    tied.at.size = 2;
+    tied.at.domains = inside ? 1 : 2;
+    tied.at.per_domain = tied.at.per_node = inside ? 2 : 1;
+    bp->tied_item = maq_items_coll(bp->items, &tied);
+}
+
+static enum maq_status write_step_end(struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    uint32_t pp = (uint32_t)job->plan.pp;
+    bp->optimizer = MAQ_ARENA_NEW(bp->arena, const struct maq_segment *, pp);
+    if (!bp->optimizer)
+        return MAQ_NO_MEMORY;
+    struct owned last = {-1, -1, -1};
+    for (uint32_t s = 0; s < pp; s++) {
+        struct owned held = stage_params(bp, s);
+        bool same = s > 0 && held.dense == last.dense && held.expert == last.expert && held.adapters == last.adapters;
+        bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);
+        last = held;
+    }
+    struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};
+    norm.at = maq_cluster_place(&job->cluster, 0, job->cluster.devices, 1);
+    bp->norm_item = maq_items_coll(bp->items, &norm);
+    write_tied(bp);
+    return bp->lower.failed || bp->items->failed ? MAQ_NO_MEMORY : MAQ_OK;
+}
+
+static void write_hop(struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    if (job->plan.pp == 1)
+        return;
+    double bytes = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
+    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, bytes);
+    bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
+    hop.at.size = 2;
+    hop.at.domains = inside ? 1 : 2;
+    hop.at.per_domain = hop.at.per_node = inside ? 2 : 1;
+    bp->hop_item = maq_items_coll(bp->items, &hop);
+    bp->hop_ns = bp->hop_item ? bp->items->at[bp->hop_item].dur_ns : 0;
+    bp->stalls = job->plan.overlap_p2p != MAQ_ON;
+}
+
+enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                    struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_blueprint *bp = out;
+    *bp = (struct maq_blueprint){.job = job, .cache = cache, .items = &cache->items, .arena = arena};
+    const struct maq_plan *p = &job->plan;
+    bool fsdp = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
+    bp->gather_every_pass = fsdp;
+    bp->gather_backward = fsdp && p->reshard_after_forward;
+    bp->sync_every_pass = fsdp || p->sharding == MAQ_SHARDING_GRADS;
+    bp->gather_first = !fsdp && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
+    MAQ_TRY(maq_cache_schedule(bp, diag));
+    maq_lower_init(&bp->lower, job, &cache->items, &cache->arena);
+    uint32_t id;
+    for (uint32_t k = 0; k < job->model.n_kinds; k++)
+        MAQ_TRY(add_block(bp, &job->model.kinds[k], true, &id));
+    MAQ_TRY(add_block(bp, &job->model.embedding, false, &bp->embedding_block));
+    MAQ_TRY(add_block(bp, &job->model.output, false, &bp->output_block));
+    if (job->model.mtp_layers > 0)
+        MAQ_TRY(add_block(bp, &job->model.mtp, true, &bp->mtp_block));
+    MAQ_TRY(write_programs(bp));
+    write_hop(bp);
+    bp->nccl_bytes = maq_communicator_bytes(job);
+    return write_step_end(bp);
+}

@@ -1,0 +1,159 @@
+/*
+ * blueprint.h - a training step in its repeated parts: what both the fast path and the full graph are made from.
+ *
+ *   block      a distinct layer kind, the embedding, the output, an MTP depth: its segments for each pass, its parameters and activations on one rank
+ *   entry      one occurrence of a block in a virtual stage, recomputed or not
+ *   program    the entries of one virtual stage (position), in forward order
+ *   buckets    the same entries grouped for data-parallel communication
+ *
+ * Data-parallel communication crosses the borders of layers, so it is not in the segments:
+ *
+ *   no_shard, optim   gradients are reduced once per step, bucket by bucket in backward order, each when its last entry's weight gradient of the last
+ *                     microbatch is done; parameters (optim) are gathered in forward order before the first microbatch
+ *   optim_grads       gradients are reduce-scattered in every microbatch
+ *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3)
+ */
+#ifndef MAQ_TRAIN_BLUEPRINT_H
+#define MAQ_TRAIN_BLUEPRINT_H
+
+#include "plan/schedule.h"
+#include "train/lower.h"
+
+/*
+ * What outlives one plan: distinct operators with their costs, lowered blocks, schedule skeletons. A planner
+ * keeps one cache per (model, cluster, workload) and builds hundreds of thousands of blueprints from it;
+ * nothing in it depends on more of a plan than its key holds. One thread.
+ */
+struct maq_cache {
+    struct maq_arena arena;
+    struct maq_items items;
+    struct maq_cached_block **blocks; /* open addressing */
+    uint32_t n_blocks, block_slots;
+    struct maq_cached_schedule **schedules;
+    uint32_t n_schedules, schedule_slots;
+    double *finish; /* scratch of one evaluation, not initialised */
+    size_t finish_size;
+};
+void maq_cache_init(struct maq_cache *cache, const struct maq_cluster *cluster);
+void maq_cache_fini(struct maq_cache *cache);
+/* n doubles, not initialised, valid until the next call; NULL when out of memory. */
+double *maq_cache_finish(struct maq_cache *cache, size_t n);
+
+struct maq_block {
+    const struct maq_layer *layer;
+    const struct maq_segment *forward;
+    const struct maq_segment *backward[2];              /* [recomputed]; the input half when the schedule splits */
+    const struct maq_segment *weight;                   /* split schedules only */
+    double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
+    double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
+    double forward_transient, backward_transient[2];
+};
+
+struct maq_entry {
+    uint8_t block;
+    uint8_t redo;   /* recomputed before its backward */
+    uint16_t layer; /* number among the layers of the virtual stage, UINT16_MAX for blocks that are none */
+};
+
+/* One data-parallel bucket: entries [first, last] of a program. Items are 0 when there is nothing to send. */
+struct maq_bucket_sync {
+    uint16_t first, last;
+    uint32_t reduce[3]; /* dense, its replica part (HSDP), experts: collectives for the gradients, one after another */
+    uint32_t gather[2]; /* dense, experts: collectives for the parameters */
+    double reduce_ns, gather_ns;
+};
+
+/* Virtual stages that hold the same share one program. */
+struct maq_program {
+    struct maq_entry *entries;
+    uint32_t n_entries;
+    struct maq_bucket_sync *buckets; /* in forward order */
+    uint32_t n_buckets, n_layers;
+    double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
+    double plain_forward_ns, plain_backward_ns, plain_weight_ns;        /* sums of segments alone */
+    double dense_params, expert_params, adapter_params, largest_params; /* largest: of one entry */
+    double act_bytes;                                                   /* kept per microbatch */
+    double transient_bytes;                                             /* working set of the heaviest pass */
+    double largest_bytes;                                               /* largest temporary of a forward pass */
+    double gather_ns, reduce_ns;                                        /* sums over the buckets */
+};
+
+/* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a
+ * stage. */
+struct maq_grad_tasks {
+    const uint32_t *task;  /* [first[stages]] */
+    const uint32_t *first; /* [stages + 1] */
+};
+
+#define MAQ_MAX_BLOCKS 64
+
+struct maq_blueprint {
+    const struct maq_job *job;
+    struct maq_arena *arena;
+    struct maq_cache *cache;
+    struct maq_items *items; /* the cache's */
+    struct maq_lower lower;
+    uint32_t n_blocks, embedding_block, output_block, mtp_block;
+    const struct maq_block *blocks[MAQ_MAX_BLOCKS];
+    const struct maq_program **programs; /* [n_virtual] by position */
+    const struct maq_schedule *schedule; /* the cache's */
+    const struct maq_grad_tasks *grads;  /* of the schedule */
+    double hop_ns;                       /* one pipeline transfer; 0 when pp = 1 */
+    double nccl_bytes;                   /* buffers of the communicators of one rank */
+    uint32_t hop_item;
+    bool stalls;            /* transfers block the sender */
+    bool sync_every_pass;   /* ZeRO-2/3: gradients reduced in every backward */
+    bool gather_every_pass; /* ZeRO-3 */
+    bool gather_backward;   /* ZeRO-3 that reshards after the forward */
+    bool gather_first;      /* parameters gathered before the first microbatch (ZeRO-1/2 with overlap) */
+    const struct maq_segment *
+        *optimizer;     /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
+    uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job */
+    uint32_t tied_item; /* reduction of tied embedding gradients between first and last stage; 0 = none */
+};
+
+/* Builds in `arena` what is the plan's own and in the cache what is not; job and cache are borrowed. */
+enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                    struct maq_arena *arena, struct maq_diag *diag);
+
+/* cache.c: a block of the model under the plan of bp, lowered once; a schedule skeleton, built once. */
+enum maq_status maq_cache_block(const struct maq_block **out, struct maq_blueprint *bp, const struct maq_layer *layer,
+                                bool is_layer);
+enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *diag);
+/* blueprint.c: fills a block whose key is new. */
+enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower, const struct maq_layer *layer,
+                                bool is_layer, bool split);
+
+/* The programs of a stage: positions it holds (at most schedule.chunks, or 2 for dualpipe); returns how many. */
+uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage, uint16_t *positions);
+
+/* Bytes that one rank keeps of a layer between its passes, and the working set of its costliest moment beyond
+ * them. memory.c */
+void maq_block_memory(struct maq_block *block, const struct maq_lower *lower);
+
+/* Buffers that the communicators of one rank hold. stage_memory.c */
+double maq_communicator_bytes(const struct maq_job *job);
+
+/* Data-parallel buckets and their collectives. sync.c */
+enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program);
+/* Backward passes: the whole one or, in schedules that split, the halves for inputs and for weights, always
+ * one after the other. */
+enum maq_half { MAQ_HALF_WHOLE, MAQ_HALF_INPUT, MAQ_HALF_WEIGHT };
+/* What a half does besides computing: gathers parameters again (ZeRO-3); reduces the gradients it completes
+ * (ZeRO-2/3). */
+bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half);
+bool maq_half_reduces(const struct maq_blueprint *bp, enum maq_half half);
+const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
+                                           enum maq_half half);
+/* Makespan of one pass of a program with its collectives on the DP stream. Relative to the start of the pass. */
+double maq_sync_forward_ns(const struct maq_blueprint *bp, const struct maq_program *program);
+double maq_sync_backward_ns(const struct maq_blueprint *bp, const struct maq_program *program, enum maq_half half);
+/* Earliest end of the first forward pass of a program whose parameters arrive bucket by bucket from time
+ * `from` on; *until = end of its last gather. */
+double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_program *program, double from, double *until);
+/* End of a program's gradient reduction when the last pass that completes gradients starts at `start` and the
+ * DP stream is free at `free_at`. */
+double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_program *program, double start,
+                           double free_at);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * cache.c - what many plans share, see struct maq_cache.
+ *
+ * A block's key is everything its lowering reads: the degrees, the switches of the plan that reach inside a
+ * layer, and the placements of the groups that communicate there. Keys are zero-padded values compared byte
+ * for byte.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "train/blueprint.h"
+
+struct block_key {
+    const struct maq_layer *layer;
+    double capacity, imbalance;
+    struct maq_placement groups[6];
+    struct maq_str lora_targets;
+    int32_t tp, cp, ep, etp, mbs, cp_a2a, lora_rank, vocab_cut;
+    uint32_t recompute_parts;
+    uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
+        grad_dtype;
+    uint8_t is_layer, split, zero[6];
+};
+
+struct maq_cached_block {
+    uint64_t hash;
+    struct block_key key;
+    struct maq_block block;
+};
+
+struct schedule_key {
+    int32_t kind;
+    uint32_t stages, chunks, microbatches, group, zero;
+};
+
+struct maq_cached_schedule {
+    struct schedule_key key;
+    struct maq_schedule schedule;
+    struct maq_grad_tasks grads;
+};
+
+void maq_cache_init(struct maq_cache *cache, const struct maq_cluster *cluster)
+{
+    *cache = (struct maq_cache){0};
+    maq_arena_init(&cache->arena, 0);
+    maq_items_init(&cache->items, &cluster->groups[0].device, cluster, &cache->arena);
+}
+
+void maq_cache_fini(struct maq_cache *cache)
+{
+    free(cache->blocks);
+    free(cache->schedules);
+    free(cache->finish);
+    maq_arena_fini(&cache->arena);
+    *cache = (struct maq_cache){0};
+}
+
+double *maq_cache_finish(struct maq_cache *cache, size_t n)
+{
+    if (n > cache->finish_size) {
+        double *p = realloc(cache->finish, n * sizeof *p);
+        if (!p)
+            return NULL;
+        cache->finish = p;
+        cache->finish_size = n;
+    }
+    return cache->finish;
+}
+
+static uint64_t hash_words(const void *key, size_t size)
+{
+    const unsigned char *p = key;
+    uint64_t h = 0x2545f4914f6cdd1du;
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+        uint64_t w;
+        memcpy(&w, p + i, 8);
+        h = (h ^ w) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+_Static_assert(sizeof(struct block_key) % 8 == 0, "hashed by words");
+_Static_assert(sizeof(struct schedule_key) % 8 == 0, "hashed by words");
+
+static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const struct maq_layer *layer, bool is_layer)
+{
+    static const enum maq_group_kind used[6] = {MAQ_GROUP_TP,       MAQ_GROUP_CP, MAQ_GROUP_CP_INNER,
+                                                MAQ_GROUP_CP_OUTER, MAQ_GROUP_EP, MAQ_GROUP_ETP};
+    const struct maq_plan *p = &bp->job->plan;
+    memset(k, 0, sizeof *k);
+    k->layer = layer;
+    k->capacity = p->capacity_factor;
+    k->imbalance = p->imbalance;
+    for (int i = 0; i < 6; i++)
+        memcpy(&k->groups[i], &bp->job->groups[used[i]], sizeof k->groups[i]);
+    k->lora_targets = p->lora_targets;
+    k->tp = p->tp, k->cp = p->cp, k->ep = p->ep, k->etp = p->etp, k->mbs = p->mbs, k->cp_a2a = p->cp_a2a;
+    k->lora_rank = p->lora_rank;
+    k->vocab_cut = (int32_t)bp->lower.vocab_cut;
+    k->recompute_parts = p->recompute_parts;
+    k->sp = (uint8_t)p->sequence_parallel, k->cp_comm = (uint8_t)p->cp_comm, k->recompute = (uint8_t)p->recompute;
+    k->precision = (uint8_t)p->precision, k->dispatcher = (uint8_t)p->dispatcher,
+    k->overlap_ep = (uint8_t)p->overlap_ep;
+    k->overlap_tp = (uint8_t)p->overlap_tp, k->attention = (uint8_t)p->attention_backend, k->graphs = p->cuda_graphs;
+    k->fused = p->fused_kernels, k->wgrad = p->weight_grad_fusion, k->grad_dtype = (uint8_t)p->grad_dtype;
+    k->is_layer = is_layer, k->split = bp->schedule->split_backward;
+}
+
+static bool grow_blocks(struct maq_cache *c)
+{
+    uint32_t slots = c->block_slots ? c->block_slots * 2 : 64;
+    struct maq_cached_block **table = calloc(slots, sizeof(struct maq_cached_block *));
+    if (!table)
+        return false;
+    for (uint32_t i = 0; i < c->block_slots; i++) {
+        struct maq_cached_block *b = c->blocks[i];
+        if (!b)
+            continue;
+        uint32_t at = (uint32_t)b->hash & (slots - 1);
+        while (table[at])
+            at = (at + 1) & (slots - 1);
+        table[at] = b;
+    }
+    free(c->blocks);
+    c->blocks = table;
+    c->block_slots = slots;
+    return true;
+}
+
+enum maq_status maq_cache_block(const struct maq_block **out, struct maq_blueprint *bp, const struct maq_layer *layer,
+                                bool is_layer)
+{
+    struct maq_cache *c = bp->cache;
+    struct block_key key;
+    fill_key(&key, bp, layer, is_layer);
+    if (c->n_blocks * 2 >= c->block_slots && !grow_blocks(c))
+        return MAQ_NO_MEMORY;
+    uint64_t hash = hash_words(&key, sizeof key);
+    uint32_t at = (uint32_t)hash & (c->block_slots - 1);
+    for (; c->blocks[at]; at = (at + 1) & (c->block_slots - 1))
+        if (c->blocks[at]->hash == hash && memcmp(&c->blocks[at]->key, &key, sizeof key) == 0) {
+            *out = &c->blocks[at]->block;
+            return MAQ_OK;
+        }
+    struct maq_cached_block *b = MAQ_ARENA_NEW(&c->arena, struct maq_cached_block, 1);
+    if (!b)
+        return MAQ_NO_MEMORY;
+    b->hash = hash;
+    b->key = key;
+    MAQ_TRY(maq_block_lower(&b->block, &bp->lower, layer, is_layer, bp->schedule->split_backward));
+    c->blocks[at] = b;
+    c->n_blocks++;
+    *out = &b->block;
+    return MAQ_OK;
+}
+
+/* Position whose gradients a task completes. */
+static uint32_t completes(const struct maq_schedule *s, const struct maq_task *t)
+{
+    if (t->kind == MAQ_TASK_FB)
+        return (uint32_t)t->b_direction * s->n_positions + t->b_position;
+    bool whole = t->kind == MAQ_TASK_B && !(s->split_backward && t->split);
+    return t->kind == MAQ_TASK_W || whole ? (uint32_t)t->direction * s->n_positions + t->position : UINT32_MAX;
+}
+
+/* Walks each stage once; a position seen again moves to the end of the stage's list. */
+static enum maq_status find_grad_tasks(struct maq_grad_tasks *out, const struct maq_schedule *s,
+                                       struct maq_arena *arena)
+{
+    uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, s->stages + 1u),
+             *task = MAQ_ARENA_NEW(arena, uint32_t, 2 * (size_t)s->n_positions + 1), n = 0;
+    if (!first || !task)
+        return MAQ_NO_MEMORY;
+    for (uint32_t st = 0; st < s->stages; st++) {
+        first[st] = n;
+        for (uint32_t t = s->stage_first[st]; t != MAQ_NO_TASK; t = s->next_on_stage[t]) {
+            uint32_t position = completes(s, &s->tasks[t]), i = first[st];
+            if (position == UINT32_MAX)
+                continue;
+            while (i < n && completes(s, &s->tasks[task[i]]) != position)
+                i++;
+            if (i == n)
+                n++;
+            for (; i + 1 < n; i++)
+                task[i] = task[i + 1];
+            task[n - 1] = t;
+        }
+    }
+    first[s->stages] = n;
+    *out = (struct maq_grad_tasks){task, first};
+    return MAQ_OK;
+}
+
+static bool grow_schedules(struct maq_cache *c)
+{
+    uint32_t slots = c->schedule_slots ? c->schedule_slots * 2 : 16;
+    void *p = realloc(c->schedules, slots * sizeof(struct maq_cached_schedule *));
+    if (!p)
+        return false;
+    c->schedules = p;
+    c->schedule_slots = slots;
+    return true;
+}
+
+enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *diag)
+{
+    struct maq_cache *c = bp->cache;
+    const struct maq_plan *p = &bp->job->plan;
+    struct schedule_key key = {.kind = p->schedule,
+                               .stages = (uint32_t)p->pp,
+                               .chunks = maq_schedule_chunks(p->schedule, (uint32_t)p->vp),
+                               .microbatches = (uint32_t)bp->job->microbatches,
+                               .group = (uint32_t)p->microbatch_group};
+    struct maq_cached_schedule *found = NULL;
+    for (uint32_t i = c->n_schedules; i-- > 0 && !found;) /* the latest first: plans come in families */
+        if (memcmp(&c->schedules[i]->key, &key, sizeof key) == 0)
+            found = c->schedules[i];
+    if (!found) {
+        found = MAQ_ARENA_NEW(&c->arena, struct maq_cached_schedule, 1);
+        if (!found || (c->n_schedules == c->schedule_slots && !grow_schedules(c)))
+            return MAQ_NO_MEMORY;
+        found->key = key;
+        MAQ_TRY(maq_schedule_build(&found->schedule, key.kind, key.stages, key.chunks, key.microbatches, key.group,
+                                   &c->arena, diag));
+        MAQ_TRY(find_grad_tasks(&found->grads, &found->schedule, &c->arena));
+        c->schedules[c->n_schedules++] = found;
+    }
+    bp->schedule = &found->schedule;
+    bp->grads = &found->grads;
+    return MAQ_OK;
+}

@@ -1,0 +1,84 @@
+/*
+ * lower.h - lowering: the modules of a layer, as the operators and collectives that one rank executes.
+ *
+ * A module says how it is cut (enum maq_shard); here the cut is made with the plan's degrees, and the
+ * collectives that the cut needs are put in. One function per pass; every pass walks the same module list,
+ * the backward ones from its end.
+ */
+#ifndef MAQ_TRAIN_LOWER_H
+#define MAQ_TRAIN_LOWER_H
+
+#include "graph/segment.h"
+#include "maquette/job.h"
+
+/* What one rank sees of a microbatch. */
+struct maq_lower {
+    const struct maq_job *job;
+    const struct maq_plan *plan;
+    struct maq_items *items;
+    struct maq_arena *arena;
+    int64_t tokens;        /* inside the TP region: mbs * seq / cp */
+    int64_t tokens_region; /* outside: tokens / tp with sequence parallelism */
+    int64_t expert_rows;   /* rows that one rank's experts process, capacity applied */
+    int64_t local_experts;
+    double imbalance; /* busiest expert-parallel rank over the mean, where it counts */
+    int store, math;  /* enum maq_dtype */
+    double store_bytes;
+    double launch_ns;
+    int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */
+    bool failed;
+};
+
+void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
+                    struct maq_arena *arena);
+
+enum maq_pass {
+    MAQ_PASS_FORWARD,
+    MAQ_PASS_BACKWARD,       /* input and weight gradients */
+    MAQ_PASS_BACKWARD_INPUT, /* B of schedules that split */
+    MAQ_PASS_BACKWARD_WEIGHT /* W */
+};
+
+/* What is recomputed in front of a layer's backward pass. */
+enum maq_redo { MAQ_REDO_NOTHING, MAQ_REDO_PARTS, MAQ_REDO_LAYER };
+
+/* One pass of a layer on one rank as a segment in lower->arena. */
+struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,
+                                    enum maq_redo redo);
+
+/* ---- shared by the files of the lowering ---- */
+
+struct maq_lowering {
+    struct maq_lower *lower;
+    const struct maq_layer *layer;
+    struct maq_segment_writer w;
+};
+
+/* Rows and local widths of a module on this rank. */
+struct maq_local {
+    int64_t rows, in, out;
+};
+struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq_layer *layer,
+                                 const struct maq_module *m);
+
+/* Parameters of a module that one rank holds (before any data-parallel sharding). */
+double maq_lower_local_params(const struct maq_lower *lower, const struct maq_module *m);
+
+/* Whether a linear has a LoRA adapter; whether a module's own weights are trained. */
+bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m);
+bool maq_lower_trained(const struct maq_lower *lower);
+
+struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
+                          int64_t d3, int64_t d4, int64_t d5);
+struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind kind, enum maq_group_kind group,
+                              double bytes);
+
+void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+
+/* Mean keys per query for the workload's documents (packing and length distribution applied). */
+double maq_lower_keys(const struct maq_lower *lower, const struct maq_attention_geometry *g);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * lower_attention.c - core attention, alone or across context-parallel ranks.
+ *
+ * One rank holds t = mbs * seq / cp query tokens, cut so that causal work is balanced (two chunks per rank);
+ * each attends to `keys` keys on average.
+ *
+ *   p2p         cp pieces of t queries x keys/cp keys; K and V travel around the ring under them (backward: K, V and their gradients)
+ *   all_gather  K and V of the whole sequence first (backward: and a reduce-scatter of their gradients)
+ *   a2a         Q, K, V re-cut from sequence to heads by all-to-all, the output back (Ulysses; backward the same in reverse)
+ *   a2a+p2p     all-to-all inside groups of `cp_a2a`, ring between them
+ *
+ * Unfused attention is two batched GEMMs around a softmax that keeps its s x s scores (Megatron-LM's
+ * DotProductAttention): its work does not shrink with causality.
+ *
+ * Sources: Transformer Engine's context_parallel.py; "Ring Attention" (arXiv 2310.01889); "DeepSpeed Ulysses"
+ * (2309.14509); USP (2405.07719).
+ */
+#include "base/check.h"
+#include "train/lower.h"
+
+struct attention {
+    int64_t tokens, heads, kv_heads;
+    double keys, kv_bytes, q_bytes, out_bytes; /* on one rank, of its own tokens */
+    const struct maq_attention_geometry *g;
+};
+
+static int64_t share(int64_t n, int64_t by)
+{
+    return n / by > 0 ? n / by : 1;
+}
+
+static struct attention local_attention(const struct maq_lowering *l, const struct maq_module *m)
+{
+    const struct maq_lower *lo = l->lower;
+    const struct maq_attention_geometry *g = &m->u.attention;
+    struct attention a = {.tokens = lo->tokens,
+                          .heads = share(g->heads, lo->plan->tp),
+                          .kv_heads = share(g->kv_heads, lo->plan->tp),
+                          .g = g};
+    a.keys = maq_lower_keys(lo, g);
+    double row = (double)a.tokens * lo->store_bytes;
+    a.kv_bytes = row * (double)a.kv_heads * (g->qk_dim + g->v_dim);
+    a.q_bytes = row * (double)a.heads * g->qk_dim;
+    a.out_bytes = row * (double)a.heads * g->v_dim;
+    return a;
+}
+
+static void flash(struct maq_lowering *l, const struct attention *a, bool backward, double keys, int64_t tokens,
+                  int64_t heads_cut)
+{
+    unsigned flags = (a->g->causal ? MAQ_OP_CAUSAL : 0u) | (a->g->dropout ? MAQ_OP_DROPOUT : 0u);
+    struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
+                                   (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
+                                   share(a->kv_heads, heads_cut), a->g->qk_dim, a->g->v_dim);
+    maq_segment_ops(&l->w, &op, backward ? 3 : 1); /* backward: row sums, main kernel, conversion of dQ */
+}
+
+/* Scores, softmax (and mask, dropout), values; one batched GEMM per product, `batch` = sequences x heads. */
+static void unfused(struct maq_lowering *l, const struct attention *a, bool backward)
+{
+    const struct maq_lower *lo = l->lower;
+    int64_t seq = lo->job->workload.seq, q = seq / lo->plan->cp, batch = lo->plan->mbs * a->heads;
+    unsigned dropout = a->g->dropout ? 1 : 0, fused = lo->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED;
+    const struct maq_op scores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->qk_dim, batch, 0, 0);
+    const struct maq_op values = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->v_dim, seq, batch, 0, 0);
+    struct maq_op soft = maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store,
+                                     fused | (dropout ? MAQ_OP_DROPOUT : 0), q * batch, seq, dropout, 0, 0, 0);
+    if (!backward) {
+        maq_segment_op(&l->w, &scores);
+        maq_segment_op(&l->w, &soft);
+        maq_segment_op(&l->w, &values);
+        return;
+    }
+    const struct maq_op dvalues = maq_op_make(MAQ_OP_GEMM, lo->store, 0, seq, a->g->v_dim, q, batch, 0, 0);
+    const struct maq_op dkeys = maq_op_make(MAQ_OP_GEMM, lo->store, 0, seq, a->g->qk_dim, q, batch, 0, 0);
+    const struct maq_op dqueries = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->qk_dim, seq, batch, 0, 0);
+    const struct maq_op dscores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->v_dim, batch, 0, 0);
+    maq_segment_op(&l->w, &dvalues);
+    maq_segment_op(&l->w, &dscores);
+    maq_segment_op(&l->w, &soft);
+    maq_segment_op(&l->w, &dqueries);
+    maq_segment_op(&l->w, &dkeys);
+}
+
+/* `steps` pieces; between them the next K and V arrive. heads_cut: heads spread over an inner all-to-all
+ * group already. */
+static void ring(struct maq_lowering *l, const struct attention *a, bool backward, enum maq_group_kind group,
+                 int32_t steps, int32_t heads_cut)
+{
+    double bytes =
+        a->kv_bytes * (backward ? 2 : 1); /* tokens x heads_cut more, heads / heads_cut fewer: the same bytes */
+    struct maq_coll hop = maq_coll_make(l->lower, MAQ_COLL_SEND_RECV, group, bytes);
+    uint16_t arrived = MAQ_STEP_NONE;
+    for (int32_t i = 0; i < steps; i++) {
+        uint16_t next = MAQ_STEP_NONE;
+        if (i + 1 < steps) { /* under this piece */
+            uint16_t gate = i == 0 ? l->w.on[MAQ_STREAM_COMPUTE] : arrived;
+            if (i == 0 && l->w.sync != MAQ_STEP_NONE)
+                gate = l->w.sync;
+            next = maq_segment_coll_async(&l->w, &hop, MAQ_STREAM_CP, gate);
+        }
+        flash(l, a, backward, a->keys / steps, a->tokens * heads_cut, heads_cut);
+        maq_segment_join(&l->w, next);
+        arrived = next;
+    }
+}
+
+static void all_to_all(struct maq_lowering *l, enum maq_group_kind group, double bytes)
+{
+    struct maq_coll c = maq_coll_make(l->lower, MAQ_COLL_ALL_TO_ALL, group, bytes);
+    maq_segment_coll(&l->w, &c, MAQ_STREAM_CP);
+}
+
+static void across_ranks(struct maq_lowering *l, const struct attention *a, bool backward)
+{
+    const struct maq_plan *p = l->lower->plan;
+    double qkv = a->q_bytes + a->kv_bytes;
+    switch ((enum maq_cp_comm)p->cp_comm) {
+    case MAQ_CP_P2P:
+        ring(l, a, backward, MAQ_GROUP_CP, p->cp, 1);
+        break;
+    case MAQ_CP_ALL_GATHER: {
+        struct maq_coll gather = maq_coll_make(l->lower, MAQ_COLL_ALL_GATHER, MAQ_GROUP_CP, a->kv_bytes * p->cp);
+        maq_segment_coll(&l->w, &gather, MAQ_STREAM_CP);
+        flash(l, a, backward, a->keys, a->tokens, 1);
+        if (backward) {
+            struct maq_coll scatter =
+                maq_coll_make(l->lower, MAQ_COLL_REDUCE_SCATTER, MAQ_GROUP_CP, a->kv_bytes * p->cp);
+            maq_segment_coll(&l->w, &scatter, MAQ_STREAM_CP);
+        }
+        break;
+    }
+    case MAQ_CP_A2A: /* the kernel sees all tokens and 1/cp of the heads */
+        all_to_all(l, MAQ_GROUP_CP, backward ? a->out_bytes : qkv);
+        flash(l, a, backward, a->keys, a->tokens * p->cp, p->cp);
+        all_to_all(l, MAQ_GROUP_CP, backward ? qkv : a->out_bytes);
+        break;
+    case MAQ_CP_A2A_P2P:
+        all_to_all(l, MAQ_GROUP_CP_INNER, backward ? a->out_bytes : qkv);
+        ring(l, a, backward, MAQ_GROUP_CP_OUTER, p->cp / p->cp_a2a, p->cp_a2a);
+        all_to_all(l, MAQ_GROUP_CP_INNER, backward ? qkv : a->out_bytes);
+        break;
+    }
+}
+
+void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    struct attention a = local_attention(l, m);
+    bool backward = pass != MAQ_PASS_FORWARD;
+    if (l->lower->plan->attention_backend == MAQ_ATTENTION_UNFUSED)
+        unfused(l, &a, backward);
+    else if (l->lower->plan->cp > 1)
+        across_ranks(l, &a, backward);
+    else
+        flash(l, &a, backward, a.keys, a.tokens, 1);
+}

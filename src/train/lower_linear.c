@@ -1,0 +1,204 @@
+/*
+ * lower_linear.c - linears and the collectives of tensor and sequence parallelism.
+ *
+ *                     forward                          backward
+ *   column, SP        all-gather x, GEMM               all-gather x (under dgrad), dgrad, reduce-scatter dx (under wgrad), wgrad
+ *   column, no SP     GEMM                             dgrad, all-reduce dx (under wgrad), wgrad
+ *   row, SP           GEMM, reduce-scatter y           all-gather dy, dgrad, wgrad
+ *   row, no SP        GEMM, all-reduce y               dgrad, wgrad
+ *
+ * The overlaps inside the backward pass are Megatron-LM's (tensor_parallel/layers.py,
+ * LinearWithGradAccumulationAndAsyncCommunication). With `tp_comm_overlap` every collective is cut into TP
+ * pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers).
+ *
+ * FP8/FP4 recipes quantize the inputs of each GEMM. Delayed, block and MX recipes have it fused into the norm
+ * or activation in front (Transformer Engine); current scaling first reads the tensor for its maximum.
+ * Outgoing gradients are quantized once for both backward GEMMs.
+ */
+#include "base/check.h"
+#include "train/lower.h"
+
+static bool quantized(const struct maq_lower *lo, const struct maq_module *m)
+{
+    return (lo->math == MAQ_FP8 || lo->math == MAQ_FP4) && !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
+}
+
+/* The module in front in the layer, NULL for the first. */
+static const struct maq_module *before(const struct maq_lowering *l, const struct maq_module *m)
+{
+    return m == l->layer->modules ? NULL : m - 1;
+}
+
+static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
+{
+    const struct maq_module *p = before(l, m);
+    bool current = l->lower->plan->precision == MAQ_PRECISION_FP8_CURRENT;
+    bool fused = forward && !current && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
+    if (fused || (m->flags & MAQ_MODULE_SHARED_INPUT && forward))
+        return;
+    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
+                                   0); /* row- and column-wise, for both backward GEMMs */
+    maq_segment_op(&l->w, &op);
+    if (current) { /* the pass for the maximum */
+        struct maq_op amax = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, rows * columns,
+                                         (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
+        maq_segment_op(&l->w, &amax);
+    }
+}
+
+/* A collective cut into TP pieces beside a GEMM that consumes (gather) or produces (scatter) its data: one
+ * piece is exposed. */
+static void overlapped(struct maq_lowering *l, const struct maq_op *op, struct maq_coll coll, bool consumes)
+{
+    double pieces = (double)l->lower->plan->tp, whole = coll.bytes;
+    struct maq_coll first = coll, rest = coll;
+    first.bytes = whole / pieces;
+    rest.bytes = whole - first.bytes;
+    if (consumes) {
+        maq_segment_coll(&l->w, &first, MAQ_STREAM_TP);
+        uint16_t gate = l->w.sync;
+        uint16_t beside = maq_segment_coll_async(&l->w, &rest, MAQ_STREAM_TP, gate);
+        maq_segment_op(&l->w, op);
+        maq_segment_join(&l->w, beside);
+    } else {
+        uint16_t gate = l->w.on[MAQ_STREAM_COMPUTE];
+        if (l->w.sync != MAQ_STEP_NONE)
+            gate = l->w.sync;
+        uint16_t beside = maq_segment_coll_async(&l->w, &rest, MAQ_STREAM_TP, gate);
+        maq_segment_op(&l->w, op);
+        maq_segment_join(&l->w, beside);
+        maq_segment_coll(&l->w, &first, MAQ_STREAM_TP);
+    }
+}
+
+/* LoRA: y += B (A x); A is in x r, B is r x out. */
+static void adapter(struct maq_lowering *l, struct maq_local d, enum maq_pass pass)
+{
+    int64_t r = l->lower->plan->lora_rank;
+    int t = l->lower->store;
+    const struct maq_op down = maq_op_make(MAQ_OP_GEMM, t, 0, d.rows, r, d.in, 1, 0, 0),
+                        up = maq_op_make(MAQ_OP_GEMM, t, 0, d.rows, d.out, r, 1, 0, 0);
+    const struct maq_op dup = maq_op_make(MAQ_OP_GEMM, t, 0, d.rows, r, d.out, 1, 0, 0),
+                        ddown = maq_op_make(MAQ_OP_GEMM, t, 0, d.rows, d.in, r, 1, 0, 0);
+    const struct maq_op wup = maq_op_make(MAQ_OP_GEMM, t, 0, r, d.out, d.rows, 1, 0, 0),
+                        wdown = maq_op_make(MAQ_OP_GEMM, t, 0, d.in, r, d.rows, 1, 0, 0);
+    if (pass == MAQ_PASS_FORWARD) {
+        maq_segment_op(&l->w, &down);
+        maq_segment_op(&l->w, &up);
+    }
+    if (pass == MAQ_PASS_BACKWARD || pass == MAQ_PASS_BACKWARD_INPUT) {
+        maq_segment_op(&l->w, &dup);
+        maq_segment_op(&l->w, &ddown);
+    }
+    if (pass == MAQ_PASS_BACKWARD || pass == MAQ_PASS_BACKWARD_WEIGHT) {
+        maq_segment_op(&l->w, &wup);
+        maq_segment_op(&l->w, &wdown);
+    }
+}
+
+static void forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
+{
+    const struct maq_lower *lo = l->lower;
+    bool sp = lo->plan->sequence_parallel == MAQ_ON, overlap = lo->plan->overlap_tp == MAQ_ON;
+    struct maq_op op =
+        maq_op_make(MAQ_OP_GEMM, math, m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0, d.rows, d.out, d.in, 1, 0, 0);
+    if (math != lo->store)
+        quantize(l, m, m->flags & MAQ_MODULE_GATHER_IN && sp ? lo->tokens_region : d.rows, d.in, true);
+    bool gather = sp && (m->flags & MAQ_MODULE_GATHER_IN), reduce = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
+    /* quantized before it is gathered, where the scale is known beforehand or travels with the block */
+    double gathered = (double)lo->tokens * (double)m->in * (math == lo->store ? lo->store_bytes : 1.0);
+    struct maq_coll in = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, gathered);
+    struct maq_coll out = maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP,
+                                        (double)lo->tokens * (double)m->out * lo->store_bytes);
+    if (lo->plan->tp > 1 && overlap && gather) {
+        overlapped(l, &op, in, true);
+    } else if (lo->plan->tp > 1 && overlap && reduce && sp) {
+        overlapped(l, &op, out, false);
+    } else {
+        if (gather)
+            maq_segment_coll(&l->w, &in, MAQ_STREAM_TP);
+        maq_segment_op(&l->w, &op);
+        if (reduce)
+            maq_segment_coll(&l->w, &out, MAQ_STREAM_TP);
+    }
+}
+
+/* The weight gradient of a module whose input was gathered, beside the reduction of its input gradient. */
+static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
+{
+    const struct maq_lower *lo = l->lower;
+    if (!maq_lower_trained(lo))
+        return;
+    bool fused = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
+    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, fused ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
+    maq_segment_op(&l->w, &op);
+    if (!fused) { /* added into the gradient by a kernel of its own */
+        double g = maq_dtype_bytes((enum maq_dtype)lo->plan->grad_dtype);
+        struct maq_op add = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, d.in * d.out, (int64_t)(g + lo->store_bytes),
+                                        (int64_t)g, 0, 0, 0);
+        maq_segment_op(&l->w, &add);
+    }
+    (void)m;
+}
+
+static void backward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math,
+                     enum maq_pass pass)
+{
+    const struct maq_lower *lo = l->lower;
+    bool sp = lo->plan->sequence_parallel == MAQ_ON, overlap = lo->plan->overlap_tp == MAQ_ON && lo->plan->tp > 1;
+    bool gathered = (m->flags & MAQ_MODULE_GATHER_IN) != 0, reduced = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
+    bool wgrad = pass != MAQ_PASS_BACKWARD_INPUT;
+    struct maq_op dgrad = maq_op_make(MAQ_OP_GEMM, math, 0, d.rows, d.in, d.out, 1, 0, 0);
+    double in_bytes = (double)lo->tokens * (double)m->in * lo->store_bytes,
+           out_bytes = (double)lo->tokens * (double)m->out * lo->store_bytes;
+
+    if (pass == MAQ_PASS_BACKWARD_WEIGHT) {
+        if (gathered && sp) {
+            struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
+            maq_segment_coll(&l->w, &again, MAQ_STREAM_TP);
+        }
+        weight_gradient(l, m, d, math);
+        return;
+    }
+    if (math != lo->store)
+        quantize(l, m, reduced && sp ? lo->tokens_region : d.rows, d.out, false);
+
+    uint16_t pending = MAQ_STEP_NONE;
+    if (reduced && sp) {
+        struct maq_coll dy = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, out_bytes);
+        if (overlap)
+            overlapped(l, &dgrad, dy, true);
+        else
+            maq_segment_coll(&l->w, &dy, MAQ_STREAM_TP);
+    }
+    if (gathered && sp && wgrad && maq_lower_trained(lo)) { /* x again, under dgrad */
+        struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
+        pending = maq_segment_coll_async(&l->w, &again, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
+    }
+    if (!(reduced && sp && overlap))
+        maq_segment_op(&l->w, &dgrad);
+    if (gathered && lo->plan->tp > 1) {
+        struct maq_coll dx =
+            maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, in_bytes);
+        uint16_t beside = maq_segment_coll_async(&l->w, &dx, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
+        if (wgrad) {
+            maq_segment_join(&l->w, pending);
+            weight_gradient(l, m, d, math);
+        }
+        maq_segment_join(&l->w, beside);
+    } else if (wgrad) {
+        weight_gradient(l, m, d, math);
+    }
+}
+
+void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    struct maq_local d = maq_lower_local(l->lower, l->layer, m);
+    int math = quantized(l->lower, m) ? l->lower->math : l->lower->store;
+    if (pass == MAQ_PASS_FORWARD)
+        forward(l, m, d, math);
+    else
+        backward(l, m, d, math, pass);
+    if (maq_lower_adapted(l->lower, m))
+        adapter(l, d, pass);
+}

@@ -1,0 +1,202 @@
+/*
+ * lower_moe.c - routed experts: router, exchange of tokens, grouped linears.
+ *
+ * A rank has r = tokens_region tokens (Megatron-LM requires sequence parallelism when TP and EP are both
+ * above 1) and sends each to its top-k experts:
+ *
+ *   alltoall    permute r*k rows, all-to-all over EP, (all-gather over expert-TP), sort by expert
+ *   allgather   all tokens of the EP group to every rank, local permute; combine by reduce-scatter
+ *   deepep      one fused exchange: a token goes once to each *domain* that holds one of its experts, and is copied on there
+ *   hybridep    the same, with the permutation inside the kernel
+ *
+ * A token's k experts, drawn evenly, lie on D * (1 - (1 - 1/D)^k) distinct ones of D domains (or ranks).
+ *
+ * A busier rank than the mean (moe_imbalance) makes its group wait: rows of the grouped GEMMs and bytes of
+ * the exchange are those of the busiest.
+ *
+ * Sources: Megatron-LM core/transformer/moe/token_dispatcher.py; DeepSeek-AI DeepEP.
+ */
+#include <math.h>
+
+#include "base/check.h"
+#include "train/lower.h"
+
+static bool fused_exchange(const struct maq_lower *lo)
+{
+    return lo->plan->dispatcher == MAQ_DISPATCHER_DEEPEP || lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP;
+}
+
+static int64_t busy_rows(const struct maq_lower *lo)
+{
+    return (int64_t)((double)lo->expert_rows * lo->imbalance + 0.5);
+}
+
+/* With EP communication hidden under the compute of another microbatch, compute does not wait for it; the
+ * segment's end does. */
+static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
+{
+    struct maq_coll c = maq_coll_make(l->lower, kind, group, bytes);
+    if (l->lower->plan->overlap_ep == MAQ_ON)
+        maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
+    else
+        maq_segment_coll(&l->w, &c, MAQ_STREAM_EP);
+}
+
+static void permute(struct maq_lowering *l, int64_t rows, int64_t columns)
+{
+    if (rows <= 0)
+        return;
+    struct maq_op op = maq_op_make(MAQ_OP_PERMUTE, l->lower->store, l->lower->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED,
+                                   rows, columns, 0, 0, 0, 0);
+    maq_segment_op(&l->w, &op);
+}
+
+/* Bytes of the exchange for one rank, the busiest. */
+static double exchange_bytes(const struct maq_lower *lo, const struct maq_module *m)
+{
+    double token = (double)m->in * lo->store_bytes, tokens = (double)lo->tokens_region;
+    const struct maq_placement *ep = &lo->job->groups[MAQ_GROUP_EP];
+    if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER)
+        return tokens * token * lo->plan->ep;
+    if (!fused_exchange(lo))
+        return (double)lo->expert_rows / lo->plan->etp * token * lo->imbalance;
+    double places = ep->domains > 1 ? ep->domains : ep->size;
+    double copies = places * (1 - pow(1 - 1 / places, m->u.moe.topk));
+    return tokens * token * copies * lo->imbalance;
+}
+
+/* Dispatch forward = combine backward: tokens out. The other two bring them back. */
+static void send_out(struct maq_lowering *l, const struct maq_module *m)
+{
+    const struct maq_lower *lo = l->lower;
+    double bytes = exchange_bytes(lo, m);
+    int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
+    if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
+        exchange(l, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EP, bytes);
+    } else if (fused_exchange(lo)) {
+        exchange(l, MAQ_COLL_DISPATCH, MAQ_GROUP_EP, bytes);
+    } else {
+        permute(l, sent, m->in);
+        exchange(l, MAQ_COLL_ALL_TO_ALL, MAQ_GROUP_EP, bytes);
+    }
+    struct maq_coll gather =
+        maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_ETP, (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
+    maq_segment_coll(&l->w, &gather, MAQ_STREAM_TP);
+    bool sorted = lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP ||
+                  (lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo));
+    if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
+        permute(l, busy_rows(lo), m->in);
+}
+
+static void bring_back(struct maq_lowering *l, const struct maq_module *m)
+{
+    const struct maq_lower *lo = l->lower;
+    double bytes = exchange_bytes(lo, m);
+    bool sorted = lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP ||
+                  (lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo));
+    if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
+        permute(l, busy_rows(lo), m->in);
+    struct maq_coll scatter = maq_coll_make(lo, MAQ_COLL_REDUCE_SCATTER, MAQ_GROUP_ETP,
+                                            (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
+    maq_segment_coll(&l->w, &scatter, MAQ_STREAM_TP);
+    if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
+        exchange(l, MAQ_COLL_REDUCE_SCATTER, MAQ_GROUP_EP, bytes);
+    } else if (fused_exchange(lo)) {
+        exchange(l, MAQ_COLL_COMBINE, MAQ_GROUP_EP, bytes);
+    } else {
+        exchange(l, MAQ_COLL_ALL_TO_ALL, MAQ_GROUP_EP, bytes);
+        permute(l, (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5), m->in);
+    }
+}
+
+void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    bool forward = pass == MAQ_PASS_FORWARD;
+    if ((m->kind == MAQ_MODULE_DISPATCH) == forward)
+        send_out(l, m);
+    else
+        bring_back(l, m);
+}
+
+/* ---- router and experts ---- */
+
+static void lower_router(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    const struct maq_lower *lo = l->lower;
+    int64_t rows = lo->tokens_region, experts = m->out;
+    /* the gate runs in 32 bits on the matrix units where they have a TF32 mode, else in the model's type */
+    int type = lo->items->device->peak_flops[MAQ_TF32] > 0 ? MAQ_TF32 : lo->store;
+    const struct maq_op logits = maq_op_make(MAQ_OP_GEMM, type, MAQ_OP_OUT_FP32, rows, experts, m->in, 1, 0, 0);
+    const struct maq_op dgrad = maq_op_make(MAQ_OP_GEMM, type, 0, rows, m->in, experts, 1, 0, 0);
+    const struct maq_op wgrad = maq_op_make(MAQ_OP_GEMM, type, MAQ_OP_ACCUMULATE, m->in, experts, rows, 1, 0, 0);
+    const struct maq_op topk = maq_op_make(MAQ_OP_ROUTER, MAQ_FP32, 0, rows, experts, m->u.moe.topk, 0, 0, 0);
+    uint32_t kernels =
+        lo->plan->fused_kernels ? 4 : 10; /* softmax or sigmoid, top-k, scatter of the map, auxiliary loss, ... */
+    if (pass == MAQ_PASS_FORWARD) {
+        maq_segment_op(&l->w, &logits);
+        maq_segment_ops(&l->w, &topk, kernels);
+        return;
+    }
+    if (pass != MAQ_PASS_BACKWARD_WEIGHT) {
+        maq_segment_ops(&l->w, &topk, kernels);
+        maq_segment_op(&l->w, &dgrad);
+    }
+    if (pass != MAQ_PASS_BACKWARD_INPUT && maq_lower_trained(lo))
+        maq_segment_op(&l->w, &wgrad);
+}
+
+static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, bool weight)
+{
+    const struct maq_lower *lo = l->lower;
+    int64_t groups = lo->local_experts > 0 ? lo->local_experts : 1;
+    int64_t mean = (rows + groups - 1) / groups;
+    if (rows <= 0)
+        return;
+    struct maq_op op = weight
+                           ? maq_op_make(MAQ_OP_GROUPED_GEMM, lo->math,
+                                         MAQ_OP_VARIABLE_K | (lo->plan->grad_dtype == MAQ_FP32 ? MAQ_OP_ACCUMULATE : 0),
+                                         n, k, mean, groups, mean, 0)
+                           : maq_op_make(MAQ_OP_GROUPED_GEMM, lo->math, 0, mean, n, k, groups, mean, 0);
+    maq_segment_op(&l->w, &op);
+}
+
+static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
+{
+    if (l->lower->math != MAQ_FP8 && l->lower->math != MAQ_FP4)
+        return;
+    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0, 0);
+    maq_segment_op(&l->w, &op);
+}
+
+static void lower_expert_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    struct maq_local d = maq_lower_local(l->lower, l->layer, m);
+    int64_t rows = busy_rows(l->lower);
+    if (pass == MAQ_PASS_FORWARD) {
+        quantize(l, rows, d.in);
+        grouped(l, rows, d.out, d.in, false);
+        return;
+    }
+    if (pass != MAQ_PASS_BACKWARD_WEIGHT) {
+        quantize(l, rows, d.out);
+        grouped(l, rows, d.in, d.out, false);
+    }
+    if (pass != MAQ_PASS_BACKWARD_INPUT && maq_lower_trained(l->lower))
+        grouped(l, rows, d.in, d.out, true);
+}
+
+void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    if (m->kind == MAQ_MODULE_ROUTER) {
+        lower_router(l, m, pass);
+    } else if (m->kind == MAQ_MODULE_EXPERT_LINEAR) {
+        lower_expert_linear(l, m, pass);
+    } else if (pass != MAQ_PASS_BACKWARD_WEIGHT) {
+        struct maq_local d = maq_lower_local(l->lower, l->layer, m);
+        unsigned flags =
+            (l->lower->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED) | (m->flags & MAQ_MODULE_GATED ? MAQ_OP_GATED : 0);
+        struct maq_op op = maq_op_make(pass == MAQ_PASS_FORWARD ? MAQ_OP_ACTIVATION : MAQ_OP_ACTIVATION_BWD,
+                                       l->lower->store, flags, busy_rows(l->lower), d.in, d.out, 0, 0, 0);
+        maq_segment_op(&l->w, &op);
+    }
+}

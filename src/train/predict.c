@@ -1,0 +1,119 @@
+/* predict.c - the fast path from a job to a result. */
+#include "train/predict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/units.h"
+
+static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)
+{
+    const struct maq_job *job = bp->job;
+    double devices = job->cluster.devices;
+    double tokens = (double)job->workload.gbs * (double)job->workload.seq;
+    if (!job->workload.packed && job->workload.length_mean > 0)
+        tokens = (double)job->workload.gbs * job->workload.length_mean;
+    r->step_s = t->step * 1e-9;
+    r->tokens_per_s = tokens / r->step_s;
+    r->tokens_per_s_per_device = r->tokens_per_s / devices;
+    maq_step_flop(&r->model_flop, &r->hardware_flop, bp);
+    r->model_flops_per_device = r->model_flop / r->step_s / devices;
+    const struct maq_device *d = &job->cluster.groups[0].device;
+    r->peak_flops = d->peak_flops[job->math_dtype] > 0 ? d->peak_flops[job->math_dtype] : d->vector_flops;
+    r->mfu = r->model_flops_per_device / r->peak_flops;
+    r->hfu = r->hardware_flop / r->step_s / devices / r->peak_flops;
+    r->optimizer_s = t->optimizer * 1e-9;
+}
+
+static void fill_memory(struct maq_train_result *r, const struct maq_blueprint *bp)
+{
+    double worst = -1e300;
+    r->fits = true;
+    for (uint32_t s = 0; s < r->n_stages; s++) {
+        struct maq_stage_result *st = &r->stages[s];
+        maq_stage_memory(st, bp, s);
+        double over = st->total_bytes - st->capacity_bytes;
+        if (over > worst) {
+            worst = over;
+            r->worst_stage = s;
+        }
+        r->fits = r->fits && maq_stage_fits(st);
+    }
+}
+
+enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job, struct maq_diag *diag)
+{
+    struct maq_arena arena;
+    struct maq_cache cache;
+    struct maq_blueprint bp;
+    struct maq_step_times times;
+    maq_arena_init(&arena, 0);
+    maq_cache_init(&cache, &job->cluster);
+    struct maq_train_result *r = calloc(1, sizeof *r);
+    enum maq_status status = r ? MAQ_OK : MAQ_NO_MEMORY;
+    if (r) {
+        r->job = job;
+        r->n_stages = (uint32_t)job->plan.pp;
+        r->stages = calloc(r->n_stages, sizeof *r->stages);
+        status = r->stages ? MAQ_OK : MAQ_NO_MEMORY;
+    }
+    if (status == MAQ_OK)
+        status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
+    if (status == MAQ_OK)
+        status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
+    if (status == MAQ_OK) {
+        fill_rates(r, &bp, &times);
+        fill_memory(r, &bp);
+        status = maq_stage_breakdown(r, &bp, &times, &arena);
+    }
+    maq_cache_fini(&cache);
+    maq_arena_fini(&arena);
+    if (status != MAQ_OK) {
+        maq_train_result_free(r);
+        return status;
+    }
+    *out = r;
+    return MAQ_OK;
+}
+
+void maq_train_result_free(struct maq_train_result *result)
+{
+    if (result)
+        free(result->stages);
+    free(result);
+}
+
+/* The technique that takes most off the largest category, in the order an engineer would try. */
+const char *maq_train_advice(char buf[256], const struct maq_train_result *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    const struct maq_stage_result *st = &r->stages[r->worst_stage];
+    buf[0] = '\0';
+    if (r->fits)
+        return buf;
+    int largest = 0;
+    for (int k = 1; k < MAQ_MEM_FRAGMENTATION; k++)
+        if (st->bytes[k] > st->bytes[largest])
+            largest = k;
+    char size[32];
+    const char *what = "more pipeline stages or a larger tensor_model_parallel_size";
+    if (largest == MAQ_MEM_ACTIVATIONS || largest == MAQ_MEM_TRANSIENT) {
+        if (p->recompute == MAQ_RECOMPUTE_NONE)
+            what = "recompute_granularity: selective";
+        else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE)
+            what = "recompute_granularity: full";
+        else if (p->mbs > 1)
+            what = "a smaller micro_batch_size";
+        else
+            what = "context parallelism or a larger tensor_model_parallel_size";
+    } else if (largest == MAQ_MEM_OPTIMIZER && p->sharding == MAQ_SHARDING_NONE) {
+        what = "data_parallel_sharding_strategy: optim";
+    } else if (largest == MAQ_MEM_GRADIENTS && p->sharding < MAQ_SHARDING_GRADS && p->pp == 1) {
+        what = "data_parallel_sharding_strategy: optim_grads_params";
+    }
+    snprintf(buf, 256, "largest: %s %s; try %s", maq_mem_name((enum maq_mem_kind)largest),
+             maq_format_bytes(size, st->bytes[largest]), what);
+    return buf;
+}

@@ -1,0 +1,35 @@
+/* predict.h - the pieces of the fast path, shared by one prediction and by a sweep over many plans. */
+#ifndef MAQ_TRAIN_PREDICT_H
+#define MAQ_TRAIN_PREDICT_H
+
+#include "maquette/train.h"
+#include "train/blueprint.h"
+
+/* Times of the pipeline of one step, in ns. */
+struct maq_step_times {
+    const double *finish; /* [n_tasks * stride], this plan's lane; the cache's scratch */
+    uint32_t stride;
+    double *stage_end;              /* [pp] last task of the stage */
+    double *reduced;                /* [pp] end of its gradient reduction, >= stage_end */
+    double pipeline;                /* all stages ready for the optimizer */
+    double norm, optimizer, gather; /* after it: norm all-reduce, slowest update, slowest exposed parameter gather */
+    double step;
+};
+
+/* Times of K plans that share a schedule skeleton; out[k] for bps[k]. Everything lives in `arena`. */
+enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,
+                               struct maq_arena *arena);
+
+/* Memory of a stage at its peak. */
+void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *bp, uint32_t stage);
+/* Whether it runs: PyTorch gives cached blocks back before it fails, so what counts is what is handed out. */
+bool maq_stage_fits(const struct maq_stage_result *stage);
+
+/* Where the time of every stage goes, the critical stage, its operators and provenance. */
+enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
+                                    const struct maq_step_times *times, struct maq_arena *arena);
+
+/* FLOP of a step over the whole job: model (no recompute) and as executed. */
+void maq_step_flop(double *model, double *hardware, const struct maq_blueprint *bp);
+
+#endif

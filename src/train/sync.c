@@ -1,0 +1,217 @@
+/*
+ * sync.c - data-parallel communication of one virtual stage.
+ *
+ * Gradients of the entries of a bucket are reduced together (Megatron-LM's DistributedDataParallel buckets:
+ * 40 M parameters, at least 1 M per DP rank; FSDP: one entry). Dense parameters and experts have different
+ * groups: DP x CP for the former, expert-DP for the latter.
+ *
+ *   reduce   no_shard: all-reduce; otherwise reduce-scatter over the shard group, then all-reduce of the shard over the replicas (HSDP)
+ *   gather   all-gather over the shard group
+ */
+#include "base/check.h"
+#include "train/blueprint.h"
+
+#define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
+#define BUCKET_PARAMS_PER_RANK 1e6
+
+const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
+                                           enum maq_half half)
+{
+    const struct maq_block *b = bp->blocks[e->block];
+    return half == MAQ_HALF_WEIGHT ? b->weight : b->backward[e->redo];
+}
+
+bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half)
+{
+    return bp->gather_backward && half != MAQ_HALF_WEIGHT;
+}
+
+bool maq_half_reduces(const struct maq_blueprint *bp, enum maq_half half)
+{
+    return bp->sync_every_pass && half != MAQ_HALF_INPUT;
+}
+
+static uint32_t coll(struct maq_blueprint *bp, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
+{
+    struct maq_coll c = maq_coll_make(&bp->lower, kind, group, bytes);
+    return maq_items_coll(bp->items, &c);
+}
+
+/* What a bucket of so many parameters sends. */
+static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, double dense, double expert)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    if (p->lora_rank > 0)
+        dense = expert = 0; /* adapters are counted by the caller: their gradients are small */
+    double g = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
+    double w = p->fp8_param_gather ? 1.0 : bp->lower.store_bytes;
+    bool sharded = p->sharding != MAQ_SHARDING_NONE;
+    enum maq_coll_kind reduce = sharded ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE;
+    b->reduce[0] = coll(bp, reduce, sharded ? MAQ_GROUP_SHARD : MAQ_GROUP_DP_CP, dense * g);
+    uint32_t shards = bp->job->groups[MAQ_GROUP_SHARD].size;
+    b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
+    b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
+    if (sharded) {
+        b->gather[0] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_SHARD, dense * w);
+        b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, expert * w);
+    }
+    for (int i = 0; i < 3; i++)
+        b->reduce_ns += b->reduce[i] ? bp->items->at[b->reduce[i]].dur_ns : 0;
+    for (int i = 0; i < 2; i++)
+        b->gather_ns += b->gather[i] ? bp->items->at[b->gather[i]].dur_ns : 0;
+}
+
+static void copy_items(struct maq_bucket_sync *to, const struct maq_bucket_sync *from)
+{
+    uint16_t first = to->first, last = to->last;
+    *to = *from;
+    to->first = first;
+    to->last = last;
+}
+
+/* Parameters per bucket; FSDP communicates entry by entry. */
+static double bucket_size(const struct maq_blueprint *bp)
+{
+    if (bp->sync_every_pass)
+        return 0;
+    double per_rank = BUCKET_PARAMS_PER_RANK * bp->job->groups[MAQ_GROUP_DP_CP].size;
+    return per_rank > BUCKET_PARAMS ? per_rank : BUCKET_PARAMS;
+}
+
+enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program)
+{
+    uint32_t n = program->n_entries, count = 0;
+    program->buckets = MAQ_ARENA_NEW(bp->arena, struct maq_bucket_sync, n);
+    if (!program->buckets)
+        return MAQ_NO_MEMORY;
+    double size = bucket_size(bp), dense = 0, expert = 0, last_dense = -1, last_expert = -1;
+    int32_t by_layers = bp->job->plan.bucket_layers, layers = 0;
+    for (uint32_t i = n; i-- > 0;) { /* buckets fill in backward order */
+        const struct maq_block *block = bp->blocks[program->entries[i].block];
+        if (dense == 0 && expert == 0 && layers == 0)
+            program->buckets[count] = (struct maq_bucket_sync){.first = (uint16_t)i, .last = (uint16_t)i};
+        dense += block->dense_params;
+        expert += block->expert_params;
+        layers++;
+        program->buckets[count].first = (uint16_t)i;
+        bool full = by_layers > 0 ? layers >= by_layers : dense + expert > size;
+        if (full || i == 0) {
+            struct maq_bucket_sync *b = &program->buckets[count++];
+            if (dense == last_dense && expert == last_expert) /* equal layers: equal collectives */
+                copy_items(b, b - 1);
+            else
+                fill_items(bp, b, dense, expert);
+            last_dense = dense;
+            last_expert = expert;
+            dense = expert = 0;
+            layers = 0;
+        }
+    }
+    for (uint32_t i = 0; i < count / 2; i++) { /* forward order */
+        struct maq_bucket_sync swap = program->buckets[i];
+        program->buckets[i] = program->buckets[count - 1 - i];
+        program->buckets[count - 1 - i] = swap;
+    }
+    program->n_buckets = count;
+    for (uint32_t i = 0; i < count; i++) {
+        program->reduce_ns += program->buckets[i].reduce_ns;
+        program->gather_ns += program->buckets[i].gather_ns;
+    }
+    return MAQ_OK;
+}
+
+static double forward_ns(const struct maq_blueprint *bp, const struct maq_program *program, uint32_t first,
+                         uint32_t last)
+{
+    double t = 0;
+    for (uint32_t i = first; i <= last; i++)
+        t += bp->blocks[program->entries[i].block]->forward->dur_ns;
+    return t;
+}
+
+static double half_ns(const struct maq_blueprint *bp, const struct maq_program *program, uint32_t first, uint32_t last,
+                      enum maq_half half)
+{
+    double t = 0;
+    for (uint32_t i = first; i <= last; i++)
+        t += maq_half_segment(bp, &program->entries[i], half)->dur_ns;
+    return t;
+}
+
+/* The end of the compute of bucket i - 1 - prefetch releases the gather of bucket i: that many gathered
+ * buckets are ahead. */
+static double released(const double *compute_end, uint32_t i, int32_t prefetch)
+{
+    int64_t j = (int64_t)i - 1 - prefetch;
+    return j < 0 ? 0 : compute_end[j];
+}
+
+#define MAX_BUCKETS 4096
+
+double maq_sync_forward_ns(const struct maq_blueprint *bp, const struct maq_program *program)
+{
+    double end[MAX_BUCKETS], stream = 0, compute = 0;
+    MAQ_ASSERT(program->n_buckets <= MAX_BUCKETS);
+    for (uint32_t i = 0; i < program->n_buckets; i++) {
+        const struct maq_bucket_sync *b = &program->buckets[i];
+        if (bp->gather_every_pass) {
+            double go = released(end, i, bp->job->plan.fsdp_prefetch);
+            stream = (stream > go ? stream : go) + b->gather_ns;
+            compute = compute > stream ? compute : stream;
+        }
+        end[i] = compute += forward_ns(bp, program, b->first, b->last);
+    }
+    return compute;
+}
+
+/* Backward: gather i+1 is issued before the reduction of i, both on one stream in that order. */
+double maq_sync_backward_ns(const struct maq_blueprint *bp, const struct maq_program *program, enum maq_half half)
+{
+    double end[MAX_BUCKETS], stream = 0, compute = 0;
+    uint32_t n = program->n_buckets, reduced = 0;
+    int32_t prefetch = bp->job->plan.fsdp_prefetch;
+    bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(bp, half);
+    MAQ_ASSERT(n <= MAX_BUCKETS);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_bucket_sync *b = &program->buckets[n - 1 - i];
+        /* reductions of buckets whose compute ended before this gather was released go first on the stream */
+        for (; reduces && (int64_t)reduced < (int64_t)i - prefetch; reduced++)
+            stream = (stream > end[reduced] ? stream : end[reduced]) + program->buckets[n - 1 - reduced].reduce_ns;
+        if (gathers) {
+            double go = released(end, i, prefetch);
+            stream = (stream > go ? stream : go) + b->gather_ns;
+            compute = compute > stream ? compute : stream;
+        }
+        end[i] = compute += half_ns(bp, program, b->first, b->last, half);
+    }
+    for (; reduces && reduced < n; reduced++)
+        stream = (stream > end[reduced] ? stream : end[reduced]) + program->buckets[n - 1 - reduced].reduce_ns;
+    return compute > stream ? compute : stream;
+}
+
+double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_program *program, double from, double *until)
+{
+    double stream = from, ready = 0;
+    for (uint32_t i = 0; i < program->n_buckets; i++) {
+        const struct maq_bucket_sync *b = &program->buckets[i];
+        stream += b->gather_ns;
+        double end = stream + forward_ns(bp, program, b->first, program->n_entries - 1);
+        ready = end > ready ? end : ready;
+    }
+    *until = stream;
+    return ready;
+}
+
+double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_program *program, double start,
+                           double free_at)
+{
+    double stream = free_at, compute = start;
+    enum maq_half half = bp->schedule->split_backward ? MAQ_HALF_WEIGHT : MAQ_HALF_WHOLE;
+    for (uint32_t i = program->n_buckets; i-- > 0;) {
+        const struct maq_bucket_sync *b = &program->buckets[i];
+        compute += half_ns(bp, program, b->first, b->last, half);
+        if (b->reduce_ns > 0)
+            stream = (stream > compute ? stream : compute) + b->reduce_ns;
+    }
+    return stream;
+}
