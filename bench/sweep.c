@@ -32,15 +32,24 @@ static struct maq_plan plan_of(const struct maq_plan *base, size_t i)
 #define DIGIT(values) (values)[i % COUNT(values)]
 #define NEXT(values) (i /= COUNT(values))
     static const int bools[] = {MAQ_OFF, MAQ_ON}, reduce[] = {MAQ_FP32, MAQ_BF16};
-    p.sharding = DIGIT(shardings), NEXT(shardings);
-    p.overlap_tp = DIGIT(bools), NEXT(bools);
-    p.grad_reduce_dtype = DIGIT(reduce), NEXT(reduce);
-    p.recompute = DIGIT(recomputes), NEXT(recomputes);
-    p.tp = DIGIT(tps), NEXT(tps);
-    p.cp = DIGIT(cps), NEXT(cps);
-    p.mbs = DIGIT(mbss), NEXT(mbss);
-    p.vp = DIGIT(vps), NEXT(vps);
-    p.pp = DIGIT(pps), NEXT(pps);
+    p.sharding = DIGIT(shardings);
+    NEXT(shardings);
+    p.overlap_tp = DIGIT(bools);
+    NEXT(bools);
+    p.grad_reduce_dtype = DIGIT(reduce);
+    NEXT(reduce);
+    p.recompute = DIGIT(recomputes);
+    NEXT(recomputes);
+    p.tp = DIGIT(tps);
+    NEXT(tps);
+    p.cp = DIGIT(cps);
+    NEXT(cps);
+    p.mbs = DIGIT(mbss);
+    NEXT(mbss);
+    p.vp = DIGIT(vps);
+    NEXT(vps);
+    p.pp = DIGIT(pps);
+    NEXT(pps);
     p.recompute_parts = p.recompute == MAQ_RECOMPUTE_SELECTIVE ? 1u << MAQ_PART_NORM : 0;
     return p;
 }
