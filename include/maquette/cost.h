@@ -72,6 +72,8 @@ enum maq_op_flag {
     MAQ_OP_DROPOUT = 1u << 5,    /* one more byte per element for the mask */
     MAQ_OP_CAUSAL = 1u << 6,     /* ATTENTION: blocks on the diagonal are computed whole */
     /* GROUPED_GEMM, weight gradients: k varies by group: d[0] = m, d[2] = mean k, d[4] = k of the busiest */
+    MAQ_OP_FLASH2 =
+        1u << 0, /* ATTENTION: FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
     MAQ_OP_VARIABLE_K = 1u << 7
 };
 

@@ -117,6 +117,22 @@ static double best_tile_s(const struct product *p, const struct maq_device *devi
     return traits->gemm_s + best;
 }
 
+/*
+ * Rows that do not start on 16 bytes are loaded in smaller pieces (odd head sizes, unpadded vocabularies). That 16 bytes is
+ * what full speed needs is NVIDIA's own rule (Deep Learning Performance guide, "Tensor Core requirements"); the shares are
+ * estimates.
+ */
+static double aligned_share(const struct product *p)
+{
+    static const double share[] = {0.3, 0.55, 0.8, 1.0}; /* 2, 4, 8, 16 bytes */
+    int64_t n = (int64_t)(p->n * p->element), k = (int64_t)(p->k * p->element), both = n | k;
+    int power = 0;
+    while (power < 3 && both % (4 << power) == 0)
+        power++;
+    bool thin = p->n < 64.0 || p->k < 64.0; /* a vector or a handful of columns: other kernels */
+    return thin || p->element < 1.0 ? 1.0 : share[power];
+}
+
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
 {
     enum maq_dtype dtype = (unsigned)op->dtype < MAQ_DTYPE_COUNT ? (enum maq_dtype)op->dtype : MAQ_BF16;
@@ -138,6 +154,7 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
     else if (op->flags & MAQ_OP_OUT_FP32)
         p.out = 4.0;
     p.share = (p.element < 2.0 ? NARROW_SHARE : 1.0) * (op->kind == MAQ_OP_GROUPED_GEMM ? GROUPED_SHARE : 1.0);
+    p.share *= aligned_share(&p);
     if (op->kind == MAQ_OP_GROUPED_GEMM && !(op->flags & MAQ_OP_VARIABLE_K)) {
         double busiest = maq__count(op, 4);
         if (busiest > p.m)

@@ -25,16 +25,18 @@ struct maq_gemm_tile {
 /* How well a generation's kernels use its hardware. Shares are of the datasheet's figures, dimensionless. */
 struct maq_kernel_traits {
     double sustained_share; /* matrix rate under the power limit over peak, where device.sustained_flops is not known */
+    double typical_share;   /* of an ordinary large product over the best of many shapes */
     double mem_share;       /* memory bandwidth of a large streaming kernel over peak */
     double kernel_s;        /* a kernel that does nothing: gap on the stream, launch of the blocks, drain */
     double gemm_s;          /* fixed time of a GEMM: kernel_s, pipeline fill, last epilogue */
     struct maq_gemm_tile tiles[MAQ_GEMM_TILES]; /* ends at m = 0 */
     double attention_fwd[3]; /* share of the matrix peak in the inner loop, for head sizes 64, 128, 256 */
     double attention_bwd[3];
-    double attention_fp8[3]; /* forward in 8 bits, over the 8-bit peak */
-    double attention_s;      /* fixed time of an attention kernel */
-    double attention_fill;   /* start and finish of a block, in keys */
-    uint16_t attention_rows; /* queries per block */
+    double attention_fp8[3];             /* forward in 8 bits, over the 8-bit peak */
+    double flash2_fwd[3], flash2_bwd[3]; /* the same of FlashAttention-2 */
+    double attention_s;                  /* fixed time of an attention kernel */
+    double attention_fill;               /* start and finish of a block, in keys */
+    uint16_t attention_rows;             /* queries per block */
 };
 const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *device);
 
