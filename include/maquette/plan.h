@@ -59,7 +59,12 @@ enum maq_dispatcher { /* moe_token_dispatcher_type */
                       MAQ_DISPATCHER_DEEPEP, /* flex: fused permute, NVLink and RDMA together, node-limited de-duplication */
                       MAQ_DISPATCHER_HYBRIDEP
 };
-enum maq_attention_backend { MAQ_ATTENTION_AUTO, MAQ_ATTENTION_FLASH, MAQ_ATTENTION_UNFUSED };
+enum maq_attention_backend {
+    MAQ_ATTENTION_AUTO,
+    MAQ_ATTENTION_FLASH,  /* the best fused kernels of the generation: cuDNN, FlashAttention-3 */
+    MAQ_ATTENTION_FLASH2, /* FlashAttention-2, PyTorch's own */
+    MAQ_ATTENTION_UNFUSED
+};
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
 
 #define MAQ_MAX_STAGES 1024 /* pipeline stages times virtual stages */

@@ -12,7 +12,9 @@
     X(PLAN_BATCH, 1303, "a batch or sequence that cannot be cut so")                                                   \
     X(PLAN_PRECISION, 1304, "arithmetic that the device does not have")                                                \
     X(PLAN_RECOMPUTE, 1305, "a recomputation that means nothing")                                                      \
-    X(PLAN_RANK_ORDER, 1306, "an order that is not one of the five dimensions")
+    X(PLAN_RANK_ORDER, 1306, "an order that is not one of the five dimensions")                                        \
+    X(SCHEDULE_REFUSED, 1390, "a pipeline schedule that does not take these numbers")                                  \
+    X(SCHEDULE_LIMIT, 1391, "a pipeline schedule with too many tasks or activations in flight")
 
 enum maq_plan_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

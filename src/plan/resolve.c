@@ -88,6 +88,8 @@ static const struct maq_moe_geometry *moe_of(const struct maq_model *model)
 
 static void resolve_experts(struct resolver *r)
 {
+    if (r->failed) /* the degrees do not fit: what is left over for experts means nothing */
+        return;
     struct maq_plan *p = &r->job->plan;
     const struct maq_moe_geometry *moe = moe_of(&r->job->model);
     if (!moe) {
@@ -336,7 +338,7 @@ static void resolve_switches(struct resolver *r)
         for (p->cp_a2a = p->cp; p->cp_a2a > 1 && (p->cp_a2a > fits || p->cp % p->cp_a2a != 0);)
             p->cp_a2a--;
     }
-    if (p->cp % p->cp_a2a != 0)
+    if (p->cp_a2a < 1 || p->cp % p->cp_a2a != 0)
         REFUSE(r, MAQ_CODE_PLAN_DEGREES, "hierarchical_cp_a2a_size", NULL,
                "the inner group of %d does not divide cp %d", p->cp_a2a, p->cp);
     int64_t shard = (int64_t)r->job->dp * p->cp;
@@ -351,15 +353,15 @@ static void resolve_switches(struct resolver *r)
 
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
+    static void (*const steps[])(struct resolver *) = {resolve_dp,       resolve_switches,  resolve_batch,
+                                                       resolve_schedule, resolve_precision, resolve_experts,
+                                                       resolve_recompute};
     struct resolver r = {.job = job, .at = at, .diag = diag};
-    resolve_dp(&r);
-    if (!r.failed)
-        resolve_experts(&r);
-    resolve_switches(&r);
-    resolve_precision(&r);
-    resolve_recompute(&r);
-    resolve_batch(&r);
-    resolve_schedule(&r);
+    for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
+        steps[i](&r);
+        if (r.failed && !diag) /* nobody reads the other faults */
+            return MAQ_BAD_INPUT;
+    }
     for (uint32_t k = 0; k < job->model.n_kinds && !r.failed; k++)
         check_widths(&r, &job->model.kinds[k]);
     return r.failed ? MAQ_BAD_INPUT : MAQ_OK;

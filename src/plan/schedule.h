@@ -93,6 +93,7 @@ struct maq_schedule {
     const uint32_t *stage_first;   /* [stages] index of a stage's first task; follow next_on_stage */
     const uint32_t *next_on_stage; /* [n_tasks], MAQ_NO_TASK at the end */
     uint32_t n_inflight;
+    const uint32_t *inflight_first; /* [stages + 1]: those of a stage */
     const struct maq_inflight
         *inflight;      /* non-dominated ones, grouped by stage: activations are held from F to B (to W when split) */
     uint32_t n_sources; /* the first tasks: nothing comes before them */

@@ -9,9 +9,8 @@
 #define MAQ_PLAN_SCHEDULE_BUILD_H
 
 #include "base/codes.h"
+#include "plan/codes.h"
 #include "plan/schedule.h"
-
-enum { MAQ_CODE_SCHEDULE_REFUSED = 1390, MAQ_CODE_SCHEDULE_LIMIT = 1391 };
 
 /* One task of a stage, in the order of the stage. */
 struct maq_step {

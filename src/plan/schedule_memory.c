@@ -113,7 +113,8 @@ static enum maq_status walk(struct pareto *p, uint16_t *live, const struct maq_s
 static bool publish(struct maq_schedule *out, const struct pareto *p)
 {
     struct maq_inflight *list = MAQ_ARENA_NEW(p->arena, struct maq_inflight, p->n);
-    if (!list)
+    uint32_t *first = MAQ_ARENA_NEW(p->arena, uint32_t, out->stages + 1u);
+    if (!list || !first)
         return false;
     for (uint32_t i = 0; i < p->n; i++) {
         struct maq_inflight *f = &list[i];
@@ -125,6 +126,12 @@ static bool publish(struct maq_schedule *out, const struct pareto *p)
             f->live[c] = f->chunk[c];
     }
     out->inflight = list;
+    out->inflight_first = first;
+    for (uint32_t i = 0, s = 0; s <= out->stages; s++) {
+        while (i < p->n && list[i].stage < s)
+            i++;
+        first[s] = i;
+    }
     out->n_inflight = p->n;
     return true;
 }
