@@ -94,7 +94,7 @@ struct maq_train_quick {
     bool possible; /* the plan fits the model and the cluster's shape */
     bool fits;     /* and the memory */
     double step_s;
-    double total_bytes; /* of the worst stage, at its peak */
+    double needed_bytes; /* of the worst stage at its peak: allocated, context and communicators */
 };
 struct maq_train_sweep;
 /* `job` gives model, cluster and workload, and is borrowed for the life of the sweep. */
@@ -103,6 +103,24 @@ MAQ_API void maq_train_sweep_free(struct maq_train_sweep *sweep);
 /* out[i] for plans[i]. The same numbers as maq_train_predict. */
 MAQ_API enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, struct maq_train_quick *out,
                                              const struct maq_plan *plans, size_t n);
+
+/*
+ * Live activations of every stage over the step: points[first[s]] .. points[first[s + 1]] of stage s in order of time; from t_ns on one rank
+ * holds `bytes`. The highest is the stage's MAQ_MEM_ACTIVATIONS.
+ */
+struct maq_train_memory_point {
+    int64_t t_ns;
+    double bytes;
+};
+struct maq_train_memory {
+    uint32_t n_stages;
+    uint32_t *first; /* [n_stages + 1] */
+    struct maq_train_memory_point *points;
+};
+/* *out is filled on success and owned by the caller (maq_train_memory_free). */
+MAQ_API enum maq_status maq_train_memory(struct maq_train_memory *out, const struct maq_job *job,
+                                         struct maq_diag *diag);
+MAQ_API void maq_train_memory_free(struct maq_train_memory *memory);
 
 /* The whole step as a graph: one class per pipeline stage. */
 struct maq_train_graph {

@@ -17,12 +17,14 @@
 struct block {
     double size;
     uint32_t segment, left, right; /* neighbours in the segment; 0 = none */
+    uint32_t next_free, prev_free; /* list of free blocks of its pool */
     bool free, small;
 };
 
 struct maq_allocator {
     struct block *at;                     /* handle = index; 0 unused */
     uint32_t n, size, n_segments, unused; /* unused: list of free table entries through `right` */
+    uint32_t first_free[2];               /* [small] */
     struct maq_allocator_stats stats;
 };
 
@@ -34,14 +36,6 @@ static double up(double bytes, double to)
 double maq_allocator_round(double bytes)
 {
     return bytes <= 0 ? 0 : up(bytes, ROUND);
-}
-
-double maq_allocator_slack(double allocated_bytes, double largest_transient_bytes)
-{
-    if (allocated_bytes <= 0)
-        return 0;
-    double segment = largest_transient_bytes > MEDIUM_LIMIT ? up(largest_transient_bytes, LARGE_ROUND) : MEDIUM_SEGMENT;
-    return segment + SMALL_SEGMENT + MEDIUM_SEGMENT;
 }
 
 struct maq_allocator *maq_allocator_new(void)
@@ -76,14 +70,42 @@ static uint32_t new_entry(struct maq_allocator *a)
     return ++a->n;
 }
 
-/* Smallest free block of the pool that holds `size`; lowest handle on ties. */
+static void link_free(struct maq_allocator *a, uint32_t id)
+{
+    uint32_t *first = &a->first_free[a->at[id].small];
+    a->at[id].free = true;
+    a->at[id].prev_free = 0;
+    a->at[id].next_free = *first;
+    if (*first)
+        a->at[*first].prev_free = id;
+    *first = id;
+}
+
+static void unlink_free(struct maq_allocator *a, uint32_t id)
+{
+    struct block *b = &a->at[id];
+    if (b->prev_free)
+        a->at[b->prev_free].next_free = b->next_free;
+    else
+        a->first_free[b->small] = b->next_free;
+    if (b->next_free)
+        a->at[b->next_free].prev_free = b->prev_free;
+    b->free = false;
+    b->next_free = b->prev_free = 0;
+}
+
+/* Smallest free block of the pool that holds `size`; of the oldest segment on ties. */
 static uint32_t best_fit(const struct maq_allocator *a, double size, bool small)
 {
     uint32_t best = 0;
-    for (uint32_t i = 1; i <= a->n; i++)
-        if (a->at[i].free && a->at[i].small == small && a->at[i].size >= size &&
-            (best == 0 || a->at[i].size < a->at[best].size))
+    for (uint32_t i = a->first_free[small]; i; i = a->at[i].next_free) {
+        const struct block *b = &a->at[i];
+        if (b->size < size)
+            continue;
+        bool tie = best != 0 && b->size == a->at[best].size && b->segment < a->at[best].segment;
+        if (best == 0 || b->size < a->at[best].size || tie)
             best = i;
+    }
     return best;
 }
 
@@ -93,7 +115,8 @@ static uint32_t new_segment(struct maq_allocator *a, double size, bool small)
     uint32_t id = new_entry(a);
     if (id == 0)
         return 0;
-    a->at[id] = (struct block){.size = bytes, .segment = ++a->n_segments, .free = true, .small = small};
+    a->at[id] = (struct block){.size = bytes, .segment = ++a->n_segments, .small = small};
+    link_free(a, id);
     a->stats.reserved += bytes;
     if (a->stats.reserved > a->stats.peak_reserved)
         a->stats.peak_reserved = a->stats.reserved;
@@ -109,8 +132,8 @@ static bool split(struct maq_allocator *a, uint32_t id, double size)
     if (tail == 0)
         return false;
     struct block *b = &a->at[id];
-    a->at[tail] = (struct block){
-        .size = rest, .segment = b->segment, .left = id, .right = b->right, .free = true, .small = b->small};
+    a->at[tail] = (struct block){.size = rest, .segment = b->segment, .left = id, .right = b->right, .small = b->small};
+    link_free(a, tail);
     if (b->right)
         a->at[b->right].left = tail;
     b->right = tail;
@@ -127,7 +150,7 @@ uint32_t maq_allocator_alloc(struct maq_allocator *a, double bytes)
         id = new_segment(a, size, small);
     if (id == 0 || !split(a, id, size))
         return 0;
-    a->at[id].free = false;
+    unlink_free(a, id);
     a->stats.allocated += a->at[id].size;
     if (a->stats.allocated > a->stats.peak_allocated)
         a->stats.peak_allocated = a->stats.allocated;
@@ -140,6 +163,7 @@ static void join_right(struct maq_allocator *a, uint32_t id)
     uint32_t r = a->at[id].right;
     if (r == 0 || !a->at[r].free || !a->at[id].free)
         return;
+    unlink_free(a, r);
     a->at[id].size += a->at[r].size;
     a->at[id].right = a->at[r].right;
     if (a->at[r].right)
@@ -151,7 +175,7 @@ static void join_right(struct maq_allocator *a, uint32_t id)
 void maq_allocator_release(struct maq_allocator *a, uint32_t block)
 {
     a->stats.allocated -= a->at[block].size;
-    a->at[block].free = true;
+    link_free(a, block);
     join_right(a, block);
     if (a->at[block].left)
         join_right(a, a->at[block].left);

@@ -17,13 +17,6 @@
 /* Bytes that a tensor occupies. */
 double maq_allocator_round(double bytes);
 
-/*
- * Expected bytes held by the allocator beyond those in use, at the peak of a training step that repeats: the
- * step before has left its segments behind, and the largest transient block is what does not fit into the
- * holes. Bounded by the size of that block plus one segment of each pool.
- */
-double maq_allocator_slack(double allocated_bytes, double largest_transient_bytes);
-
 /* Replays allocations and frees exactly. A sequence is freed with maq_allocator_free. */
 struct maq_allocator;
 struct maq_allocator *maq_allocator_new(void);

@@ -90,7 +90,6 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
            working = b->backward_transient[redo] + (group - 1) * b->act_bytes[0];
     working = b->forward_transient > working ? b->forward_transient : working;
     pr->transient_bytes = working > pr->transient_bytes ? working : pr->transient_bytes;
-    pr->largest_bytes = b->forward_transient > pr->largest_bytes ? b->forward_transient : pr->largest_bytes;
     pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
 }
 

@@ -39,6 +39,13 @@ void maq_cache_fini(struct maq_cache *cache);
 /* n doubles, not initialised, valid until the next call; NULL when out of memory. */
 double *maq_cache_finish(struct maq_cache *cache, size_t n);
 
+#define MAQ_MAX_KEPT 64 /* tensors; a longer layer's last one holds the rest */
+
+struct maq_kept {
+    uint32_t n;
+    double bytes[MAQ_MAX_KEPT];
+};
+
 struct maq_block {
     const struct maq_layer *layer;
     const struct maq_segment *forward;
@@ -46,6 +53,7 @@ struct maq_block {
     const struct maq_segment *weight;                   /* split schedules only */
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
     double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
+    struct maq_kept kept[2];                            /* the tensors that act_bytes adds up */
     double forward_transient, backward_transient[2];
 };
 
@@ -61,6 +69,7 @@ struct maq_bucket_sync {
     uint32_t reduce[3]; /* dense, its replica part (HSDP), experts: collectives for the gradients, one after another */
     uint32_t gather[2]; /* dense, experts: collectives for the parameters */
     double reduce_ns, gather_ns;
+    double done_ns; /* scratch of a pass's evaluation: end of its compute */
 };
 
 /* Virtual stages that hold the same share one program. */
@@ -74,7 +83,6 @@ struct maq_program {
     double dense_params, expert_params, adapter_params, largest_params; /* largest: of one entry */
     double act_bytes;                                                   /* kept per microbatch */
     double transient_bytes;                                             /* working set of the heaviest pass */
-    double largest_bytes;                                               /* largest temporary of a forward pass */
     double gather_ns, reduce_ns;                                        /* sums over the buckets */
 };
 
@@ -146,8 +154,8 @@ bool maq_half_reduces(const struct maq_blueprint *bp, enum maq_half half);
 const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
                                            enum maq_half half);
 /* Makespan of one pass of a program with its collectives on the DP stream. Relative to the start of the pass. */
-double maq_sync_forward_ns(const struct maq_blueprint *bp, const struct maq_program *program);
-double maq_sync_backward_ns(const struct maq_blueprint *bp, const struct maq_program *program, enum maq_half half);
+double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program);
+double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half);
 /* Earliest end of the first forward pass of a program whose parameters arrive bucket by bucket from time
  * `from` on; *until = end of its last gather. */
 double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_program *program, double from, double *until);

@@ -96,16 +96,29 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     for (int i = 0; i < 6; i++)
         memcpy(&k->groups[i], &bp->job->groups[used[i]], sizeof k->groups[i]);
     k->lora_targets = p->lora_targets;
-    k->tp = p->tp, k->cp = p->cp, k->ep = p->ep, k->etp = p->etp, k->mbs = p->mbs, k->cp_a2a = p->cp_a2a;
+    k->tp = p->tp;
+    k->cp = p->cp;
+    k->ep = p->ep;
+    k->etp = p->etp;
+    k->mbs = p->mbs;
+    k->cp_a2a = p->cp_a2a;
     k->lora_rank = p->lora_rank;
     k->vocab_cut = (int32_t)bp->lower.vocab_cut;
     k->recompute_parts = p->recompute_parts;
-    k->sp = (uint8_t)p->sequence_parallel, k->cp_comm = (uint8_t)p->cp_comm, k->recompute = (uint8_t)p->recompute;
-    k->precision = (uint8_t)p->precision, k->dispatcher = (uint8_t)p->dispatcher,
+    k->sp = (uint8_t)p->sequence_parallel;
+    k->cp_comm = (uint8_t)p->cp_comm;
+    k->recompute = (uint8_t)p->recompute;
+    k->precision = (uint8_t)p->precision;
+    k->dispatcher = (uint8_t)p->dispatcher;
     k->overlap_ep = (uint8_t)p->overlap_ep;
-    k->overlap_tp = (uint8_t)p->overlap_tp, k->attention = (uint8_t)p->attention_backend, k->graphs = p->cuda_graphs;
-    k->fused = p->fused_kernels, k->wgrad = p->weight_grad_fusion, k->grad_dtype = (uint8_t)p->grad_dtype;
-    k->is_layer = is_layer, k->split = bp->schedule->split_backward;
+    k->overlap_tp = (uint8_t)p->overlap_tp;
+    k->attention = (uint8_t)p->attention_backend;
+    k->graphs = p->cuda_graphs;
+    k->fused = p->fused_kernels;
+    k->wgrad = p->weight_grad_fusion;
+    k->grad_dtype = (uint8_t)p->grad_dtype;
+    k->is_layer = is_layer;
+    k->split = bp->schedule->split_backward;
 }
 
 static bool grow_blocks(struct maq_cache *c)

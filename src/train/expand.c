@@ -31,6 +31,7 @@ struct expansion {
     uint32_t **
         gathered; /* [2 * n_positions] nodes that complete a position's parameters, one per bucket; NULL = not gathered first */
     uint8_t *first_done; /* [2 * n_positions] */
+    uint32_t *done;      /* [most buckets of a program] last compute node of each bucket of the pass at hand */
 };
 
 static uint32_t last_node(const struct expansion *x, uint32_t stage, enum maq_stream stream)
@@ -103,7 +104,7 @@ static void forward_pass(struct expansion *x, uint32_t position, uint32_t stage,
     const struct maq_blueprint *bp = x->bp;
     const struct maq_program *pr = bp->programs[position];
     uint32_t slot = direction * bp->schedule->n_positions + position, start = last_node(x, stage, MAQ_STREAM_COMPUTE);
-    uint32_t done[4096];
+    uint32_t *done = x->done;
     bool first = !x->first_done[slot];
     x->first_done[slot] = 1;
     for (uint32_t i = 0; i < pr->n_buckets; i++) {
@@ -139,7 +140,7 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
 {
     const struct maq_blueprint *bp = x->bp;
     const struct maq_program *pr = bp->programs[position];
-    uint32_t n = pr->n_buckets, reduced = 0, done[4096], start = last_node(x, stage, MAQ_STREAM_COMPUTE);
+    uint32_t n = pr->n_buckets, reduced = 0, *done = x->done, start = last_node(x, stage, MAQ_STREAM_COMPUTE);
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
     bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(bp, half);
     bool now = last && half != MAQ_HALF_INPUT && !bp->sync_every_pass && bp->job->plan.overlap_grad_reduce == MAQ_ON;
@@ -304,7 +305,12 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
     x.last_grad = MAQ_ARENA_NEW(arena, uint32_t, slots);
     x.gathered = MAQ_ARENA_NEW(arena, uint32_t *, slots);
     x.first_done = MAQ_ARENA_NEW(arena, uint8_t, slots);
-    if (!multiplicity || !x.end || !x.sent || !x.sends || !x.stalled || !x.last_grad || !x.gathered || !x.first_done)
+    uint32_t buckets = 0;
+    for (uint32_t v = 0; v < s->n_positions; v++)
+        buckets = bp->programs[v]->n_buckets > buckets ? bp->programs[v]->n_buckets : buckets;
+    x.done = MAQ_ARENA_NEW(arena, uint32_t, buckets);
+    if (!multiplicity || !x.end || !x.sent || !x.sends || !x.stalled || !x.last_grad || !x.gathered || !x.first_done ||
+        !x.done)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < s->stages; i++)
         multiplicity[i] = bp->job->cluster.devices / s->stages;

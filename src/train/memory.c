@@ -96,19 +96,31 @@ static bool redone(const struct tally *t, const struct maq_module *m)
     return (t->parts & (1u << m->part)) != 0;
 }
 
-static double kept_bytes(const struct tally *t)
+static void keep(struct maq_kept *kept, double bytes)
 {
-    double sum = 0;
+    if (bytes <= 0)
+        return;
+    if (kept->n == MAQ_MAX_KEPT)
+        kept->bytes[MAQ_MAX_KEPT - 1] += bytes;
+    else
+        kept->bytes[kept->n++] = bytes;
+}
+
+static double kept_bytes(const struct tally *t, struct maq_kept *kept)
+{
     const struct maq_module *producer = NULL; /* of the tensor that the next module reads */
     for (uint32_t i = 0; i < t->layer->n_modules; i++) {
         const struct maq_module *m = &t->layer->modules[i];
         bool dropped = producer && redone(t, producer) && producer->part != MAQ_PART_CORE_ATTENTION;
         if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && !dropped)
-            sum += input_bytes(t, m);
+            keep(kept, input_bytes(t, m));
         if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-            sum += attention_inside(t->lower, m);
+            keep(kept, attention_inside(t->lower, m));
         producer = m;
     }
+    double sum = 0;
+    for (uint32_t i = 0; i < kept->n; i++)
+        sum += kept->bytes[i];
     return sum;
 }
 
@@ -143,16 +155,17 @@ void maq_block_memory(struct maq_block *block, const struct maq_lower *lower)
     if (selective & (1u << MAQ_PART_MOE))
         selective |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     struct tally plain = {lower, block->layer, 0}, chosen = {lower, block->layer, selective};
-    double all = kept_bytes(&plain);
+    double all = kept_bytes(&plain, &block->kept[0]);
     block->act_bytes[0] = all;
     block->forward_transient = widest_module(&plain, false);
     block->backward_transient[0] = widest_module(&plain, true);
-    if (lower->plan->recompute ==
-        MAQ_RECOMPUTE_FULL) { /* the layer's input is kept; the rest comes back while it is worked on */
+    if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
+        /* the layer's input is kept; the rest comes back while it is worked on */
         block->act_bytes[1] = (double)lower->tokens_region * (double)lower->job->model.hidden * lower->store_bytes;
+        keep(&block->kept[1], block->act_bytes[1]);
         block->backward_transient[1] = all + block->backward_transient[0];
     } else {
-        block->act_bytes[1] = kept_bytes(&chosen);
+        block->act_bytes[1] = kept_bytes(&chosen, &block->kept[1]);
         block->backward_transient[1] = all - block->act_bytes[1] + block->backward_transient[0];
     }
 }

@@ -27,7 +27,35 @@ static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *b
     r->optimizer_s = t->optimizer * 1e-9;
 }
 
-static void fill_memory(struct maq_train_result *r, const struct maq_blueprint *bp)
+static void add_fragmentation(struct maq_stage_result *st, double bytes)
+{
+    st->bytes[MAQ_MEM_FRAGMENTATION] = bytes;
+    st->reserved_bytes = st->allocated_bytes + bytes;
+    st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+}
+
+/* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */
+static enum maq_status replay_allocator(struct maq_train_result *r, const struct maq_blueprint *bp)
+{
+    uint32_t last = r->n_stages - 1, replayed[3] = {r->worst_stage, 0, last};
+    for (int i = 0; i < 3; i++) {
+        struct maq_stage_result *st = &r->stages[replayed[i]];
+        if (i > 0 && st->bytes[MAQ_MEM_FRAGMENTATION] > 0)
+            continue;
+        double states = st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] + st->bytes[MAQ_MEM_OPTIMIZER],
+               peak = 0;
+        double reserved = maq_replay_reserved(bp, replayed[i], states, &peak);
+        if (reserved < 0)
+            return MAQ_NO_MEMORY;
+        add_fragmentation(st, reserved - peak);
+    }
+    for (uint32_t s = 1; s < last; s++)
+        if (s != r->worst_stage)
+            add_fragmentation(&r->stages[s], r->stages[r->worst_stage].bytes[MAQ_MEM_FRAGMENTATION]);
+    return MAQ_OK;
+}
+
+static enum maq_status fill_memory(struct maq_train_result *r, const struct maq_blueprint *bp)
 {
     double worst = -1e300;
     r->fits = true;
@@ -41,6 +69,7 @@ static void fill_memory(struct maq_train_result *r, const struct maq_blueprint *
         }
         r->fits = r->fits && maq_stage_fits(st);
     }
+    return replay_allocator(r, bp);
 }
 
 enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job, struct maq_diag *diag)
@@ -65,8 +94,9 @@ enum maq_status maq_train_predict(struct maq_train_result **out, const struct ma
         status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
     if (status == MAQ_OK) {
         fill_rates(r, &bp, &times);
-        fill_memory(r, &bp);
-        status = maq_stage_breakdown(r, &bp, &times, &arena);
+        status = fill_memory(r, &bp);
+        if (status == MAQ_OK)
+            status = maq_stage_breakdown(r, &bp, &times, &arena);
     }
     maq_cache_fini(&cache);
     maq_arena_fini(&arena);

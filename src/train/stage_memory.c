@@ -15,7 +15,6 @@
  * working set of one pass. PyTorch's caching allocator holds more than it hands out: graph/allocator.h bounds
  * it.
  */
-#include "graph/allocator.h"
 #include "train/predict.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
@@ -70,7 +69,7 @@ static struct states model_states(const struct maq_blueprint *bp, double held, d
         !p->fp8_param_gather; /* Transformer Engine keeps an 8-bit copy and its transpose beside the 16-bit weight */
     double copies = eight_bit ? 2 : 0;
     if (p->fp8_param_gather)
-        w = 1, copies = 1;
+        w = copies = 1;
     switch ((enum maq_sharding)p->sharding) {
     case MAQ_SHARDING_NONE:
         return (struct states){held * (w + copies), held * g, held * o};
@@ -118,10 +117,8 @@ static double peak_activations(const struct maq_blueprint *bp, uint32_t stage, c
                                uint32_t *microbatches)
 {
     double best = 0;
-    for (uint32_t i = 0; i < bp->schedule->n_inflight; i++) {
+    for (uint32_t i = bp->schedule->inflight_first[stage]; i < bp->schedule->inflight_first[stage + 1]; i++) {
         const struct maq_inflight *live = &bp->schedule->inflight[i];
-        if (live->stage != stage)
-            continue;
         double sum = 0;
         for (uint32_t c = 0; c < n_at; c++)
             sum += live->chunk[c] * bp->programs[at[c]]->act_bytes;
@@ -139,7 +136,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     const struct maq_job *job = bp->job;
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n_at = maq_blueprint_positions(bp, stage, at);
-    double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0, largest = 0, dense = 0, expert = 0, adapters = 0;
+    double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0, dense = 0, expert = 0, adapters = 0;
     for (uint32_t c = 0; c < n_at; c++) {
         const struct maq_program *pr = bp->programs[at[c]];
         dense += pr->dense_params;
@@ -147,7 +144,6 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         adapters += pr->adapter_params;
         double t = program_transient(bp, pr);
         transient = t > transient ? t : transient;
-        largest = pr->largest_bytes > largest ? pr->largest_bytes : largest;
     }
     bool lora = job->plan.lora_rank > 0;
     st->params = dense + expert;
@@ -159,8 +155,8 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)
         st->allocated_bytes += st->bytes[k];
-    st->bytes[MAQ_MEM_FRAGMENTATION] = maq_allocator_slack(st->allocated_bytes, largest);
-    st->reserved_bytes = st->allocated_bytes + st->bytes[MAQ_MEM_FRAGMENTATION];
+    /* fragmentation is known only from a replay (memory_replay.c) */
+    st->reserved_bytes = st->allocated_bytes;
     st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
     st->capacity_bytes = job->cluster.groups[0].device.mem_bytes;
 }

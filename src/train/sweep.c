@@ -74,7 +74,7 @@ static void fill(struct maq_train_quick *out, const struct maq_blueprint *bp, co
     for (uint32_t st = 0; st < bp->schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, bp, st);
-        out->total_bytes = stage.total_bytes > out->total_bytes ? stage.total_bytes : out->total_bytes;
+        out->needed_bytes = stage.total_bytes > out->needed_bytes ? stage.total_bytes : out->needed_bytes;
         out->fits = out->fits && maq_stage_fits(&stage);
     }
 }

@@ -138,55 +138,59 @@ static double half_ns(const struct maq_blueprint *bp, const struct maq_program *
     return t;
 }
 
-/* The end of the compute of bucket i - 1 - prefetch releases the gather of bucket i: that many gathered
- * buckets are ahead. */
-static double released(const double *compute_end, uint32_t i, int32_t prefetch)
+static double later(double a, double b)
 {
-    int64_t j = (int64_t)i - 1 - prefetch;
-    return j < 0 ? 0 : compute_end[j];
+    return a > b ? a : b;
 }
 
-#define MAX_BUCKETS 4096
-
-double maq_sync_forward_ns(const struct maq_blueprint *bp, const struct maq_program *program)
+/*
+ * A pass as a list of buckets in the order in which it meets them. The end of the compute of bucket i - 1 - prefetch
+ * releases the gather of bucket i: that many gathered buckets are ahead.
+ */
+static double released(const struct maq_program *program, uint32_t i, int32_t prefetch, bool backward)
 {
-    double end[MAX_BUCKETS], stream = 0, compute = 0;
-    MAQ_ASSERT(program->n_buckets <= MAX_BUCKETS);
+    int64_t j = (int64_t)i - 1 - prefetch;
+    if (j < 0)
+        return 0;
+    return program->buckets[backward ? program->n_buckets - 1 - (uint32_t)j : (uint32_t)j].done_ns;
+}
+
+double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program)
+{
+    double stream = 0, compute = 0;
     for (uint32_t i = 0; i < program->n_buckets; i++) {
-        const struct maq_bucket_sync *b = &program->buckets[i];
+        struct maq_bucket_sync *b = &program->buckets[i];
         if (bp->gather_every_pass) {
-            double go = released(end, i, bp->job->plan.fsdp_prefetch);
-            stream = (stream > go ? stream : go) + b->gather_ns;
-            compute = compute > stream ? compute : stream;
+            stream = later(stream, released(program, i, bp->job->plan.fsdp_prefetch, false)) + b->gather_ns;
+            compute = later(compute, stream);
         }
-        end[i] = compute += forward_ns(bp, program, b->first, b->last);
+        b->done_ns = compute += forward_ns(bp, program, b->first, b->last);
     }
     return compute;
 }
 
 /* Backward: gather i+1 is issued before the reduction of i, both on one stream in that order. */
-double maq_sync_backward_ns(const struct maq_blueprint *bp, const struct maq_program *program, enum maq_half half)
+double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half)
 {
-    double end[MAX_BUCKETS], stream = 0, compute = 0;
+    double stream = 0, compute = 0;
     uint32_t n = program->n_buckets, reduced = 0;
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
     bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(bp, half);
-    MAQ_ASSERT(n <= MAX_BUCKETS);
+    struct maq_bucket_sync *last = program->buckets + n; /* bucket i of the pass is last[-1 - i] */
     for (uint32_t i = 0; i < n; i++) {
-        const struct maq_bucket_sync *b = &program->buckets[n - 1 - i];
+        struct maq_bucket_sync *b = last - 1 - i;
         /* reductions of buckets whose compute ended before this gather was released go first on the stream */
         for (; reduces && (int64_t)reduced < (int64_t)i - prefetch; reduced++)
-            stream = (stream > end[reduced] ? stream : end[reduced]) + program->buckets[n - 1 - reduced].reduce_ns;
+            stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
         if (gathers) {
-            double go = released(end, i, prefetch);
-            stream = (stream > go ? stream : go) + b->gather_ns;
-            compute = compute > stream ? compute : stream;
+            stream = later(stream, released(program, i, prefetch, true)) + b->gather_ns;
+            compute = later(compute, stream);
         }
-        end[i] = compute += half_ns(bp, program, b->first, b->last, half);
+        b->done_ns = compute += half_ns(bp, program, b->first, b->last, half);
     }
     for (; reduces && reduced < n; reduced++)
-        stream = (stream > end[reduced] ? stream : end[reduced]) + program->buckets[n - 1 - reduced].reduce_ns;
-    return compute > stream ? compute : stream;
+        stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
+    return later(compute, stream);
 }
 
 double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_program *program, double from, double *until)
@@ -196,7 +200,7 @@ double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_progra
         const struct maq_bucket_sync *b = &program->buckets[i];
         stream += b->gather_ns;
         double end = stream + forward_ns(bp, program, b->first, program->n_entries - 1);
-        ready = end > ready ? end : ready;
+        ready = later(ready, end);
     }
     *until = stream;
     return ready;
@@ -211,7 +215,7 @@ double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_prog
         const struct maq_bucket_sync *b = &program->buckets[i];
         compute += half_ns(bp, program, b->first, b->last, half);
         if (b->reduce_ns > 0)
-            stream = (stream > compute ? stream : compute) + b->reduce_ns;
+            stream = later(stream, compute) + b->reduce_ns;
     }
     return stream;
 }
