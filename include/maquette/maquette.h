@@ -1,0 +1,18 @@
+/* maquette.h - everything: a scale model of LLM clusters. */
+#ifndef MAQUETTE_MAQUETTE_H
+#define MAQUETTE_MAQUETTE_H
+
+#include "maquette/catalogue.h"
+#include "maquette/cluster.h"
+#include "maquette/cost.h"
+#include "maquette/diag.h"
+#include "maquette/graph.h"
+#include "maquette/job.h"
+#include "maquette/model.h"
+#include "maquette/plan.h"
+#include "maquette/report.h"
+#include "maquette/trace.h"
+#include "maquette/train.h"
+#include "maquette/validate.h"
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * report.h - results as text for people and as JSON for programs, both from the one result struct.
+ *
+ * Every function here writes a NUL-terminated string that the caller owns (free()). Nothing is printed. The text has
+ * a line break at the end; control characters that a user's name may hold are not passed on. JSON documents carry
+ * `schema` and are described in docs/json.md; the same input gives the same bytes.
+ */
+#ifndef MAQUETTE_REPORT_H
+#define MAQUETTE_REPORT_H
+
+#include "maquette/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A second opinion on the step time: the whole graph, run by an engine. */
+struct maq_report_engine {
+    const char *name; /* "static", "dynamic" */
+    double step_s;
+    uint32_t nodes, edges;
+};
+
+struct maq_report_opts {
+    uint32_t size;       /* set by MAQ_REPORT_OPTS_INIT */
+    uint32_t columns;    /* width of the text; 0 = 100 */
+    bool color;          /* ANSI colours; text only */
+    bool unicode;        /* block characters in bars, "±"; otherwise ASCII. Text only */
+    const char *explain; /* text of maq_job_explain(), to list every setting with its origin; NULL = not */
+    const struct maq_report_engine *engine; /* NULL = none was run */
+};
+#define MAQ_REPORT_OPTS_INIT                                                                                           \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_report_opts)                                                                         \
+    }
+
+/* A training step. opts may be NULL. */
+MAQ_API enum maq_status maq_report_train_text(char **out, const struct maq_train_result *result,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.train/1". */
+MAQ_API enum maq_status maq_report_train_json(char **out, const struct maq_train_result *result,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
+MAQ_API const char *maq_version(void);
+MAQ_API const char *maq_build_commit(void);
+MAQ_API const char *maq_build_compiler(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

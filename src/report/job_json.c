@@ -1,0 +1,181 @@
+/*
+ * job_json.c - the resolved job in JSON.
+ *
+ * `plan` and `workload` are written from the tables that read them, so they hold every key that a job file may have
+ * and can be given back to maquette as they are. Model and cluster are figures: what was computed with, whatever
+ * document it came from.
+ */
+#include "report/job_json.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "plan/plan_fields.h"
+#include "report/words.h"
+
+/* --- plan and workload --------------------------------------------------------------------------------------- */
+
+static bool is_switch(const char *const *names) /* "auto", "false", "true": decided by now */
+{
+    return strcmp(names[0], "auto") == 0 && names[1] && strcmp(names[1], "false") == 0;
+}
+
+static void add_field(struct maq_json map, const struct maq_field *f, const void *target)
+{
+    const void *at = (const char *)target + f->offset;
+    int32_t narrow;
+    int64_t wide;
+    double real;
+    bool truth;
+    struct maq_str text;
+    switch (f->type) {
+    case MAQ_TYPE_I32:
+        memcpy(&narrow, at, sizeof narrow);
+        maq_json_int(map, f->key, narrow);
+        break;
+    case MAQ_TYPE_I64:
+        memcpy(&wide, at, sizeof wide);
+        maq_json_int(map, f->key, wide);
+        break;
+    case MAQ_TYPE_DOUBLE:
+    case MAQ_TYPE_QTY:
+        memcpy(&real, at, sizeof real);
+        maq_json_real(map, f->key, real);
+        break;
+    case MAQ_TYPE_BOOL:
+        memcpy(&truth, at, sizeof truth);
+        maq_json_bool(map, f->key, truth);
+        break;
+    case MAQ_TYPE_ENUM:
+        memcpy(&narrow, at, sizeof narrow);
+        if (is_switch(f->names) && narrow != MAQ_AUTO)
+            maq_json_bool(map, f->key, narrow == MAQ_ON);
+        else
+            maq_json_text(map, f->key, f->names[narrow]);
+        break;
+    case MAQ_TYPE_STR:
+        memcpy(&text, at, sizeof text);
+        maq_json_slice(map, f->key, text);
+        break;
+    case MAQ_TYPE_NODE:
+    case MAQ_TYPE_END:
+        break;
+    }
+}
+
+static void add_section(struct maq_json map, const struct maq_field *fields, const void *target)
+{
+    for (; fields->type != MAQ_TYPE_END; fields++)
+        add_field(map, fields, target);
+}
+
+static void add_plan(struct maq_json map, const struct maq_job *job)
+{
+    struct maq_plan_doc doc = {.plan = job->plan};
+    add_section(map, maq_plan_fields, &doc);
+    if (job->plan.recompute != MAQ_RECOMPUTE_SELECTIVE)
+        return;
+    struct maq_json modules = maq_json_list(map, "recompute_modules");
+    for (int part = 0; part < MAQ_PART_COUNT; part++) {
+        const char *name = maq_part_recompute_name((enum maq_part)part);
+        if (name && (job->plan.recompute_parts & (1u << part)))
+            maq_json_word(modules, name);
+    }
+}
+
+/* --- model and cluster --------------------------------------------------------------------------------------- */
+
+void maq_json_model(struct maq_json map, const struct maq_model *m)
+{
+    char mixers[64];
+    int32_t experts, topk = maq_words_topk(m, &experts);
+    maq_json_text(map, "name", m->name);
+    maq_json_text(map, "source", m->source);
+    maq_json_int(map, "parameters", m->params);
+    maq_json_int(map, "active_parameters", m->active_params);
+    maq_json_int(map, "layers", m->num_layers);
+    maq_json_text(map, "mixers", maq_words_mixers(mixers, m));
+    maq_json_int(map, "hidden_size", m->hidden);
+    maq_json_int(map, "vocab_size", m->vocab);
+    maq_json_int(map, "max_position_embeddings", m->max_seq);
+    maq_json_bool(map, "tied_embeddings", m->tied_embeddings);
+    maq_json_int(map, "experts", experts);
+    maq_json_int(map, "experts_per_token", topk);
+    maq_json_int(map, "mtp_layers", m->mtp_layers);
+}
+
+void maq_json_device(struct maq_json map, const struct maq_device *d)
+{
+    maq_json_text(map, "name", d->name);
+    maq_json_text(map, "title", d->title);
+    maq_json_text(map, "source", d->source);
+    struct maq_json peak = maq_json_map(map, "peak_flop_per_s");
+    struct maq_json sustained = maq_json_map(map, "sustained_flop_per_s");
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
+        if (d->peak_flops[t] > 0)
+            maq_json_real(peak, maq_dtype_name((enum maq_dtype)t), d->peak_flops[t]);
+        if (d->sustained_flops[t] > 0)
+            maq_json_real(sustained, maq_dtype_name((enum maq_dtype)t), d->sustained_flops[t]);
+    }
+    maq_json_real(map, "vector_flop_per_s", d->vector_flops);
+    maq_json_count(map, "memory_bytes", d->mem_bytes);
+    maq_json_real(map, "memory_bytes_per_s", d->mem_bps);
+    maq_json_count(map, "l2_bytes", d->l2_bytes);
+    maq_json_real(map, "l2_bytes_per_s", d->l2_bps);
+    maq_json_int(map, "sms", d->sms);
+    maq_json_real(map, "clock_hz", d->clock_hz);
+    maq_json_real(map, "power_w", d->tdp_w);
+    maq_json_real(map, "launch_s", d->launch_s);
+    maq_json_int(map, "domain_devices", d->domain_devices);
+    maq_json_real(map, "domain_bytes_per_s", d->domain_bps);
+    maq_json_real(map, "domain_latency_s", d->domain_latency_s);
+    maq_json_bool(map, "domain_multicast", d->domain_multicast);
+    maq_json_real(map, "host_bytes_per_s", d->host_bps);
+    maq_json_int(map, "devices_per_node", d->devices_per_node);
+    maq_json_text(map, "fabric", d->fabric);
+    if (d->usd_per_hour > 0)
+        maq_json_real(map, "usd_per_hour", d->usd_per_hour);
+}
+
+void maq_json_fabric(struct maq_json map, const struct maq_fabric *f)
+{
+    maq_json_text(map, "name", f->name);
+    maq_json_text(map, "title", f->title);
+    maq_json_text(map, "source", f->source);
+    maq_json_real(map, "nic_bytes_per_s", f->nic_bps);
+    maq_json_real(map, "latency_s", f->latency_s);
+    maq_json_real(map, "efficiency", f->efficiency);
+    maq_json_bool(map, "in_network_reduction", f->in_network_reduction);
+    maq_json_real(map, "nics_per_device", f->nics_per_device);
+}
+
+static void add_cluster(struct maq_json map, const struct maq_cluster *c)
+{
+    maq_json_text(map, "name", c->name);
+    maq_json_int(map, "devices", c->devices);
+    maq_json_int(map, "nodes_per_switch", c->nodes_per_switch);
+    maq_json_real(map, "oversubscription", c->oversubscription);
+    struct maq_json groups = maq_json_list(map, "groups");
+    for (uint32_t i = 0; i < c->n_groups; i++) {
+        const struct maq_node_group *g = &c->groups[i];
+        struct maq_json group = maq_json_item(groups);
+        maq_json_int(group, "nodes", g->nodes);
+        maq_json_int(group, "devices_per_node", g->devices_per_node);
+        maq_json_int(group, "domain_devices", g->domain_devices);
+        maq_json_real(group, "domain_bytes_per_s", g->domain_bps);
+        maq_json_int(group, "nics_per_node", g->nics_per_node);
+        maq_json_bool(group, "rail_optimized", g->rail_optimized);
+        maq_json_device(maq_json_map(group, "device"), &g->device);
+        maq_json_fabric(maq_json_map(group, "fabric"), &g->fabric);
+    }
+}
+
+void maq_json_job(struct maq_json map, const struct maq_job *job)
+{
+    maq_json_text(map, "name", job->name);
+    maq_json_model(maq_json_map(map, "model"), &job->model);
+    add_cluster(maq_json_map(map, "cluster"), &job->cluster);
+    add_plan(maq_json_map(map, "plan"), job);
+    add_section(maq_json_map(map, "workload"), maq_workload_fields, &job->workload);
+    maq_json_int(map, "microbatches", job->microbatches);
+}

@@ -1,0 +1,123 @@
+/* json_util.c - see json_util.h. */
+#include "report/json_util.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/codes.h"
+#include "base/str.h"
+#include "maquette/report.h"
+
+#define DIGITS 12
+#define JSON_MAX ((size_t)256 << 20)
+#define WHOLE_MAX 9007199254740992.0 /* 2^53: whole numbers in a double are exact up to here */
+
+/* jansson takes NULL for map and value and then fails, so one failure makes all that hang on it fail too. */
+static void add(struct maq_json map, const char *key, json_t *value)
+{
+    if (json_object_set_new(map.at, key, value) != 0)
+        map.document->failed = true;
+}
+
+void maq_json_slice(struct maq_json map, const char *key, struct maq_str value)
+{
+    json_t *text = json_stringn(value.ptr ? value.ptr : "", value.len);
+    add(map, key, text ? text : json_null());
+}
+
+void maq_json_text(struct maq_json map, const char *key, const char *value)
+{
+    if (value)
+        maq_json_slice(map, key, (struct maq_str){value, strlen(value)});
+    else
+        maq_json_null(map, key);
+}
+
+void maq_json_real(struct maq_json map, const char *key, double value)
+{
+    add(map, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+void maq_json_int(struct maq_json map, const char *key, int64_t value)
+{
+    add(map, key, json_integer(value));
+}
+
+void maq_json_count(struct maq_json map, const char *key, double value)
+{
+    if (fabs(value) < WHOLE_MAX)
+        maq_json_int(map, key, (int64_t)llround(value));
+    else
+        maq_json_real(map, key, value);
+}
+
+void maq_json_bool(struct maq_json map, const char *key, bool value)
+{
+    add(map, key, json_boolean(value));
+}
+
+void maq_json_null(struct maq_json map, const char *key)
+{
+    add(map, key, json_null());
+}
+
+struct maq_json maq_json_map(struct maq_json map, const char *key)
+{
+    add(map, key, json_object());
+    return (struct maq_json){json_object_get(map.at, key), map.document};
+}
+
+struct maq_json maq_json_list(struct maq_json map, const char *key)
+{
+    add(map, key, json_array());
+    return (struct maq_json){json_object_get(map.at, key), map.document};
+}
+
+struct maq_json maq_json_item(struct maq_json list)
+{
+    if (json_array_append_new(list.at, json_object()) != 0) {
+        list.document->failed = true;
+        return (struct maq_json){NULL, list.document};
+    }
+    return (struct maq_json){json_array_get(list.at, json_array_size(list.at) - 1), list.document};
+}
+
+void maq_json_word(struct maq_json list, const char *text)
+{
+    if (json_array_append_new(list.at, json_string(text)) != 0)
+        list.document->failed = true;
+}
+
+void maq_json_begin(struct maq_json_document *document, const char *schema)
+{
+    *document = (struct maq_json_document){.root = {json_object(), document}};
+    maq_json_text(document->root, "schema", schema);
+    struct maq_json build = maq_json_map(document->root, "maquette");
+    maq_json_text(build, "version", maq_version());
+    maq_json_text(build, "commit", maq_build_commit());
+    maq_json_text(build, "compiler", maq_build_compiler());
+}
+
+static int append(const char *bytes, size_t n, void *user)
+{
+    struct maq_buf *out = user;
+    maq_buf_add(out, bytes, n);
+    return out->failed ? -1 : 0;
+}
+
+enum maq_status maq_json_finish(char **out, struct maq_json_document *document, struct maq_diag *diag)
+{
+    struct maq_buf text;
+    maq_buf_init(&text, JSON_MAX);
+    size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS);
+    bool good = !document->failed && json_dump_callback(document->root.at, append, &text, flags) == 0;
+    json_decref(document->root.at);
+    maq_buf_addc(&text, '\n');
+    if (good && !text.failed) {
+        *out = text.ptr;
+        return MAQ_OK;
+    }
+    maq_buf_fini(&text);
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
+                         "out of memory for a report");
+}

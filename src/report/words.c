@@ -1,0 +1,211 @@
+/* words.c - see words.h. */
+#include "report/words.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "plan/plan_fields.h"
+
+const char *maq_words_whole(char buf[32], int64_t n)
+{
+    char digits[24];
+    int len = maq__snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
+    for (int i = 0; i < len && at < 30; i++) {
+        buf[at++] = digits[i];
+        if ((len - 1 - i) % 3 == 0 && i + 1 < len && digits[i] != '-')
+            buf[at++] = ',';
+    }
+    buf[at] = '\0';
+    return buf;
+}
+
+const char *maq_words_bit_rate(char buf[32], double bytes_per_s)
+{
+    maq__snprintf(buf, 32, "%.4g Gb/s", bytes_per_s * 8e-9);
+    return buf;
+}
+
+/* --- model -------------------------------------------------------------------------------------------------- */
+
+int32_t maq_words_topk(const struct maq_model *model, int32_t *experts)
+{
+    for (uint32_t k = 0; k < model->n_kinds; k++)
+        for (uint32_t i = 0; i < model->kinds[k].n_modules; i++)
+            if (model->kinds[k].modules[i].kind == MAQ_MODULE_ROUTER) {
+                *experts = model->kinds[k].modules[i].u.moe.experts;
+                return model->kinds[k].modules[i].u.moe.topk;
+            }
+    *experts = 0;
+    return 0;
+}
+
+/* Layers of the model whose mixer is `mixer`. */
+static uint32_t layers_with(const struct maq_model *model, const char *mixer)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < model->num_layers; i++)
+        n += strcmp(model->kinds[model->kind_of[i]].mixer, mixer) == 0;
+    return n;
+}
+
+const char *maq_words_mixers(char buf[64], const struct maq_model *model)
+{
+    const char *seen[8];
+    size_t n = 0, at = 0;
+    for (uint32_t k = 0; k < model->n_kinds; k++) {
+        size_t i = 0;
+        while (i < n && strcmp(seen[i], model->kinds[k].mixer) != 0)
+            i++;
+        if (i == n && n < MAQ_COUNT(seen))
+            seen[n++] = model->kinds[k].mixer;
+    }
+    for (size_t i = 1; i < n; i++) /* by number of layers */
+        for (size_t j = i; j > 0 && layers_with(model, seen[j - 1]) < layers_with(model, seen[j]); j--) {
+            const char *swap = seen[j];
+            seen[j] = seen[j - 1];
+            seen[j - 1] = swap;
+        }
+    buf[0] = '\0';
+    for (size_t i = 0; i < n && at < 56; i++) {
+        bool only_ffn = strcmp(seen[i], "none") == 0;
+        if (only_ffn && n > 1)
+            continue;
+        int len = maq__snprintf(buf + at, 64 - at, "%s%s", at > 0 ? " / " : "", seen[i]);
+        at += len > 0 ? (size_t)len : 0;
+    }
+    return buf;
+}
+
+void maq_words_model(struct maq_buf *b, const struct maq_model *model)
+{
+    char n[32], mixers[64];
+    int32_t experts, topk = maq_words_topk(model, &experts);
+    maq_buf_addf(b, "%s parameters", maq_format_count(n, (double)model->params));
+    if (model->active_params != model->params)
+        maq_buf_addf(b, " (%s active)", maq_format_count(n, (double)model->active_params));
+    maq_buf_addf(b, ", %u layers (%s), hidden ", model->num_layers, maq_words_mixers(mixers, model));
+    maq_buf_addf(b, "%s, vocabulary ", maq_words_whole(n, model->hidden));
+    maq_buf_adds(b, maq_words_whole(n, model->vocab));
+    if (topk > 0)
+        maq_buf_addf(b, ", %d of %d experts", topk, experts);
+    if (model->mtp_layers > 0)
+        maq_buf_addf(b, ", %u MTP", model->mtp_layers);
+}
+
+/* --- cluster ------------------------------------------------------------------------------------------------ */
+
+static void words_group(struct maq_buf *b, const struct maq_node_group *g)
+{
+    char n[32], rate[32];
+    if (g->nodes > 1)
+        maq_buf_addf(b, "%s nodes of ", maq_words_whole(n, g->nodes));
+    maq_buf_addf(b, "%d x %s", g->devices_per_node, g->device.name);
+    if (g->domain_devices > 1)
+        maq_buf_addf(b, ", scale-up %d at %s", g->domain_devices, maq_format_rate(rate, g->domain_bps));
+    if (g->nodes > 1 && g->nics_per_node > 0) {
+        maq_buf_addf(b, ", %d x %s", g->nics_per_node, g->fabric.name);
+        if (!strstr(g->fabric.name, "b/s"))
+            maq_buf_addf(b, " %s", maq_words_bit_rate(rate, g->fabric.nic_bps));
+        maq_buf_adds(b, g->rail_optimized ? " per node, rail-optimized" : " per node");
+    }
+}
+
+void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster)
+{
+    char n[32];
+    maq_buf_addf(b, "%s GPU%s: ", maq_words_whole(n, cluster->devices), cluster->devices == 1 ? "" : "s");
+    for (uint32_t g = 0; g < cluster->n_groups && g < 8; g++) {
+        maq_buf_adds(b, g > 0 ? "; " : "");
+        words_group(b, &cluster->groups[g]);
+    }
+    if (cluster->n_groups > 8)
+        maq_buf_addf(b, "; and %u more groups", cluster->n_groups - 8);
+    if (cluster->nodes_per_switch > 0)
+        maq_buf_addf(b, ", %d nodes per leaf, oversubscription %.3g", cluster->nodes_per_switch,
+                     cluster->oversubscription);
+}
+
+/* --- plan --------------------------------------------------------------------------------------------------- */
+
+const char *maq_words_sharding(int sharding)
+{
+    static const char *const names[] = {"no sharding", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
+    return sharding >= 0 && (size_t)sharding < MAQ_COUNT(names) ? names[sharding] : "?";
+}
+
+const char *maq_words_recompute(int recompute)
+{
+    static const char *const names[] = {"none", "selective", "full"};
+    return recompute >= 0 && (size_t)recompute < MAQ_COUNT(names) ? names[recompute] : "?";
+}
+
+void maq_words_degrees(struct maq_buf *b, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const struct {
+        const char *name;
+        int32_t value;
+        bool always;
+    } degrees[] = {{"tp", p->tp, true},   {"cp", p->cp, false}, {"pp", p->pp, true},       {"vp", p->vp, false},
+                   {"dp", job->dp, true}, {"ep", p->ep, false}, {"etp", p->etp, p->ep > 1}};
+    for (size_t i = 0; i < MAQ_COUNT(degrees); i++)
+        if ((degrees[i].value > 1 && strcmp(degrees[i].name, "etp") != 0) || degrees[i].always)
+            maq_buf_addf(b, "%s%s%d", i > 0 ? " " : "", degrees[i].name, degrees[i].value);
+}
+
+static void words_recompute(struct maq_buf *b, const struct maq_plan *p)
+{
+    maq_buf_addf(b, ", recompute %s", maq_words_recompute(p->recompute));
+    const char *before = " (";
+    for (int part = 0; p->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++) {
+        const char *name = maq_part_recompute_name((enum maq_part)part);
+        if (!name || !(p->recompute_parts & (1u << part)))
+            continue;
+        maq_buf_addf(b, "%s%s", before, name);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        maq_buf_addc(b, ')');
+}
+
+void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    if (p->pp > 1)
+        maq_buf_addf(b, "%s, ", maq_schedule_name((enum maq_schedule_kind)p->schedule));
+    bool replicated = job->dp * p->cp > 1;
+    maq_buf_adds(b, replicated ? maq_words_sharding(p->sharding) : "no data parallelism");
+    if (p->num_optimizer_instances > 1)
+        maq_buf_addf(b, " x %d replicas", p->num_optimizer_instances);
+    words_recompute(b, p);
+    maq_buf_addf(b, ", %s", maq_precision_name((enum maq_precision)p->precision));
+    if (p->sequence_parallel == MAQ_ON)
+        maq_buf_adds(b, ", sequence parallel");
+    if (replicated && (p->overlap_grad_reduce == MAQ_ON || p->overlap_param_gather == MAQ_ON))
+        maq_buf_adds(b, ", DP overlap");
+    if (p->overlap_tp == MAQ_ON)
+        maq_buf_adds(b, ", TP overlap");
+    if (p->pp > 1 && p->overlap_p2p == MAQ_ON)
+        maq_buf_adds(b, ", PP overlap");
+    if (p->ep > 1 && p->overlap_ep == MAQ_ON)
+        maq_buf_adds(b, ", EP overlap");
+    if (p->offload_layers > 0)
+        maq_buf_addf(b, ", %d layers offloaded", p->offload_layers);
+    if (p->lora_rank > 0)
+        maq_buf_addf(b, ", LoRA rank %d", p->lora_rank);
+}
+
+void maq_words_workload(struct maq_buf *b, const struct maq_job *job)
+{
+    const struct maq_workload *w = &job->workload;
+    char n[32], t[32];
+    maq_buf_addf(b, "%s sequences of ", maq_words_whole(n, w->gbs));
+    maq_buf_addf(b, "%s tokens per step (%s tokens), ", maq_words_whole(n, w->seq),
+                 maq_format_count(t, (double)w->gbs * (double)w->seq));
+    maq_buf_addf(b, "%s microbatch%s of %d per pipeline", maq_words_whole(n, job->microbatches),
+                 job->microbatches == 1 ? "" : "es", job->plan.mbs);
+    if (w->length_mean > 0)
+        maq_buf_addf(b, ", documents of %.4g tokens %s", w->length_mean, w->packed ? "packed" : "padded");
+}

@@ -1,0 +1,29 @@
+/*
+ * words.h - the nouns of a job as short text: "tp8 pp16 vp8 dp128", "2,048 nodes x 8 h100-sxm". For titles and
+ * summaries; the exact values are in the JSON.
+ */
+#ifndef MAQ_REPORT_WORDS_H
+#define MAQ_REPORT_WORDS_H
+
+#include "base/str.h"
+#include "maquette/job.h"
+
+/* Each appends to b. */
+void maq_words_model(struct maq_buf *b, const struct maq_model *model);
+void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster);
+void maq_words_degrees(struct maq_buf *b, const struct maq_job *job);
+void maq_words_methods(struct maq_buf *b, const struct maq_job *job);
+void maq_words_workload(struct maq_buf *b, const struct maq_job *job);
+
+/* "gqa + moe", "mamba2 / gqa": the mixers of the model's layers, most frequent first. Returns buf. */
+const char *maq_words_mixers(char buf[64], const struct maq_model *model);
+/* 16,384 for whole numbers below 10^15. Returns buf. */
+const char *maq_words_whole(char buf[32], int64_t n);
+/* "400 Gb/s": the way network ports are sold. Returns buf. */
+const char *maq_words_bit_rate(char buf[32], double bytes_per_s);
+
+const char *maq_words_sharding(int sharding);                            /* "ZeRO-1" */
+const char *maq_words_recompute(int recompute);                          /* "selective" */
+int32_t maq_words_topk(const struct maq_model *model, int32_t *experts); /* 0 without routed experts */
+
+#endif
