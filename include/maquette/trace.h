@@ -1,0 +1,27 @@
+/*
+ * trace.h - timelines for a trace viewer (ui.perfetto.dev, chrome://tracing).
+ *
+ * The name of the file says what is written: `.json` is Chrome's JSON (small traces), anything else Perfetto's
+ * protobuf; `.gz` behind either compresses it. The same input gives the same bytes.
+ */
+#ifndef MAQUETTE_TRACE_H
+#define MAQUETTE_TRACE_H
+
+#include "maquette/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A training step: one process per rank class, one thread per stream, an arrow per pipeline transfer, a counter of
+ * live activations per stage. finish_ns is what an engine made of the graph. memory may be NULL: no counters then.
+ * docs/trace.md describes the rows.
+ */
+MAQ_API enum maq_status maq_trace_train(const char *path, const struct maq_train_graph *graph, const double *finish_ns,
+                                        const struct maq_train_memory *memory, struct maq_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
