@@ -1,0 +1,138 @@
+/*
+ * validate.h - predictions against published measurements.
+ *
+ * A table in CSV has one measured run per row: model dimensions, cluster, plan and workload in columns of their own, further
+ * facts in prose (docs/validate.md lists the columns and how prose is read). Each row becomes a job, which is simulated; the
+ * prediction is compared with what was measured. Rules are about words, frameworks and versions, never about one row or source.
+ */
+#ifndef MAQUETTE_VALIDATE_H
+#define MAQUETTE_VALIDATE_H
+
+#include "maquette/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum maq_validate_metric {
+    MAQ_VALIDATE_TIME, /* derived_iter_time_s against step_s */
+    MAQ_VALIDATE_MEMORY, /* peak_mem_gb against the stage with most: allocated, reserved or total bytes, as the row says */
+    MAQ_VALIDATE_METRIC_COUNT
+};
+MAQ_API const char *maq_validate_metric_name(enum maq_validate_metric metric); /* "time", "memory" */
+
+/*               name         text                                                                  */
+#define MAQ_VALIDATE_SKIP_LIST(X)                                                                                      \
+    X(NONE, "used")                                                                                                    \
+    X(FILTERED, "filtered out")                                                                                        \
+    X(PARTIAL, "completeness is partial")                                                                              \
+    X(FLAGGED, "flagged by the table's own checks (qa_flag)")                                                          \
+    X(NOT_MEASURED, "not measured")                                                                                    \
+    X(NOT_TRAINING, "not pre-training")                                                                                \
+    X(UNREADABLE, "a number that cannot be read")                                                                      \
+    X(NO_MODEL, "model dimensions missing")                                                                            \
+    X(NO_DEVICE, "device missing or unknown")                                                                          \
+    X(NO_MAPPING, "parallel mapping missing")                                                                          \
+    X(NO_BATCH, "sequence length or batch missing")                                                                    \
+    X(REFUSED, "refused by maquette")                                                                                  \
+    X(FAILED, "simulation failed")
+
+enum maq_validate_skip {
+#define MAQ_VALIDATE_SKIP_ENUM(name, text) MAQ_VALIDATE_SKIP_##name,
+    MAQ_VALIDATE_SKIP_LIST(MAQ_VALIDATE_SKIP_ENUM)
+#undef MAQ_VALIDATE_SKIP_ENUM
+        MAQ_VALIDATE_SKIP_COUNT
+};
+MAQ_API const char *maq_validate_skip_text(enum maq_validate_skip skip);
+
+enum maq_validate_memory { MAQ_VALIDATE_ALLOCATED, MAQ_VALIDATE_RESERVED, MAQ_VALIDATE_TOTAL };
+
+/* One comparison. error = predicted / measured - 1. */
+struct maq_validate_point {
+    enum maq_validate_skip skip; /* NONE: the other members hold */
+    double measured, predicted, error;
+};
+
+/* One row of the table, in its order. All pointers live as long as the result. */
+struct maq_validate_row {
+    const char *id, *source, *model, *gpu, *completeness;
+    uint32_t line; /* in the file, 1-based */
+    uint32_t devices;
+    struct maq_validate_point points[MAQ_VALIDATE_METRIC_COUNT];
+    const char *why; /* further words on a skip (first diagnostic of a refused job); "" = none */
+    const char *job; /* the job as a document; "" when it could not be written */
+    uint32_t n_assumed;
+    const char *const *assumed;            /* what had to be guessed */
+    bool simulated;                        /* the rest holds */
+    double bucket_share[MAQ_BUCKET_COUNT]; /* of the predicted step */
+    double mem_bytes[MAQ_MEM_COUNT];       /* of the stage with most */
+    enum maq_validate_memory mem_kind;
+};
+
+/* Keep rows whose column is the value, or starts with it when the value ends in '*'. Several filters: all must hold. */
+struct maq_validate_filter {
+    const char *column, *value;
+};
+
+struct maq_validate_opts {
+    uint32_t size;    /* set by MAQ_VALIDATE_OPTS_INIT */
+    uint32_t threads; /* 0 = one per core; the result does not depend on it */
+    const struct maq_validate_filter *where;
+    size_t n_where;
+};
+#define MAQ_VALIDATE_OPTS_INIT                                                                                         \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_validate_opts)                                                                       \
+    }
+
+/* Absolute errors and signed mean over n comparisons; NaN when n = 0. */
+struct maq_validate_stat {
+    uint32_t n, sources;
+    double median, mean, p90; /* of |error| */
+    double bias;              /* mean of error */
+    double median_signed;
+};
+
+enum maq_validate_part { MAQ_VALIDATE_ALL, MAQ_VALIDATE_FULL, MAQ_VALIDATE_NEAR, MAQ_VALIDATE_PART_COUNT };
+
+/* Rows that have something in common: a source, a device, a size. */
+struct maq_validate_group {
+    const char *name;
+    uint32_t rows; /* after the filters */
+    struct maq_validate_stat stats[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_PART_COUNT];
+    uint32_t skipped[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_SKIP_COUNT];
+};
+
+#define MAQ_VALIDATE_CAP 40 /* rows per source in `capped` */
+
+struct maq_validate_result {
+    const char *table; /* name of the file */
+    uint32_t n_rows;   /* in the table */
+    const struct maq_validate_row *rows;
+    uint32_t n_sources, n_devices, n_sizes;
+    const struct maq_validate_group *sources, *devices; /* by name */
+    const struct maq_validate_group *sizes;             /* 1-64, 65-512, 513 and more devices */
+    struct maq_validate_group total;                    /* every row alike */
+    struct maq_validate_stat weighted[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_PART_COUNT]; /* every source alike */
+    struct maq_validate_stat
+        capped[MAQ_VALIDATE_METRIC_COUNT]
+              [MAQ_VALIDATE_PART_COUNT]; /* at most MAQ_VALIDATE_CAP rows of a source, evenly spaced */
+};
+
+/* Reads and compares; *out is owned by the caller. opts may be NULL. The second form takes the text; name is for messages. */
+MAQ_API enum maq_status maq_validate_train(struct maq_validate_result **out, const char *path,
+                                           const struct maq_validate_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_validate_train_text(struct maq_validate_result **out, const char *name, struct maq_str text,
+                                                const struct maq_validate_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_validate_free(struct maq_validate_result *result);
+
+/* Text for people with the `worst` rows of each metric (0 = none), JSON, and a log-log plot of a metric. Owned by the caller (free()); NULL when
+ * out of memory. */
+MAQ_API char *maq_validate_text(const struct maq_validate_result *result, uint32_t worst);
+MAQ_API char *maq_validate_json(const struct maq_validate_result *result);
+MAQ_API char *maq_validate_svg(const struct maq_validate_result *result, enum maq_validate_metric metric);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

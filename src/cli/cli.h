@@ -1,0 +1,110 @@
+/*
+ * cli.h - what the commands share: the program's state, option tables, output.
+ *
+ * A command is one file with a static table of options and a function; main.c has the list. The tables are all there
+ * is: they parse, they print --help, they give the words for "did you mean".
+ */
+#ifndef MAQ_CLI_CLI_H
+#define MAQ_CLI_CLI_H
+
+#include "cli/cli_config.h"
+#include "maquette/maquette.h"
+
+#define CLI_OPTIONS_MAX 32
+#define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* One run of the program. */
+struct cli {
+    struct maq_diag *diag;
+    const struct cli_command *command;
+    bool color_out, color_err, unicode;
+    uint32_t columns;
+    /* options of the command, as parsed */
+    const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */
+    struct maq_override *overrides;      /* job keys, in the order given */
+    size_t n_overrides, overrides_size;
+    const char **args; /* what is no option */
+    size_t n_args;
+    char **owned; /* strings made while parsing */
+    size_t n_owned, owned_size;
+};
+
+enum cli_option_kind {
+    CLI_FLAG,  /* takes no value */
+    CLI_VALUE, /* takes one */
+    CLI_JOB,   /* takes one, which is laid over the job document at `path` */
+    CLI_SET    /* path=value, likewise */
+};
+
+struct cli_option {
+    const char *name; /* "--json" */
+    enum cli_option_kind kind;
+    const char *value; /* what stands for it in help: "FILE" */
+    const char *doc;
+    const char *path;         /* CLI_JOB */
+    const char *const *words; /* the values it takes, when they are words; NULL-terminated */
+};
+
+struct cli_command {
+    const char *name, *args, *summary; /* "train", "[JOB.yaml] [OPTION...]", one line */
+    const char *about;                 /* a paragraph for --help; lines end with \n */
+    const char *examples;              /* lines; each ends with \n */
+    const struct cli_option *options;
+    size_t n_options;
+    size_t max_args;
+    bool job; /* takes every key of plan and workload as an option too */
+    enum maq_status (*run)(struct cli *cli);
+};
+
+extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
+extern const struct cli_command cli_train, cli_show;
+#ifdef MAQ_HAVE_VALIDATE
+extern const struct cli_command cli_validate;
+#endif
+
+/* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
+enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
+void cli_fini(struct cli *cli);
+
+/* Help on standard output. help.c */
+enum maq_status cli_help(struct cli *cli);
+enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command);
+
+/* Text to standard output, or to a file when path is not NULL. Takes `text` (free()). output.c */
+enum maq_status cli_write(struct cli *cli, char *text, const char *path);
+/* What diagnostics there are, to standard error. */
+void cli_print_diag(const struct cli *cli);
+/* Looks at the terminals behind the standard streams. */
+void cli_look_around(struct cli *cli);
+struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file);
+
+/* A fault of usage: adds it and returns MAQ_USAGE. */
+enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, const char *fmt, ...) MAQ_PRINTF(4, 5);
+/* malloc for the life of the run; NULL when out of memory (reported). */
+char *cli_printf(struct cli *cli, const char *fmt, ...) MAQ_PRINTF(2, 3);
+
+/* Job options: row i over plan and workload; false at the end. job_options.c */
+struct cli_job_option {
+    struct maq_option option;
+    const char *section;
+    const char *const *words;
+};
+bool cli_job_option(size_t i, struct cli_job_option *out);
+/* Whether `name` ("--tp", "--tensor-model-parallel-size", with - or _) is the row's key or one of its aliases. */
+bool cli_job_option_is(const struct cli_job_option *option, const char *name, size_t len);
+/* Lays the option's value over the job, whatever spelling the document uses. */
+enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *option, const char *flag,
+                                 const char *value);
+/* `path=value` of --set; short paths of plan and workload are spelled out. */
+enum maq_status cli_job_set(struct cli *cli, const char *assignment);
+enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
+
+/* Nearest word, for "did you mean". nearest.c */
+struct cli_nearest {
+    const char *word, *best;
+    size_t best_len, distance, word_len;
+};
+void cli_nearest_init(struct cli_nearest *n, const char *word, size_t len);
+void cli_nearest_try(struct cli_nearest *n, const char *candidate, size_t len);
+
+#endif

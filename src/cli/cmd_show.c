@@ -1,0 +1,40 @@
+/* cmd_show.c - `maquette show`: what the catalogue has. */
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+enum { OPT_JSON, OPT_OUTPUT };
+
+static const struct cli_option options[] = {
+    [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write to FILE, not to standard output", NULL, NULL},
+};
+_Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
+
+static enum maq_status run(struct cli *cli)
+{
+    const char *file = cli->values[OPT_OUTPUT];
+    char *text;
+    struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
+    if (cli->n_args == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette show models, gpus, fabrics, schedules, or a name",
+                         "there is nothing to show");
+    enum maq_status status = cli->values[OPT_JSON] ? maq_catalogue_show_json(&text, cli->args[0], &opts, cli->diag)
+                                                   : maq_catalogue_show_text(&text, cli->args[0], &opts, cli->diag);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+const struct cli_command cli_show = {
+    .name = "show",
+    .args = "models|gpus|fabrics|schedules|NAME [OPTION...]",
+    .summary = "list models, GPUs, networks and schedules; show one of them",
+    .about = "Lists what maquette knows by name, or shows all it knows of one thing: the modules and parameters\n"
+             "of a model, the figures of a GPU or a network and their source, the bubble of a schedule. NAME may\n"
+             "also be the path of a config.json.\n",
+    .examples = "  maquette show models\n"
+                "  maquette show deepseek-v3\n"
+                "  maquette show h100-sxm --json\n",
+    .options = options,
+    .n_options = CLI_COUNT(options),
+    .max_args = 1,
+    .run = run,
+};

@@ -1,0 +1,148 @@
+/* cmd_train.c - `maquette train`: one training step of a job. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+enum { OPT_MODEL, OPT_CLUSTER, OPT_NAME, OPT_SET, OPT_JSON, OPT_TRACE, OPT_EXPLAIN, OPT_ENGINE, OPT_OUTPUT };
+
+static const char *const engines[] = {"fast", "static", "dynamic", NULL};
+
+static const struct cli_option options[] = {
+    [OPT_MODEL] = {"--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json",
+                   "model", NULL},
+    [OPT_CLUSTER] = {"--cluster", CLI_JOB, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file", "cluster", NULL},
+    [OPT_NAME] = {"--name", CLI_JOB, "TEXT", "title of the report", "name", NULL},
+    [OPT_SET] = {"--set", CLI_SET, "PATH=VALUE", "any value of the job: --set model.num_hidden_layers=2", NULL, NULL},
+    [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.train/1)", NULL, NULL},
+    [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE",
+                   "timeline of the step for ui.perfetto.dev; FILE.json for Chrome's format, FILE.gz compressed", NULL,
+                   NULL},
+    [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "list every setting and where it came from", NULL, NULL},
+    [OPT_ENGINE] = {"--engine", CLI_VALUE, "fast|static|dynamic",
+                    "fast: layers are evaluated once and counted (default); static, dynamic: every operator of the "
+                    "step, to compare with it",
+                    NULL, engines},
+    [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
+};
+_Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
+
+/* The step as a graph with its times, when something asks for it. */
+struct timeline {
+    struct maq_train_graph graph;
+    double *finish;
+    struct maq_report_engine engine;
+};
+
+static void free_timeline(struct timeline *t)
+{
+    maq_train_graph_free(&t->graph);
+    free(t->finish);
+}
+
+static enum maq_status run_engine(struct timeline *t, const struct maq_job *job, const char *name,
+                                  struct maq_diag *diag)
+{
+    double makespan = 0;
+    enum maq_status status = maq_train_graph(&t->graph, job, diag);
+    if (status != MAQ_OK)
+        return status;
+    const struct maq_graph *g = &t->graph.graph;
+    t->finish = malloc(((size_t)g->n_nodes + 1) * sizeof *t->finish);
+    if (!t->finish)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory for a graph of %u nodes", g->n_nodes);
+    if (strcmp(name, "dynamic") == 0) {
+        struct maq_interference none = {.compute = 1, .comm = 1};
+        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.dur_ns, &none, diag);
+    } else {
+        maq_engine_static(&makespan, t->finish, g, 1, t->graph.dur_ns);
+    }
+    t->engine = (struct maq_report_engine){name, makespan * 1e-9, g->n_nodes, g->n_edges};
+    return status;
+}
+
+static enum maq_status write_trace(struct cli *cli, const struct timeline *t, const struct maq_job *job)
+{
+    struct maq_train_memory memory;
+    enum maq_status status = maq_train_memory(&memory, job, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_trace_train(cli->values[OPT_TRACE], &t->graph, t->finish, &memory, cli->diag);
+    maq_train_memory_free(&memory);
+    return status;
+}
+
+static enum maq_status report(struct cli *cli, const struct maq_job_box *box, const struct maq_train_result *result,
+                              const struct maq_report_engine *engine)
+{
+    const char *file = cli->values[OPT_OUTPUT];
+    struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
+    char *text, *explain = cli->values[OPT_EXPLAIN] ? maq_job_explain(box) : NULL;
+    if (cli->values[OPT_EXPLAIN] && !explain)
+        return MAQ_NO_MEMORY;
+    opts.explain = explain;
+    opts.engine = engine;
+    enum maq_status status = cli->values[OPT_JSON] ? maq_report_train_json(&text, result, &opts, cli->diag)
+                                                   : maq_report_train_text(&text, result, &opts, cli->diag);
+    free(explain);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+static enum maq_status simulate(struct cli *cli, const struct maq_job_box *box)
+{
+    const struct maq_job *job = maq_job_get(box);
+    const char *engine = cli->values[OPT_ENGINE];
+    bool checked = engine && strcmp(engine, "fast") != 0;
+    struct maq_train_result *result;
+    struct timeline timeline = {0};
+    enum maq_status status = maq_train_predict(&result, job, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    if (checked || cli->values[OPT_TRACE])
+        status = run_engine(&timeline, job, checked ? engine : "static", cli->diag);
+    if (status == MAQ_OK && cli->values[OPT_TRACE])
+        status = write_trace(cli, &timeline, job);
+    if (status == MAQ_OK)
+        status = report(cli, box, result, checked ? &timeline.engine : NULL);
+    if (status == MAQ_OK && !result->fits)
+        status = MAQ_NO;
+    free_timeline(&timeline);
+    maq_train_result_free(result);
+    return status;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    struct maq_job_box *box;
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    if (!path && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         "maquette train JOB.yaml, or maquette train --model llama-3.1-8b --cluster h100-sxm:8",
+                         "there is no job");
+    enum maq_status status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = simulate(cli, box);
+    maq_job_free(box);
+    return status;
+}
+
+const struct cli_command cli_train = {
+    .name = "train",
+    .args = "[JOB.yaml] [OPTION...]",
+    .summary = "predict a training step: time, throughput, memory, where the time goes",
+    .about =
+        "Predicts one training step of a job on a cluster. The job is a file (`-` reads standard input), options,\n"
+        "or both: options win. Exit status 1 when the plan does not fit in memory; the report then says by how\n"
+        "much and what would make it fit.\n",
+    .examples = "  maquette train examples/llama3-405b-16k.yaml\n"
+                "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --seq 8192 --gbs 64\n"
+                "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n",
+    .options = options,
+    .n_options = CLI_COUNT(options),
+    .max_args = 1,
+    .job = true,
+    .run = run,
+};

@@ -1,0 +1,23 @@
+/*
+ * codes.h - the diagnostics of the command line, 1800 to 1889: stable, never reused. Same form as base/codes.h.
+ */
+#ifndef MAQ_CLI_CODES_H
+#define MAQ_CLI_CODES_H
+
+/*    name               code  what it is                                                                   */
+#define MAQ_CODE_LIST_CLI(X)                                                                                           \
+    X(CLI_COMMAND, 1800, "no command, or an unknown one")                                                              \
+    X(CLI_OPTION, 1801, "an unknown option")                                                                           \
+    X(CLI_VALUE, 1802, "an option without its value, or with one that it does not take")                               \
+    X(CLI_ARGUMENT, 1803, "an argument too many, or one that is missing")                                              \
+    X(CLI_SET, 1804, "a --set that is not path=value")                                                                 \
+    X(CLI_OUTPUT, 1810, "output that cannot be written")                                                               \
+    X(CLI_NO_MEMORY, 1811, "out of memory in the command line")
+
+enum maq_cli_code {
+#define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
+    MAQ_CODE_LIST_CLI(MAQ_CODE_ENUM)
+#undef MAQ_CODE_ENUM
+};
+
+#endif

@@ -1,0 +1,149 @@
+/* help.c - --help, from the tables that parse. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+#define INDENT 30 /* where the descriptions begin */
+
+/* Text that grows; the first failure is kept. */
+struct help {
+    char *text;
+    size_t len;
+    FILE *stream;
+};
+
+static void put(struct help *h, const char *fmt, ...) MAQ_PRINTF(2, 3);
+static void put(struct help *h, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)vfprintf(h->stream, fmt, args);
+    va_end(args);
+}
+
+/* Words from column INDENT on, `used` columns being taken in the first line. */
+static void put_description(struct help *h, size_t used, const char *text, size_t columns)
+{
+    if (used + 2 > INDENT) {
+        put(h, "\n");
+        used = 0;
+    }
+    put(h, "%*s", (int)(INDENT - used), "");
+    size_t room = columns > INDENT + 20 ? columns - INDENT : 20;
+    for (bool first = true; *text; first = false) {
+        size_t n = strlen(text);
+        if (n > room) {
+            n = room;
+            while (n > 0 && text[n] != ' ')
+                n--;
+            n = n > 0 ? n : room;
+        }
+        put(h, "%s%*s%.*s", first ? "" : "\n", first ? 0 : INDENT, "", (int)n, text);
+        text += n;
+        text += strspn(text, " ");
+    }
+    put(h, "\n");
+}
+
+static void put_option(struct help *h, const struct cli_option *o, size_t columns)
+{
+    char left[64];
+    int n = snprintf(left, sizeof left, "  %s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+    put(h, "%s", left);
+    put_description(h, n > 0 ? (size_t)n : 0, o->doc, columns);
+}
+
+/* "--tp, --tensor-model-parallel-size N" with its words and default. */
+static void put_job_option(struct help *h, const struct cli_job_option *o, size_t columns)
+{
+    char left[160], text[512], key[96];
+    size_t at = 0;
+    (void)snprintf(key, sizeof key, "%s", o->option.key);
+    for (char *c = key; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    at += (size_t)snprintf(left, sizeof left, "  ");
+    for (const char *a = o->option.aliases; *a && at < 100;) {
+        size_t n = strcspn(a, "|");
+        at += (size_t)snprintf(left + at, sizeof left - at, "--%.*s, ", (int)n, a);
+        a += n + (a[n] == '|');
+    }
+    at += (size_t)snprintf(left + at, sizeof left - at, "--%s", key);
+    for (char *c = left; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", o->option.doc);
+    if (o->words && used < 300) {
+        used += (size_t)snprintf(text + used, sizeof text - used, " [");
+        for (size_t i = 0; o->words[i] && used < 460; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "|" : "", o->words[i]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "]%s",
+                                 cli_job_option_is(o, "--zero", 6) ? " or 0 to 3 with --zero" : "");
+    }
+    if (o->option.def[0] && used < sizeof text)
+        (void)snprintf(text + used, sizeof text - used, " (%s)", o->option.def);
+    put(h, "%s", left);
+    put_description(h, at, text, columns);
+}
+
+static enum maq_status begin(struct help *h, struct cli *cli)
+{
+    *h = (struct help){0};
+    h->stream = open_memstream(&h->text, &h->len);
+    if (!h->stream)
+        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory");
+    return MAQ_OK;
+}
+
+static enum maq_status end(struct help *h, struct cli *cli)
+{
+    if (fclose(h->stream) != 0 || !h->text) {
+        free(h->text);
+        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory");
+    }
+    return cli_write(cli, h->text, NULL);
+}
+
+enum maq_status cli_help(struct cli *cli)
+{
+    struct help h;
+    enum maq_status status = begin(&h, cli);
+    if (status != MAQ_OK)
+        return status;
+    put(&h,
+        "maquette: a scale model of LLM clusters\n\nusage: maquette COMMAND [ARGUMENT...] [OPTION...]\n\ncommands:\n");
+    for (size_t i = 0; cli_commands[i]; i++)
+        put(&h, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+    put(&h, "\noptions:\n  --help     this text; maquette COMMAND --help describes a command\n"
+            "  --version  version, commit and compiler\n\n"
+            "exit status: 0 done; 1 the answer is no; 2 usage; 3 bad input; 4 input or output failed; 5 a limit; 70 a "
+            "bug\n\n"
+            "example:\n  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --seq 8192 --gbs 64\n");
+    return end(&h, cli);
+}
+
+enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command)
+{
+    struct help h;
+    struct cli_job_option job;
+    const char *section = "";
+    enum maq_status status = begin(&h, cli);
+    if (status != MAQ_OK)
+        return status;
+    put(&h, "usage: maquette %s %s\n\n%s\noptions:\n", command->name, command->args, command->about);
+    for (size_t i = 0; i < command->n_options; i++)
+        put_option(&h, &command->options[i], cli->columns);
+    for (size_t i = 0; command->job && cli_job_option(i, &job); i++) {
+        if (strcmp(section, job.section) != 0)
+            put(&h, "\n%s (a key of `%s:` in a job file; default in parentheses):\n", job.section, job.section);
+        section = job.section;
+        put_job_option(&h, &job, cli->columns);
+    }
+    if (command->examples)
+        put(&h, "\nexamples:\n%s", command->examples);
+    return end(&h, cli);
+}

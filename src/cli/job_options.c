@@ -1,0 +1,122 @@
+/*
+ * job_options.c - every key of plan and workload as an option of the command line.
+ *
+ * `tensor_model_parallel_size` with the alias `tp` is --tensor-model-parallel-size and --tp, with '-' or '_'. What is
+ * laid over the document is the long key; other spellings of the same key that the document may hold are taken away
+ * with a null, so that a flag always wins.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+static const char *const sections[] = {"plan", "workload"};
+
+bool cli_job_option(size_t i, struct cli_job_option *out)
+{
+    for (size_t s = 0; s < CLI_COUNT(sections); s++) {
+        size_t n = 0;
+        struct maq_option option;
+        while (maq_job_option(sections[s], n, &option)) {
+            if (n == i) {
+                *out = (struct cli_job_option){option, sections[s], maq_option_words(sections[s], n)};
+                return true;
+            }
+            n++;
+        }
+        i -= n;
+    }
+    return false;
+}
+
+static bool same_name(const char *a, size_t n, const char *b, size_t m)
+{
+    if (n != m)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((a[i] == '_' ? '-' : a[i]) != (b[i] == '_' ? '-' : b[i]))
+            return false;
+    return true;
+}
+
+bool cli_job_option_is(const struct cli_job_option *option, const char *name, size_t len)
+{
+    if (len < 3 || name[0] != '-' || name[1] != '-')
+        return false;
+    name += 2;
+    len -= 2;
+    if (same_name(name, len, option->option.key, strlen(option->option.key)))
+        return true;
+    for (const char *at = option->option.aliases; *at;) {
+        size_t n = strcspn(at, "|");
+        if (same_name(name, len, at, n))
+            return true;
+        at += n + (at[n] == '|');
+    }
+    return false;
+}
+
+enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value)
+{
+    if (cli->n_overrides == cli->overrides_size) {
+        size_t size = cli->overrides_size ? cli->overrides_size * 2 : 32;
+        struct maq_override *grown = realloc(cli->overrides, size * sizeof *grown);
+        if (!grown)
+            return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
+                                 "out of memory");
+        cli->overrides = grown;
+        cli->overrides_size = size;
+    }
+    cli->overrides[cli->n_overrides++] = (struct maq_override){flag, path, value};
+    return MAQ_OK;
+}
+
+/* ZeRO stages are known by number. */
+static const char *zero_stage(const struct cli_job_option *option, const char *flag, const char *value)
+{
+    size_t n = 0;
+    if (strcmp(flag, "--zero") != 0 || !option->words || strlen(value) != 1)
+        return value;
+    while (option->words[n])
+        n++;
+    return value[0] >= '0' && (size_t)(value[0] - '0') < n ? option->words[value[0] - '0'] : value;
+}
+
+enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *option, const char *flag,
+                                 const char *value)
+{
+    const struct maq_option *o = &option->option;
+    for (const char *at = o->aliases; *at;) {
+        size_t n = strcspn(at, "|");
+        const char *path = cli_printf(cli, "%s.%.*s", option->section, (int)n, at);
+        enum maq_status status = path ? cli_add_override(cli, flag, path, "null") : MAQ_NO_MEMORY;
+        if (status != MAQ_OK)
+            return status;
+        at += n + (at[n] == '|');
+    }
+    const char *path = cli_printf(cli, "%s.%s", option->section, o->key);
+    return path ? cli_add_override(cli, flag, path, zero_stage(option, flag, value)) : MAQ_NO_MEMORY;
+}
+
+enum maq_status cli_job_set(struct cli *cli, const char *assignment)
+{
+    size_t n = strcspn(assignment, "=");
+    struct cli_job_option option;
+    if (assignment[n] != '=' || n == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_SET, "write it as section.key=value, for example --set plan.tp=4",
+                         "--set %.60s: there is no path=value in it", assignment);
+    const char *value = assignment + n + 1;
+    for (size_t i = 0; cli_job_option(i, &option); i++) {
+        size_t section = strlen(option.section);
+        if (n <= section + 1 || strncmp(assignment, option.section, section) != 0 || assignment[section] != '.')
+            continue;
+        const char *name = cli_printf(cli, "--%.*s", (int)(n - section - 1), assignment + section + 1);
+        if (!name)
+            return MAQ_NO_MEMORY;
+        if (cli_job_option_is(&option, name, strlen(name)))
+            return cli_job_override(cli, &option, "--set", value);
+    }
+    const char *path = cli_printf(cli, "%.*s", (int)n, assignment);
+    return path ? cli_add_override(cli, "--set", path, value) : MAQ_NO_MEMORY;
+}

@@ -1,0 +1,132 @@
+/*
+ * main.c - the program: finds the command, runs it, tells how it ended.
+ *
+ * Standard output gets the answer, standard error what is wrong, and the exit status is that of the worst finding
+ * (DESIGN section 5).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+#define EXIT_BUG 70
+
+const struct cli_command *const cli_commands[] = {
+    &cli_train,
+    &cli_show,
+#ifdef MAQ_HAVE_VALIDATE
+    &cli_validate,
+#endif
+    NULL,
+};
+
+_Noreturn static void on_bug(const char *what, const char *file, int line)
+{
+    (void)fflush(stdout);
+    (void)fprintf(stderr,
+                  "maquette %s: a bug: %s does not hold at %s:%d\nplease report this with the command and its files\n",
+                  maq_version(), what, file, line);
+    _exit(EXIT_BUG);
+}
+
+/*
+ * A closed standard stream would give its number to the next file that is opened, which our text would then be written
+ * into. Opened the wrong way round, it fails instead.
+ */
+static void hold_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; cli_commands[i]; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    return NULL;
+}
+
+static enum maq_status unknown_command(struct cli *cli, const char *name)
+{
+    struct cli_nearest near;
+    char hint[96];
+    cli_nearest_init(&near, name, strlen(name));
+    for (size_t i = 0; cli_commands[i]; i++)
+        cli_nearest_try(&near, cli_commands[i]->name, strlen(cli_commands[i]->name));
+    if (near.best)
+        (void)snprintf(hint, sizeof hint, "did you mean '%s'?", near.best);
+    else
+        (void)snprintf(hint, sizeof hint, "maquette --help lists the commands");
+    return cli_usage(cli, MAQ_CODE_CLI_COMMAND, hint, "unknown command '%.80s'", name);
+}
+
+static enum maq_status version(struct cli *cli)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text, "maquette %s (commit %s, %s)\n", maq_version(), maq_build_commit(),
+                   maq_build_compiler());
+    char *copy = strdup(text);
+    return copy ? cli_write(cli, copy, NULL) : MAQ_NO_MEMORY;
+}
+
+static bool asks(const char *text, const char *a, const char *b)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+/* `maquette CMD ... --help` anywhere before "--". */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (asks(argv[i], "--help", "-h"))
+            return true;
+    return false;
+}
+
+static enum maq_status run(struct cli *cli, int argc, char **argv)
+{
+    if (argc < 2)
+        return cli_usage(cli, MAQ_CODE_CLI_COMMAND, "maquette --help lists the commands", "no command is given");
+    if (asks(argv[1], "--help", "-h") || (strcmp(argv[1], "help") == 0 && argc == 2))
+        return cli_help(cli);
+    if (asks(argv[1], "--version", "-V"))
+        return version(cli);
+    bool help = strcmp(argv[1], "help") == 0;
+    const char *name = help ? argv[2] : argv[1];
+    const struct cli_command *command = find_command(name);
+    if (!command)
+        return unknown_command(cli, name);
+    if (help || asks_for_help(argc - 2, argv + 2))
+        return cli_help_command(cli, command);
+    enum maq_status status = cli_parse(cli, command, argc - 2, argv + 2);
+    return status == MAQ_OK ? command->run(cli) : status;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {0};
+    hold_standard_streams();
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write */
+    maq_set_bug_hook(on_bug);
+    cli_look_around(&cli);
+    cli.diag = maq_diag_new();
+    if (!cli.diag) {
+        (void)fputs("maquette: out of memory\n", stderr);
+        return maq_status_exit_code(MAQ_NO_MEMORY);
+    }
+    enum maq_status status = run(&cli, argc, argv);
+    if (status != MAQ_OK && status != MAQ_NO && maq_diag_errors(cli.diag) == 0)
+        (void)maq_diag_fail(status, cli.diag, 0, (struct maq_span){0}, NULL, "%s", maq_status_text(status));
+    cli_print_diag(&cli);
+    maq_diag_free(cli.diag);
+    cli_fini(&cli);
+    return maq_status_exit_code(status);
+}

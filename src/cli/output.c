@@ -1,0 +1,89 @@
+/*
+ * output.c - where text goes: standard output, a file, standard error.
+ *
+ * Every byte is accounted for: a full disk, a closed pipe or a closed standard output is a failure (exit 4), never a
+ * shorter report.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+#define COLUMNS_DEFAULT 100
+#define COLUMNS_MAX 160
+
+static enum maq_status fail(struct cli *cli, const char *what, int error)
+{
+    return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0}, NULL, "cannot write %s: %s",
+                         what, strerror(error));
+}
+
+enum maq_status cli_write(struct cli *cli, char *text, const char *path)
+{
+    enum maq_status status = MAQ_OK;
+    size_t n = strlen(text);
+    errno = 0;
+    FILE *stream = path ? fopen(path, "wb") : stdout;
+    if (!stream)
+        status = fail(cli, path, errno);
+    else if (fwrite(text, 1, n, stream) != n || fflush(stream) != 0)
+        status = fail(cli, path ? path : "to standard output", errno);
+    if (path && stream && fclose(stream) != 0 && status == MAQ_OK)
+        status = fail(cli, path, errno);
+    free(text);
+    return status;
+}
+
+void cli_print_diag(const struct cli *cli)
+{
+    if (maq_diag_count(cli->diag) == 0)
+        return;
+    char *text = maq_diag_format(cli->diag, 0, cli->color_err);
+    if (text)
+        (void)fputs(text, stderr);
+    free(text);
+}
+
+/* A terminal gets colours unless NO_COLOR is set (no-color.org) or it says that it is dumb. */
+static bool wants_color(int fd)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fd) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static uint32_t columns_of(int fd)
+{
+    struct winsize size;
+    if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return COLUMNS_DEFAULT;
+    return size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
+}
+
+void cli_look_around(struct cli *cli)
+{
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    cli->color_out = wants_color(STDOUT_FILENO);
+    cli->color_err = wants_color(STDERR_FILENO);
+    cli->columns = columns_of(STDOUT_FILENO);
+    for (size_t i = 0; i < CLI_COUNT(variables); i++) {
+        const char *value = getenv(variables[i]);
+        if (!value || !*value)
+            continue;
+        cli->unicode = strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+        break;
+    }
+}
+
+struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file)
+{
+    struct maq_report_opts opts = MAQ_REPORT_OPTS_INIT;
+    opts.columns = to_file ? COLUMNS_DEFAULT : cli->columns;
+    opts.color = cli->color_out && !to_file;
+    opts.unicode = cli->unicode;
+    return opts;
+}

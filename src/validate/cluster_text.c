@@ -1,0 +1,189 @@
+/*
+ * cluster_text.c - the cluster of a row, in maquette's one-line form.
+ *
+ * Device and counts have columns of their own. The network is prose: "8x 400 Gb/s NDR InfiniBand per node", "400 Gb/s RDMA per GPU",
+ * "1600 Gbps node-node RoCE". It is read one part after the other (parts are separated by ',' or ';'), leaving out parts about
+ * storage, management and PCIe, for
+ *
+ *     a rate     bits per second; bytes per second when the B is a capital
+ *     a count    "8x" in front: so many ports of that rate in a node
+ *     a scope    "per GPU": a port for every device; "per node", "node-node", "inter-node": all ports of a node together
+ *     a kind     InfiniBand, RoCE, Omni-Path, EFA, TCPX, Slingshot; a rate without one is of the kind that the device is usually sold with
+ *
+ * A rate for the whole node without a count is spread over as many ports as the node has devices, but for EFA, whose cards have one
+ * rate. What is not said is what the device is usually sold with.
+ */
+#include "validate/interpret.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "spec/catalogue.h"
+#include "validate/phrase.h"
+
+static const struct {
+    const char *phrase, *kind;
+} kinds[] = {
+    {"roce|rocev2|roce2", "roce"}, {"efa", "efa"},
+    {"*tcpx*", "gpudirect"},       {"omnipath|omni-path|opa", "omnipath"},
+    {"slingshot*", "slingshot"},   {"infiniband|ib|ndr|hdr|edr|xdr", "ib"},
+};
+
+/* A kind by name, the whole of it: its preset knows rate and ports. */
+static const struct {
+    const char *kind, *preset;
+} presets[] = {
+    {"efa", "efa-v2"}, {"gpudirect", "gpudirect-tcpx"}, {"omnipath", "omnipath-100"}, {"slingshot", "slingshot-11"}};
+
+static const char rate_pattern[] =
+    "# tb/s|#tb/s|# tbps|# gb/s|#gb/s|# gb/sec|#gb/sec|# gbps|#gbps|# (gb/s*|# gb|#gb|#gbe|# gbe";
+static const char node_scope[] =
+    "per node|per server|per host|node-node|inter-node|internode|node-to-node|between nodes";
+static const char other_traffic[] = "storage|management|pcie-nic|gpu-pcie|pcie|ethernet nic";
+
+struct network {
+    double gbps; /* of `ports` when ports > 0, else by scope */
+    int64_t ports;
+    bool per_device, per_node;
+    const char *kind;
+};
+
+/* In Gb/s: "Tb" is 1000 of them, a capital B counts bytes. */
+static bool read_rate(double *gbps, struct maq_str part)
+{
+    struct maq_phrase_match m;
+    if (!maq__phrase_in(part, rate_pattern, &m) || m.number[0] <= 0)
+        return false;
+    *gbps = m.number[0];
+    for (size_t i = 0; i + 1 < m.at.len; i++) {
+        bool tera = m.at.ptr[i] == 'T' || m.at.ptr[i] == 't', giga = m.at.ptr[i] == 'G' || m.at.ptr[i] == 'g';
+        if (!tera && !giga)
+            continue;
+        *gbps *= (tera ? 1000 : 1) * (m.at.ptr[i + 1] == 'B' ? 8 : 1);
+        break;
+    }
+    return true;
+}
+
+static void read_part(struct network *net, struct maq_str part)
+{
+    struct maq_phrase_match m;
+    if (maq__phrase_in(part, other_traffic, NULL))
+        return;
+    for (size_t i = 0; i < MAQ_COUNT(kinds) && !net->kind; i++)
+        if (maq__phrase_in(part, kinds[i].phrase, NULL))
+            net->kind = kinds[i].kind;
+    if (maq__phrase_in(part, "#gbe&infiniband", NULL)) /* one excludes the other: the rate is that of something else */
+        return;
+    net->per_device |= maq__phrase_in(part, "per gpu|per device|per accelerator", NULL);
+    net->per_node |= maq__phrase_in(part, node_scope, NULL);
+    if (net->gbps > 0 || !read_rate(&net->gbps, part))
+        return;
+    if (maq__phrase_in(part, "#x", &m) && m.number[0] >= 1 && m.number[0] <= 1024)
+        net->ports = (int64_t)m.number[0];
+}
+
+static struct network read_network(struct maq_str note)
+{
+    struct network net = {0};
+    while (note.ptr) {
+        size_t n = 0;
+        while (n < note.len && note.ptr[n] != ',' && note.ptr[n] != ';')
+            n++;
+        read_part(&net, (struct maq_str){note.ptr, n});
+        note = n < note.len ? (struct maq_str){note.ptr + n + 1, note.len - n - 1} : (struct maq_str){0};
+    }
+    return net;
+}
+
+static const char *preset_of(const char *kind)
+{
+    for (size_t i = 0; kind && i < MAQ_COUNT(presets); i++)
+        if (maq_str_is(maq_str_of(kind), presets[i].kind))
+            return presets[i].preset;
+    return NULL;
+}
+
+/* Appends ", nics ..." or nothing. */
+static void add_network(struct maq_interpretation *in, struct maq_buf *b)
+{
+    struct network net = read_network(maq_row_text(&in->row, MAQ_COLUMN_inter_node_bw_note));
+    const char *preset = preset_of(net.kind), *kind = net.kind ? net.kind : "";
+    bool cards = net.kind && maq_str_is(maq_str_of(net.kind), "efa");
+    if (in->nodes == 1)
+        return;
+    if (net.gbps > 0 && net.gbps < 1e5 && net.ports > 0) {
+        maq_buf_addf(b, ", nics %lld x %gG %s", (long long)net.ports, net.gbps, kind);
+    } else if (net.gbps > 0 && net.per_device && !cards) {
+        maq_buf_addf(b, ", rail %gG %s", net.gbps, kind);
+    } else if (net.gbps >= 100 && net.gbps < 1e5 && net.per_node && cards) {
+        maq_buf_addf(b, ", nics %lld x 100G %s", (long long)(net.gbps / 100), preset);
+    } else if (net.gbps > 0 && net.per_node) {
+        maq_buf_addf(b, ", nics %lld x %gG %s", (long long)in->per_node, net.gbps / (double)in->per_node, kind);
+        maq__assume(in, "network: %g Gb/s of a node come from one port per device", net.gbps);
+    } else if (net.gbps > 0) {
+        maq_buf_addf(b, ", rail %gG %s", net.gbps, kind);
+        maq__assume(in, "network: a port of %g Gb/s for every device", net.gbps);
+    } else if (preset) {
+        maq_buf_addf(b, ", %s", preset);
+    } else {
+        maq__assume(in, "network: what the device is usually sold with%s%s", net.kind ? ", though the row says " : "",
+                    kind);
+    }
+}
+
+/* Devices of a node: as stated, if that divides the job; a job smaller than a node has a node to itself. */
+static void choose_nodes(struct maq_interpretation *in)
+{
+    int64_t per_node = in->per_node;
+    if (per_node < 1) {
+        per_node = in->devices < 8 ? in->devices : 8;
+        maq__assume(in, "%lld devices in a node: gpus_per_node is not stated", (long long)per_node);
+    }
+    if (per_node > in->devices)
+        per_node = in->devices;
+    if (in->devices % per_node != 0) {
+        int64_t stated = per_node;
+        while (in->devices % per_node != 0)
+            per_node--;
+        maq__assume(in, "%lld of the %lld devices of a node are used", (long long)per_node, (long long)stated);
+    }
+    in->per_node = per_node;
+    in->nodes = in->devices / per_node;
+}
+
+/* What the rules need to know of a device: its generation, by the catalogue's `arch`. */
+static void look_at_device(struct maq_interpretation *in, const struct maq_catalogue_entry *device)
+{
+    struct maq_str text = {device->text, device->len};
+    in->blackwell = maq__phrase_in(text, "arch: blackwell", NULL);
+    in->fp8 = in->blackwell || maq__phrase_in(text, "arch: hopper|arch: ada|arch: cdna3|arch: cdna4", NULL);
+}
+
+void maq__interpret_cluster(struct maq_interpretation *in)
+{
+    struct maq_str gpu = maq_row_text(&in->row, MAQ_COLUMN_gpu);
+    const struct maq_catalogue_entry *device = gpu.len > 0 ? maq_catalogue_find("devices", gpu) : NULL;
+    char show[MAQ_SHOW_SIZE];
+    if (!device) {
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "gpu '%s'", maq_str_show(show, gpu));
+        return;
+    }
+    if (in->devices > 1 << 20) {
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "more than %d devices", 1 << 20);
+        return;
+    }
+    look_at_device(in, device);
+    choose_nodes(in);
+    struct maq_buf b;
+    maq_buf_init(&b, 1024);
+    maq_buf_addf(&b, "%s:%lld x %lld", device->name, (long long)in->per_node, (long long)in->nodes);
+    if (in->nodes > 1 && 72 % in->per_node == 0 &&
+        maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_intra_node_bw_note), "*nvl72", NULL))
+        maq_buf_adds(&b, ", domain 72");
+    add_network(in, &b);
+    in->cluster = b.failed ? NULL : maq_arena_strdup(in->arena, (struct maq_str){b.ptr, b.len});
+    in->failed |= !in->cluster;
+    maq_buf_fini(&b);
+}

@@ -1,0 +1,213 @@
+/*
+ * csv.c - one pass over the bytes: fields into a growing list, a check of the width at the end of each record.
+ *
+ * The number of fields is bounded by the number of commas and line ends plus one, which is counted first: the arena gets one request.
+ */
+#include "validate/csv.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "validate/codes.h"
+
+struct csv_reader {
+    const char *s;
+    size_t n, at;
+    struct maq_arena *arena;
+    struct maq_diag *diag;
+    uint32_t file;
+    struct maq_csv_field *fields;
+    size_t n_fields, max_fields;
+    bool bad;
+};
+
+static struct maq_span span_at(const struct csv_reader *r, size_t off, size_t len)
+{
+    return (struct maq_span){r->file, (uint32_t)off, (uint32_t)len};
+}
+
+/* At most one field more than there are separators, and a separator inside quotes only makes this too large. */
+static size_t count_separators(struct maq_str text)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < text.len; i++)
+        n += text.ptr[i] == ',' || text.ptr[i] == '\n';
+    return n;
+}
+
+static bool at_field_end(const struct csv_reader *r)
+{
+    if (r->at >= r->n || r->s[r->at] == ',' || r->s[r->at] == '\n')
+        return true;
+    return r->s[r->at] == '\r' && (r->at + 1 >= r->n || r->s[r->at + 1] == '\n');
+}
+
+/* The text between quotes, doubled ones made single; copies only when there are any. */
+static struct maq_str unquote(struct csv_reader *r, struct maq_str raw)
+{
+    if (!memchr(raw.ptr, '"', raw.len))
+        return raw;
+    char *copy = MAQ_ARENA_NEW(r->arena, char, raw.len + 1);
+    size_t n = 0;
+    if (!copy) {
+        r->bad = true;
+        return MAQ_STR("");
+    }
+    for (size_t i = 0; i < raw.len; i++) {
+        copy[n++] = raw.ptr[i];
+        if (raw.ptr[i] == '"' && i + 1 < raw.len && raw.ptr[i + 1] == '"')
+            i++;
+    }
+    return (struct maq_str){copy, n};
+}
+
+static void read_quoted(struct csv_reader *r, struct maq_csv_field *f)
+{
+    size_t open = r->at++, from = r->at;
+    while (r->at < r->n) {
+        if (r->s[r->at] != '"') {
+            r->at++;
+        } else if (r->at + 1 < r->n && r->s[r->at + 1] == '"') {
+            r->at += 2;
+        } else {
+            break;
+        }
+    }
+    if (r->at >= r->n) {
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_CSV_QUOTE, span_at(r, open, 1),
+                     "a quote inside a field is written twice", "this quote is never closed");
+        r->bad = true;
+        *f = (struct maq_csv_field){{r->s + from, r->n - from}, (uint32_t)open, (uint32_t)(r->n - open)};
+        return;
+    }
+    struct maq_str raw = {r->s + from, r->at - from};
+    r->at++;
+    *f = (struct maq_csv_field){unquote(r, raw), (uint32_t)open, (uint32_t)(r->at - open)};
+    if (!at_field_end(r)) {
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_CSV_QUOTE, span_at(r, r->at, 1),
+                     "a quote inside a field is written twice", "text after the closing quote of a field");
+        r->bad = true;
+        while (!at_field_end(r))
+            r->at++;
+    }
+}
+
+static void read_field(struct csv_reader *r, struct maq_csv_field *f)
+{
+    if (r->at < r->n && r->s[r->at] == '"') {
+        read_quoted(r, f);
+        return;
+    }
+    size_t from = r->at;
+    while (!at_field_end(r))
+        r->at++;
+    *f = (struct maq_csv_field){{r->s + from, r->at - from}, (uint32_t)from, (uint32_t)(r->at - from)};
+}
+
+/* One record; *first is the index of its first field. False at the end of the text. Empty lines are passed over. */
+static bool read_record(struct csv_reader *r, size_t *first)
+{
+    while (r->at < r->n && (r->s[r->at] == '\n' || r->s[r->at] == '\r'))
+        r->at++;
+    if (r->at >= r->n)
+        return false;
+    *first = r->n_fields;
+    for (;;) {
+        MAQ_ASSERT(r->n_fields < r->max_fields);
+        read_field(r, &r->fields[r->n_fields++]);
+        if (r->at >= r->n || r->s[r->at] != ',')
+            break;
+        r->at++;
+    }
+    return true;
+}
+
+static enum maq_status check_header(const struct csv_reader *r, uint32_t n)
+{
+    enum maq_status status = MAQ_OK;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (maq_str_eq(r->fields[i].text, r->fields[j].text)) {
+                status = maq_diag_fail(
+                    MAQ_BAD_INPUT, r->diag, MAQ_CODE_CSV_HEADER, span_at(r, r->fields[i].off, r->fields[i].len), NULL,
+                    "column '%.*s' is given twice", (int)(r->fields[i].text.len < 60 ? r->fields[i].text.len : 60),
+                    r->fields[i].text.ptr);
+                break;
+            }
+    return status;
+}
+
+static enum maq_status read_rows(struct maq_csv *out, struct csv_reader *r, size_t width)
+{
+    size_t first;
+    uint32_t rows = 0;
+    while (read_record(r, &first)) {
+        size_t got = r->n_fields - first;
+        if (got != width) {
+            maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_CSV_WIDTH, span_at(r, r->fields[first].off, r->fields[first].len),
+                         "a field with a comma in it needs double quotes",
+                         "this record has %zu fields, the table %zu columns", got, width);
+            r->bad = true;
+            r->n_fields = first;
+        } else if (++rows > MAQ_CSV_MAX_ROWS) {
+            return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_CSV_SIZE, span_at(r, r->fields[first].off, 1), NULL,
+                                 "more than %u records", MAQ_CSV_MAX_ROWS);
+        }
+    }
+    if (r->bad)
+        return MAQ_BAD_INPUT;
+    *out = (struct maq_csv){r->file, (uint32_t)width, rows, r->fields, r->fields + width};
+    return MAQ_OK;
+}
+
+enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_str text, struct maq_arena *arena,
+                              struct maq_diag *diag)
+{
+    struct csv_reader r = {.s = text.ptr, .n = text.len, .arena = arena, .diag = diag};
+    size_t first;
+    if (text.len > MAQ_CSV_MAX_BYTES)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, (struct maq_span){0}, NULL,
+                             "%s: over the limit of 64 MiB", name);
+    r.file = maq_diag_add_source(diag, name, text.ptr, text.len);
+    if (text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
+        r.at = 3;
+    r.max_fields = count_separators(text);
+    if (r.max_fields > MAQ_CSV_MAX_FIELDS)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, (struct maq_span){0}, NULL, "%s: more than %zu fields",
+                             name, MAQ_CSV_MAX_FIELDS);
+    r.fields = MAQ_ARENA_NEW(arena, struct maq_csv_field, r.max_fields);
+    if (!r.fields)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "no memory for the table");
+    if (!read_record(&r, &first))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_HEADER, span_at(&r, 0, 0),
+                             "the first line names the columns, separated by commas", "the table is empty");
+    size_t width = r.n_fields;
+    if (width > MAQ_CSV_MAX_COLUMNS)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, span_at(&r, 0, 1), NULL, "more than %u columns",
+                             MAQ_CSV_MAX_COLUMNS);
+    MAQ_TRY(check_header(&r, (uint32_t)width));
+    return read_rows(out, &r, width);
+}
+
+uint32_t maq_csv_column(const struct maq_csv *csv, const char *name)
+{
+    for (uint32_t i = 0; i < csv->n_columns; i++)
+        if (maq_str_is(csv->names[i].text, name))
+            return i;
+    return UINT32_MAX;
+}
+
+struct maq_str maq_csv_get(const struct maq_csv *csv, uint32_t row, uint32_t column)
+{
+    if (column == UINT32_MAX)
+        return MAQ_STR("");
+    return maq_str_trim(csv->fields[(size_t)row * csv->n_columns + column].text);
+}
+
+struct maq_span maq_csv_span(const struct maq_csv *csv, uint32_t row, uint32_t column)
+{
+    const struct maq_csv_field *f = &csv->fields[(size_t)row * csv->n_columns + (column == UINT32_MAX ? 0 : column)];
+    return (struct maq_span){csv->file, f->off, f->len};
+}

@@ -1,0 +1,42 @@
+/*
+ * csv.h - a table in comma-separated values, as RFC 4180 writes it.
+ *
+ * The first record names the columns. A field in double quotes may hold commas, line ends and doubled quotes; a record ends with LF or
+ * CRLF; a byte-order mark and empty lines are skipped. Fields point into the text where nothing had to be unquoted and into the arena
+ * otherwise: both must outlive the table. Every field knows its place.
+ */
+#ifndef MAQ_VALIDATE_CSV_H
+#define MAQ_VALIDATE_CSV_H
+
+#include "base/arena.h"
+#include "maquette/diag.h"
+
+#define MAQ_CSV_MAX_BYTES ((size_t)64 << 20)
+#define MAQ_CSV_MAX_COLUMNS 1024u
+#define MAQ_CSV_MAX_ROWS 1000000u
+#define MAQ_CSV_MAX_FIELDS ((size_t)16 << 20)
+
+struct maq_csv_field {
+    struct maq_str text;
+    uint32_t off, len; /* in the source, quotes included */
+};
+
+struct maq_csv {
+    uint32_t file; /* diagnostic source */
+    uint32_t n_columns, n_rows;
+    struct maq_csv_field *names;  /* [n_columns] */
+    struct maq_csv_field *fields; /* [n_rows * n_columns] */
+};
+
+/* Reads text (borrowed). All records of a wrong width are reported, then MAQ_BAD_INPUT is returned. */
+enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_str text, struct maq_arena *arena,
+                              struct maq_diag *diag);
+
+/* Index of a column, UINT32_MAX when there is none. Names are compared as they are. */
+uint32_t maq_csv_column(const struct maq_csv *csv, const char *name);
+
+/* Field of a record; an empty one for column UINT32_MAX. */
+struct maq_str maq_csv_get(const struct maq_csv *csv, uint32_t row, uint32_t column);
+struct maq_span maq_csv_span(const struct maq_csv *csv, uint32_t row, uint32_t column);
+
+#endif

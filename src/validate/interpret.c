@@ -1,0 +1,219 @@
+/*
+ * interpret.c - the order in which a row is read, and the job that is written from it.
+ */
+#include "validate/interpret.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "validate/phrase.h"
+
+static const char *keep_text(struct maq_interpretation *in, const char *fmt, va_list args) MAQ_PRINTF(2, 0);
+
+static const char *keep_text(struct maq_interpretation *in, const char *fmt, va_list args)
+{
+    char buf[512];
+    maq__vsnprintf(buf, sizeof buf, fmt, args);
+    const char *text = maq_arena_strdup(in->arena, maq_str_of(buf));
+    if (!text)
+        in->failed = true;
+    return text ? text : "";
+}
+
+void maq__assume(struct maq_interpretation *in, const char *fmt, ...)
+{
+    if (in->n_assumed == MAQ_INTERPRET_ASSUMED)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    in->assumed[in->n_assumed++] = keep_text(in, fmt, args);
+    va_end(args);
+}
+
+void maq__give_up(struct maq_interpretation *in, enum maq_validate_skip skip, const char *fmt, ...)
+{
+    if (in->skip != MAQ_VALIDATE_SKIP_NONE)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    in->skip = skip;
+    in->why = keep_text(in, fmt, args);
+    va_end(args);
+}
+
+const char *maq__setting(const struct maq_settings *of, const char *key)
+{
+    for (uint32_t i = 0; i < of->n; i++)
+        if (strcmp(of->at[i].key, key) == 0)
+            return of->at[i].value;
+    return NULL;
+}
+
+bool maq__set(struct maq_interpretation *in, struct maq_settings *to, const char *key, const char *fmt, ...)
+{
+    if (maq__setting(to, key) || to->n == MAQ_INTERPRET_SETTINGS)
+        return false;
+    va_list args;
+    va_start(args, fmt);
+    to->at[to->n++] = (struct maq_setting){key, keep_text(in, fmt, args)};
+    va_end(args);
+    return true;
+}
+
+void maq__unset(struct maq_settings *of, const char *key)
+{
+    for (uint32_t i = 0; i < of->n; i++)
+        if (strcmp(of->at[i].key, key) == 0) {
+            memmove(&of->at[i], &of->at[i + 1], (of->n - i - 1) * sizeof of->at[0]);
+            of->n--;
+            return;
+        }
+}
+
+/* ---- numbers ---- */
+
+/* "2023/2024" is 2024: the later one. */
+static int read_year(const struct maq_table_row *row)
+{
+    struct maq_phrase_match m;
+    struct maq_str text = maq_row_text(row, MAQ_COLUMN_year);
+    if (maq__phrase_in(text, "#/#", &m))
+        return (int)(m.number[1] < 9999 ? m.number[1] : 0);
+    return maq__phrase_in(text, "#", &m) && m.number[0] < 9999 ? (int)m.number[0] : 0;
+}
+
+static void read_numbers(struct maq_interpretation *in)
+{
+    struct maq_table_row *r = &in->row;
+    in->layers = maq_row_int(r, MAQ_COLUMN_num_layers, 0);
+    in->hidden = maq_row_int(r, MAQ_COLUMN_hidden, 0);
+    in->ffn = maq_row_int(r, MAQ_COLUMN_ffn, 0);
+    in->heads = maq_row_int(r, MAQ_COLUMN_heads, 0);
+    in->kv_heads = maq_row_int(r, MAQ_COLUMN_kv_heads, 0);
+    in->head_dim = maq_row_int(r, MAQ_COLUMN_head_dim, 0);
+    in->vocab = maq_row_int(r, MAQ_COLUMN_vocab, 0);
+    in->experts = maq_row_int(r, MAQ_COLUMN_experts, 0);
+    in->topk = maq_row_int(r, MAQ_COLUMN_topk, 0);
+    in->moe_ffn = maq_row_int(r, MAQ_COLUMN_moe_ffn, 0);
+    in->seq = maq_row_int(r, MAQ_COLUMN_seq_len, 0);
+    in->mbs = maq_row_int(r, MAQ_COLUMN_mbs, 0);
+    in->gbs = maq_row_int(r, MAQ_COLUMN_gbs, 0);
+    in->devices = maq_row_int(r, MAQ_COLUMN_num_gpus, 0);
+    in->per_node = maq_row_int(r, MAQ_COLUMN_gpus_per_node, 0);
+    in->tp = maq_row_int(r, MAQ_COLUMN_tp, 0);
+    in->pp = maq_row_int(r, MAQ_COLUMN_pp, 0);
+    in->vp = maq_row_int(r, MAQ_COLUMN_vp, 0);
+    in->cp = maq_row_int(r, MAQ_COLUMN_cp, 1);
+    in->ep = maq_row_int(r, MAQ_COLUMN_ep, 1);
+    in->dp = maq_row_int(r, MAQ_COLUMN_dp, 0);
+    in->year = read_year(r);
+}
+
+static void check_numbers(struct maq_interpretation *in)
+{
+    if (in->row.bad >= 0) {
+        char show[MAQ_SHOW_SIZE];
+        maq__give_up(in, MAQ_VALIDATE_SKIP_UNREADABLE, "%s '%s'", maq_column_name((enum maq_column)in->row.bad),
+                     maq_str_show(show, maq_row_text(&in->row, (enum maq_column)in->row.bad)));
+    }
+    if (in->layers < 1 || in->hidden < 1 || in->heads < 1)
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_MODEL, "num_layers, hidden and heads are needed");
+    if (in->tp < 1 || in->pp < 1 || in->dp < 1 || in->cp < 1)
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_MAPPING, "tp, pp and dp are needed");
+    if (in->seq < 1 || in->gbs < 1)
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_BATCH, "seq_len and gbs are needed");
+    if (in->devices < 1)
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "num_gpus is needed");
+}
+
+/* A step of a table has thousands of tasks; one of many millions would take gigabytes to schedule. */
+#define MAX_TASKS 4000000
+
+static void check_size(struct maq_interpretation *in)
+{
+    int64_t microbatches = in->gbs / (in->dp * in->mbs) + 1;
+    if (microbatches * in->pp * in->vp * 2 > MAX_TASKS)
+        maq__give_up(in, MAQ_VALIDATE_SKIP_REFUSED, "more than %d forward and backward passes in a step", MAX_TASKS);
+}
+
+void maq_interpret_row(struct maq_interpretation *in)
+{
+    in->skip = MAQ_VALIDATE_SKIP_NONE;
+    in->why = "";
+    read_numbers(in);
+    check_numbers(in);
+    if (in->skip != MAQ_VALIDATE_SKIP_NONE)
+        return;
+    if (in->mbs < 1) {
+        in->mbs = 1;
+        maq__assume(in, "microbatch of one sequence: mbs is not stated");
+    }
+    maq__interpret_cluster(in);
+    if (in->skip == MAQ_VALIDATE_SKIP_NONE)
+        maq__interpret_plan(in);
+    if (in->skip == MAQ_VALIDATE_SKIP_NONE)
+        check_size(in);
+    if (in->skip == MAQ_VALIDATE_SKIP_NONE)
+        maq__interpret_model(in);
+}
+
+/* ---- the document ---- */
+
+/* Numbers, words and lists stand as they are; anything else in quotes. Values come from tables and numbers, never raw from a cell. */
+static void add_value(struct maq_buf *b, const char *value)
+{
+    bool plain = value[0] == '[';
+    if (!plain) {
+        plain = value[0] != '\0';
+        for (const char *c = value; *c; c++)
+            plain &= (*c >= '0' && *c <= '9') || *c == '.';
+    }
+    plain |= strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
+    maq_buf_addf(b, plain ? "%s" : "\"%s\"", value);
+}
+
+static void add_section(struct maq_buf *b, const char *name, const struct maq_settings *s)
+{
+    maq_buf_addf(b, "\"%s\": {", name);
+    for (uint32_t i = 0; i < s->n; i++) {
+        maq_buf_addf(b, "%s\"%s\": ", i > 0 ? ", " : "", s->at[i].key);
+        add_value(b, s->at[i].value);
+    }
+    maq_buf_adds(b, "}");
+}
+
+const char *maq_interpret_job(struct maq_interpretation *in)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, 65536);
+    maq_buf_adds(&b, "{");
+    add_section(&b, "model", &in->model);
+    maq_buf_addf(&b, ", \"cluster\": \"%s\", ", in->cluster);
+    add_section(&b, "plan", &in->plan);
+    maq_buf_addf(&b, ", \"workload\": {\"global_batch_size\": %lld, \"seq_length\": %lld}}", (long long)in->gbs,
+                 (long long)in->seq);
+    const char *text = b.failed || in->failed ? NULL : maq_arena_strdup(in->arena, (struct maq_str){b.ptr, b.len});
+    maq_buf_fini(&b);
+    return text;
+}
+
+/* ---- memory ---- */
+
+/*
+ * Peak memory is what PyTorch handed out (max_memory_allocated) unless the notes speak of reserved memory or nvidia-smi. torchtitan's log
+ * prints reserved memory (max_reserved_gib); AutoModel's prints allocated memory over 1024^3. GB is 10^9 where nothing says GiB.
+ */
+enum maq_validate_memory maq_interpret_memory(const struct maq_table_row *row, double *unit_bytes)
+{
+    struct maq_str notes = maq_row_text(row, MAQ_COLUMN_notes), framework = maq_row_text(row, MAQ_COLUMN_framework);
+    bool gib = maq__phrase_in(notes, "gib|mib", NULL) || maq__phrase_in(framework, "automodel|torchtitan", NULL);
+    *unit_bytes = gib ? 1073741824.0 : 1e9;
+    if (maq__phrase_in(notes, "nvidia-smi", NULL))
+        return MAQ_VALIDATE_TOTAL;
+    if (maq__phrase_in(notes, "reserved", NULL))
+        return MAQ_VALIDATE_RESERVED;
+    if (maq__phrase_in(notes, "allocated", NULL))
+        return MAQ_VALIDATE_ALLOCATED;
+    return maq__phrase_in(framework, "torchtitan", NULL) ? MAQ_VALIDATE_RESERVED : MAQ_VALIDATE_ALLOCATED;
+}

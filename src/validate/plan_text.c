@@ -1,0 +1,211 @@
+/*
+ * plan_text.c - the plan of a row: its numbers, the few phrases that a table cannot read, and the tables of plan_rules.c.
+ */
+#include "validate/interpret.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "validate/phrase.h"
+
+/* ---- phrases that name things ---- */
+
+/* "ub_tp_comm_overlap True for Llama-2-70B/Llama-3-70B": on for those, off for others. */
+static void read_named_switch(struct maq_interpretation *in)
+{
+    struct maq_str note = maq_row_text(&in->row, MAQ_COLUMN_overlap_notes);
+    struct maq_phrase_match m;
+    char model[64], name[64];
+    if (in->tp == 1 || !maq__phrase_in(note, "ub_tp_comm_overlap true for", &m))
+        return;
+    maq__plain_name(model, sizeof model, maq_row_text(&in->row, MAQ_COLUMN_model));
+    struct maq_str rest = {m.at.ptr + m.at.len, (size_t)(note.ptr + note.len - (m.at.ptr + m.at.len))}, word;
+    maq_str_split(rest, ';', &rest);
+    bool on = false;
+    while (rest.ptr) {
+        rest = maq_str_split(rest, '/', &word);
+        maq__plain_name(name, sizeof name, maq_str_trim(word));
+        on |= name[0] != '\0' && strncmp(model, name, strlen(name)) == 0;
+    }
+    maq__set(in, &in->plan, "tp_comm_overlap", on ? "true" : "false");
+}
+
+/* "selective modules: mla_up_proj,mlp": the names that a plan knows; others are left out, with a remark. */
+static void read_modules(struct maq_interpretation *in)
+{
+    static const char *const known[] = {"core_attn", "layernorm", "mla_up_proj",   "mlp",
+                                        "moe",       "moe_act",   "shared_experts"};
+    struct maq_str text = maq_row_text(&in->row, MAQ_COLUMN_recompute), word;
+    struct maq_phrase_match m;
+    char list[128];
+    size_t n = 0;
+    if (!maq__phrase_in(text, "modules: *", &m))
+        return;
+    struct maq_str rest = {m.at.ptr + m.at.len, (size_t)(text.ptr + text.len - (m.at.ptr + m.at.len))};
+    list[n++] = '[';
+    while (rest.ptr) {
+        rest = maq_str_split(rest, ',', &word);
+        word = maq_str_trim(word);
+        size_t k = 0;
+        while (k < MAQ_COUNT(known) && !maq_str_is(word, known[k]))
+            k++;
+        if (k == MAQ_COUNT(known)) {
+            maq__assume(in, "one module of the list is not recomputed: it has no name here");
+        } else if (n + word.len + 4 < sizeof list) {
+            if (n > 1)
+                list[n++] = ',';
+            memcpy(list + n, known[k], word.len);
+            n += word.len;
+        }
+    }
+    list[n++] = ']';
+    list[n] = '\0';
+    if (n > 2) {
+        maq__set(in, &in->plan, "recompute_granularity", "selective");
+        maq__set(in, &in->plan, "recompute_modules", "%s", list);
+    }
+}
+
+/* "pp_layout Et*4|(t*4|)*14tmL": up to a blank or ';'. Only the letters of a layout get through. */
+static void read_layout(struct maq_interpretation *in)
+{
+    struct maq_str text = maq_row_text(&in->row, MAQ_COLUMN_overlap_notes);
+    struct maq_phrase_match m;
+    char layout[256];
+    size_t n = 0;
+    if (!maq__phrase_in(text, "pp_layout *", &m))
+        return;
+    const char *at = m.at.ptr + m.at.len, *end = text.ptr + text.len;
+    while (at < end && *at != '\0' && strchr("EtmL|()*0123456789,", *at) && n + 1 < sizeof layout)
+        layout[n++] = *at++;
+    layout[n] = '\0';
+    if (n > 0)
+        maq__set(in, &in->plan, "pipeline_model_parallel_layout", "%s", layout);
+}
+
+/* ---- sharding groups ---- */
+
+/* Ranks that hold one copy of the sharded state; 0 = all. FSDP2 is the name of an interface. */
+static int64_t shard_group(const struct maq_interpretation *in)
+{
+    struct maq_str text = maq_row_text(&in->row, MAQ_COLUMN_zero_or_fsdp);
+    struct maq_phrase_match m;
+    if (maq__phrase_in(text, "shard group #|shard degree #|shard #|fsdp # inside|fsdp#&!fsdp2", &m) &&
+        m.number[0] >= 1 && m.number[0] < 1e6)
+        return (int64_t)m.number[0];
+    return maq__phrase_in(text, "hybrid_shard", NULL) ? in->per_node : 0;
+}
+
+static void set_sharding(struct maq_interpretation *in)
+{
+    int64_t ranks = in->dp * in->cp, shards = shard_group(in);
+    if (shards == 0 || shards >= ranks)
+        return;
+    if (ranks % shards == 0)
+        maq__set(in, &in->plan, "num_distributed_optimizer_instances", "%lld", (long long)(ranks / shards));
+    else
+        maq__assume(in, "state sharded over all %lld ranks: groups of %lld do not divide them", (long long)ranks,
+                    (long long)shards);
+}
+
+/* ---- degrees ---- */
+
+static void set_virtual_stages(struct maq_interpretation *in)
+{
+    if (in->vp == 0 && in->pp > 1)
+        maq__assume(in, "one model chunk per stage: vp is not stated");
+    if (in->vp < 1 || in->pp == 1)
+        in->vp = 1;
+    if (in->pp * in->vp > MAQ_MAX_STAGES)
+        maq__give_up(in, MAQ_VALIDATE_SKIP_REFUSED, "%lld x %lld virtual stages", (long long)in->pp, (long long)in->vp);
+}
+
+/*
+ * Layers that do not divide by the virtual stages: Megatron counts embedding and loss as layers where that makes it even
+ * (account_for_*_in_pipeline_split); otherwise some layout was used, and a balanced one is taken.
+ */
+static void set_split(struct maq_interpretation *in)
+{
+    int64_t stages = in->pp * in->vp;
+    if (maq__setting(&in->plan, "pipeline_model_parallel_layout") ||
+        maq__setting(&in->plan, "account_for_loss_in_pipeline_split"))
+        return;
+    if (in->layers % stages == 0)
+        return;
+    if ((in->layers + 2) % stages == 0) {
+        maq__set(in, &in->plan, "account_for_embedding_in_pipeline_split", "true");
+        maq__set(in, &in->plan, "account_for_loss_in_pipeline_split", "true");
+        maq__assume(in, "embedding and loss count as layers in the pipeline split: %lld layers do not divide by %lld",
+                    (long long)in->layers, (long long)stages);
+    } else {
+        maq__set(in, &in->plan, "pipeline_model_parallel_layout", "balanced");
+        maq__assume(in, "a balanced layout: %lld layers do not divide by %lld virtual stages", (long long)in->layers,
+                    (long long)stages);
+    }
+}
+
+/* Megatron cuts experts by TP unless told otherwise; Megatron-Bridge's recipes tell it. */
+static void set_expert_tp(struct maq_interpretation *in)
+{
+    struct maq_str framework = maq_row_text(&in->row, MAQ_COLUMN_framework);
+    if (in->experts == 0 || in->ep == 1 || in->tp == 1 || maq__setting(&in->plan, "expert_tensor_parallel_size"))
+        return;
+    bool megatron = maq__phrase_in(framework, "nemo&!automodel|megatron-core|megatron-lm", NULL) &&
+                    !maq__phrase_in(framework, "megatron-bridge|folding|*folding", NULL);
+    if (megatron && (in->dp * in->cp) % in->ep == 0) {
+        maq__set(in, &in->plan, "expert_tensor_parallel_size", "%lld", (long long)in->tp);
+        maq__assume(in, "experts are cut by TP too (expert_tensor_parallel_size), Megatron's default");
+    }
+}
+
+static void set_degrees(struct maq_interpretation *in)
+{
+    struct maq_str sp = maq_row_text(&in->row, MAQ_COLUMN_sp);
+    set_virtual_stages(in);
+    if (in->ep < 1)
+        in->ep = 1;
+    maq__set(in, &in->plan, "tensor_model_parallel_size", "%lld", (long long)in->tp);
+    maq__set(in, &in->plan, "pipeline_model_parallel_size", "%lld", (long long)in->pp);
+    if (in->vp > 1)
+        maq__set(in, &in->plan, "virtual_pipeline_model_parallel_size", "%lld", (long long)in->vp);
+    if (in->cp > 1)
+        maq__set(in, &in->plan, "context_parallel_size", "%lld", (long long)in->cp);
+    if (in->ep > 1)
+        maq__set(in, &in->plan, "expert_model_parallel_size", "%lld", (long long)in->ep);
+    maq__set(in, &in->plan, "data_parallel_size", "%lld", (long long)in->dp);
+    maq__set(in, &in->plan, "micro_batch_size", "%lld", (long long)in->mbs);
+    if (in->tp > 1 && sp.len > 0)
+        maq__set(in, &in->plan, "sequence_parallel",
+                 maq_str_is(sp, "0") || maq_str_ieq(sp, "false") ? "false" : "true");
+    else if (in->tp > 1)
+        maq__assume(in, "sequence parallelism inside TP groups: sp is not stated");
+}
+
+/* ---- fine-tuning ---- */
+
+static void set_tuning(struct maq_interpretation *in)
+{
+    struct maq_str model = maq_row_text(&in->row, MAQ_COLUMN_model);
+    if (maq__phrase_in(model, "rlhf|grpo|ppo|dpo", NULL))
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NOT_TRAINING, "%s", "");
+    if (!maq__phrase_in(model, "lora", NULL))
+        return;
+    maq__set(in, &in->plan, "lora_rank", "32");
+    maq__set(in, &in->plan, "lora_target_modules", "linear_qkv");
+    maq__assume(in, "LoRA of rank 32 on the attention input (linear_qkv): not stated");
+}
+
+void maq__interpret_plan(struct maq_interpretation *in)
+{
+    set_degrees(in);
+    read_named_switch(in);
+    read_modules(in);
+    read_layout(in);
+    maq__apply_text_rules(in);
+    set_sharding(in);
+    set_split(in);
+    set_expert_tp(in);
+    set_tuning(in);
+    maq__apply_framework_rules(in);
+    maq__apply_default_rules(in);
+}

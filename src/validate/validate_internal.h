@@ -1,0 +1,31 @@
+/*
+ * validate_internal.h - what the files of validation share: the owner of a result, the run over the rows, the statistics.
+ */
+#ifndef MAQ_VALIDATE_INTERNAL_H
+#define MAQ_VALIDATE_INTERNAL_H
+
+#include "base/arena.h"
+#include "maquette/validate.h"
+#include "validate/row.h"
+
+#define MAQ_VALIDATE_MAX_THREADS 64
+
+/* A result and all it points to. `result` comes first: a pointer to it is one to the owner. */
+struct maq_validate_owner {
+    struct maq_validate_result result;
+    struct maq_arena arena;                             /* text, table, rows, groups */
+    struct maq_arena workers[MAQ_VALIDATE_MAX_THREADS]; /* what the rows of a worker point to */
+    uint32_t n_workers;
+};
+
+/* Simulates rows[i] for every i with keep[i]; the others are FILTERED. Row i depends on the table alone, not on threads. */
+enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_validate_row *rows, const bool *keep,
+                                  const struct maq_table *table, uint32_t threads, struct maq_diag *diag);
+
+/* Fills groups and totals of owner->result from its rows. */
+enum maq_status maq__validate_summarize(struct maq_validate_owner *owner, struct maq_diag *diag);
+
+/* "median", "mean", ... of a list of signed errors (it is sorted). */
+struct maq_validate_stat maq__validate_stat(double *errors, uint32_t n);
+
+#endif
