@@ -14,41 +14,56 @@ static bool splits(const struct maq_blueprint *bp)
 
 /* ---- blocks ---- */
 
-enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer, bool is_layer,
-                                bool split)
+static void count_params(struct maq_block *b, const struct maq_lower *lo)
 {
-    enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
-    enum maq_redo redo = !is_layer                                        ? MAQ_REDO_NOTHING
-                         : lo->plan->recompute == MAQ_RECOMPUTE_FULL      ? MAQ_REDO_LAYER
-                         : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
-                                                                          : MAQ_REDO_NOTHING;
-    b->layer = layer;
-    b->forward = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
-    b->backward[0] = maq_lower_layer(lo, layer, backward, MAQ_REDO_NOTHING);
-    b->backward[1] = redo == MAQ_REDO_NOTHING ? b->backward[0] : maq_lower_layer(lo, layer, backward, redo);
-    b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
-    for (uint32_t i = 0; i < layer->n_modules; i++) {
-        const struct maq_module *m = &layer->modules[i];
+    for (uint32_t i = 0; i < b->layer->n_modules; i++) {
+        const struct maq_module *m = &b->layer->modules[i];
         double p = maq_lower_local_params(lo, m);
         if (m->shard == MAQ_SHARD_EXPERT)
             b->expert_params += p;
         else
             b->dense_params += p;
         if (maq_lower_adapted(lo, m)) {
-            struct maq_local d = maq_lower_local(lo, layer, m);
+            struct maq_local d = maq_lower_local(lo, b->layer, m);
             b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);
         }
     }
+}
+
+enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer,
+                                enum maq_block_use use, bool split)
+{
+    enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
+    enum maq_redo redo = use == MAQ_BLOCK_ENDS                            ? MAQ_REDO_NOTHING
+                         : lo->plan->recompute == MAQ_RECOMPUTE_FULL      ? MAQ_REDO_LAYER
+                         : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
+                                                                          : MAQ_REDO_NOTHING;
+    b->layer = layer;
+    count_params(b, lo);
     maq_block_memory(b, lo);
+    for (int redone = 0; redone < 2; redone++) {
+        lo->offload_bytes = use == MAQ_BLOCK_OFFLOADED ? b->act_bytes[redone] : 0;
+        enum maq_redo again = redone ? redo : MAQ_REDO_NOTHING;
+        b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
+        b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
+        if (use == MAQ_BLOCK_OFFLOADED) { /* on the device: this layer's, and the one on its way */
+            b->backward_transient[redone] += 2 * b->act_bytes[redone];
+            b->act_bytes[redone] = 0;
+            b->kept[redone].n = 0;
+        }
+    }
+    b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
+    lo->offload_bytes = 0;
     return lo->failed ? MAQ_NO_MEMORY : MAQ_OK;
 }
 
-static enum maq_status add_block(struct maq_blueprint *bp, const struct maq_layer *layer, bool is_layer, uint32_t *id)
+static enum maq_status add_block(struct maq_blueprint *bp, const struct maq_layer *layer, enum maq_block_use use,
+                                 uint32_t *id)
 {
     if (bp->n_blocks == MAQ_MAX_BLOCKS)
         return MAQ_LIMIT;
     *id = bp->n_blocks;
-    return maq_cache_block(&bp->blocks[bp->n_blocks++], bp, layer, is_layer);
+    return maq_cache_block(&bp->blocks[bp->n_blocks++], bp, layer, use);
 }
 
 /* ---- programs ---- */
@@ -78,14 +93,12 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->dense_params += b->dense_params;
     pr->expert_params += b->expert_params;
     pr->adapter_params += b->adapter_params;
-    pr->plain_forward_ns += b->forward->dur_ns;
+    pr->plain_forward_ns += b->forward[redo]->dur_ns;
     pr->plain_backward_ns += b->backward[redo]->dur_ns;
     if (b->weight)
         pr->plain_weight_ns += b->weight->dur_ns;
     int32_t group = redo ? layers_per_checkpoint(p) : 1;
-    bool offloaded = layer != UINT16_MAX && (int32_t)pr->n_layers < p->offload_layers;
-    pr->n_layers += layer != UINT16_MAX;
-    pr->act_bytes += offloaded ? 0 : b->act_bytes[redo] / group;
+    pr->act_bytes += b->act_bytes[redo] / group;
     double held = b->dense_params + b->expert_params,
            working = b->backward_transient[redo] + (group - 1) * b->act_bytes[0];
     working = b->forward_transient > working ? b->forward_transient : working;
@@ -104,7 +117,9 @@ static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_
         add_entry(bp, pr, bp->embedding_block, false, UINT16_MAX);
     for (int32_t i = 0; i < v->n_layers; i++) {
         uint32_t layer = (uint32_t)(v->first_layer + i);
-        add_entry(bp, pr, job->model.kind_of[layer], is_redone(&job->plan, i), (uint32_t)i);
+        uint32_t kind = job->model.kind_of[layer];
+        bool offloaded = i < job->plan.offload_layers;
+        add_entry(bp, pr, offloaded ? bp->offloaded_block[kind] : kind, is_redone(&job->plan, i), (uint32_t)i);
     }
     if (v->mtp)
         for (uint32_t i = 0; i < job->model.mtp_layers; i++) {
@@ -323,13 +338,15 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
     bp->gather_first = !fsdp && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));
     maq_lower_init(&bp->lower, job, &cache->items, &cache->arena);
-    uint32_t id;
-    for (uint32_t k = 0; k < job->model.n_kinds; k++)
-        MAQ_TRY(add_block(bp, &job->model.kinds[k], true, &id));
-    MAQ_TRY(add_block(bp, &job->model.embedding, false, &bp->embedding_block));
-    MAQ_TRY(add_block(bp, &job->model.output, false, &bp->output_block));
+    uint32_t id, kinds = job->model.n_kinds;
+    for (uint32_t k = 0; k < kinds; k++)
+        MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_LAYER, &id));
+    for (uint32_t k = 0; k < kinds && p->offload_layers > 0; k++)
+        MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_OFFLOADED, &bp->offloaded_block[k]));
+    MAQ_TRY(add_block(bp, &job->model.embedding, MAQ_BLOCK_ENDS, &bp->embedding_block));
+    MAQ_TRY(add_block(bp, &job->model.output, MAQ_BLOCK_ENDS, &bp->output_block));
     if (job->model.mtp_layers > 0)
-        MAQ_TRY(add_block(bp, &job->model.mtp, true, &bp->mtp_block));
+        MAQ_TRY(add_block(bp, &job->model.mtp, MAQ_BLOCK_LAYER, &bp->mtp_block));
     MAQ_TRY(write_programs(bp));
     write_hop(bp);
     bp->nccl_bytes = maq_communicator_bytes(job);

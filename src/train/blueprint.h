@@ -48,7 +48,7 @@ struct maq_kept {
 
 struct maq_block {
     const struct maq_layer *layer;
-    const struct maq_segment *forward;
+    const struct maq_segment *forward[2];               /* [recomputed]: they differ only in what is offloaded */
     const struct maq_segment *backward[2];              /* [recomputed]; the input half when the schedule splits */
     const struct maq_segment *weight;                   /* split schedules only */
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
@@ -77,7 +77,7 @@ struct maq_program {
     struct maq_entry *entries;
     uint32_t n_entries;
     struct maq_bucket_sync *buckets; /* in forward order */
-    uint32_t n_buckets, n_layers;
+    uint32_t n_buckets;
     double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
     double plain_forward_ns, plain_backward_ns, plain_weight_ns;        /* sums of segments alone */
     double dense_params, expert_params, adapter_params, largest_params; /* largest: of one entry */
@@ -95,6 +95,9 @@ struct maq_grad_tasks {
 
 #define MAQ_MAX_BLOCKS 64
 
+/* What a block is used as: embedding and output are never recomputed; an offloaded layer's activations wait on the host. */
+enum maq_block_use { MAQ_BLOCK_LAYER, MAQ_BLOCK_OFFLOADED, MAQ_BLOCK_ENDS };
+
 struct maq_blueprint {
     const struct maq_job *job;
     struct maq_arena *arena;
@@ -102,6 +105,7 @@ struct maq_blueprint {
     struct maq_items *items; /* the cache's */
     struct maq_lower lower;
     uint32_t n_blocks, embedding_block, output_block, mtp_block;
+    uint32_t offloaded_block[MAQ_MAX_BLOCKS]; /* by layer kind */
     const struct maq_block *blocks[MAQ_MAX_BLOCKS];
     const struct maq_program **programs; /* [n_virtual] by position */
     const struct maq_schedule *schedule; /* the cache's */
@@ -126,11 +130,11 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
 
 /* cache.c: a block of the model under the plan of bp, lowered once; a schedule skeleton, built once. */
 enum maq_status maq_cache_block(const struct maq_block **out, struct maq_blueprint *bp, const struct maq_layer *layer,
-                                bool is_layer);
+                                enum maq_block_use use);
 enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *diag);
 /* blueprint.c: fills a block whose key is new. */
 enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower, const struct maq_layer *layer,
-                                bool is_layer, bool split);
+                                enum maq_block_use use, bool split);
 
 /* The programs of a stage: positions it holds (at most schedule.chunks, or 2 for dualpipe); returns how many. */
 uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage, uint16_t *positions);

@@ -32,7 +32,7 @@ static void visit_stage(const struct maq_blueprint *bp, uint32_t stage, visitor 
         for (uint32_t e = 0; e < bp->programs[at[c]]->n_entries; e++) {
             const struct maq_entry *entry = &bp->programs[at[c]]->entries[e];
             const struct maq_block *b = bp->blocks[entry->block];
-            visit(user, b->forward, each);
+            visit(user, b->forward[entry->redo], each);
             visit(user, b->backward[entry->redo], each);
             if (b->weight)
                 visit(user, b->weight, each);

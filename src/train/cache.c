@@ -20,7 +20,7 @@ struct block_key {
     uint32_t recompute_parts;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t is_layer, split, zero[6];
+    uint8_t use, split, zero[6];
 };
 
 struct maq_cached_block {
@@ -84,7 +84,8 @@ static uint64_t hash_words(const void *key, size_t size)
 _Static_assert(sizeof(struct block_key) % 8 == 0, "hashed by words");
 _Static_assert(sizeof(struct schedule_key) % 8 == 0, "hashed by words");
 
-static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const struct maq_layer *layer, bool is_layer)
+static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const struct maq_layer *layer,
+                     enum maq_block_use use)
 {
     static const enum maq_group_kind used[6] = {MAQ_GROUP_TP,       MAQ_GROUP_CP, MAQ_GROUP_CP_INNER,
                                                 MAQ_GROUP_CP_OUTER, MAQ_GROUP_EP, MAQ_GROUP_ETP};
@@ -117,7 +118,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->fused = p->fused_kernels;
     k->wgrad = p->weight_grad_fusion;
     k->grad_dtype = (uint8_t)p->grad_dtype;
-    k->is_layer = is_layer;
+    k->use = (uint8_t)use;
     k->split = bp->schedule->split_backward;
 }
 
@@ -143,11 +144,11 @@ static bool grow_blocks(struct maq_cache *c)
 }
 
 enum maq_status maq_cache_block(const struct maq_block **out, struct maq_blueprint *bp, const struct maq_layer *layer,
-                                bool is_layer)
+                                enum maq_block_use use)
 {
     struct maq_cache *c = bp->cache;
     struct block_key key;
-    fill_key(&key, bp, layer, is_layer);
+    fill_key(&key, bp, layer, use);
     if (c->n_blocks * 2 >= c->block_slots && !grow_blocks(c))
         return MAQ_NO_MEMORY;
     uint64_t hash = hash_words(&key, sizeof key);
@@ -162,7 +163,7 @@ enum maq_status maq_cache_block(const struct maq_block **out, struct maq_bluepri
         return MAQ_NO_MEMORY;
     b->hash = hash;
     b->key = key;
-    MAQ_TRY(maq_block_lower(&b->block, &bp->lower, layer, is_layer, bp->schedule->split_backward));
+    MAQ_TRY(maq_block_lower(&b->block, &bp->lower, layer, use, bp->schedule->split_backward));
     c->blocks[at] = b;
     c->n_blocks++;
     *out = &b->block;

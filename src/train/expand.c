@@ -92,7 +92,7 @@ static void forward_entries(struct expansion *x, uint32_t position, uint32_t sta
 {
     for (uint32_t e = b->first; e <= b->last; e++) {
         const struct maq_entry *entry = &x->bp->programs[position]->entries[e];
-        maq_graph_add_segment(&x->b, stage, x->bp->blocks[entry->block]->forward,
+        maq_graph_add_segment(&x->b, stage, x->bp->blocks[entry->block]->forward[entry->redo],
                               entry_tag(x, position, entry, microbatch, direction), after);
         after = MAQ_NODE_NONE;
     }

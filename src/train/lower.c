@@ -394,6 +394,8 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     }
     struct maq_lowering l = {.lower = lower, .layer = layer};
     maq_segment_begin(&l.w, out, lower->items, lower->arena, lower->launch_ns);
+    if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
+        maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
     if (pass == MAQ_PASS_FORWARD) {
         l.w.bucket = MAQ_BUCKET_FORWARD;
         for (uint32_t i = 0; i < layer->n_modules; i++)

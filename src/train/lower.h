@@ -25,6 +25,8 @@ struct maq_lower {
     int store, math;  /* enum maq_dtype */
     double store_bytes;
     double launch_ns;
+    double
+        offload_bytes; /* of the layer being lowered: activations that travel to the host and back beside its passes */
     int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */
     bool failed;
 };

@@ -125,7 +125,7 @@ static double forward_ns(const struct maq_blueprint *bp, const struct maq_progra
 {
     double t = 0;
     for (uint32_t i = first; i <= last; i++)
-        t += bp->blocks[program->entries[i].block]->forward->dur_ns;
+        t += bp->blocks[program->entries[i].block]->forward[program->entries[i].redo]->dur_ns;
     return t;
 }
 
