@@ -45,18 +45,19 @@ static void random_job(char *text, size_t size)
              "overlap_p2p_comm: %s,\n"
              "  reshard_after_forward: %s, gather_once_per_step: %s, overlap_ep: %s, sequence_parallel: %s, "
              "bucket_layers: %s,\n"
-             "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s}\n"
+             "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s}\n"
              "workload: {seq: %s, gbs: %s}\n",
              PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b"),
              PICK("8", "13", "16", "24"),
-             PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G"),
+             PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G",
+                  "a100-80gb:8 x 2 + h100-sxm:8 x 2"),
              PICK("1", "2", "4"), PICK("1", "2", "4", "8"), vp, PICK("1", "1", "2"), PICK("1", "1", "2", "4"),
              PICK("1", "2"), schedule, PICK("no_shard", "optim", "optim_grads", "optim_grads_params"),
              PICK("none", "full", "selective"), PICK("true", "false"), PICK("p2p", "all_gather", "a2a"),
              PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("auto", "true", "false"),
              PICK("true", "false"), PICK("false", "true"), PICK("auto", "true"), PICK("auto", "false"),
              PICK("0", "1", "3"), PICK("0", "1", "2"), PICK("bf16", "bf16", "fp8-delayed", "fp8-current"),
-             PICK("true", "false"), PICK("1024", "4096"), PICK("16", "32", "64"));
+             PICK("true", "false"), PICK("0", "0", "2"), PICK("1024", "4096"), PICK("16", "32", "64"));
 }
 
 static void compare(const char *text, const struct maq_job *job)

@@ -17,6 +17,17 @@
 extern "C" {
 #endif
 
+/*
+ * Where a pipeline stage runs. A stage that spans several kinds of device goes at the pace of the slowest and must fit the smallest, because its
+ * data-parallel ranks wait for each other.
+ */
+struct maq_stage_place {
+    uint16_t group;                     /* node group of its slowest device */
+    double capacity_bytes;              /* of its smallest device */
+    double peak_flops;                  /* mean dense peak of its devices in the recipe's matrix type */
+    const struct maq_placement *groups; /* [MAQ_GROUP_COUNT] as its ranks lie */
+};
+
 /* The process groups that communication runs on; DP_CP is what gradients are reduced over. */
 enum maq_group_kind {
     MAQ_GROUP_TP,
@@ -42,8 +53,9 @@ struct maq_job {
     struct maq_workload workload;
     /* derived, filled by the loader */
     int32_t dp, edp;
-    int32_t microbatches; /* per pipeline and step */
-    struct maq_placement groups[MAQ_GROUP_COUNT];
+    int32_t microbatches;                           /* per pipeline and step */
+    struct maq_placement groups[MAQ_GROUP_COUNT];   /* of the first stage */
+    const struct maq_stage_place *stages;           /* [pp] */
     uint32_t n_virtual;                             /* pp * vp (2 pp for DualPipe: both directions) */
     const struct maq_virtual_stage *virtual_stages; /* in pipeline order */
     int math_dtype, store_dtype;                    /* enum maq_dtype: of quantized linears; of activations */

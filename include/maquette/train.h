@@ -60,7 +60,7 @@ struct maq_train_result {
     double tokens_per_s, tokens_per_s_per_device;
     double model_flop, hardware_flop; /* per step, whole job */
     double model_flops_per_device;    /* FLOP/s */
-    double peak_flops;                /* of one device in the recipe's matrix type */
+    double peak_flops;                /* of one device in the recipe's matrix type; the mean over a mixed cluster */
     double mfu, hfu;
     double bucket_s[MAQ_BUCKET_COUNT]; /* of the critical stage */
     uint32_t critical_stage;           /* the one with the least bubble */

@@ -21,10 +21,13 @@ struct block {
     bool free, small;
 };
 
+/* Free blocks are kept in bins of similar size: the best fit is in the first bin that has any fit. */
+#define BINS 96
+
 struct maq_allocator {
     struct block *at;                     /* handle = index; 0 unused */
     uint32_t n, size, n_segments, unused; /* unused: list of free table entries through `right` */
-    uint32_t first_free[2];               /* [small] */
+    uint32_t first_free[2][BINS];         /* [small][bin of the size] */
     struct maq_allocator_stats stats;
 };
 
@@ -70,9 +73,18 @@ static uint32_t new_entry(struct maq_allocator *a)
     return ++a->n;
 }
 
+/* Two bins per doubling; monotone in the size. */
+static int bin_of(double size)
+{
+    int exponent;
+    double mantissa = frexp(size / ROUND, &exponent);
+    int bin = 2 * (exponent - 1) + (mantissa >= 0.75);
+    return bin < 0 ? 0 : bin < BINS ? bin : BINS - 1;
+}
+
 static void link_free(struct maq_allocator *a, uint32_t id)
 {
-    uint32_t *first = &a->first_free[a->at[id].small];
+    uint32_t *first = &a->first_free[a->at[id].small][bin_of(a->at[id].size)];
     a->at[id].free = true;
     a->at[id].prev_free = 0;
     a->at[id].next_free = *first;
@@ -87,7 +99,7 @@ static void unlink_free(struct maq_allocator *a, uint32_t id)
     if (b->prev_free)
         a->at[b->prev_free].next_free = b->next_free;
     else
-        a->first_free[b->small] = b->next_free;
+        a->first_free[b->small][bin_of(b->size)] = b->next_free;
     if (b->next_free)
         a->at[b->next_free].prev_free = b->prev_free;
     b->free = false;
@@ -98,14 +110,15 @@ static void unlink_free(struct maq_allocator *a, uint32_t id)
 static uint32_t best_fit(const struct maq_allocator *a, double size, bool small)
 {
     uint32_t best = 0;
-    for (uint32_t i = a->first_free[small]; i; i = a->at[i].next_free) {
-        const struct block *b = &a->at[i];
-        if (b->size < size)
-            continue;
-        bool tie = best != 0 && b->size == a->at[best].size && b->segment < a->at[best].segment;
-        if (best == 0 || b->size < a->at[best].size || tie)
-            best = i;
-    }
+    for (int bin = bin_of(size); bin < BINS && best == 0; bin++)
+        for (uint32_t i = a->first_free[small][bin]; i; i = a->at[i].next_free) {
+            const struct block *b = &a->at[i];
+            if (b->size < size)
+                continue;
+            bool tie = best != 0 && b->size == a->at[best].size && b->segment < a->at[best].segment;
+            if (best == 0 || b->size < a->at[best].size || tie)
+                best = i;
+        }
     return best;
 }
 
@@ -148,9 +161,11 @@ uint32_t maq_allocator_alloc(struct maq_allocator *a, double bytes)
     uint32_t id = best_fit(a, size, small);
     if (id == 0)
         id = new_segment(a, size, small);
-    if (id == 0 || !split(a, id, size))
+    if (id == 0)
         return 0;
-    unlink_free(a, id);
+    unlink_free(a, id); /* before its size changes: bins are by size */
+    if (!split(a, id, size))
+        return 0;
     a->stats.allocated += a->at[id].size;
     if (a->stats.allocated > a->stats.peak_allocated)
         a->stats.peak_allocated = a->stats.allocated;
@@ -164,7 +179,9 @@ static void join_right(struct maq_allocator *a, uint32_t id)
     if (r == 0 || !a->at[r].free || !a->at[id].free)
         return;
     unlink_free(a, r);
+    unlink_free(a, id);
     a->at[id].size += a->at[r].size;
+    link_free(a, id);
     a->at[id].right = a->at[r].right;
     if (a->at[r].right)
         a->at[a->at[r].right].left = id;

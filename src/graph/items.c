@@ -24,12 +24,13 @@ _Static_assert(sizeof(struct maq_coll) % 8 == 0, "hashed by words");
 
 static uint64_t hash_item(const struct maq_item *it)
 {
-    return it->is_coll ? ~hash_bytes(&it->coll, sizeof it->coll) : hash_bytes(&it->op, sizeof it->op);
+    return it->is_coll ? ~hash_bytes(&it->coll, sizeof it->coll)
+                       : hash_bytes(&it->op, sizeof it->op) + it->group * 0x9e3779b97f4a7c15u;
 }
 
 static bool same(const struct maq_item *a, const struct maq_item *b)
 {
-    if (a->is_coll != b->is_coll)
+    if (a->is_coll != b->is_coll || a->group != b->group)
         return false;
     return a->is_coll ? memcmp(&a->coll, &b->coll, sizeof a->coll) == 0 : memcmp(&a->op, &b->op, sizeof a->op) == 0;
 }
@@ -78,12 +79,18 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
     return *slot - 1;
 }
 
-void maq_items_init(struct maq_items *items, const struct maq_device *device, const struct maq_cluster *cluster,
-                    struct maq_arena *arena)
+void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, struct maq_arena *arena)
 {
-    *items = (struct maq_items){.device = device, .cluster = cluster, .arena = arena};
+    *items = (struct maq_items){.cluster = cluster, .arena = arena};
+    maq_items_select(items, 0);
     struct maq_op none = {.kind = MAQ_OP_NONE};
     maq_items_op(items, &none);
+}
+
+void maq_items_select(struct maq_items *items, uint16_t group)
+{
+    items->group = group;
+    items->device = &items->cluster->groups[group].device;
 }
 
 uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op)
@@ -91,6 +98,7 @@ uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op)
     struct maq_item it;
     memset(&it, 0, sizeof it);
     it.op = *op;
+    it.group = op->kind == MAQ_OP_NONE ? 0 : items->group;
     return intern(items, &it);
 }
 

@@ -12,6 +12,7 @@
 
 struct maq_item {
     bool is_coll;
+    uint16_t group;       /* node group whose device runs the operator; 0 for collectives, which name theirs */
     struct maq_op op;     /* when !is_coll */
     struct maq_coll coll; /* when is_coll */
     struct maq_cost cost;
@@ -23,7 +24,8 @@ struct maq_items {
     uint32_t n, size;
     uint32_t *table; /* open addressing: id + 1; 0 = free */
     uint32_t table_size;
-    const struct maq_device *device;
+    const struct maq_device *device; /* of the selected node group */
+    uint16_t group;
     const struct maq_cluster *cluster;
     struct maq_arena *arena;
     const char *names[256]; /* of the modules that use them, for tags; static strings */
@@ -31,10 +33,11 @@ struct maq_items {
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };
 
-/* device and cluster are borrowed for the life of the table; everything lives in the arena. Item 0 is the
- * operator that costs nothing. */
-void maq_items_init(struct maq_items *items, const struct maq_device *device, const struct maq_cluster *cluster,
-                    struct maq_arena *arena);
+/* The cluster is borrowed for the life of the table; everything lives in the arena. Item 0 is the operator that costs
+ * nothing. */
+void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, struct maq_arena *arena);
+/* Operators added from now on run on this node group's device; 0 at first. */
+void maq_items_select(struct maq_items *items, uint16_t group);
 uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op);
 uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll);
 

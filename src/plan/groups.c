@@ -21,6 +21,11 @@ struct range {
     uint32_t size, stride;
 };
 
+/* The ranks of one pipeline stage: `first`, then every rank whose pipeline coordinate is the same. */
+struct stage_ranks {
+    uint32_t first, stride, pp;
+};
+
 /* Parses "tp-cp-ep-dp-pp" into a permutation; false when it is not one. */
 static bool parse_order(int order[DIM_COUNT], struct maq_str text)
 {
@@ -57,20 +62,19 @@ static bool is_worse(struct maq_placement a, struct maq_placement b)
 }
 
 /*
- * Placement of a range. Where its extent divides the domains evenly all groups look like the first; otherwise
- * (TP 3 on nodes of 8) some groups straddle a border: the starts of the first few extents are tried and the
- * worst is taken.
+ * Placement of a range of one stage. Where its extent divides the domains evenly all groups look like the first; otherwise
+ * (TP 3 on nodes of 8, or nodes of several kinds) the starts of the extents are tried and the worst is taken.
  */
-static struct maq_placement place_range(const struct maq_cluster *cluster, struct range r)
+static struct maq_placement place_range(const struct maq_cluster *cluster, uint32_t base, struct range r)
 {
-    struct maq_placement worst = maq_cluster_place(cluster, 0, r.size, r.stride);
+    struct maq_placement worst = maq_cluster_place(cluster, base, r.size, r.stride);
     uint32_t extent = r.size * r.stride;
     uint32_t domain = (uint32_t)cluster->groups[0].domain_devices;
     bool aligned = extent % domain == 0 || domain % extent == 0;
-    if (r.size == 1 || (cluster->n_groups == 1 && aligned))
+    if (r.size == 1 || cluster->n_groups > 1 || aligned)
         return worst;
     uint32_t tries = cluster->devices / extent;
-    if (cluster->n_groups == 1 && tries > domain)
+    if (tries > domain)
         tries = domain; /* alignments repeat after `domain` extents */
     for (uint32_t i = 1; i < tries; i++) {
         struct maq_placement p = maq_cluster_place(cluster, i * extent, r.size, r.stride);
@@ -81,7 +85,8 @@ static struct maq_placement place_range(const struct maq_cluster *cluster, struc
 }
 
 /* A group over two dimensions, `inner` numbered faster. */
-static struct maq_placement place_product(const struct maq_cluster *cluster, struct range inner, struct range outer)
+static struct maq_placement place_product(const struct maq_cluster *cluster, uint32_t base, struct range inner,
+                                          struct range outer)
 {
     if (inner.stride > outer.stride) {
         struct range swap = inner;
@@ -89,13 +94,13 @@ static struct maq_placement place_product(const struct maq_cluster *cluster, str
         outer = swap;
     }
     if (outer.size == 1)
-        return place_range(cluster, inner);
+        return place_range(cluster, base, inner);
     if (inner.size == 1)
-        return place_range(cluster, outer);
+        return place_range(cluster, base, outer);
     if (outer.stride == inner.stride * inner.size)
-        return place_range(cluster, (struct range){inner.size * outer.size, inner.stride});
+        return place_range(cluster, base, (struct range){inner.size * outer.size, inner.stride});
 
-    struct maq_placement a = place_range(cluster, inner), b = place_range(cluster, outer);
+    struct maq_placement a = place_range(cluster, base, inner), b = place_range(cluster, base, outer);
     struct maq_placement p = b;
     p.size = a.size * b.size;
     p.per_domain = a.per_domain * b.per_domain;
@@ -118,49 +123,99 @@ static struct range tail_of(struct range r, uint32_t size)
     return (struct range){r.size / size, r.stride * size};
 }
 
-enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
+/* Placements of the groups of the stage whose first rank is `base`. */
+static void place_stage(struct maq_placement *g, const struct maq_job *job, const struct range *dense,
+                        const struct range *expert, uint32_t base)
+{
+    const struct maq_cluster *c = &job->cluster;
+    uint32_t inner = (uint32_t)job->plan.cp_a2a, cp = (uint32_t)job->plan.cp, dp = (uint32_t)job->dp;
+    g[MAQ_GROUP_TP] = place_range(c, base, dense[DIM_TP]);
+    g[MAQ_GROUP_CP] = place_range(c, base, dense[DIM_CP]);
+    g[MAQ_GROUP_CP_INNER] = place_range(c, base, head_of(dense[DIM_CP], inner));
+    g[MAQ_GROUP_CP_OUTER] = place_range(c, base, tail_of(dense[DIM_CP], inner));
+    g[MAQ_GROUP_DP_CP] = place_product(c, base, dense[DIM_CP], dense[DIM_DP]);
+    g[MAQ_GROUP_TP_CP] = place_product(c, base, dense[DIM_TP], dense[DIM_CP]);
+    g[MAQ_GROUP_PP] = place_range(c, 0, dense[DIM_PP]);
+    g[MAQ_GROUP_EP] = place_range(c, base, expert[DIM_EP]);
+    g[MAQ_GROUP_ETP] = place_range(c, base, expert[DIM_TP]);
+    g[MAQ_GROUP_EDP] = place_range(c, base, expert[DIM_DP]);
+
+    /* HSDP: the sharded state is spread over the nearest ranks of DP x CP, its copies over the rest */
+    uint32_t replicas = (uint32_t)job->plan.num_optimizer_instances, shards = dp * cp / replicas;
+    if (replicas == 1) {
+        g[MAQ_GROUP_SHARD] = g[MAQ_GROUP_DP_CP];
+        g[MAQ_GROUP_REPLICA] = maq_cluster_place(c, base, 1, 1);
+    } else if (shards >= cp) { /* whole CP groups inside a shard group */
+        g[MAQ_GROUP_SHARD] = place_product(c, base, dense[DIM_CP], head_of(dense[DIM_DP], shards / cp));
+        g[MAQ_GROUP_REPLICA] = place_range(c, base, tail_of(dense[DIM_DP], shards / cp));
+    } else {
+        g[MAQ_GROUP_SHARD] = place_range(c, base, head_of(dense[DIM_CP], shards));
+        g[MAQ_GROUP_REPLICA] = place_product(c, base, tail_of(dense[DIM_CP], shards), dense[DIM_DP]);
+    }
+}
+
+static double peak_of(const struct maq_job *job, const struct maq_device *d)
+{
+    double peak = d->peak_flops[job->math_dtype];
+    return peak > 0 ? peak : d->vector_flops;
+}
+
+/* Device and memory of a stage: over all its ranks when the cluster is mixed. */
+static void find_devices(struct maq_stage_place *st, const struct maq_job *job, struct stage_ranks ranks)
+{
+    const struct maq_cluster *c = &job->cluster;
+    uint32_t blocks = c->n_groups > 1 ? c->devices / (ranks.stride * ranks.pp) : 1;
+    uint32_t run = c->n_groups > 1 ? ranks.stride : 1;
+    double slowest = 0, sum = 0;
+    for (uint32_t b = 0; b < blocks; b++)
+        for (uint32_t i = 0; i < run; i++) {
+            const struct maq_node_group *g = maq_cluster_group_of(c, ranks.first + b * ranks.stride * ranks.pp + i);
+            double peak = peak_of(job, &g->device);
+            sum += peak;
+            if (slowest == 0 || peak < slowest) {
+                slowest = peak;
+                st->group = (uint16_t)(g - c->groups);
+            }
+            if (st->capacity_bytes == 0 || g->device.mem_bytes < st->capacity_bytes)
+                st->capacity_bytes = g->device.mem_bytes;
+        }
+    st->peak_flops = sum / ((double)blocks * run);
+}
+
+enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
+                                     struct maq_diag *diag)
 {
     const struct maq_plan *plan = &job->plan;
-    const struct maq_cluster *cluster = &job->cluster;
     int order[DIM_COUNT];
     if (!parse_order(order, plan->rank_order))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_RANK_ORDER, maq_place_of(at->plan, "rank_order"),
                              "write each of tp, cp, ep, dp, pp once, fastest first: tp-cp-ep-dp-pp",
                              "rank_order '%.*s' is not an order of the five dimensions", (int)plan->rank_order.len,
                              plan->rank_order.ptr);
-
     struct range dense[DIM_COUNT], expert[DIM_COUNT];
-    uint32_t tp = (uint32_t)plan->tp, cp = (uint32_t)plan->cp, pp = (uint32_t)plan->pp, dp = (uint32_t)job->dp;
-    ranges_of(dense, order, (uint32_t[DIM_COUNT]){tp, cp, 1, dp, pp});
+    uint32_t pp = (uint32_t)plan->pp;
+    ranges_of(dense, order, (uint32_t[DIM_COUNT]){(uint32_t)plan->tp, (uint32_t)plan->cp, 1, (uint32_t)job->dp, pp});
     ranges_of(expert, order, (uint32_t[DIM_COUNT]){(uint32_t)plan->etp, 1, (uint32_t)plan->ep, (uint32_t)job->edp, pp});
 
-    struct maq_placement *g = job->groups;
-    g[MAQ_GROUP_TP] = place_range(cluster, dense[DIM_TP]);
-    g[MAQ_GROUP_CP] = place_range(cluster, dense[DIM_CP]);
-    uint32_t inner = (uint32_t)plan->cp_a2a;
-    g[MAQ_GROUP_CP_INNER] = place_range(cluster, head_of(dense[DIM_CP], inner));
-    g[MAQ_GROUP_CP_OUTER] = place_range(cluster, tail_of(dense[DIM_CP], inner));
-    g[MAQ_GROUP_DP_CP] = place_product(cluster, dense[DIM_CP], dense[DIM_DP]);
-    g[MAQ_GROUP_TP_CP] = place_product(cluster, dense[DIM_TP], dense[DIM_CP]);
-    g[MAQ_GROUP_PP] = place_range(cluster, dense[DIM_PP]);
-    g[MAQ_GROUP_EP] = place_range(cluster, expert[DIM_EP]);
-    g[MAQ_GROUP_ETP] = place_range(cluster, expert[DIM_TP]);
-    g[MAQ_GROUP_EDP] = place_range(cluster, expert[DIM_DP]);
-
-    /* HSDP: the sharded state is spread over the nearest ranks of DP x CP, its copies over the rest. */
-    uint32_t replicas = (uint32_t)plan->num_optimizer_instances;
-    if (replicas == 1) {
-        g[MAQ_GROUP_SHARD] = g[MAQ_GROUP_DP_CP];
-        g[MAQ_GROUP_REPLICA] = maq_cluster_place(cluster, 0, 1, 1);
-    } else {
-        uint32_t shards = dp * cp / replicas;
-        if (shards >= cp) { /* whole CP groups inside a shard group */
-            g[MAQ_GROUP_SHARD] = place_product(cluster, dense[DIM_CP], head_of(dense[DIM_DP], shards / cp));
-            g[MAQ_GROUP_REPLICA] = place_range(cluster, tail_of(dense[DIM_DP], shards / cp));
-        } else {
-            g[MAQ_GROUP_SHARD] = place_range(cluster, head_of(dense[DIM_CP], shards));
-            g[MAQ_GROUP_REPLICA] = place_product(cluster, tail_of(dense[DIM_CP], shards), dense[DIM_DP]);
+    struct maq_stage_place *stages = MAQ_ARENA_NEW(arena, struct maq_stage_place, pp);
+    if (!stages)
+        return MAQ_NO_MEMORY;
+    place_stage(job->groups, job, dense, expert, 0);
+    bool mixed = job->cluster.n_groups > 1;
+    for (uint32_t s = 0; s < pp; s++) {
+        struct stage_ranks ranks = {s * dense[DIM_PP].stride, dense[DIM_PP].stride, pp};
+        if (!mixed && s > 0) { /* all stages are alike */
+            stages[s] = stages[0];
+            continue;
         }
+        find_devices(&stages[s], job, ranks);
+        struct maq_placement *own = mixed ? MAQ_ARENA_NEW(arena, struct maq_placement, MAQ_GROUP_COUNT) : job->groups;
+        if (!own)
+            return MAQ_NO_MEMORY;
+        if (mixed)
+            place_stage(own, job, dense, expert, ranks.first);
+        stages[s].groups = own;
     }
+    job->stages = stages;
     return MAQ_OK;
 }

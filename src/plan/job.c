@@ -75,7 +75,7 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     struct maq_job_places at = {doc.plan, doc.workload, doc.model, doc.cluster, plan.recompute_modules};
     MAQ_TRY(maq_job_resolve(job, &at, diag));
     MAQ_TRY(maq_job_split_layers(job, &at, &box->arena, diag));
-    MAQ_TRY(maq_job_place_groups(job, &at, diag));
+    MAQ_TRY(maq_job_place_groups(job, &at, &box->arena, diag));
     return maq_doc_check_unused(&box->doc, diag);
 }
 

@@ -26,7 +26,8 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
 enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
                                      struct maq_diag *diag);
 
-/* Where each process group lies: fills groups. */
-enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
+/* Where each process group and each stage lies: fills groups, stages. */
+enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
+                                     struct maq_diag *diag);
 
 #endif

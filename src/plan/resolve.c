@@ -183,6 +183,8 @@ static void resolve_schedule(struct resolver *r)
 
 static void resolve_batch(struct resolver *r)
 {
+    if (r->failed) /* the degrees do not fit: nothing can be said of what they cut */
+        return;
     struct maq_workload *w = &r->job->workload;
     const struct maq_plan *p = &r->job->plan;
     if (w->seq == 0) {
@@ -205,11 +207,14 @@ static void resolve_batch(struct resolver *r)
         r->job->microbatches = (int32_t)(w->gbs / per_step);
     }
     int64_t cut = p->cp > 1 ? 2 * (int64_t)p->cp : 1; /* causal load balance gives each CP rank two chunks */
-    if (w->seq % cut != 0 || (p->sequence_parallel == MAQ_ON && (w->seq / p->cp) % p->tp != 0)) {
+    bool uncut = w->seq % cut != 0,
+         unshared = !uncut && p->sequence_parallel == MAQ_ON && (w->seq / p->cp) % p->tp != 0;
+    if (uncut || unshared) {
         r->failed = true;
         maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "seq_length"), NULL,
-                     "seq_length %lld cannot be cut evenly by context parallelism (2 x cp = %lld)%s", (long long)w->seq,
-                     (long long)cut, p->sequence_parallel == MAQ_ON ? " and sequence parallelism (tp)" : "");
+                     "seq_length %lld is not a multiple of %s = %lld", (long long)w->seq,
+                     uncut ? "2 x cp (each rank takes two chunks)" : "cp x tp (sequence parallelism)",
+                     (long long)(uncut ? cut : (int64_t)p->cp * p->tp));
     }
     if (w->length_mean > (double)w->seq) {
         r->failed = true;

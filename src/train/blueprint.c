@@ -66,6 +66,57 @@ static enum maq_status add_block(struct maq_blueprint *bp, const struct maq_laye
     return maq_cache_block(&bp->blocks[bp->n_blocks++], bp, layer, use);
 }
 
+void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_stage_place *place = &bp->job->stages[stage];
+    maq_items_select(bp->items, place->group);
+    maq_lower_select(&bp->lower, place->groups);
+}
+
+static enum maq_status add_set(struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_job *job = bp->job;
+    const struct maq_stage_place *place = &job->stages[stage];
+    if (bp->n_sets == MAQ_MAX_SETS)
+        return MAQ_LIMIT;
+    struct maq_block_set *set = &bp->sets[bp->n_sets++];
+    uint32_t id, kinds = job->model.n_kinds;
+    set->group = place->group;
+    set->groups = place->groups;
+    maq_blueprint_select(bp, stage);
+    set->layers = bp->n_blocks;
+    for (uint32_t k = 0; k < kinds; k++)
+        MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_LAYER, &id));
+    set->offloaded = bp->n_blocks;
+    for (uint32_t k = 0; k < kinds && job->plan.offload_layers > 0; k++)
+        MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_OFFLOADED, &id));
+    MAQ_TRY(add_block(bp, &job->model.embedding, MAQ_BLOCK_ENDS, &set->embedding));
+    MAQ_TRY(add_block(bp, &job->model.output, MAQ_BLOCK_ENDS, &set->output));
+    return job->model.mtp_layers > 0 ? add_block(bp, &job->model.mtp, MAQ_BLOCK_LAYER, &set->mtp) : MAQ_OK;
+}
+
+/* Stages alike share a set: one for a uniform cluster. */
+static enum maq_status write_sets(struct maq_blueprint *bp)
+{
+    uint32_t pp = (uint32_t)bp->job->plan.pp;
+    bp->stage_set = MAQ_ARENA_NEW(bp->arena, uint16_t, pp);
+    if (!bp->stage_set)
+        return MAQ_NO_MEMORY;
+    for (uint32_t s = 0; s < pp; s++) {
+        const struct maq_stage_place *place = &bp->job->stages[s];
+        uint32_t k = 0;
+        while (k < bp->n_sets &&
+               !(bp->sets[k].group == place->group &&
+                 (bp->sets[k].groups == place->groups ||
+                  memcmp(bp->sets[k].groups, place->groups, MAQ_GROUP_COUNT * sizeof *place->groups) == 0)))
+            k++;
+        if (k == bp->n_sets)
+            MAQ_TRY(add_set(bp, s));
+        bp->stage_set[s] = (uint16_t)k;
+    }
+    return MAQ_OK;
+}
+
 /* ---- programs ---- */
 
 /* Whether layer i of a virtual stage is recomputed. */
@@ -89,7 +140,7 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
 {
     const struct maq_plan *p = &bp->job->plan;
     const struct maq_block *b = bp->blocks[block];
-    pr->entries[pr->n_entries++] = (struct maq_entry){.block = (uint8_t)block, .redo = redo, .layer = (uint16_t)layer};
+    pr->entries[pr->n_entries++] = (struct maq_entry){.block = (uint16_t)block, .redo = redo, .layer = (uint16_t)layer};
     pr->dense_params += b->dense_params;
     pr->expert_params += b->expert_params;
     pr->adapter_params += b->adapter_params;
@@ -110,25 +161,27 @@ static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_
                                      bool outputs, struct maq_program *pr)
 {
     const struct maq_job *job = bp->job;
+    const struct maq_block_set *set = &bp->sets[bp->stage_set[v->stage]];
+    maq_blueprint_select(bp, v->stage);
     pr->entries = MAQ_ARENA_NEW(bp->arena, struct maq_entry, (size_t)v->n_layers + 3 + 2 * job->model.mtp_layers);
     if (!pr->entries)
         return MAQ_NO_MEMORY;
     if (embeds)
-        add_entry(bp, pr, bp->embedding_block, false, UINT16_MAX);
+        add_entry(bp, pr, set->embedding, false, UINT16_MAX);
     for (int32_t i = 0; i < v->n_layers; i++) {
         uint32_t layer = (uint32_t)(v->first_layer + i);
         uint32_t kind = job->model.kind_of[layer];
         bool offloaded = i < job->plan.offload_layers;
-        add_entry(bp, pr, offloaded ? bp->offloaded_block[kind] : kind, is_redone(&job->plan, i), (uint32_t)i);
+        add_entry(bp, pr, (offloaded ? set->offloaded : set->layers) + kind, is_redone(&job->plan, i), (uint32_t)i);
     }
     if (v->mtp)
         for (uint32_t i = 0; i < job->model.mtp_layers; i++) {
-            add_entry(bp, pr, bp->mtp_block, is_redone(&job->plan, v->n_layers), UINT16_MAX);
-            add_entry(bp, pr, bp->output_block, false, UINT16_MAX); /* each depth predicts with the shared head */
-            pr->dense_params -= bp->blocks[bp->output_block]->dense_params;
+            add_entry(bp, pr, set->mtp, is_redone(&job->plan, v->n_layers), UINT16_MAX);
+            add_entry(bp, pr, set->output, false, UINT16_MAX); /* each depth predicts with the shared head */
+            pr->dense_params -= bp->blocks[set->output]->dense_params;
         }
     if (outputs)
-        add_entry(bp, pr, bp->output_block, false, UINT16_MAX);
+        add_entry(bp, pr, set->output, false, UINT16_MAX);
     MAQ_TRY(maq_blueprint_sync(bp, pr));
     pr->forward_ns = maq_sync_forward_ns(bp, pr);
     pr->backward_ns = maq_sync_backward_ns(bp, pr, splits(bp) ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE);
@@ -140,7 +193,7 @@ static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_
 static bool holds_same(const struct maq_blueprint *bp, const struct maq_virtual_stage *a,
                        const struct maq_virtual_stage *b)
 {
-    if (a->n_layers != b->n_layers || a->mtp != b->mtp)
+    if (a->n_layers != b->n_layers || a->mtp != b->mtp || bp->stage_set[a->stage] != bp->stage_set[b->stage])
         return false;
     return bp->job->model.n_kinds == 1 ||
            memcmp(&bp->job->model.kind_of[a->first_layer], &bp->job->model.kind_of[b->first_layer],
@@ -237,7 +290,7 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
     double dense = p->lora_rank > 0 ? held.adapters : held.dense, expert = p->lora_rank > 0 ? 0 : held.expert,
            all = dense + expert;
     if (p->sharding != MAQ_SHARDING_NONE) {
-        dense /= bp->job->groups[MAQ_GROUP_SHARD].size;
+        dense /= bp->lower.groups[MAQ_GROUP_SHARD].size;
         expert /= bp->job->edp;
     }
     double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
@@ -298,10 +351,13 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     struct owned last = {-1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
         struct owned held = stage_params(bp, s);
-        bool same = s > 0 && held.dense == last.dense && held.expert == last.expert && held.adapters == last.adapters;
+        maq_blueprint_select(bp, s);
+        bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
+                    held.expert == last.expert && held.adapters == last.adapters;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);
         last = held;
     }
+    maq_blueprint_select(bp, 0);
     struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};
     norm.at = maq_cluster_place(&job->cluster, 0, job->cluster.devices, 1);
     bp->norm_item = maq_items_coll(bp->items, &norm);
@@ -337,17 +393,11 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
     bp->sync_every_pass = fsdp || p->sharding == MAQ_SHARDING_GRADS;
     bp->gather_first = !fsdp && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));
+    maq_items_select(&cache->items, job->stages[0].group);
     maq_lower_init(&bp->lower, job, &cache->items, &cache->arena);
-    uint32_t id, kinds = job->model.n_kinds;
-    for (uint32_t k = 0; k < kinds; k++)
-        MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_LAYER, &id));
-    for (uint32_t k = 0; k < kinds && p->offload_layers > 0; k++)
-        MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_OFFLOADED, &bp->offloaded_block[k]));
-    MAQ_TRY(add_block(bp, &job->model.embedding, MAQ_BLOCK_ENDS, &bp->embedding_block));
-    MAQ_TRY(add_block(bp, &job->model.output, MAQ_BLOCK_ENDS, &bp->output_block));
-    if (job->model.mtp_layers > 0)
-        MAQ_TRY(add_block(bp, &job->model.mtp, MAQ_BLOCK_LAYER, &bp->mtp_block));
+    MAQ_TRY(write_sets(bp));
     MAQ_TRY(write_programs(bp));
+    maq_blueprint_select(bp, 0);
     write_hop(bp);
     bp->nccl_bytes = maq_communicator_bytes(job);
     return write_step_end(bp);

@@ -58,7 +58,7 @@ struct maq_block {
 };
 
 struct maq_entry {
-    uint8_t block;
+    uint16_t block;
     uint8_t redo;   /* recomputed before its backward */
     uint16_t layer; /* number among the layers of the virtual stage, UINT16_MAX for blocks that are none */
 };
@@ -93,10 +93,19 @@ struct maq_grad_tasks {
     const uint32_t *first; /* [stages + 1] */
 };
 
-#define MAQ_MAX_BLOCKS 64
+#define MAQ_MAX_BLOCKS 512
 
 /* What a block is used as: embedding and output are never recomputed; an offloaded layer's activations wait on the host. */
 enum maq_block_use { MAQ_BLOCK_LAYER, MAQ_BLOCK_OFFLOADED, MAQ_BLOCK_ENDS };
+
+/* The blocks of the stages that run on one kind of device with their groups placed alike; ids into `blocks`. */
+#define MAQ_MAX_SETS 32
+struct maq_block_set {
+    uint16_t group;                     /* node group */
+    const struct maq_placement *groups; /* process groups */
+    uint32_t layers, offloaded;         /* first of [n_kinds] */
+    uint32_t embedding, output, mtp;
+};
 
 struct maq_blueprint {
     const struct maq_job *job;
@@ -104,8 +113,9 @@ struct maq_blueprint {
     struct maq_cache *cache;
     struct maq_items *items; /* the cache's */
     struct maq_lower lower;
-    uint32_t n_blocks, embedding_block, output_block, mtp_block;
-    uint32_t offloaded_block[MAQ_MAX_BLOCKS]; /* by layer kind */
+    uint32_t n_blocks, n_sets;
+    struct maq_block_set sets[MAQ_MAX_SETS];
+    uint16_t *stage_set; /* [pp] -> sets */
     const struct maq_block *blocks[MAQ_MAX_BLOCKS];
     const struct maq_program **programs; /* [n_virtual] by position */
     const struct maq_schedule *schedule; /* the cache's */
@@ -138,6 +148,9 @@ enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower
 
 /* The programs of a stage: positions it holds (at most schedule.chunks, or 2 for dualpipe); returns how many. */
 uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage, uint16_t *positions);
+
+/* Operators and collectives made from now on are those of this stage: its device, its groups. */
+void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);
 
 /* Bytes that one rank keeps of a layer between its passes, and the working set of its costliest moment beyond
  * them. memory.c */

@@ -20,7 +20,8 @@ struct block_key {
     uint32_t recompute_parts;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t use, split, zero[6];
+    uint8_t use, split;
+    uint16_t node_group, zero[2];
 };
 
 struct maq_cached_block {
@@ -44,7 +45,7 @@ void maq_cache_init(struct maq_cache *cache, const struct maq_cluster *cluster)
 {
     *cache = (struct maq_cache){0};
     maq_arena_init(&cache->arena, 0);
-    maq_items_init(&cache->items, &cluster->groups[0].device, cluster, &cache->arena);
+    maq_items_init(&cache->items, cluster, &cache->arena);
 }
 
 void maq_cache_fini(struct maq_cache *cache)
@@ -95,7 +96,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->capacity = p->capacity_factor;
     k->imbalance = p->imbalance;
     for (int i = 0; i < 6; i++)
-        memcpy(&k->groups[i], &bp->job->groups[used[i]], sizeof k->groups[i]);
+        memcpy(&k->groups[i], &bp->lower.groups[used[i]], sizeof k->groups[i]);
     k->lora_targets = p->lora_targets;
     k->tp = p->tp;
     k->cp = p->cp;
@@ -118,6 +119,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->fused = p->fused_kernels;
     k->wgrad = p->weight_grad_fusion;
     k->grad_dtype = (uint8_t)p->grad_dtype;
+    k->node_group = bp->items->group;
     k->use = (uint8_t)use;
     k->split = bp->schedule->split_backward;
 }

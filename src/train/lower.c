@@ -23,7 +23,7 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
                               double bytes)
 {
     /* all ranks of a node do the same at the same time: as many groups as it takes to cover its devices */
-    struct maq_placement at = lower->job->groups[group];
+    struct maq_placement at = lower->groups[group];
     uint32_t per_node = (uint32_t)lower->job->cluster.groups[at.group].devices_per_node;
     uint32_t sharers = at.per_node > 0 && per_node > at.per_node ? per_node / at.per_node : 1;
     return (struct maq_coll){.kind = (uint16_t)kind, .sharers = (uint16_t)sharers, .bytes = bytes, .at = at};
@@ -50,10 +50,10 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
     const struct maq_plan *p = &job->plan;
     *lower = (struct maq_lower){
         .job = job, .plan = p, .items = items, .arena = arena, .store = job->store_dtype, .math = job->math_dtype};
+    maq_lower_select(lower, job->groups);
     lower->tokens = (int64_t)p->mbs * job->workload.seq / p->cp;
     lower->tokens_region = p->sequence_parallel == MAQ_ON ? lower->tokens / p->tp : lower->tokens;
     lower->store_bytes = maq_dtype_bytes((enum maq_dtype)lower->store);
-    lower->launch_ns = p->cuda_graphs ? 0 : (items->device->launch_s + HOST_DISPATCH_S) * 1e9;
     lower->vocab_cut = p->vocab_parallel_pipeline ? (int64_t)p->tp * p->pp : p->tp;
     lower->imbalance = p->capacity_factor > 0 && p->capacity_factor < p->imbalance ? p->capacity_factor : p->imbalance;
     const struct maq_moe_geometry *moe = moe_of(&job->model);
@@ -64,6 +64,12 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
         lower->expert_rows = (int64_t)((double)lower->tokens_region * moe->topk * kept * p->etp + 0.5);
         lower->local_experts = moe->experts / p->ep;
     }
+}
+
+void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)
+{
+    lower->groups = groups;
+    lower->launch_ns = lower->plan->cuda_graphs ? 0 : (lower->items->device->launch_s + HOST_DISPATCH_S) * 1e9;
 }
 
 bool maq_lower_trained(const struct maq_lower *lower)

@@ -15,6 +15,7 @@
 struct maq_lower {
     const struct maq_job *job;
     const struct maq_plan *plan;
+    const struct maq_placement *groups; /* of the stage being lowered */
     struct maq_items *items;
     struct maq_arena *arena;
     int64_t tokens;        /* inside the TP region: mbs * seq / cp */
@@ -33,6 +34,9 @@ struct maq_lower {
 
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena);
+
+/* What follows is lowered for a stage whose groups lie so, on the device that is selected in `items`. */
+void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups);
 
 enum maq_pass {
     MAQ_PASS_FORWARD,

@@ -55,7 +55,7 @@ static void permute(struct maq_lowering *l, int64_t rows, int64_t columns)
 static double exchange_bytes(const struct maq_lower *lo, const struct maq_module *m)
 {
     double token = (double)m->in * lo->store_bytes, tokens = (double)lo->tokens_region;
-    const struct maq_placement *ep = &lo->job->groups[MAQ_GROUP_EP];
+    const struct maq_placement *ep = &lo->groups[MAQ_GROUP_EP];
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER)
         return tokens * token * lo->plan->ep;
     if (!fused_exchange(lo))

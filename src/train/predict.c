@@ -20,8 +20,8 @@ static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *b
     r->tokens_per_s_per_device = r->tokens_per_s / devices;
     maq_step_flop(&r->model_flop, &r->hardware_flop, bp);
     r->model_flops_per_device = r->model_flop / r->step_s / devices;
-    const struct maq_device *d = &job->cluster.groups[0].device;
-    r->peak_flops = d->peak_flops[job->math_dtype] > 0 ? d->peak_flops[job->math_dtype] : d->vector_flops;
+    for (uint32_t s = 0; s < r->n_stages; s++) /* stages have equally many devices */
+        r->peak_flops += job->stages[s].peak_flops / r->n_stages;
     r->mfu = r->model_flops_per_device / r->peak_flops;
     r->hfu = r->hardware_flop / r->step_s / devices / r->peak_flops;
     r->optimizer_s = t->optimizer * 1e-9;

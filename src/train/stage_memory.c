@@ -158,7 +158,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     /* fragmentation is known only from a replay (memory_replay.c) */
     st->reserved_bytes = st->allocated_bytes;
     st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
-    st->capacity_bytes = job->cluster.groups[0].device.mem_bytes;
+    st->capacity_bytes = job->stages[stage].capacity_bytes;
 }
 
 bool maq_stage_fits(const struct maq_stage_result *st)

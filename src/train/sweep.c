@@ -64,7 +64,7 @@ static enum maq_status prepare(struct maq_train_sweep *s, struct candidate *c, c
     c->done = false;
     MAQ_TRY(maq_job_resolve(&c->job, &nowhere, NULL));
     MAQ_TRY(maq_job_split_layers(&c->job, &nowhere, &s->scratch, NULL));
-    MAQ_TRY(maq_job_place_groups(&c->job, &nowhere, NULL));
+    MAQ_TRY(maq_job_place_groups(&c->job, &nowhere, &s->scratch, NULL));
     return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, NULL);
 }
 

@@ -48,7 +48,7 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, doub
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
     enum maq_coll_kind reduce = sharded ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE;
     b->reduce[0] = coll(bp, reduce, sharded ? MAQ_GROUP_SHARD : MAQ_GROUP_DP_CP, dense * g);
-    uint32_t shards = bp->job->groups[MAQ_GROUP_SHARD].size;
+    uint32_t shards = bp->lower.groups[MAQ_GROUP_SHARD].size;
     b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
     b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
     if (sharded) {
@@ -74,7 +74,7 @@ static double bucket_size(const struct maq_blueprint *bp)
 {
     if (bp->sync_every_pass)
         return 0;
-    double per_rank = BUCKET_PARAMS_PER_RANK * bp->job->groups[MAQ_GROUP_DP_CP].size;
+    double per_rank = BUCKET_PARAMS_PER_RANK * bp->lower.groups[MAQ_GROUP_DP_CP].size;
     return per_rank > BUCKET_PARAMS ? per_rank : BUCKET_PARAMS;
 }
 
