@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-
 #include "model/model_load.h"
 
 struct fixture {

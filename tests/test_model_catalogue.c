@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-
 #include "base/str.h"
 #include "model/model_load.h"
 #include "spec/catalogue.h"

@@ -16,7 +16,6 @@
 
 #include <cmocka.h>
 
-
 #include "base/alloc.h"
 #include "trace/trace_intern.h"
 #include "trace/trace_writer.h"

@@ -125,9 +125,9 @@ static double best_tile_s(const struct product *p, const struct maq_device *devi
 static double aligned_share(const struct product *p)
 {
     static const double share[] = {0.3, 0.55, 0.8, 1.0}; /* 2, 4, 8, 16 bytes */
-    int64_t n = (int64_t)(p->n * p->element), k = (int64_t)(p->k * p->element), both = n | k;
+    double n = p->n * p->element, k = p->k * p->element;
     int power = 0;
-    while (power < 3 && both % (4 << power) == 0)
+    while (power < 3 && fmod(n, 4 << power) == 0 && fmod(k, 4 << power) == 0)
         power++;
     bool thin = p->n < 64.0 || p->k < 64.0; /* a vector or a handful of columns: other kernels */
     return thin || p->element < 1.0 ? 1.0 : share[power];

@@ -32,7 +32,8 @@ double maq_attention_mean_keys(const struct maq_attention_geometry *g, int64_t s
         return 0.0;
     if (g->chunk <= 0 || g->chunk >= seq)
         return keys_sum(seq, g->window, causal) / (double)seq;
-    double sum = (double)(seq / g->chunk) * keys_sum(g->chunk, g->window, causal);
+    int64_t whole = seq / g->chunk;
+    double sum = (double)whole * keys_sum(g->chunk, g->window, causal);
     if (seq % g->chunk)
         sum += keys_sum(seq % g->chunk, g->window, causal);
     return sum / (double)seq;

@@ -315,6 +315,16 @@ static void resolve_recompute(struct resolver *r)
                r->job->model.num_layers);
 }
 
+/* Largest divisor of n that is at most `limit`, 1 at least. */
+static int32_t largest_divisor(int32_t n, int32_t limit)
+{
+    int32_t best = 1;
+    for (int32_t d = 2; d <= limit && d <= n; d++)
+        if (n % d == 0)
+            best = d;
+    return best;
+}
+
 static void resolve_switches(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
@@ -338,12 +348,9 @@ static void resolve_switches(struct resolver *r)
             d->arch == MAQ_ARCH_VOLTA || d->arch == MAQ_ARCH_TURING ? MAQ_ATTENTION_UNFUSED : MAQ_ATTENTION_FLASH;
     if (p->cp_a2a == 0)
         p->cp_a2a = p->cp_comm == MAQ_CP_A2A ? p->cp : 1;
-    if (p->cp_comm == MAQ_CP_A2A_P2P && p->cp_a2a == 1 && p->cp > 1) {
-        int32_t fits = r->job->cluster.groups[0].domain_devices / p->tp;
-        for (p->cp_a2a = p->cp; p->cp_a2a > 1 && (p->cp_a2a > fits || p->cp % p->cp_a2a != 0);)
-            p->cp_a2a--;
-    }
-    if (p->cp_a2a < 1 || p->cp % p->cp_a2a != 0)
+    if (p->cp_comm == MAQ_CP_A2A_P2P && p->cp_a2a == 1)
+        p->cp_a2a = largest_divisor(p->cp, r->job->cluster.groups[0].domain_devices / p->tp);
+    if (p->cp_a2a > p->cp || p->cp_a2a < 1 || p->cp % p->cp_a2a != 0)
         REFUSE(r, MAQ_CODE_PLAN_DEGREES, "hierarchical_cp_a2a_size", NULL,
                "the inner group of %d does not divide cp %d", p->cp_a2a, p->cp);
     int64_t shard = (int64_t)r->job->dp * p->cp;

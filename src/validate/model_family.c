@@ -162,7 +162,7 @@ static void common_dimensions(struct maq_interpretation *in)
         maq__set(in, &in->model, "kv_channels", "%lld", (long long)in->head_dim);
     maq__set(in, &in->model, "vocab_size", "%lld", (long long)in->vocab);
     if (maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "megatron*|nemo", NULL))
-        maq__set(in, &in->model, "make_vocab_size_divisible_by", "%lld", (long long)(128 * in->tp));
+        maq__set(in, &in->model, "make_vocab_size_divisible_by", "%lld", 128 * (long long)in->tp);
 }
 
 static void as_gpt(struct maq_interpretation *in)

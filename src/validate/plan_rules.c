@@ -181,6 +181,11 @@ static const struct rule framework_rules[] = {
     IN(framework, deepspeed, main_grads, "fp16", "gradients kept in 16 bits, as DeepSpeed's FP16 engine does",
        WHEN_NOT_BF16, 0, 0),
     IN(framework, deepspeed, reduce_dtype, "fp16", NULL, WHEN_NOT_BF16, 0, 0),
+    /* PyTorch's scaled_dot_product_attention and the flash-attn package up to 2.x are FlashAttention-2; Transformer Engine and XLA call cuDNN's
+     * kernels, which use each generation's own instructions. */
+    IN(framework, "automodel", attention, "flash", "Transformer Engine's attention in NeMo AutoModel", 0, 0, 0),
+    IN(framework, "fsdp|fsdp2|internevo|composer|llm-foundry|torchtitan|sdpa", attention, "flash2",
+       "FlashAttention-2: PyTorch's own attention", 0, 0, 0),
     /* Megatron-LM: flash attention 2023; --overlap-grad-reduce and overlap of interleaved send/recv 2023; FP32 accumulation of gradients, and with it
      * the fused weight-gradient kernel, is switched on by --bf16 alone. */
     IN(framework, old_megatron, attention, "unfused", NULL, 0, 0, 2022),
@@ -206,6 +211,8 @@ static const struct rule framework_rules[] = {
        "everything is recomputed, Pax's default: recomputation is not stated", 0, 0, 0),
     /* XLA runs a compiled step from C++ and fuses pointwise chains. */
     IN(framework, jax, graphs, "true", "XLA hides the cost of kernel launches", 0, 0, 0),
+    /* NeMo AutoModel's layers are Transformer Engine's or compiled ones. */
+    IN(framework, "automodel", fused, "true", "pointwise operations fused, as in Transformer Engine's layers", 0, 0, 0),
     /* PyTorch: weight gradients are computed, then added; without torch.compile each pointwise operation is a kernel. */
     IN(framework, eager_fsdp, fusion, "false", STATED),
     IN(framework, eager_fsdp, fused, "false", "pointwise operations run one by one: torch.compile is not mentioned", 0,

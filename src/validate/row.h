@@ -6,18 +6,50 @@
 
 #include "validate/csv.h"
 
-/*                 name             needed                                                                     */
+/*    column, needed */
 #define MAQ_COLUMN_LIST(X)                                                                                             \
     X(id, false)                                                                                                       \
-    X(source, false) X(year, false) X(framework, false) X(model, true) X(num_layers, true) X(hidden, true)             \
-        X(ffn, false) X(heads, true) X(kv_heads, false) X(head_dim, false) X(vocab, false) X(experts, false)           \
-            X(topk, false) X(moe_ffn, false) X(seq_len, true) X(gpu, true) X(num_gpus, true) X(gpus_per_node, false)   \
-                X(intra_node_bw_note, false) X(inter_node_bw_note, false) X(tp, true) X(pp, true) X(vp, false)         \
-                    X(cp, false) X(ep, false) X(dp, true) X(sp, false) X(zero_or_fsdp, false) X(mbs, false)            \
-                        X(gbs, true) X(precision, false) X(recompute, false) X(overlap_notes, false)                   \
-                            X(tflops_per_gpu, false) X(peak_mem_gb, false) X(notes, false) X(flops_kind, false)        \
-                                X(derived_tokens_per_s_per_gpu, false) X(derived_iter_time_s, true)                    \
-                                    X(completeness, false) X(qa_flag, false)
+    X(source, false)                                                                                                   \
+    X(year, false)                                                                                                     \
+    X(framework, false)                                                                                                \
+    X(model, true)                                                                                                     \
+    X(num_layers, true)                                                                                                \
+    X(hidden, true)                                                                                                    \
+    X(ffn, false)                                                                                                      \
+    X(heads, true)                                                                                                     \
+    X(kv_heads, false)                                                                                                 \
+    X(head_dim, false)                                                                                                 \
+    X(vocab, false)                                                                                                    \
+    X(experts, false)                                                                                                  \
+    X(topk, false)                                                                                                     \
+    X(moe_ffn, false)                                                                                                  \
+    X(seq_len, true)                                                                                                   \
+    X(gpu, true)                                                                                                       \
+    X(num_gpus, true)                                                                                                  \
+    X(gpus_per_node, false)                                                                                            \
+    X(intra_node_bw_note, false)                                                                                       \
+    X(inter_node_bw_note, false)                                                                                       \
+    X(tp, true)                                                                                                        \
+    X(pp, true)                                                                                                        \
+    X(vp, false)                                                                                                       \
+    X(cp, false)                                                                                                       \
+    X(ep, false)                                                                                                       \
+    X(dp, true)                                                                                                        \
+    X(sp, false)                                                                                                       \
+    X(zero_or_fsdp, false)                                                                                             \
+    X(mbs, false)                                                                                                      \
+    X(gbs, true)                                                                                                       \
+    X(precision, false)                                                                                                \
+    X(recompute, false)                                                                                                \
+    X(overlap_notes, false)                                                                                            \
+    X(tflops_per_gpu, false)                                                                                           \
+    X(peak_mem_gb, false)                                                                                              \
+    X(notes, false)                                                                                                    \
+    X(flops_kind, false)                                                                                               \
+    X(derived_tokens_per_s_per_gpu, false)                                                                             \
+    X(derived_iter_time_s, true)                                                                                       \
+    X(completeness, false)                                                                                             \
+    X(qa_flag, false)
 
 enum maq_column {
 #define MAQ_COLUMN_ENUM(name, needed) MAQ_COLUMN_##name,

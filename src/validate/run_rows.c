@@ -223,7 +223,7 @@ enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_v
                                   const struct maq_table *table, uint32_t threads, struct maq_diag *diag)
 {
     struct run run = {.table = table, .rows = rows, .keep = keep};
-    struct worker workers[MAQ_VALIDATE_MAX_THREADS];
+    struct worker workers[MAQ_VALIDATE_MAX_THREADS] = {{0}}, here = {&run, &owner->workers[0]};
     pthread_t ids[MAQ_VALIDATE_MAX_THREADS];
     uint32_t started = 1;
     owner->n_workers = count_threads(threads, table->csv.n_rows);
@@ -233,7 +233,7 @@ enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_v
     }
     while (started < owner->n_workers && pthread_create(&ids[started], NULL, work, &workers[started]) == 0)
         started++; /* fewer threads than wanted do the same work */
-    work(&workers[0]);
+    work(&here);
     for (uint32_t i = 1; i < started; i++)
         pthread_join(ids[i], NULL);
     if (atomic_load(&run.no_memory))
