@@ -44,6 +44,11 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
     for (int redone = 0; redone < 2; redone++) {
         lo->offload_bytes = use == MAQ_BLOCK_OFFLOADED ? b->act_bytes[redone] : 0;
         enum maq_redo again = redone ? redo : MAQ_REDO_NOTHING;
+        if (redone && use != MAQ_BLOCK_OFFLOADED) { /* what is recomputed changes only the backward pass */
+            b->forward[1] = b->forward[0];
+            b->backward[1] = again == MAQ_REDO_NOTHING ? b->backward[0] : maq_lower_layer(lo, layer, backward, again);
+            break;
+        }
         b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
         b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
         if (use == MAQ_BLOCK_OFFLOADED) { /* on the device: this layer's, and the one on its way */
@@ -351,7 +356,8 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     struct owned last = {-1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
         struct owned held = stage_params(bp, s);
-        maq_blueprint_select(bp, s);
+        if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
+            maq_blueprint_select(bp, s);
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
                     held.expert == last.expert && held.adapters == last.adapters;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);

@@ -69,7 +69,8 @@ struct maq_bucket_sync {
     uint32_t reduce[3]; /* dense, its replica part (HSDP), experts: collectives for the gradients, one after another */
     uint32_t gather[2]; /* dense, experts: collectives for the parameters */
     double reduce_ns, gather_ns;
-    double done_ns; /* scratch of a pass's evaluation: end of its compute */
+    double forward_ns, backward_ns, weight_ns; /* compute of its entries; backward: the input half when split */
+    double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
 };
 
 /* Virtual stages that hold the same share one program. */
@@ -175,7 +176,7 @@ double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *p
 double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half);
 /* Earliest end of the first forward pass of a program whose parameters arrive bucket by bucket from time
  * `from` on; *until = end of its last gather. */
-double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_program *program, double from, double *until);
+double maq_sync_ready_ns(const struct maq_program *program, double from, double *until);
 /* End of a program's gradient reduction when the last pass that completes gradients starts at `start` and the
  * DP stream is free at `free_at`. */
 double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_program *program, double start,

@@ -78,6 +78,17 @@ static double bucket_size(const struct maq_blueprint *bp)
     return per_rank > BUCKET_PARAMS ? per_rank : BUCKET_PARAMS;
 }
 
+static void sum_compute(const struct maq_blueprint *bp, const struct maq_program *program, struct maq_bucket_sync *b)
+{
+    for (uint32_t i = b->first; i <= b->last; i++) {
+        const struct maq_entry *e = &program->entries[i];
+        const struct maq_block *block = bp->blocks[e->block];
+        b->forward_ns += block->forward[e->redo]->dur_ns;
+        b->backward_ns += block->backward[e->redo]->dur_ns;
+        b->weight_ns += block->weight ? block->weight->dur_ns : 0;
+    }
+}
+
 enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program)
 {
     uint32_t n = program->n_entries, count = 0;
@@ -114,28 +125,16 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
     }
     program->n_buckets = count;
     for (uint32_t i = 0; i < count; i++) {
+        sum_compute(bp, program, &program->buckets[i]);
         program->reduce_ns += program->buckets[i].reduce_ns;
         program->gather_ns += program->buckets[i].gather_ns;
     }
     return MAQ_OK;
 }
 
-static double forward_ns(const struct maq_blueprint *bp, const struct maq_program *program, uint32_t first,
-                         uint32_t last)
+static double half_ns(const struct maq_bucket_sync *b, enum maq_half half)
 {
-    double t = 0;
-    for (uint32_t i = first; i <= last; i++)
-        t += bp->blocks[program->entries[i].block]->forward[program->entries[i].redo]->dur_ns;
-    return t;
-}
-
-static double half_ns(const struct maq_blueprint *bp, const struct maq_program *program, uint32_t first, uint32_t last,
-                      enum maq_half half)
-{
-    double t = 0;
-    for (uint32_t i = first; i <= last; i++)
-        t += maq_half_segment(bp, &program->entries[i], half)->dur_ns;
-    return t;
+    return half == MAQ_HALF_WEIGHT ? b->weight_ns : b->backward_ns;
 }
 
 static double later(double a, double b)
@@ -164,7 +163,7 @@ double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *p
             stream = later(stream, released(program, i, bp->job->plan.fsdp_prefetch, false)) + b->gather_ns;
             compute = later(compute, stream);
         }
-        b->done_ns = compute += forward_ns(bp, program, b->first, b->last);
+        b->done_ns = compute += b->forward_ns;
     }
     return compute;
 }
@@ -186,23 +185,23 @@ double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *
             stream = later(stream, released(program, i, prefetch, true)) + b->gather_ns;
             compute = later(compute, stream);
         }
-        b->done_ns = compute += half_ns(bp, program, b->first, b->last, half);
+        b->done_ns = compute += half_ns(b, half);
     }
     for (; reduces && reduced < n; reduced++)
         stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
     return later(compute, stream);
 }
 
-double maq_sync_ready_ns(const struct maq_blueprint *bp, const struct maq_program *program, double from, double *until)
+double maq_sync_ready_ns(const struct maq_program *program, double from, double *until)
 {
-    double stream = from, ready = 0;
-    for (uint32_t i = 0; i < program->n_buckets; i++) {
-        const struct maq_bucket_sync *b = &program->buckets[i];
-        stream += b->gather_ns;
-        double end = stream + forward_ns(bp, program, b->first, program->n_entries - 1);
-        ready = later(ready, end);
-    }
+    double stream = from + program->gather_ns, ready = 0, rest = 0;
     *until = stream;
+    for (uint32_t i = program->n_buckets;
+         i-- > 0;) { /* from the end: what is left to compute after bucket i has arrived */
+        rest += program->buckets[i].forward_ns;
+        ready = later(ready, stream + rest);
+        stream -= program->buckets[i].gather_ns;
+    }
     return ready;
 }
 
@@ -213,7 +212,7 @@ double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_prog
     enum maq_half half = bp->schedule->split_backward ? MAQ_HALF_WEIGHT : MAQ_HALF_WHOLE;
     for (uint32_t i = program->n_buckets; i-- > 0;) {
         const struct maq_bucket_sync *b = &program->buckets[i];
-        compute += half_ns(bp, program, b->first, b->last, half);
+        compute += half_ns(b, half);
         if (b->reduce_ns > 0)
             stream = later(stream, compute) + b->reduce_ns;
     }
