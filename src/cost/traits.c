@@ -225,9 +225,9 @@ double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
 {
     enum maq_dtype as = computed_as(device, dtype);
     double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[as];
-    const struct maq_kernel_traits *traits = maq__kernel_traits(device);
-    double held = sustained > 0.0 ? maq__min(sustained, peak) : peak * traits->sustained_share;
-    return held * traits->typical_share * CONTINUOUS_SHARE;
+    const struct maq_kernel_traits *t = maq__kernel_traits(device);
+    double held = sustained > 0.0 ? maq__min(sustained, peak) : peak * t->sustained_share;
+    return held * t->typical_share * CONTINUOUS_SHARE;
 }
 
 double maq__vector_rate(const struct maq_device *device)
