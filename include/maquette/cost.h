@@ -145,6 +145,16 @@ struct maq_cost {
 MAQ_API struct maq_cost maq_cost_op(const struct maq_op *op, const struct maq_device *device);
 MAQ_API struct maq_cost maq_cost_coll(const struct maq_coll *coll, const struct maq_cluster *cluster);
 
+/*
+ * How compute and communication that run on one device at the same time slow each other: factors >= 1 on the time of either, on the overlap
+ * only. NCCL's blocks hold as many SMs as it has channels, and compute has the rest; the copies are resident first and keep their pace.
+ */
+struct maq_interference {
+    double compute; /* factor on the time of compute while communication runs */
+    double comm;    /* factor on the time of communication while compute runs */
+};
+MAQ_API struct maq_interference maq_cost_interference(const struct maq_device *device);
+
 #ifdef __cplusplus
 }
 #endif

@@ -84,10 +84,6 @@ MAQ_API void maq_engine_static(double *makespan, double *finish, const struct ma
  * other down, on the overlap only: the rate of a node on stream s is 1 / slow[s is COMPUTE][some node runs on
  * the other kind]. With all factors 1 the result equals the static engine's, bit for bit.
  */
-struct maq_interference {
-    double compute; /* factor >= 1 on the time of compute while communication runs */
-    double comm;    /* factor >= 1 on the time of communication while compute runs */
-};
 MAQ_API enum maq_status maq_engine_dynamic(double *makespan, double *finish, const struct maq_graph *graph,
                                            const double *dur, const struct maq_interference *interference,
                                            struct maq_diag *diag);

@@ -54,8 +54,8 @@ static enum maq_status run_engine(struct timeline *t, const struct maq_job *job,
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
                              "out of memory for a graph of %u nodes", g->n_nodes);
     if (strcmp(name, "dynamic") == 0) {
-        struct maq_interference none = {.compute = 1, .comm = 1};
-        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.dur_ns, &none, diag);
+        struct maq_interference factors = maq_cost_interference(&job->cluster.groups[0].device);
+        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.dur_ns, &factors, diag);
     } else {
         maq_engine_static(&makespan, t->finish, g, 1, t->graph.dur_ns);
     }

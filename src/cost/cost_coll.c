@@ -72,3 +72,18 @@ struct maq_cost maq_cost_coll(const struct maq_coll *coll, const struct maq_clus
     cost.error = error_of(coll, cluster);
     return cost;
 }
+
+/*
+ * Channels that NCCL opens for large messages inside an NVLink domain: 16 by default from Hopper on, up to 24 and more on request (NCCL
+ * documentation, NCCL_MAX_CTAS and NCCL_NVLS_NCHANNELS); DeepSeek-V3 gives its exchange 20 of 132 SMs (arXiv 2412.19437, section 3.2.2).
+ */
+#define COMM_SMS 16.0
+
+struct maq_interference maq_cost_interference(const struct maq_device *device)
+{
+    double sms = (double)device->sms;
+    struct maq_interference none = {1.0, 1.0};
+    if (!(sms > 2.0 * COMM_SMS)) /* unknown, or too small for the rule */
+        return none;
+    return (struct maq_interference){.compute = sms / (sms - COMM_SMS), .comm = 1.0};
+}
