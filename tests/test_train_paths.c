@@ -45,7 +45,8 @@ static void random_job(char *text, size_t size)
              "overlap_p2p_comm: %s,\n"
              "  reshard_after_forward: %s, gather_once_per_step: %s, overlap_ep: %s, sequence_parallel: %s, "
              "bucket_layers: %s,\n"
-             "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s}\n"
+             "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s,\n"
+             "  moe_shared_expert_overlap: %s, vocab_parallel_pipeline: %s}\n"
              "workload: {seq: %s, gbs: %s}\n",
              PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b"),
              PICK("8", "13", "16", "24"),
@@ -57,7 +58,8 @@ static void random_job(char *text, size_t size)
              PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("auto", "true", "false"),
              PICK("true", "false"), PICK("false", "true"), PICK("auto", "true"), PICK("auto", "false"),
              PICK("0", "1", "3"), PICK("0", "1", "2"), PICK("bf16", "bf16", "fp8-delayed", "fp8-current"),
-             PICK("true", "false"), PICK("0", "0", "2"), PICK("1024", "4096"), PICK("16", "32", "64"));
+             PICK("true", "false"), PICK("0", "0", "2"), PICK("false", "true"), PICK("false", "false", "true"),
+             PICK("1024", "4096"), PICK("16", "32", "64"));
 }
 
 static void compare(const char *text, const struct maq_job *job)
@@ -75,6 +77,11 @@ static void compare(const char *text, const struct maq_job *job)
         fail_msg("fast path %.9f s, full engine %.9f s for\n%s", r->step_s, full * 1e-9, text);
     if (memcmp(a, b, sizeof *a * g.graph.n_nodes) != 0 || full != dynamic)
         fail_msg("static %.9f s, dynamic %.9f s for\n%s", full * 1e-9, dynamic * 1e-9, text);
+    /* what runs at the same time slows down, and by no more than its factor */
+    const struct maq_interference slow = {1.25, 1.5};
+    assert_int_equal(maq_engine_dynamic(&dynamic, b, &g.graph, g.dur_ns, &slow, NULL), MAQ_OK);
+    if (dynamic < full * (1 - 1e-9) || dynamic > full * 1.5)
+        fail_msg("static %.9f s, with interference %.9f s for\n%s", full * 1e-9, dynamic * 1e-9, text);
     for (uint32_t s = 0; s < r->n_stages; s++) {
         double sum = 0;
         for (int k = 0; k < MAQ_BUCKET_COUNT; k++) {

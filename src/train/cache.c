@@ -14,14 +14,14 @@
 struct block_key {
     const struct maq_layer *layer;
     double capacity, imbalance;
-    struct maq_placement groups[6];
+    struct maq_placement groups[7];
     struct maq_str lora_targets;
     int32_t tp, cp, ep, etp, mbs, cp_a2a, lora_rank, vocab_cut;
     uint32_t recompute_parts;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t use, split;
-    uint16_t node_group, zero[2];
+    uint8_t use, split, shared_overlap, zero[3];
+    uint16_t node_group;
 };
 
 struct maq_cached_block {
@@ -88,14 +88,14 @@ _Static_assert(sizeof(struct schedule_key) % 8 == 0, "hashed by words");
 static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const struct maq_layer *layer,
                      enum maq_block_use use)
 {
-    static const enum maq_group_kind used[6] = {MAQ_GROUP_TP,       MAQ_GROUP_CP, MAQ_GROUP_CP_INNER,
-                                                MAQ_GROUP_CP_OUTER, MAQ_GROUP_EP, MAQ_GROUP_ETP};
+    static const enum maq_group_kind used[7] = {MAQ_GROUP_TP, MAQ_GROUP_CP,  MAQ_GROUP_CP_INNER, MAQ_GROUP_CP_OUTER,
+                                                MAQ_GROUP_EP, MAQ_GROUP_ETP, MAQ_GROUP_PP};
     const struct maq_plan *p = &bp->job->plan;
     memset(k, 0, sizeof *k);
     k->layer = layer;
     k->capacity = p->capacity_factor;
     k->imbalance = p->imbalance;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         memcpy(&k->groups[i], &bp->lower.groups[used[i]], sizeof k->groups[i]);
     k->lora_targets = p->lora_targets;
     k->tp = p->tp;
@@ -116,6 +116,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->overlap_tp = (uint8_t)p->overlap_tp;
     k->attention = (uint8_t)p->attention_backend;
     k->graphs = p->cuda_graphs;
+    k->shared_overlap = p->overlap_shared_experts;
     k->fused = p->fused_kernels;
     k->wgrad = p->weight_grad_fusion;
     k->grad_dtype = (uint8_t)p->grad_dtype;

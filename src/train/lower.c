@@ -332,13 +332,31 @@ static void lower_pointwise(struct maq_lowering *l, const struct maq_module *m, 
     }
 }
 
+/*
+ * With the vocabulary spread over the pipeline, the last stage's hidden states go to every stage before the output block and
+ * the sum of their gradients comes back after it (Yeung et al., "Balancing Pipeline Parallelism with Vocabulary
+ * Parallelism", arXiv 2411.05288).
+ */
+static void exchange_hidden(struct maq_lowering *l, enum maq_coll_kind kind)
+{
+    if (!l->lower->plan->vocab_parallel_pipeline)
+        return;
+    double bytes = (double)l->lower->tokens_region * (double)l->lower->job->model.hidden * l->lower->store_bytes;
+    struct maq_coll c = maq_coll_make(l->lower, kind, MAQ_GROUP_PP, bytes);
+    maq_segment_coll(&l->w, &c, MAQ_STREAM_PP);
+}
+
 static void lower_module(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
 {
     l->w.name = m->name;
     l->w.part = (uint8_t)m->part;
     switch (m->kind) {
     case MAQ_MODULE_LINEAR:
+        if (m->part == MAQ_PART_OUTPUT && pass == MAQ_PASS_FORWARD)
+            exchange_hidden(l, MAQ_COLL_BROADCAST);
         maq_lower_linear(l, m, pass);
+        if (m->part == MAQ_PART_OUTPUT && (pass == MAQ_PASS_BACKWARD || pass == MAQ_PASS_BACKWARD_INPUT))
+            exchange_hidden(l, MAQ_COLL_ALL_REDUCE);
         break;
     case MAQ_MODULE_ATTENTION:
         if (pass != MAQ_PASS_BACKWARD_WEIGHT)
@@ -374,20 +392,50 @@ static void lower_module(struct maq_lowering *l, const struct maq_module *m, enu
     }
 }
 
-/* Forward again before the backward pass: the whole layer, or the modules of the chosen parts with the
- * collectives that feed them. */
+#define ALL_PARTS UINT32_MAX
+
+static const struct maq_module *module_at(const struct maq_lowering *l, uint32_t i)
+{
+    return &l->layer->modules[l->pass == MAQ_PASS_FORWARD ? i : l->layer->n_modules - 1 - i];
+}
+
+void maq_lower_shared(struct maq_lowering *l)
+{
+    const char *name = l->w.name;
+    uint8_t part = l->w.part;
+    l->shared_pending = false;
+    for (uint32_t i = 0; i < l->layer->n_modules; i++)
+        if (module_at(l, i)->part == MAQ_PART_SHARED_EXPERTS)
+            lower_module(l, module_at(l, i), l->pass);
+    l->w.name = name;
+    l->w.part = part;
+}
+
+/* The modules of the chosen parts in the direction of the pass. */
+static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
+{
+    const uint32_t moe = 1u << MAQ_PART_MOE | 1u << MAQ_PART_SHARED_EXPERTS;
+    bool beside = l->lower->plan->overlap_shared_experts && l->layer->moe && pass != MAQ_PASS_BACKWARD_WEIGHT &&
+                  (parts & moe) == moe;
+    l->pass = pass;
+    l->shared_pending = beside;
+    for (uint32_t i = 0; i < l->layer->n_modules; i++) {
+        const struct maq_module *m = module_at(l, i);
+        if ((parts & (1u << m->part)) && !(beside && m->part == MAQ_PART_SHARED_EXPERTS))
+            lower_module(l, m, pass);
+    }
+    l->shared_pending = false;
+}
+
+/* Forward again before the backward pass: the whole layer, or the modules of the chosen parts with the collectives that
+ * feed them. */
 static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
 {
-    uint32_t parts = l->lower->plan->recompute_parts;
-    if (parts & (1u << MAQ_PART_MOE))
-        parts |=
-            1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS; /* the whole MoE layer */
+    uint32_t parts = redo == MAQ_REDO_LAYER ? ALL_PARTS : l->lower->plan->recompute_parts;
+    if (parts & (1u << MAQ_PART_MOE)) /* the whole MoE layer */
+        parts |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     l->w.bucket = MAQ_BUCKET_RECOMPUTE;
-    for (uint32_t i = 0; i < l->layer->n_modules; i++) {
-        const struct maq_module *m = &l->layer->modules[i];
-        if (redo == MAQ_REDO_LAYER || (parts & (1u << m->part)))
-            lower_module(l, m, MAQ_PASS_FORWARD);
-    }
+    walk(l, MAQ_PASS_FORWARD, parts);
 }
 
 struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,
@@ -402,17 +450,10 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     maq_segment_begin(&l.w, out, lower->items, lower->arena, lower->launch_ns);
     if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
         maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
-    if (pass == MAQ_PASS_FORWARD) {
-        l.w.bucket = MAQ_BUCKET_FORWARD;
-        for (uint32_t i = 0; i < layer->n_modules; i++)
-            lower_module(&l, &layer->modules[i], pass);
-    } else {
-        if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_BACKWARD_WEIGHT)
-            lower_redo(&l, redo);
-        l.w.bucket = MAQ_BUCKET_BACKWARD;
-        for (uint32_t i = layer->n_modules; i-- > 0;)
-            lower_module(&l, &layer->modules[i], pass);
-    }
+    if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_FORWARD && pass != MAQ_PASS_BACKWARD_WEIGHT)
+        lower_redo(&l, redo);
+    l.w.bucket = pass == MAQ_PASS_FORWARD ? MAQ_BUCKET_FORWARD : MAQ_BUCKET_BACKWARD;
+    walk(&l, pass, ALL_PARTS);
     maq_segment_end(&l.w);
     if (l.w.failed)
         lower->failed = true;

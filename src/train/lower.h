@@ -58,6 +58,8 @@ struct maq_lowering {
     struct maq_lower *lower;
     const struct maq_layer *layer;
     struct maq_segment_writer w;
+    enum maq_pass pass;
+    bool shared_pending; /* the shared experts are to run beside the next exchange of tokens */
 };
 
 /* Rows and local widths of a module on this rank. */
@@ -83,6 +85,9 @@ void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum m
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+
+/* The shared experts of the layer, in the direction of the pass. */
+void maq_lower_shared(struct maq_lowering *l);
 
 /* Mean keys per query for the workload's documents (packing and length distribution applied). */
 double maq_lower_keys(const struct maq_lower *lower, const struct maq_attention_geometry *g);

@@ -31,15 +31,24 @@ static int64_t busy_rows(const struct maq_lower *lo)
     return (int64_t)((double)lo->expert_rows * lo->imbalance + 0.5);
 }
 
-/* With EP communication hidden under the compute of another microbatch, compute does not wait for it; the
- * segment's end does. */
+/*
+ * With EP communication hidden under the compute of another microbatch, compute does not wait for it; the segment's end
+ * does. With moe_shared_expert_overlap the shared experts run beside the first exchange of the pass.
+ */
 static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
 {
     struct maq_coll c = maq_coll_make(l->lower, kind, group, bytes);
     if (l->lower->plan->overlap_ep == MAQ_ON)
         maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
-    else
+    else if (!l->shared_pending)
         maq_segment_coll(&l->w, &c, MAQ_STREAM_EP);
+    if (!l->shared_pending)
+        return;
+    uint16_t gate = l->w.sync != MAQ_STEP_NONE ? l->w.sync : l->w.on[MAQ_STREAM_COMPUTE], beside = MAQ_STEP_NONE;
+    if (l->lower->plan->overlap_ep != MAQ_ON)
+        beside = maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, gate);
+    maq_lower_shared(l);
+    maq_segment_join(&l->w, beside);
 }
 
 static void permute(struct maq_lowering *l, int64_t rows, int64_t columns)
