@@ -651,6 +651,7 @@ static void refused(int kind, uint32_t p, uint32_t v, uint32_t m, uint32_t g, co
 {
     char why[160];
     const char *got = maq_schedule_refuse(why, kind, p, v, m, g);
+    assert_int_equal(maq_schedule_refuse(NULL, kind, p, v, m, g) != NULL, want != NULL); /* the sentence is optional */
     if (!want) {
         assert_null(got);
         return;

@@ -35,20 +35,22 @@ static bool same(const struct maq_item *a, const struct maq_item *b)
     return a->is_coll ? memcmp(&a->coll, &b->coll, sizeof a->coll) == 0 : memcmp(&a->op, &b->op, sizeof a->op) == 0;
 }
 
-static uint32_t *slot_of(const struct maq_items *items, const struct maq_item *it)
+/* The slot that holds the item, or the free one where it belongs. Hashes are compared first: items are cold memory. */
+static struct maq_items_slot *slot_of(const struct maq_items *items, const struct maq_item *it, uint32_t hash)
 {
-    uint32_t mask = items->table_size - 1;
-    uint32_t i = (uint32_t)hash_item(it) & mask;
-    while (items->table[i] != 0 && !same(&items->at[items->table[i] - 1], it))
-        i = (i + 1) & mask;
+    uint32_t mask = items->table_size - 1, i = hash & mask;
+    for (; items->table[i].id1 != 0; i = (i + 1) & mask)
+        if (items->table[i].hash == hash && same(&items->at[items->table[i].id1 - 1], it))
+            break;
     return &items->table[i];
 }
 
 static bool grow(struct maq_items *items)
 {
-    uint32_t size = items->size ? items->size * 2 : 64;
+    uint32_t size = items->size ? items->size * 2 : 64, old_size = items->table_size;
     struct maq_item *at = MAQ_ARENA_NEW(items->arena, struct maq_item, size);
-    uint32_t *table = MAQ_ARENA_NEW(items->arena, uint32_t, (size_t)size * 2);
+    struct maq_items_slot *old = items->table,
+                          *table = MAQ_ARENA_NEW(items->arena, struct maq_items_slot, (size_t)size * 2);
     if (!at || !table) {
         items->failed = true;
         return false;
@@ -59,8 +61,9 @@ static bool grow(struct maq_items *items)
     items->size = size;
     items->table = table;
     items->table_size = size * 2;
-    for (uint32_t i = 0; i < items->n; i++)
-        *slot_of(items, &at[i]) = i + 1;
+    for (uint32_t i = 0; i < old_size; i++)
+        if (old[i].id1 != 0)
+            *slot_of(items, &at[old[i].id1 - 1], old[i].hash) = old[i];
     return true;
 }
 
@@ -68,15 +71,16 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
 {
     if (items->failed || (items->n == items->size && !grow(items)))
         return 0;
-    uint32_t *slot = slot_of(items, it);
-    if (*slot == 0) {
+    uint32_t hash = (uint32_t)hash_item(it);
+    struct maq_items_slot *slot = slot_of(items, it, hash);
+    if (slot->id1 == 0) {
         it->cost = it->is_coll ? maq_cost_coll(&it->coll, items->cluster) : maq_cost_op(&it->op, items->device);
         MAQ_ASSERT(it->cost.seconds >= 0 && it->cost.seconds < 1e9);
         it->dur_ns = nearbyint(it->cost.seconds * 1e9);
         items->at[items->n++] = *it;
-        *slot = items->n;
+        *slot = (struct maq_items_slot){hash, items->n};
     }
-    return *slot - 1;
+    return slot->id1 - 1;
 }
 
 void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, struct maq_arena *arena)

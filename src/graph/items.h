@@ -19,10 +19,14 @@ struct maq_item {
     double dur_ns; /* cost rounded to whole nanoseconds */
 };
 
+struct maq_items_slot {
+    uint32_t hash, id1; /* id + 1; 0 = free */
+};
+
 struct maq_items {
     struct maq_item *at;
     uint32_t n, size;
-    uint32_t *table; /* open addressing: id + 1; 0 = free */
+    struct maq_items_slot *table; /* open addressing */
     uint32_t table_size;
     const struct maq_device *device; /* of the selected node group */
     uint16_t group;

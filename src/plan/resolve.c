@@ -173,13 +173,26 @@ static void resolve_schedule(struct resolver *r)
     if (r->failed)
         return;
     char why[160];
-    const char *refusal = maq_schedule_refuse(why, p->schedule, (uint32_t)p->pp, (uint32_t)p->vp,
+    const char *refusal = maq_schedule_refuse(r->diag ? why : NULL, p->schedule, (uint32_t)p->pp, (uint32_t)p->vp,
                                               (uint32_t)r->job->microbatches, (uint32_t)p->microbatch_group);
     if (refusal)
         REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_schedule", NULL, "%s", refusal);
 }
 
 /* ---- batch ---- */
+
+static void refuse_batch(struct resolver *r, int64_t per_step)
+{
+    if (!r->diag)
+        return;
+    const struct maq_workload *w = &r->job->workload;
+    char hint[128];
+    int64_t near = (w->gbs + per_step / 2) / per_step * per_step;
+    snprintf(hint, sizeof hint, "try global_batch_size %lld", (long long)(near > 0 ? near : per_step));
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "global_batch_size"), hint,
+                 "global_batch_size %d is not a multiple of dp %d x micro_batch_size %d = %lld", w->gbs, r->job->dp,
+                 r->job->plan.mbs, (long long)per_step);
+}
 
 static void resolve_batch(struct resolver *r)
 {
@@ -197,12 +210,7 @@ static void resolve_batch(struct resolver *r)
         w->gbs = (int32_t)(per_step * p->pp);
     if (w->gbs % per_step != 0) {
         r->failed = true;
-        char hint[128];
-        int64_t near = (w->gbs + per_step / 2) / per_step * per_step;
-        snprintf(hint, sizeof hint, "try global_batch_size %lld", (long long)(near > 0 ? near : per_step));
-        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "global_batch_size"), hint,
-                     "global_batch_size %d is not a multiple of dp %d x micro_batch_size %d = %lld", w->gbs, r->job->dp,
-                     p->mbs, (long long)per_step);
+        refuse_batch(r, per_step);
     } else {
         r->job->microbatches = (int32_t)(w->gbs / per_step);
     }

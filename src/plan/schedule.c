@@ -9,6 +9,7 @@
  */
 #include "plan/schedule.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -121,6 +122,17 @@ void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t st
 
 /* ---- what is refused ---- */
 
+const char *maq__refused(char buf[160], const char *format, ...)
+{
+    if (!buf)
+        return "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(buf, 160, format, args);
+    va_end(args);
+    return buf;
+}
+
 /* The shape with defaults filled in. */
 static struct maq_shape shape_of(uint32_t stages, uint32_t chunks, uint32_t microbatches, uint32_t group)
 {
@@ -133,25 +145,17 @@ const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32
 {
     kind = effective_kind(kind, chunks);
     const struct maq_schedule_rule *rule = maq__schedule_rule(kind);
-    if (!rule) {
-        snprintf(buf, 160, "there is no schedule number %d", kind);
-        return buf;
-    }
+    if (!rule)
+        return maq__refused(buf, "there is no schedule number %d", kind);
     const char *name = rule->info.name;
-    if (stages == 0 || chunks == 0 || microbatches == 0) {
-        snprintf(buf, 160, "%s needs at least one stage, one model chunk and one microbatch", name);
-        return buf;
-    }
-    if (rule->chunks && chunks != rule->chunks && !(kind == MAQ_SCHEDULE_DUALPIPE && chunks == 1)) {
-        snprintf(buf, 160, "%s has %s per stage, not %u", name,
-                 rule->chunks == 1 ? "one model chunk" : "2 model chunks", chunks);
-        return buf;
-    }
-    if ((uint64_t)stages * chunks > MAQ_MAX_STAGES) {
-        snprintf(buf, 160, "%u stages x %u model chunks are over the limit of %d virtual stages", stages, chunks,
-                 MAQ_MAX_STAGES);
-        return buf;
-    }
+    if (stages == 0 || chunks == 0 || microbatches == 0)
+        return maq__refused(buf, "%s needs at least one stage, one model chunk and one microbatch", name);
+    if (rule->chunks && chunks != rule->chunks && !(kind == MAQ_SCHEDULE_DUALPIPE && chunks == 1))
+        return maq__refused(buf, "%s has %s per stage, not %u", name,
+                            rule->chunks == 1 ? "one model chunk" : "2 model chunks", chunks);
+    if ((uint64_t)stages * chunks > MAQ_MAX_STAGES)
+        return maq__refused(buf, "%u stages x %u model chunks are over the limit of %d virtual stages", stages, chunks,
+                            MAQ_MAX_STAGES);
     struct maq_shape shape = shape_of(stages, chunks, microbatches, group);
     return rule->refuse ? rule->refuse(buf, &shape) : NULL;
 }

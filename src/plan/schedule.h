@@ -113,7 +113,8 @@ void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t st
  * e.g. interleaved needs stages <= group <= microbatches and a last group that is full or holds at least
  * `stages`; dualpipe needs an even number of stages and of microbatches and microbatches >= 2 x stages; zb-v
  * and dualpipe-v need 2 chunks. For dualpipe, chunks may be 1 (what the plan calls it: the model is not cut
- * further) or 2 (the two copies).
+ * further) or 2 (the two copies). The sentence is written to buf; buf may be NULL, and then the answer is NULL
+ * or empty.
  */
 const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32_t chunks, uint32_t microbatches,
                                 uint32_t group);

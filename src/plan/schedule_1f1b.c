@@ -14,17 +14,14 @@
  * With equal stages (F, B per microbatch) and free transfers both take (m + p - 1)(F + B); the bubble is (p-1)(F+B).
  * What differs is memory: m microbatches in flight on every GPipe stage, min(p - s, m) on stage s of 1F1B.
  */
-#include <stdio.h>
-
 #include "plan/schedule_build.h"
 
 const char *maq__refuse_gpipe(char buf[160], const struct maq_shape *shape)
 {
     if (shape->microbatches <= UINT16_MAX)
         return NULL;
-    snprintf(buf, 160, "gpipe holds the activations of all microbatches at once; %u are over its limit of 65535",
-             shape->microbatches);
-    return buf;
+    return maq__refused(buf, "gpipe holds the activations of all microbatches at once; %u are over its limit of 65535",
+                        shape->microbatches);
 }
 
 void maq__order_gpipe(struct maq_orders *o, uint32_t stage)

@@ -51,6 +51,9 @@ struct maq_schedule_rule {
 
 const struct maq_schedule_rule *maq__schedule_rule(int kind);
 
+/* The sentence of a refusal; empty when buf is NULL, for a caller that asks only whether. */
+MAQ_PRINTF(2, 3) const char *maq__refused(char buf[160], const char *format, ...);
+
 void maq__order_gpipe(struct maq_orders *o, uint32_t stage);
 void maq__order_1f1b(struct maq_orders *o, uint32_t stage);
 void maq__order_interleaved(struct maq_orders *o, uint32_t stage);

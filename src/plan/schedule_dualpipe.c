@@ -31,8 +31,6 @@
  * Source: DeepSeek-V3, arXiv 2412.19437, section 3.2.1; github.com/deepseek-ai/DualPipe, dualpipe.py and
  * dualpipev.py. "Cut in half" is by Sea AI Lab (Qi et al.).
  */
-#include <stdio.h>
-
 #include "base/check.h"
 #include "plan/schedule_build.h"
 
@@ -40,14 +38,12 @@ const char *maq__refuse_dualpipe(char buf[160], const struct maq_shape *shape)
 {
     uint32_t p = shape->stages, m = shape->microbatches;
     if (p % 2 != 0)
-        snprintf(buf, 160, "dualpipe needs an even number of stages, not %u", p);
-    else if (m % 2 != 0)
-        snprintf(buf, 160, "dualpipe needs an even number of microbatches, not %u", m);
-    else if (m < 2 * p)
-        snprintf(buf, 160, "dualpipe needs at least %u microbatches (2 x %u stages), not %u", 2 * p, p, m);
-    else
-        return NULL;
-    return buf;
+        return maq__refused(buf, "dualpipe needs an even number of stages, not %u", p);
+    if (m % 2 != 0)
+        return maq__refused(buf, "dualpipe needs an even number of microbatches, not %u", m);
+    if (m < 2 * p)
+        return maq__refused(buf, "dualpipe needs at least %u microbatches (2 x %u stages), not %u", 2 * p, p, m);
+    return NULL;
 }
 
 const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_shape *shape)
@@ -55,8 +51,7 @@ const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_shape *shape)
     uint32_t p = shape->stages, m = shape->microbatches;
     if (m >= 2 * p)
         return NULL;
-    snprintf(buf, 160, "dualpipe-v needs at least %u microbatches (2 x %u stages), not %u", 2 * p, p, m);
-    return buf;
+    return maq__refused(buf, "dualpipe-v needs at least %u microbatches (2 x %u stages), not %u", 2 * p, p, m);
 }
 
 /* A device: where its two lanes are, how far each is, and the weight gradients left over (first in, first out). */

@@ -21,33 +21,24 @@
  *
  * Source: Narayanan et al., arXiv 2104.04473; Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
  */
-#include <stdio.h>
-
 #include "plan/schedule_build.h"
 
 const char *maq__refuse_interleaved(char buf[160], const struct maq_shape *shape)
 {
     uint32_t p = shape->stages, m = shape->microbatches, g = shape->group;
-    if (shape->chunks < 2) {
-        snprintf(buf, 160, "interleaved needs at least 2 model chunks per stage, not %u", shape->chunks);
-        return buf;
-    }
-    if (m < p) {
-        snprintf(buf, 160, "interleaved needs at least as many microbatches as stages: %u, not %u", p, m);
-        return buf;
-    }
-    if (g < p || g > m) {
-        snprintf(buf, 160, "interleaved needs a microbatch group of %u (the stages) to %u (all microbatches), not %u",
-                 p, m, g);
-        return buf;
-    }
-    if (m % g != 0 && m % g < p) {
-        snprintf(buf, 160,
-                 "%u microbatches in groups of %u leave a last group of %u: interleaved needs none or at least %u (the "
-                 "stages)",
-                 m, g, m % g, p);
-        return buf;
-    }
+    if (shape->chunks < 2)
+        return maq__refused(buf, "interleaved needs at least 2 model chunks per stage, not %u", shape->chunks);
+    if (m < p)
+        return maq__refused(buf, "interleaved needs at least as many microbatches as stages: %u, not %u", p, m);
+    if (g < p || g > m)
+        return maq__refused(
+            buf, "interleaved needs a microbatch group of %u (the stages) to %u (all microbatches), not %u", p, m, g);
+    if (m % g != 0 && m % g < p)
+        return maq__refused(
+            buf,
+            "%u microbatches in groups of %u leave a last group of %u: interleaved needs none or at least %u (the "
+            "stages)",
+            m, g, m % g, p);
     return NULL;
 }
 

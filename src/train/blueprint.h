@@ -27,7 +27,7 @@
 struct maq_cache {
     struct maq_arena arena;
     struct maq_items items;
-    struct maq_cached_block **blocks; /* open addressing */
+    struct maq_block_slot *blocks; /* open addressing */
     uint32_t n_blocks, block_slots;
     struct maq_cached_schedule **schedules;
     uint32_t n_schedules, schedule_slots;

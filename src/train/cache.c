@@ -25,9 +25,13 @@ struct block_key {
 };
 
 struct maq_cached_block {
-    uint64_t hash;
     struct block_key key;
     struct maq_block block;
+};
+
+struct maq_block_slot {
+    uint64_t hash; /* compared first: blocks are cold memory */
+    struct maq_cached_block *block;
 };
 
 struct schedule_key {
@@ -95,8 +99,9 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->layer = layer;
     k->capacity = p->capacity_factor;
     k->imbalance = p->imbalance;
-    for (int i = 0; i < 7; i++)
-        memcpy(&k->groups[i], &bp->lower.groups[used[i]], sizeof k->groups[i]);
+    for (int i = 0; i < 7; i++) /* stages exchange inside a layer only where they share the vocabulary */
+        if (used[i] != MAQ_GROUP_PP || p->vocab_parallel_pipeline)
+            memcpy(&k->groups[i], &bp->lower.groups[used[i]], sizeof k->groups[i]);
     k->lora_targets = p->lora_targets;
     k->tp = p->tp;
     k->cp = p->cp;
@@ -128,17 +133,16 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
 static bool grow_blocks(struct maq_cache *c)
 {
     uint32_t slots = c->block_slots ? c->block_slots * 2 : 64;
-    struct maq_cached_block **table = calloc(slots, sizeof(struct maq_cached_block *));
+    struct maq_block_slot *table = calloc(slots, sizeof *table);
     if (!table)
         return false;
     for (uint32_t i = 0; i < c->block_slots; i++) {
-        struct maq_cached_block *b = c->blocks[i];
-        if (!b)
+        if (!c->blocks[i].block)
             continue;
-        uint32_t at = (uint32_t)b->hash & (slots - 1);
-        while (table[at])
+        uint32_t at = (uint32_t)c->blocks[i].hash & (slots - 1);
+        while (table[at].block)
             at = (at + 1) & (slots - 1);
-        table[at] = b;
+        table[at] = c->blocks[i];
     }
     free(c->blocks);
     c->blocks = table;
@@ -156,18 +160,17 @@ enum maq_status maq_cache_block(const struct maq_block **out, struct maq_bluepri
         return MAQ_NO_MEMORY;
     uint64_t hash = hash_words(&key, sizeof key);
     uint32_t at = (uint32_t)hash & (c->block_slots - 1);
-    for (; c->blocks[at]; at = (at + 1) & (c->block_slots - 1))
-        if (c->blocks[at]->hash == hash && memcmp(&c->blocks[at]->key, &key, sizeof key) == 0) {
-            *out = &c->blocks[at]->block;
+    for (struct maq_block_slot *s; (s = &c->blocks[at])->block; at = (at + 1) & (c->block_slots - 1))
+        if (s->hash == hash && memcmp(&s->block->key, &key, sizeof key) == 0) {
+            *out = &s->block->block;
             return MAQ_OK;
         }
     struct maq_cached_block *b = MAQ_ARENA_NEW(&c->arena, struct maq_cached_block, 1);
     if (!b)
         return MAQ_NO_MEMORY;
-    b->hash = hash;
     b->key = key;
     MAQ_TRY(maq_block_lower(&b->block, &bp->lower, layer, use, bp->schedule->split_backward));
-    c->blocks[at] = b;
+    c->blocks[at] = (struct maq_block_slot){hash, b};
     c->n_blocks++;
     *out = &b->block;
     return MAQ_OK;
