@@ -21,8 +21,8 @@ static const struct cli_option options[] = {
                    NULL},
     [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "list every setting and where it came from", NULL, NULL},
     [OPT_ENGINE] = {"--engine", CLI_VALUE, "fast|static|dynamic",
-                    "fast: layers are evaluated once and counted (default); static, dynamic: every operator of the "
-                    "step, to compare with it",
+                    "fast: layers are evaluated once and counted (default); static: every operator of the step, to "
+                    "compare with it; dynamic: the same, slower where compute and communication overlap",
                     NULL, engines},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
