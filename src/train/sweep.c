@@ -13,7 +13,7 @@
 #include "train/predict.h"
 
 #define LANES 8
-#define WINDOW 256
+#define WINDOW 32 /* their blueprints stay in the second-level cache */
 
 struct candidate {
     struct maq_job job;
