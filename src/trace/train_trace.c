@@ -337,7 +337,10 @@ static void put_class(struct drawing *d, uint32_t class_id, const struct maq_tra
 {
     char name[64], count[32];
     uint32_t n = d->g->multiplicity[class_id];
-    maq__snprintf(name, sizeof name, "stage %u (%s rank%s)", class_id, ranks(count, n), n == 1 ? "" : "s");
+    int digits = 1; /* of equal width: the Perfetto UI sorts processes by name, whatever order the trace asks for */
+    for (uint32_t c = d->g->n_classes - 1; c >= 10; c /= 10)
+        digits++;
+    maq__snprintf(name, sizeof name, "stage %0*u (%s rank%s)", digits, class_id, ranks(count, n), n == 1 ? "" : "s");
     uint32_t process = maq_trace_process(d->w, class_id, name, (int32_t)class_id);
     for (uint32_t s = 0; s < MAQ_STREAM_COUNT && maq_trace_status(d->w) == MAQ_OK; s++) {
         uint32_t row = class_id * MAQ_STREAM_COUNT + s, from = d->first[row], to = d->first[row + 1];
