@@ -435,6 +435,14 @@ static void test_files(void **state)
     write_file(path, "h100:4 x 2, rail 200G\n");
     EXPECT(path, 0, 1, {"h100-sxm", 2, 4, 4, 4, 25e9, "ib-hdr", true});
     struct loaded l;
+    write_file(device, "{memory: 10 GiB, peak: {bf16: 1 TFLOP/s}, memory_bandwidth: 1 TB/s, vector: 1 TFLOP/s, sms: 4, "
+                       "clock: 1 GHz, power: 10 W, host: 10 GB/s, launch: 1 us}\n");
+    snprintf(text, sizeof text, "{device: %s}\n", device);
+    load(&l, text);
+    assert_int_equal(l.status, MAQ_OK);
+    assert_string_equal(l.cluster.groups[0].device.name, device);
+    assert_int_equal(l.cluster.groups[0].device.arch, MAQ_ARCH_OTHER); /* nobody said which */
+    unload(&l);
     write_file(path, "[1]\n");
     load(&l, path);
     assert_int_equal(l.status, MAQ_BAD_INPUT);

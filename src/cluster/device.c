@@ -5,14 +5,9 @@
  * are checked once, on the finished device: nothing that the cost models divide by may be missing, and a
  * measured rate may not exceed the peak it was measured under.
  */
-#include "cluster/cluster_internal.h"
-
-#include "base/codes.h"
 #include "base/text.h"
-#include "spec/catalogue.h"
+#include "cluster/entry.h"
 #include "spec/field.h"
-
-#define MAX_BASE_DEPTH 8
 
 static const char *const arch_names[] = {"volta", "turing", "ampere", "ada",   "hopper", "blackwell",
                                          "cdna2", "cdna3",  "cdna4",  "other", NULL};
@@ -82,11 +77,6 @@ static enum maq_status worse(enum maq_status a, enum maq_status b)
     return a != MAQ_OK ? a : b;
 }
 
-enum maq_status maq__cluster_no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-}
-
 /* A nested section: NULL is fine, anything but a map is an error. */
 static enum maq_status read_section(struct maq_device *d, const struct maq_field *fields, struct maq_node *map,
                                     const char *what, struct maq_arena *arena, struct maq_diag *diag)
@@ -100,28 +90,10 @@ static enum maq_status read_section(struct maq_device *d, const struct maq_field
     return worse(status, maq_fields_check_keys(fields, NULL, map, what, diag));
 }
 
-static enum maq_status keep_string(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag)
+static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
 {
-    if (s.len == 0)
-        return MAQ_OK;
-    const char *copy = maq_arena_strdup(arena, s);
-    if (!copy)
-        return maq__cluster_no_memory(diag);
-    *out = copy;
-    return MAQ_OK;
-}
-
-static enum maq_status load_any(struct maq_device *out, struct maq_node *node, int depth, struct maq_arena *arena,
-                                struct maq_diag *diag);
-
-/* Lays what `map` writes over *out. */
-static enum maq_status read_map(struct maq_device *out, struct maq_node *map, int depth, struct maq_arena *arena,
-                                struct maq_diag *diag)
-{
+    struct maq_device *out = value;
     struct device_reader r = {.d = *out};
-    struct maq_node *base = maq_node_get(map, "base");
-    if (base)
-        MAQ_TRY(load_any(&r.d, base, depth + 1, arena, diag));
     enum maq_status status = maq_fields_read(&r, device_fields, map, NULL, arena, diag);
     status = worse(status, maq_fields_check_keys(device_fields, NULL, map, "device", diag));
     status = worse(status, read_section(&r.d, peak_fields, r.peak, "peak", arena, diag));
@@ -130,79 +102,16 @@ static enum maq_status read_map(struct maq_device *out, struct maq_node *map, in
     if (r.aliases)
         maq_node_use_all(r.aliases);
     MAQ_TRY(status);
-    MAQ_TRY(keep_string(&r.d.name, r.name, arena, diag));
-    MAQ_TRY(keep_string(&r.d.title, r.title, arena, diag));
-    MAQ_TRY(keep_string(&r.d.source, r.source, arena, diag));
-    MAQ_TRY(keep_string(&r.d.fabric, r.fabric, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.d.name, r.name, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.d.title, r.title, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.d.source, r.source, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.d.fabric, r.fabric, arena, diag));
     *out = r.d;
     return MAQ_OK;
 }
 
-static enum maq_status read_document(struct maq_device *out, struct maq_doc *doc, struct maq_span at, int depth,
-                                     struct maq_arena *arena, struct maq_diag *diag)
-{
-    if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, doc->root ? doc->root->at : at, NULL,
-                             "a device file must hold a map");
-    return read_map(out, doc->root, depth, arena, diag);
-}
-
-static enum maq_status load_catalogue(struct maq_device *out, struct maq_str name, struct maq_span at, int depth,
-                                      struct maq_arena *arena, struct maq_diag *diag)
-{
-    const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
-    if (!entry) {
-        char show[MAQ_SHOW_SIZE];
-        const char *hint = maq__catalogue_hint("devices", name, arena);
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_UNKNOWN_DEVICE, at, hint, "unknown device '%s'",
-                             maq_str_show(show, name));
-    }
-    struct maq_device d = {.name = entry->name};
-    struct maq_doc doc;
-    enum maq_status status =
-        maq_doc_parse(&doc, entry->name, (struct maq_str){entry->text, entry->len}, MAQ_ORIGIN_CATALOGUE, diag);
-    if (status == MAQ_OK)
-        status = read_document(&d, &doc, at, depth, arena, diag);
-    maq_doc_fini(&doc);
-    MAQ_TRY(status);
-    d.name = entry->name; /* not that of a base */
-    *out = d;
-    return MAQ_OK;
-}
-
-static enum maq_status load_file(struct maq_device *out, struct maq_str path, struct maq_span at, int depth,
-                                 struct maq_arena *arena, struct maq_diag *diag)
-{
-    const char *cpath = maq_arena_strdup(arena, path);
-    if (!cpath)
-        return maq__cluster_no_memory(diag);
-    struct maq_device d = {.name = cpath};
-    struct maq_doc doc;
-    enum maq_status status = maq_doc_load(&doc, cpath, MAQ_ORIGIN_DOCUMENT, diag);
-    if (status == MAQ_OK)
-        status = read_document(&d, &doc, at, depth, arena, diag);
-    maq_doc_fini(&doc);
-    MAQ_TRY(status);
-    *out = d;
-    return MAQ_OK;
-}
-
-static enum maq_status load_any(struct maq_device *out, struct maq_node *node, int depth, struct maq_arena *arena,
-                                struct maq_diag *diag)
-{
-    node->used = true;
-    if (depth > MAX_BASE_DEPTH)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_BASE_DEPTH, node->at, "`base` may not lead back to itself",
-                             "more than %d devices in a chain of `base`", MAX_BASE_DEPTH);
-    if (node->kind == MAQ_NODE_SEQ)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, node->at, NULL,
-                             "a device is a catalogue name, a file, or a map, not a list");
-    if (node->kind == MAQ_NODE_MAP)
-        return read_map(out, node, depth, arena, diag);
-    if (maq__is_document_path(node->text))
-        return load_file(out, node->text, node->at, depth, arena, diag);
-    return load_catalogue(out, node->text, node->at, depth, arena, diag);
-}
+static const struct maq__entry_kind device_kind = {
+    .section = "devices", .noun = "device", .unknown_code = MAQ_CODE_UNKNOWN_DEVICE, .lay = lay};
 
 /* What nothing can be computed without. */
 static enum maq_status check_complete(const struct maq_device *d, struct maq_span at, struct maq_diag *diag)
@@ -282,7 +191,7 @@ enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, s
                                 struct maq_diag *diag)
 {
     struct maq_device d = {.arch = MAQ_ARCH_OTHER};
-    MAQ_TRY(load_any(&d, node, 0, arena, diag));
+    MAQ_TRY(maq__entry_load((struct maq__entry){&device_kind, &d, &d.name}, node, arena, diag));
     MAQ_TRY(check(&d, node->at, diag));
     *out = d;
     return MAQ_OK;
@@ -292,7 +201,7 @@ enum maq_status maq__device_by_name(struct maq_device *out, struct maq_str name,
                                     struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_device d = {.arch = MAQ_ARCH_OTHER};
-    MAQ_TRY(load_catalogue(&d, name, at, 0, arena, diag));
+    MAQ_TRY(maq__entry_by_name((struct maq__entry){&device_kind, &d, &d.name}, name, at, arena, diag));
     MAQ_TRY(check(&d, at, diag));
     *out = d;
     return MAQ_OK;
