@@ -5,27 +5,15 @@
 #include <string.h>
 
 #include "base/check.h"
-
-static uint64_t hash_bytes(const void *p, size_t n)
-{
-    const unsigned char *b = p;
-    uint64_t h = 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i + 8 <= n; i += 8) {
-        uint64_t w;
-        memcpy(&w, b + i, 8);
-        h = (h ^ w) * 0xff51afd7ed558ccdu;
-        h ^= h >> 32;
-    }
-    return h;
-}
+#include "base/hash.h"
 
 _Static_assert(sizeof(struct maq_op) % 8 == 0, "hashed by words");
 _Static_assert(sizeof(struct maq_coll) % 8 == 0, "hashed by words");
 
 static uint64_t hash_item(const struct maq_item *it)
 {
-    return it->is_coll ? ~hash_bytes(&it->coll, sizeof it->coll)
-                       : hash_bytes(&it->op, sizeof it->op) + it->group * 0x9e3779b97f4a7c15u;
+    return it->is_coll ? ~maq_hash_words(&it->coll, sizeof it->coll)
+                       : maq_hash_words(&it->op, sizeof it->op) + it->group * 0x9e3779b97f4a7c15u;
 }
 
 static bool same(const struct maq_item *a, const struct maq_item *b)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "train/blueprint.h"
 
 struct block_key {
@@ -71,19 +72,6 @@ double *maq_cache_finish(struct maq_cache *cache, size_t n)
         cache->finish_size = n;
     }
     return cache->finish;
-}
-
-static uint64_t hash_words(const void *key, size_t size)
-{
-    const unsigned char *p = key;
-    uint64_t h = 0x2545f4914f6cdd1du;
-    for (size_t i = 0; i + 8 <= size; i += 8) {
-        uint64_t w;
-        memcpy(&w, p + i, 8);
-        h = (h ^ w) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
-    }
-    return h;
 }
 
 _Static_assert(sizeof(struct block_key) % 8 == 0, "hashed by words");
@@ -158,7 +146,7 @@ enum maq_status maq_cache_block(const struct maq_block **out, struct maq_bluepri
     fill_key(&key, bp, layer, use);
     if (c->n_blocks * 2 >= c->block_slots && !grow_blocks(c))
         return MAQ_NO_MEMORY;
-    uint64_t hash = hash_words(&key, sizeof key);
+    uint64_t hash = maq_hash_words(&key, sizeof key);
     uint32_t at = (uint32_t)hash & (c->block_slots - 1);
     for (struct maq_block_slot *s; (s = &c->blocks[at])->block; at = (at + 1) & (c->block_slots - 1))
         if (s->hash == hash && memcmp(&s->block->key, &key, sizeof key) == 0) {
