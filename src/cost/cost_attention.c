@@ -43,7 +43,7 @@ static double loop_rate(const struct maq_op *op, const struct maq_device *device
     enum maq_dtype dtype = (enum maq_dtype)op->dtype;
     const double *share = backward ? traits->attention_bwd : traits->attention_fwd;
 
-    if (op->flags & MAQ_OP_FLASH2)
+    if ((op->flags & MAQ_OP_FLASH2) && traits->flash2_fwd[0] > 0)
         share = backward ? traits->flash2_bwd : traits->flash2_fwd;
     if (dtype == MAQ_FP8 && !backward && device->peak_flops[MAQ_FP8] > 0.0)
         share = traits->attention_fp8;

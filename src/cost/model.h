@@ -33,7 +33,7 @@ struct maq_kernel_traits {
     double attention_fwd[3]; /* share of the matrix peak in the inner loop, for head sizes 64, 128, 256 */
     double attention_bwd[3];
     double attention_fp8[3];             /* forward in 8 bits, over the 8-bit peak */
-    double flash2_fwd[3], flash2_bwd[3]; /* the same of FlashAttention-2 */
+    double flash2_fwd[3], flash2_bwd[3]; /* the same of FlashAttention-2; 0 = no different */
     double attention_s;                  /* fixed time of an attention kernel */
     double attention_fill;               /* start and finish of a block, in keys */
     uint16_t attention_rows;             /* queries per block */

@@ -11,6 +11,7 @@
  *                    three frameworks A100 0.93, H100 0.88, B200 and GB200 0.83; the others are assumptions.
  *   flash2           FlashAttention-2 uses mma.sync: 35 % of an H100's peak forward ("FlashAttention-3", arXiv 2407.08608,
  *                    section 1), less on Blackwell, whose tensor cores it reaches only through the compatible path.
+ *                    Where it is missing, FlashAttention-2 is the best there is.
  *   the rest         chosen against public kernel tables (ai-dynamo/aiconfigurator, microsoft/vidur,
  *                    NetX-lab/Frontier); docs/cost-model.md has the errors that remain. Volta, Turing and CDNA have no
  *                    such tables: plausible assumptions.
@@ -28,8 +29,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                         .attention_fwd = {0.30, 0.35, 0.25},
                         .attention_bwd = {0.22, 0.26, 0.18},
                         .attention_fp8 = {0.30, 0.35, 0.25},
-                        .flash2_fwd = {0.30, 0.35, 0.25},
-                        .flash2_bwd = {0.22, 0.26, 0.18},
                         .attention_s = 6e-6,
                         .attention_fill = 50,
                         .attention_rows = 128},
@@ -42,8 +41,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                          .attention_fwd = {0.30, 0.35, 0.25},
                          .attention_bwd = {0.22, 0.26, 0.18},
                          .attention_fp8 = {0.30, 0.35, 0.25},
-                         .flash2_fwd = {0.30, 0.35, 0.25},
-                         .flash2_bwd = {0.22, 0.26, 0.18},
                          .attention_s = 6e-6,
                          .attention_fill = 50,
                          .attention_rows = 128},
@@ -61,8 +58,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                          .attention_fwd = {0.58, 0.655, 0.58},
                          .attention_bwd = {0.46, 0.53, 0.42},
                          .attention_fp8 = {0.58, 0.67, 0.58},
-                         .flash2_fwd = {0.58, 0.655, 0.58},
-                         .flash2_bwd = {0.46, 0.53, 0.42},
                          .attention_s = 6e-6,
                          .attention_fill = 50,
                          .attention_rows = 128},
@@ -80,8 +75,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                       .attention_fwd = {0.53, 0.63, 0.55},
                       .attention_bwd = {0.42, 0.50, 0.40},
                       .attention_fp8 = {0.30, 0.40, 0.30},
-                      .flash2_fwd = {0.53, 0.63, 0.55},
-                      .flash2_bwd = {0.42, 0.50, 0.40},
                       .attention_s = 6e-6,
                       .attention_fill = 50,
                       .attention_rows = 128},
@@ -135,8 +128,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                         .attention_fwd = {0.30, 0.35, 0.25},
                         .attention_bwd = {0.20, 0.25, 0.18},
                         .attention_fp8 = {0.30, 0.35, 0.25},
-                        .flash2_fwd = {0.30, 0.35, 0.25},
-                        .flash2_bwd = {0.20, 0.25, 0.18},
                         .attention_s = 1e-5,
                         .attention_fill = 150,
                         .attention_rows = 128},
@@ -149,8 +140,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                         .attention_fwd = {0.30, 0.40, 0.30},
                         .attention_bwd = {0.20, 0.28, 0.20},
                         .attention_fp8 = {0.20, 0.25, 0.20},
-                        .flash2_fwd = {0.30, 0.40, 0.30},
-                        .flash2_bwd = {0.20, 0.28, 0.20},
                         .attention_s = 1e-5,
                         .attention_fill = 150,
                         .attention_rows = 128},
@@ -163,8 +152,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                         .attention_fwd = {0.35, 0.45, 0.35},
                         .attention_bwd = {0.24, 0.32, 0.24},
                         .attention_fp8 = {0.22, 0.28, 0.22},
-                        .flash2_fwd = {0.35, 0.45, 0.35},
-                        .flash2_bwd = {0.24, 0.32, 0.24},
                         .attention_s = 1e-5,
                         .attention_fill = 150,
                         .attention_rows = 128},
@@ -177,8 +164,6 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                         .attention_fwd = {0.40, 0.50, 0.40},
                         .attention_bwd = {0.30, 0.40, 0.30},
                         .attention_fp8 = {0.30, 0.40, 0.30},
-                        .flash2_fwd = {0.40, 0.50, 0.40},
-                        .flash2_bwd = {0.30, 0.40, 0.30},
                         .attention_s = 8e-6,
                         .attention_fill = 150,
                         .attention_rows = 128},
@@ -192,8 +177,7 @@ const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *devi
 
 /*
  * The type in whose units a device without units for `dtype` computes: 8- and 4-bit data is widened, BF16 runs on
- * FP16 units (Volta, Turing),
- * TF32 falls back to FP32.
+ * FP16 units (Volta, Turing), TF32 falls back to FP32.
  */
 static enum maq_dtype computed_as(const struct maq_device *device, enum maq_dtype dtype)
 {
@@ -217,7 +201,8 @@ double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype)
 /*
  * The sustained figures are means of a hundred runs on one device, a fraction of a second: shorter than it
  * takes the power limiter and the temperature of a full node to settle. Training runs for weeks. Kernel
- * tables exceed sustained rates by 7 to 17 % in the same way.
+ * tables exceed sustained rates by 7 to 17 % in the same way. The value is a choice made against published training runs;
+ * docs/cost-model.md gives the error without it.
  */
 #define CONTINUOUS_SHARE 0.93
 
