@@ -168,6 +168,10 @@ MAQ_API double maq_model_flop_per_token(const struct maq_model *model, int64_t s
  */
 MAQ_API double maq_attention_mean_keys(const struct maq_attention_geometry *g, int64_t seq, bool full);
 
+/* The first module of a kind in a layer that repeats, of any part with MAQ_PART_COUNT; NULL when the model has none. */
+MAQ_API const struct maq_module *maq_model_find_module(const struct maq_model *model, enum maq_module_kind kind,
+                                                       enum maq_part part);
+
 #ifdef __cplusplus
 }
 #endif

@@ -227,3 +227,15 @@ enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, str
         maq_doc_fini(&l.docs[i]);
     return status;
 }
+
+const struct maq_module *maq_model_find_module(const struct maq_model *model, enum maq_module_kind kind,
+                                               enum maq_part part)
+{
+    for (uint32_t k = 0; k < model->n_kinds; k++)
+        for (uint32_t i = 0; i < model->kinds[k].n_modules; i++) {
+            const struct maq_module *m = &model->kinds[k].modules[i];
+            if (m->kind == kind && (part == MAQ_PART_COUNT || m->part == part))
+                return m;
+        }
+    return NULL;
+}

@@ -76,23 +76,13 @@ static void resolve_dp(struct resolver *r)
     p->dp = r->job->dp;
 }
 
-/* Routed experts of a model; 0 for a dense one. */
-static const struct maq_moe_geometry *moe_of(const struct maq_model *model)
-{
-    for (uint32_t k = 0; k < model->n_kinds; k++)
-        for (uint32_t i = 0; i < model->kinds[k].n_modules; i++)
-            if (model->kinds[k].modules[i].kind == MAQ_MODULE_ROUTER)
-                return &model->kinds[k].modules[i].u.moe;
-    return NULL;
-}
-
 static void resolve_experts(struct resolver *r)
 {
     if (r->failed) /* the degrees do not fit: what is left over for experts means nothing */
         return;
     struct maq_plan *p = &r->job->plan;
-    const struct maq_moe_geometry *moe = moe_of(&r->job->model);
-    if (!moe) {
+    const struct maq_module *router = maq_model_find_module(&r->job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
+    if (!router) {
         if (p->ep > 1)
             REFUSE(r, MAQ_CODE_PLAN_DEGREES, "expert_model_parallel_size", "leave it out",
                    "expert_model_parallel_size %d, but %s has no routed experts", p->ep, r->job->model.name);
@@ -112,9 +102,9 @@ static void resolve_experts(struct resolver *r)
             p->etp, p->ep, (long long)experts, (long long)stage, p->tp, p->cp, r->job->dp);
     else
         r->job->edp = (int32_t)(stage / experts);
-    if (moe->experts % p->ep != 0)
+    if (router->u.moe.experts % p->ep != 0)
         REFUSE(r, MAQ_CODE_PLAN_DEGREES, "expert_model_parallel_size", NULL,
-               "%d experts cannot be shared evenly by expert_model_parallel_size %d", moe->experts, p->ep);
+               "%d experts cannot be shared evenly by expert_model_parallel_size %d", router->u.moe.experts, p->ep);
 }
 
 /* Features that TP cuts must divide by it; KV heads may also be copied. */

@@ -31,14 +31,9 @@ const char *maq_words_bit_rate(char buf[32], double bytes_per_s)
 
 int32_t maq_words_topk(const struct maq_model *model, int32_t *experts)
 {
-    for (uint32_t k = 0; k < model->n_kinds; k++)
-        for (uint32_t i = 0; i < model->kinds[k].n_modules; i++)
-            if (model->kinds[k].modules[i].kind == MAQ_MODULE_ROUTER) {
-                *experts = model->kinds[k].modules[i].u.moe.experts;
-                return model->kinds[k].modules[i].u.moe.topk;
-            }
-    *experts = 0;
-    return 0;
+    const struct maq_module *router = maq_model_find_module(model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
+    *experts = router ? router->u.moe.experts : 0;
+    return router ? router->u.moe.topk : 0;
 }
 
 /* Layers of the model whose mixer is `mixer`. */

@@ -35,15 +35,6 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
  */
 #define HOST_DISPATCH_S 20e-6
 
-static const struct maq_moe_geometry *moe_of(const struct maq_model *model)
-{
-    for (uint32_t k = 0; k < model->n_kinds; k++)
-        for (uint32_t i = 0; i < model->kinds[k].n_modules; i++)
-            if (model->kinds[k].modules[i].kind == MAQ_MODULE_ROUTER)
-                return &model->kinds[k].modules[i].u.moe;
-    return NULL;
-}
-
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena)
 {
@@ -56,13 +47,13 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
     lower->store_bytes = maq_dtype_bytes((enum maq_dtype)lower->store);
     lower->vocab_cut = p->vocab_parallel_pipeline ? (int64_t)p->tp * p->pp : p->tp;
     lower->imbalance = p->capacity_factor > 0 && p->capacity_factor < p->imbalance ? p->capacity_factor : p->imbalance;
-    const struct maq_moe_geometry *moe = moe_of(&job->model);
-    if (moe) {
+    const struct maq_module *router = maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
+    if (router) {
         double kept = p->capacity_factor > 0 && p->capacity_factor < 1.0 ? p->capacity_factor : 1.0;
         /* balanced, a rank's experts get as many rows as its own tokens send out; expert-TP ranks all see the
          * rows of their group */
-        lower->expert_rows = (int64_t)((double)lower->tokens_region * moe->topk * kept * p->etp + 0.5);
-        lower->local_experts = moe->experts / p->ep;
+        lower->expert_rows = (int64_t)((double)lower->tokens_region * router->u.moe.topk * kept * p->etp + 0.5);
+        lower->local_experts = router->u.moe.experts / p->ep;
     }
 }
 

@@ -29,20 +29,11 @@ struct shape {
     double flop_with_mtp, flop_without; /* per token */
 };
 
-static const struct maq_module *find_module(const struct maq_model *m, enum maq_module_kind kind, enum maq_part part)
-{
-    for (uint32_t k = 0; k < m->n_kinds; k++)
-        for (uint32_t i = 0; i < m->kinds[k].n_modules; i++)
-            if (m->kinds[k].modules[i].kind == kind && (part == MAQ_PART_COUNT || m->kinds[k].modules[i].part == part))
-                return &m->kinds[k].modules[i];
-    return NULL;
-}
-
 static void shape_of(struct shape *s, const struct maq_model *m, int64_t seq)
 {
-    const struct maq_module *attention = find_module(m, MAQ_MODULE_ATTENTION, MAQ_PART_COUNT);
-    const struct maq_module *act = find_module(m, MAQ_MODULE_ACTIVATION, MAQ_PART_MLP);
-    const struct maq_module *router = find_module(m, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
+    const struct maq_module *attention = maq_model_find_module(m, MAQ_MODULE_ATTENTION, MAQ_PART_COUNT);
+    const struct maq_module *act = maq_model_find_module(m, MAQ_MODULE_ACTIVATION, MAQ_PART_MLP);
+    const struct maq_module *router = maq_model_find_module(m, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
     *s = (struct shape){
         .layers = m->num_layers, .hidden = m->hidden, .vocab = m->vocab, .max_seq = m->max_seq, .mtp = m->mtp_layers};
     if (attention) {
