@@ -76,7 +76,7 @@ static struct maq_coll coll_of(enum maq_coll_kind kind, double bytes, uint32_t p
 
 static double seconds(const struct maq_coll *coll, const struct maq_cluster *cluster)
 {
-    struct maq_cost cost = maq_cost_coll(coll, cluster);
+    struct maq_cost cost = maq_cost_coll(NULL, coll, cluster);
     assert_true(isfinite(cost.seconds) && cost.seconds >= 0.0);
     assert_true(isfinite(cost.error) && cost.error >= 0.0f && cost.error < 1.0f);
     return cost.seconds;

@@ -89,7 +89,7 @@ static struct maq_op typical(enum maq_op_kind kind)
 
 static double seconds(struct maq_op op, const struct maq_device *d)
 {
-    struct maq_cost cost = maq_cost_op(&op, d);
+    struct maq_cost cost = maq_cost_op(NULL, &op, d);
     assert_true(isfinite(cost.seconds) && cost.seconds >= 0.0);
     assert_true(isfinite(cost.error) && cost.error >= 0.0f && cost.error < 1.0f);
     assert_int_equal(cost.provider, MAQ_PROVIDER_ANALYTICAL);
@@ -336,7 +336,7 @@ static void test_extremes_are_finite(void **state)
                     assert_true(isfinite(w.bytes) && isfinite(w.matrix_flop) && isfinite(w.vector_flop));
                 }
     struct maq_op unknown = {.kind = 999, .dtype = 99, .d = {1, 2, 3, 4, 5, 6}};
-    assert_true(maq_cost_op(&unknown, &good).seconds == 0.0);
+    assert_true(maq_cost_op(NULL, &unknown, &good).seconds == 0.0);
 }
 
 static void test_nothing_costs_nothing(void **state)
@@ -355,7 +355,7 @@ static void test_determinism(void **state)
     struct maq_device d = device();
     for (int kind = 0; kind < MAQ_OP_KIND_COUNT; kind++) {
         struct maq_op op = typical((enum maq_op_kind)kind);
-        struct maq_cost a = maq_cost_op(&op, &d), b = maq_cost_op(&op, &d);
+        struct maq_cost a = maq_cost_op(NULL, &op, &d), b = maq_cost_op(NULL, &op, &d);
         assert_memory_equal(&a.seconds, &b.seconds, sizeof a.seconds);
     }
 }

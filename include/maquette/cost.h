@@ -141,9 +141,26 @@ struct maq_cost {
     uint8_t provider; /* enum maq_provider */
 };
 
-/* Cost of an operator on a device, of a collective on a cluster. Never fail; results are finite and >= 0. */
-MAQ_API struct maq_cost maq_cost_op(const struct maq_op *op, const struct maq_device *device);
-MAQ_API struct maq_cost maq_cost_coll(const struct maq_coll *coll, const struct maq_cluster *cluster);
+/* Whose kernels run. Serving engines bring their own; training frameworks call cuBLAS, cuDNN, FlashAttention and NCCL. */
+enum maq_library { MAQ_LIBRARY_TRAINING, MAQ_LIBRARY_TRTLLM, MAQ_LIBRARY_VLLM, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_COUNT };
+MAQ_API const char *maq_library_name(enum maq_library library);
+
+struct maq_measured; /* kernel times of the user's own device */
+
+/* The chain of providers, and the conditions under which kernels run. All zero: every provider, a training step. */
+struct maq_costs {
+    const struct maq_measured *measured; /* asked first; borrowed; NULL = nothing was measured */
+    enum maq_provider best;              /* the best provider that may answer; NONE = any */
+    enum maq_library library;
+    bool
+        burst; /* kernels run alone in a short loop, at clocks that no power limit lowers and with a warm cache, as kernel tables are taken */
+};
+
+/* Cost of an operator on a device, of a collective on a cluster. costs: NULL = all zero. Never fail; results are finite and >= 0. */
+MAQ_API struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op,
+                                    const struct maq_device *device);
+MAQ_API struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
+                                      const struct maq_cluster *cluster);
 
 /*
  * How compute and communication that run on one device at the same time slow each other: factors >= 1 on the time of either, on the overlap

@@ -76,8 +76,21 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
     return 0.0;
 }
 
-struct maq_cost maq_cost_op(const struct maq_op *op, const struct maq_device *device)
+static const char *const library_names[] = {
+    [MAQ_LIBRARY_TRAINING] = "training",
+    [MAQ_LIBRARY_TRTLLM] = "trtllm",
+    [MAQ_LIBRARY_VLLM] = "vllm",
+    [MAQ_LIBRARY_SGLANG] = "sglang",
+};
+
+const char *maq_library_name(enum maq_library library)
 {
+    return (unsigned)library < MAQ_LIBRARY_COUNT ? library_names[library] : "unknown";
+}
+
+struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op, const struct maq_device *device)
+{
+    (void)costs;
     struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
     double s = op_s(op, device, &cost.error);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : s < 0.0 ? 0.0 : MAQ_FOREVER_S; /* the last for a NaN */

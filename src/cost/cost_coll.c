@@ -60,8 +60,10 @@ static float error_of(const struct maq_coll *coll, const struct maq_cluster *clu
     return expert ? 0.4f : coll->at.domains > 1 ? 0.3f : 0.15f;
 }
 
-struct maq_cost maq_cost_coll(const struct maq_coll *coll, const struct maq_cluster *cluster)
+struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
+                              const struct maq_cluster *cluster)
 {
+    (void)costs;
     struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
 
     if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)

@@ -62,7 +62,8 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
     uint32_t hash = (uint32_t)hash_item(it);
     struct maq_items_slot *slot = slot_of(items, it, hash);
     if (slot->id1 == 0) {
-        it->cost = it->is_coll ? maq_cost_coll(&it->coll, items->cluster) : maq_cost_op(&it->op, items->device);
+        it->cost = it->is_coll ? maq_cost_coll(items->costs, &it->coll, items->cluster)
+                               : maq_cost_op(items->costs, &it->op, items->device);
         MAQ_ASSERT(it->cost.seconds >= 0 && it->cost.seconds < 1e9);
         it->dur_ns = nearbyint(it->cost.seconds * 1e9);
         items->at[items->n++] = *it;
@@ -71,9 +72,10 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
     return slot->id1 - 1;
 }
 
-void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, struct maq_arena *arena)
+void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, const struct maq_costs *costs,
+                    struct maq_arena *arena)
 {
-    *items = (struct maq_items){.cluster = cluster, .arena = arena};
+    *items = (struct maq_items){.cluster = cluster, .costs = costs, .arena = arena};
     maq_items_select(items, 0);
     struct maq_op none = {.kind = MAQ_OP_NONE};
     maq_items_op(items, &none);

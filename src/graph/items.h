@@ -31,15 +31,17 @@ struct maq_items {
     const struct maq_device *device; /* of the selected node group */
     uint16_t group;
     const struct maq_cluster *cluster;
+    const struct maq_costs *costs;
     struct maq_arena *arena;
     const char *names[256]; /* of the modules that use them, for tags; static strings */
     uint16_t n_names;
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };
 
-/* The cluster is borrowed for the life of the table; everything lives in the arena. Item 0 is the operator that costs
- * nothing. */
-void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, struct maq_arena *arena);
+/* Cluster and costs are borrowed for the life of the table; everything lives in the arena. Item 0 is the operator that
+ * costs nothing. */
+void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, const struct maq_costs *costs,
+                    struct maq_arena *arena);
 /* Operators added from now on run on this node group's device; 0 at first. */
 void maq_items_select(struct maq_items *items, uint16_t group);
 uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op);

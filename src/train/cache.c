@@ -50,7 +50,7 @@ void maq_cache_init(struct maq_cache *cache, const struct maq_cluster *cluster)
 {
     *cache = (struct maq_cache){0};
     maq_arena_init(&cache->arena, 0);
-    maq_items_init(&cache->items, cluster, &cache->arena);
+    maq_items_init(&cache->items, cluster, NULL, &cache->arena);
 }
 
 void maq_cache_fini(struct maq_cache *cache)
