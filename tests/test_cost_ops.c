@@ -93,7 +93,8 @@ static struct maq_op typical(enum maq_op_kind kind)
 
 static double seconds(struct maq_op op, const struct maq_device *d)
 {
-    struct maq_cost cost = maq_cost_op(NULL, &op, d);
+    static const struct maq_costs analytical = {.best = MAQ_PROVIDER_ANALYTICAL};
+    struct maq_cost cost = maq_cost_op(&analytical, &op, d);
     assert_true(isfinite(cost.seconds) && cost.seconds >= 0.0);
     assert_true(isfinite(cost.error) && cost.error >= 0.0f && cost.error < 1.0f);
     assert_int_equal(cost.provider, MAQ_PROVIDER_ANALYTICAL);

@@ -45,7 +45,10 @@ def load(path: Path, families: list[str]) -> dict:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         for table in document["tables"]:
-            values = zlib.decompress(base64.b64decode(table["values"]))
+            values = bytearray(zlib.decompress(base64.b64decode(table["values"])))
+            for i in range(1, len(values)):  # stored as differences
+                values[i] = (values[i] + values[i - 1]) & 255
+            values = bytes(values)
             size = 1
             for knots in table["knots"]:
                 if knots != sorted(set(knots)) or not 1 <= len(knots) <= 255:
@@ -63,7 +66,8 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
     rows = []
     devices = {}
     for d in documents:
-        devices[d["device"]] = (lists["arch"].index(d["arch"]), d["balance"])
+        known = devices.setdefault(d["device"], d["figures"])
+        known["burst_flops"] = max(known["burst_flops"], d["figures"]["burst_flops"])
         for t in d["tables"]:
             key = (d["device"].encode(), lists["library"].index(d["library"]), lists["family"].index(t["family"]),
                    lists["dtype"].index(t["dtype"]), t["variant"], -t["rows"], t["kernel"].encode())
@@ -79,13 +83,16 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
         n = [len(axis) for axis in t["knots"]] + [1] * (4 - len(t["knots"]))
         out.append(f"    {{{json.dumps(d['device'])}, {key[1]}, {json.dumps(t['kernel'])}, {{{key[2]}, {key[3]}, {{{', '.join(map(str, t['variant']))}}}}}, "
                    f"{{{', '.join(map(str, n))}}}, knots_{i}, values_{i}, {number(t['step'])}, {number(t['center'])}, {number(t['held_out']['median'])}, "
-                   f"{number(t['held_out']['p90'])}, {t['rows']}}},")
+                   f"{number(t['held_out']['p80'])}, {t['rows']}}},")
     out.append("    {0}, /* C has no empty arrays */\n};")
     out.append(f"const size_t maq__fit_tables_count = {len(rows)};\n")
     out.append("const struct maq_fit_device maq__fit_devices[] = {")
-    for name, (arch, balance) in sorted(devices.items()):
-        out.append(f"    {{{json.dumps(name)}, {arch}, {balance!r}}},")
-    out.append("    {0},\n};")
+    for name, figures in sorted(devices.items()):
+        peaks = ", ".join(f"[{lists['dtype'].index(k)}] = {v!r}" for k, v in figures["peak_flops"].items())
+        out.append(f"    {{{{.name = {json.dumps(name)}, .arch = {lists['arch'].index(figures['arch'])}, .peak_flops = {{{peaks}}}, "
+                   f".vector_flops = {figures['vector_flops']!r}, .mem_bps = {figures['mem_bps']!r}, .l2_bytes = {figures['l2_bytes']!r}, "
+                   f".l2_bps = {figures['l2_bps']!r}, .sms = {figures['sms']}, .clock_hz = {figures['clock_hz']!r}}}, {figures['burst_flops']!r}}},")
+    out.append("    {{0}, 0},\n};")
     out.append(f"const size_t maq__fit_devices_count = {len(devices)};")
     return "\n".join(out) + "\n"
 
@@ -112,7 +119,7 @@ def main() -> int:
         return 1
     Path(args.out).write_text(text, encoding="utf-8")
     if args.depfile:
-        inputs = [folder] * folder.is_dir() + paths + [root / "src/cost/fit.h"]
+        inputs = [folder if folder.is_dir() else folder.parent] + paths + [root / "src/cost/fit.h"]
         escaped = (str(p).replace(" ", "\\ ") for p in inputs)
         Path(args.depfile).write_text(f"{args.out}: {' '.join(escaped)}\n", encoding="utf-8")
     return 0

@@ -9,15 +9,17 @@
 
 #include "cli/codes.h"
 
-enum { OPT_WHERE, OPT_JSON, OPT_WORST, OPT_PLOT, OPT_METRIC, OPT_THREADS, OPT_OUTPUT };
+enum { OPT_WHERE, OPT_JSON, OPT_WORST, OPT_PLOT, OPT_METRIC, OPT_THREADS, OPT_OUTPUT, OPT_LEAVE, OPT_COST };
 
 #define MOST_THREADS 1024u
 #define MOST_WORST 1000000u
 
 static const struct cli_validation *const validations[] = {
     &cli_validate_train,
+    &cli_validate_kernels,
 };
 
+static const char *const costs[] = {"analytical", "fitted", NULL};
 static const char *const metrics[] = {"time", "memory", NULL};
 
 static const struct cli_option options[] = {
@@ -34,6 +36,10 @@ static const struct cli_option options[] = {
     [OPT_METRIC] = {"--plot-metric", CLI_VALUE, "time|memory", "train: what --plot draws (time)", NULL, metrics},
     [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "threads (one per core); the result does not depend on it", NULL,
                      NULL},
+    [OPT_LEAVE] = {"--leave-device-out", CLI_FLAG, NULL,
+                   "kernels: tables fitted to a device do not answer for it, only those of its generation", NULL, NULL},
+    [OPT_COST] = {"--cost", CLI_VALUE, "analytical|fitted", "kernels: the best provider that may answer (fitted)", NULL,
+                  costs},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -89,6 +95,8 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .plot = cli->values[OPT_PLOT],
         .metric = cli->values[OPT_METRIC],
         .output = cli->values[OPT_OUTPUT],
+        .leave_device_out = cli->values[OPT_LEAVE] != NULL,
+        .analytical = cli->values[OPT_COST] && strcmp(cli->values[OPT_COST], "analytical") == 0,
     };
     enum maq_status status = read_count(cli, &out->opts.threads, OPT_THREADS, MOST_THREADS, 0);
     if (status == MAQ_OK)
@@ -139,7 +147,8 @@ const struct cli_command cli_validate = {
         "and\n"
         "size. `-` reads standard input. Rows that say too little are left out and counted. Exit status 1 when no row\n"
         "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
-        "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n",
+        "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
+        "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",

@@ -14,8 +14,9 @@ struct cli_validate_options {
     struct maq_validate_filter filters[CLI_VALIDATE_FILTERS];
     uint32_t worst;
     bool json;
-    const char *plot, *output; /* files; NULL = none, standard output */
-    const char *metric;        /* of the plot; NULL = the first */
+    const char *plot, *output;         /* files; NULL = none, standard output */
+    bool leave_device_out, analytical; /* kernels: what may answer */
+    const char *metric;                /* of the plot; NULL = the first */
 };
 
 /* One thing that can be validated: a name for the command line, and what runs. MAQ_NO: no row could be compared. */
@@ -24,7 +25,7 @@ struct cli_validation {
     enum maq_status (*run)(struct cli *cli, const char *path, const struct cli_validate_options *options);
 };
 
-extern const struct cli_validation cli_validate_train;
+extern const struct cli_validation cli_validate_train, cli_validate_kernels;
 
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);

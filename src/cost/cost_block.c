@@ -47,7 +47,7 @@ static void experts(struct maq_op_list *list, const struct maq_op *op)
     int64_t used = touched(rows, groups), mean = (rows + used / 2) / used,
             up = (op->flags & MAQ_OP_GATED) ? 2 * ffn : ffn;
     uint8_t narrow = op->flags & (MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4);
-    bool quantized = maq_dtype_bytes((enum maq_dtype)op->dtype) < 2.0;
+    bool quantized = (unsigned)op->dtype < MAQ_DTYPE_COUNT && maq_dtype_bytes((enum maq_dtype)op->dtype) < 2.0;
     struct maq_op gather = make(op, MAQ_OP_PERMUTE, rows, hidden, 0, 0);
     struct maq_op gemm = make(op, MAQ_OP_GROUPED_GEMM, mean > 0 ? mean : 1, up, hidden, used);
     struct maq_op act = make(op, MAQ_OP_ACTIVATION, rows, up, ffn, 0);

@@ -6,7 +6,8 @@
  *
  *   t = base(op, device) exp(S(x)),   base = launch + (t_math^4 + t_mem^4)^(1/4)            fit_point.c
  *
- * with t_math and t_mem the datasheet's rates at work on exact FLOP and compulsory bytes. So S is what a kernel loses
+ * with t_math and t_mem the datasheet's rates at work on exact FLOP and compulsory bytes (what the cache holds moves at its
+ * rate). So S is what a kernel loses
  * (or what a cache wins), without a unit, and varies slowly. Between knots S is linear along each axis; beyond the
  * outermost knots it keeps its value there: the physical base scaled at the border, and the answer says that it is
  * outside.
@@ -55,8 +56,8 @@ struct maq_fit_point {
     struct maq_fit_key key;
     double x[MAQ_FIT_AXES]; /* base-2 logarithms */
     double base_s;
-    double floor_s; /* no kernel is faster: datasheet peak, bytes at the speed of the cache */
-    double math_s;  /* FLOP at the datasheet's peak */
+    double math_s, memory_s; /* its parts: FLOP at the datasheet's peak, bytes through cache and memory */
+    double floor_s;          /* no kernel is faster: datasheet peak, bytes at the speed of the cache */
 };
 
 struct maq_fit_table {
@@ -68,15 +69,14 @@ struct maq_fit_table {
     const float *knots;          /* of all axes, one after the other, ascending */
     const unsigned char *values; /* S = center + (value - 128) step, last axis fastest */
     float step, center;
-    float error, error_p90; /* of held-back rows: median and 90th percentile of |predicted / measured - 1| */
+    float error, error_p80; /* of held-back rows: median and 80th percentile of |predicted / measured - 1| */
     uint32_t rows;          /* fitted to so many measurements */
 };
 
-/* A device that has tables: what tells how near another one is. */
+/* A device that has tables. By name. */
 struct maq_fit_device {
-    const char *name;
-    int arch;       /* enum maq_device_arch */
-    double balance; /* BF16 peak over memory bandwidth, FLOP/byte */
+    struct maq_device device; /* as it was when the tables were fitted: name, arch, peaks, memory, cache, SMs, clock */
+    double burst_flops;       /* the fastest BF16 product of any of its tables, FLOP/s */
 };
 extern const struct maq_fit_device maq__fit_devices[];
 extern const size_t maq__fit_devices_count;

@@ -2,10 +2,10 @@
  * fit_point.c - an operator in the coordinates of fitted tables, and the physical time that a table corrects.
  *
  *   t_math  exact FLOP / datasheet peak of the arithmetic's type
- *   t_mem   compulsory bytes / datasheet memory bandwidth
+ *   t_mem   compulsory bytes: up to half of the last-level cache at its bandwidth, the rest at that of memory; tables
+ *           are taken in loops, so that a small kernel finds its operands in the cache
  *   base    = launch + (t_math^4 + t_mem^4)^(1/4)
- *   floor   = max(t_math, bytes / bandwidth of the last-level cache): tables are taken in loops, so that operands of a
- *             small kernel are in the cache
+ *   floor   = max(t_math, bytes / bandwidth of the cache)
  *
  * Axes are the sizes that the surface depends on; sizes that only enter FLOP and bytes are none. A kernel that works on
  * heads of sequences sees one number, their product. What selects another kernel (head size, types, causality of a
@@ -17,6 +17,22 @@
 #include "cost/model.h"
 
 #define LAUNCH_S 2e-6 /* order of the smallest kernel in any table; the surface corrects it */
+
+/* Where the bandwidth of the last-level cache is not known: bytes that it delivers per SM and clock (A100 35, H100 39). */
+#define CACHE_BYTES_PER_CLOCK 37.0
+#define CACHE_SHARE 0.5 /* of its size: what stays from one run of a loop to the next */
+
+static double cache_bps(const struct maq_device *device)
+{
+    double known = device->l2_bps, guess = CACHE_BYTES_PER_CLOCK * (double)device->sms * device->clock_hz;
+    return maq__max(known > 0.0 ? known : guess, device->mem_bps);
+}
+
+static double memory_s(const struct maq_device *device, double bytes)
+{
+    double kept = maq__min(bytes, CACHE_SHARE * maq__max(device->l2_bytes, 0.0));
+    return maq__over(kept, cache_bps(device)) + maq__over(bytes - kept, device->mem_bps);
+}
 
 static double log2_of(double x)
 {
@@ -61,17 +77,10 @@ static double queries_of(const struct maq_op *op)
     return maq__max(1.0, (op->flags & MAQ_OP_CAUSAL) ? 2.0 * keys - 1.0 : keys);
 }
 
-/* Mean keys that a query sees. */
-static double reach_of(const struct maq_op *op, double queries)
-{
-    bool more = op->queries > 0 && (op->flags & MAQ_OP_CAUSAL) != 0;
-    return maq__count(op, 1) + (more ? (queries - 1.0) / 2.0 : 0.0);
-}
-
 static bool attention_point(struct maq_fit_point *p, const struct maq_op *op)
 {
     double tokens = maq__count(op, 0), heads = maq__count(op, 2), kv_heads = maq__max(1.0, maq__count(op, 3));
-    double queries = maq__min(queries_of(op), tokens), reach = reach_of(op, queries);
+    double queries = maq__min(queries_of(op), tokens), reach = maq__count(op, 1);
     if (!(tokens > 0.0 && heads > 0.0 && reach > 0.0))
         return false;
     double sequences = tokens / queries;
@@ -175,7 +184,7 @@ static bool axes_of(struct maq_fit_point *p, const struct maq_op *op)
 bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const struct maq_device *device)
 {
     *out = (struct maq_fit_point){0};
-    if (!axes_of(out, op))
+    if ((unsigned)op->dtype >= MAQ_DTYPE_COUNT || !axes_of(out, op))
         return false;
 
     struct maq_work work = maq_op_work(op);
@@ -183,13 +192,13 @@ bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const st
     /* a kernel that finds keys and values in 8 bits may multiply in 8 bits, too (TensorRT-LLM on Hopper) */
     double fastest =
         maq__matrix_peak(device, op->flags & MAQ_OP_KV_FP8 && op->kind == MAQ_OP_ATTENTION ? MAQ_FP8 : dtype);
-    double mem = maq__over(work.bytes, device->mem_bps),
-           math = maq__over(work.matrix_flop, maq__matrix_peak(device, dtype));
+    double mem = memory_s(device, work.bytes), math = maq__over(work.matrix_flop, maq__matrix_peak(device, dtype));
     double hi = maq__max(math, mem), r = hi > 0.0 ? maq__min(math, mem) / hi : 0.0;
 
     out->math_s = math;
+    out->memory_s = mem;
     out->base_s = LAUNCH_S + hi * sqrt(sqrt(1.0 + r * r * r * r));
     out->floor_s = maq__max(maq__over(work.matrix_flop, maq__max(fastest, maq__matrix_peak(device, dtype))),
-                            maq__over(work.bytes, maq__max(device->l2_bps, device->mem_bps)));
+                            maq__over(work.bytes, cache_bps(device)));
     return true;
 }

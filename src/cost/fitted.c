@@ -2,15 +2,25 @@
  * fitted.c - the fitted provider: which table answers, and under which conditions it was measured.
  *
  * Which: the device's own table of the library that was asked for; then, for a training job, of the libraries whose
- * kernels training frameworks call as well, in order; then the table of the device of the same generation whose balance
- * of FLOP and bytes is nearest, over this device's own base time, with a larger error.
+ * kernels training frameworks call as well, in order; then the table of a relative: the device of the same
+ * generation with the nearest balance of FLOP and bytes. What a kernel takes there, t, is carried over
+ * part by part:
  *
- * Conditions: tables are taken in short loops, at clocks that no power limit lowers, with small operands in the cache.
- * For a step of training
+ *   t'^2 = t_math'^2 + t_mem'^2 + rest'^2,   rest^2 = t^2 - t_math^2 - t_mem^2,   rest' = rest clock / clock'
  *
- *   t = max((t_table^8 + t_power^8)^(1/8), t_cold)
- *   t_power = FLOP / rate that the device holds under its power limit      traits.c
- *   t_cold  = compulsory bytes / memory bandwidth
+ * so that a kernel gains from faster memory only as far as memory bounds it. Its error is larger.
+ *
+ * Conditions: tables are taken in short loops, at clocks that no power limit lowers, with small operands in the cache. In a
+ * step of training the power limit lowers the clock f until
+ *
+ *   static + d u f^3 = limit        rate follows f, energy per operation f^2 (voltage)
+ *
+ * where u is the kernel's rate over the fastest product of the device's tables. The same product under the limit, for long,
+ * is the device's sustained rate, s of the fastest, which gives d; so
+ *
+ *   f = min(1, s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
+ *
+ * and kernels that memory bounds keep their clock.
  */
 #include <math.h>
 #include <string.h>
@@ -18,9 +28,11 @@
 #include "cost/fit.h"
 #include "cost/model.h"
 
-/* Error per doubling of a size beyond the table, and of a sibling's table: see docs/fitted.md. */
+#define INTERVAL_80 1.2816 /* standard deviations on either side that hold 80 % of a normal distribution */
+
+/* Error per doubling of a size beyond the table, and of a relative's table: see docs/fitted.md. */
 #define OUTSIDE_ERROR 0.06
-#define SIBLING_ERROR 0.08
+#define RELATIVE_ERROR 0.10
 
 static const struct maq_fit_table *of_library(const char *device, enum maq_library library, struct maq_fit_key key,
                                               const char *kernel)
@@ -33,22 +45,23 @@ static const struct maq_fit_table *of_library(const char *device, enum maq_libra
     return t;
 }
 
-/* cuBLAS and FlashAttention as PyTorch calls them are in vLLM's tables; SGLang's have bare 8-bit products. */
+/*
+ * Training frameworks call cuBLAS, cuDNN and FlashAttention, as vLLM does for 16-bit types, and the others nearly. Products
+ * of narrower types are not cuBLASLt's in any of the tables, and experts not a training framework's.
+ */
 static const enum maq_library wide[] = {MAQ_LIBRARY_VLLM, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_TRTLLM};
-static const enum maq_library narrow[] = {MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_TRTLLM, MAQ_LIBRARY_VLLM};
 
 static const struct maq_fit_table *of_device(const char *device, const struct maq_costs *costs,
                                              const struct maq_fit_key *key)
 {
+    const struct maq_fit_table *t = NULL;
     if (costs->library != MAQ_LIBRARY_TRAINING)
         return of_library(device, costs->library, *key, costs->kernel);
-    bool is_narrow = maq_dtype_bytes((enum maq_dtype)key->dtype) < 2.0;
-    for (int i = 0; i < 3; i++) {
-        const struct maq_fit_table *t = of_library(device, is_narrow ? narrow[i] : wide[i], *key, NULL);
-        if (t)
-            return t;
-    }
-    return NULL;
+    if (key->family > MAQ_FIT_PREFILL || maq_dtype_bytes((enum maq_dtype)key->dtype) < 2.0)
+        return NULL;
+    for (int i = 0; i < 3 && !t; i++)
+        t = of_library(device, wide[i], *key, NULL);
+    return t;
 }
 
 static double balance_of(const struct maq_device *device)
@@ -56,64 +69,94 @@ static double balance_of(const struct maq_device *device)
     return maq__over(maq__matrix_peak(device, MAQ_BF16), device->mem_bps);
 }
 
-/* The nearest relative that has a table: of the same generation, then of the nearest balance, then first by name. */
-static const struct maq_fit_table *of_sibling(const struct maq_device *device, const struct maq_costs *costs,
-                                              const struct maq_fit_key *key)
+/* How far apart two devices are; infinite when they have no kernels in common. */
+static double distance(const struct maq_device *a, const struct maq_device *b)
+{
+    if (a->arch != b->arch || strcmp(a->name, b->name) == 0)
+        return (double)INFINITY;
+    return fabs(log(maq__max(balance_of(a), 1e-9) / balance_of(b)));
+}
+
+/* The nearest relative that has a table; the first by name of two that are equally near. */
+static const struct maq_fit_table *of_relative(const struct maq_device **from, const struct maq_device *device,
+                                               const struct maq_costs *costs, const struct maq_fit_key *key)
 {
     const struct maq_fit_table *best = NULL;
-    double best_distance = INFINITY;
+    double best_distance = (double)INFINITY;
     for (size_t i = 0; i < maq__fit_devices_count; i++) {
-        const struct maq_fit_device *d = &maq__fit_devices[i];
-        double distance = fabs(log(maq__max(balance_of(device), 1e-9) / d->balance));
-        if (d->arch != device->arch || !(distance < best_distance) || strcmp(d->name, device->name) == 0)
-            continue;
-        const struct maq_fit_table *t = of_device(d->name, costs, key);
+        double d = distance(device, &maq__fit_devices[i].device);
+        const struct maq_fit_table *t =
+            d < best_distance ? of_device(maq__fit_devices[i].device.name, costs, key) : NULL;
         if (t) {
             best = t;
-            best_distance = distance;
+            best_distance = d;
+            *from = &maq__fit_devices[i].device;
         }
     }
     return best;
 }
 
-/* What a step of training makes of a time measured in a short loop. */
-static double in_training_s(double table_s, const struct maq_fit_point *point, const struct maq_op *op,
-                            const struct maq_device *device)
+/* What takes `t` on `from`, on `to`; `p` is the operator there, `at` the same here. */
+static double carry_over(double t, const struct maq_fit_point *p, const struct maq_device *from,
+                         const struct maq_fit_point *at, const struct maq_device *to)
 {
-    double rate = maq__matrix_rate(device, (enum maq_dtype)op->dtype),
-           peak = maq__matrix_peak(device, (enum maq_dtype)op->dtype);
-    double power = rate > 0.0 ? point->math_s * peak / rate : 0.0;
-    double cold = maq__over(maq_op_work(op).bytes, device->mem_bps);
-    double hi = maq__max(table_s, power), r = hi > 0.0 ? maq__min(table_s, power) / hi : 0.0;
-    double r2 = r * r, r8 = r2 * r2 * r2 * r2;
-    return maq__max(hi * sqrt(sqrt(sqrt(1.0 + r8))), cold);
+    double bound = p->math_s * p->math_s + p->memory_s * p->memory_s, rest = t * t - bound;
+    double here = at->math_s * at->math_s + at->memory_s * at->memory_s;
+    double clock = from->clock_hz > 0.0 && to->clock_hz > 0.0 ? from->clock_hz / to->clock_hz : 1.0;
+    if (rest < 0.0) /* a cache did better than the base thinks: as much better here */
+        return t * sqrt(here / bound);
+    return sqrt(here + rest * clock * clock);
+}
+
+/* Sustained rate over that of a burst, where the device has no sustained figure: the mean of A100, H100, B200, GB200. */
+#define SUSTAINED_SHARE 0.85
+
+static const struct maq_fit_device *fit_device(const char *name)
+{
+    for (size_t i = 0; i < maq__fit_devices_count; i++)
+        if (strcmp(maq__fit_devices[i].device.name, name) == 0)
+            return &maq__fit_devices[i];
+    return NULL;
+}
+
+/* What a step of training makes of a time measured in a short loop; `table` is the device that it was measured on. */
+static double in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device, const char *table)
+{
+    const struct maq_fit_device *d = fit_device(table);
+    struct maq_work work = maq_op_work(op);
+    double best = d ? d->burst_flops / d->device.peak_flops[MAQ_BF16] * device->peak_flops[MAQ_BF16] : 0.0;
+    double held = device->sustained_flops[MAQ_BF16], share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
+    double rate = best > 0.0 && burst_s > 0.0 ? work.matrix_flop / burst_s / best : 0.0;
+    double slower = maq__max(1.0, cbrt(rate) / maq__min(share, 1.0));
+    return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
 }
 
 bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const struct maq_op *op,
                     const struct maq_device *device)
 {
-    struct maq_fit_point point;
+    struct maq_fit_point here, there;
+    const struct maq_device *from = NULL;
     const struct maq_fit_table *table = NULL;
-    bool sibling = false;
 
-    if (costs->best == MAQ_PROVIDER_ANALYTICAL || !device->name || !maq__fit_point(&point, op, device))
+    if (costs->best == MAQ_PROVIDER_ANALYTICAL || !device->name || !maq__fit_point(&here, op, device))
         return false;
     if (!costs->leave_device_out)
-        table = of_device(device->name, costs, &point.key);
-    if (!table) {
-        table = of_sibling(device, costs, &point.key);
-        sibling = true;
-    }
+        table = of_device(device->name, costs, &here.key);
     if (!table)
+        table = of_relative(&from, device, costs, &here.key);
+    if (!table || (from && !maq__fit_point(&there, op, from)))
         return false;
 
-    double outside, s = maq__fit_surface(table, point.x, &outside);
-    double seconds = maq__max(point.floor_s, point.base_s * exp(s));
+    const struct maq_fit_point *at = from ? &there : &here;
+    double outside, s = maq__fit_surface(table, at->x, &outside);
+    double seconds = maq__max(at->floor_s, at->base_s * exp(s));
+    if (from)
+        seconds = maq__max(here.floor_s, carry_over(seconds, &there, from, &here, device));
     if (!costs->burst)
-        seconds = in_training_s(seconds, &point, op, device);
+        seconds = in_training_s(seconds, op, device, table->device);
     if (!(seconds < MAQ_FOREVER_S))
         return false;
-    double error = (double)table->error_p90 / 1.6449 + OUTSIDE_ERROR * outside + (sibling ? SIBLING_ERROR : 0.0);
+    double error = (double)table->error_p80 / INTERVAL_80 + OUTSIDE_ERROR * outside + (from ? RELATIVE_ERROR : 0.0);
     *out =
         (struct maq_cost){.seconds = seconds, .error = (float)maq__min(error, 0.95), .provider = MAQ_PROVIDER_FITTED};
     return true;

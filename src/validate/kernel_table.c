@@ -160,8 +160,10 @@ static enum maq_status slurp(struct maq_str *out, const char *path, struct maq_a
 static struct maq_str read_comment(struct maq_kernel_table *t, struct maq_str text)
 {
     struct maq_str line, rest = maq_str_split(text, '\n', &line), word;
+    t->first_line = 2;
     if (!maq_str_starts(text, "#"))
         return text;
+    t->first_line = 3;
     for (struct maq_str words = line; words.ptr;) {
         words = maq_str_split(words, ' ', &word);
         while (word.ptr) {

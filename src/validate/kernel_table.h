@@ -93,6 +93,7 @@ struct maq_kernel_table {
     enum maq_library library;
     struct maq_device device;
     uint32_t n_rows, n;
+    uint32_t first_line;               /* of the file, where row 0 stands */
     struct maq_kernel_sample *samples; /* [n] */
     uint32_t skipped[MAQ_KERNEL_SKIP_COUNT];
     struct maq_csv csv;

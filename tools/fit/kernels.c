@@ -25,18 +25,24 @@
 #include "validate/kernel_table.h"
 
 #define LEAST_ROWS 40
-#define TOLERANCE 0.012 /* mean change of ln t that a knot must be worth */
 #define HELD_BACK 5     /* one row in so many */
+#define LEAST_STEP 0.01 /* of the values: half a percent at most is lost */
 
 /* Most knots of each axis before thinning. */
 static const unsigned most_knots[MAQ_FIT_FAMILY_COUNT][FIT_AXES] = {
     [MAQ_FIT_GEMM] = {80, 24, 24, 1},       [MAQ_FIT_BMM] = {30, 14, 4, 4},
     [MAQ_FIT_PREFILL] = {18, 18, 8, 5},     [MAQ_FIT_DECODE] = {20, 20, 8, 1},
-    [MAQ_FIT_EXPERTS] = {16, 9, 8, 14},     [MAQ_FIT_MLA_PREFILL] = {18, 12, 10, 1},
+    [MAQ_FIT_EXPERTS] = {14, 10, 10, 18},   [MAQ_FIT_MLA_PREFILL] = {18, 12, 10, 1},
     [MAQ_FIT_MLA_DECODE] = {20, 12, 10, 1}, [MAQ_FIT_DELTA_RULE] = {22, 12, 6, 16},
     [MAQ_FIT_CONV1D] = {22, 12, 16, 1},     [MAQ_FIT_QUANTIZE] = {40, 22, 1, 1},
     [MAQ_FIT_ELEMENTWISE] = {40, 1, 1, 1},
 };
+
+/* Mean change of ln t that a knot must be worth. */
+static double tolerance(enum maq_fit_family family)
+{
+    return family == MAQ_FIT_GEMM || family == MAQ_FIT_EXPERTS ? 0.028 : 0.016;
+}
 
 /* All rows of a device and library, in the order of key and kernel. */
 struct row {
@@ -52,6 +58,7 @@ struct pool {
     struct maq_device device;
     enum maq_library library;
     char versions[256];
+    double burst_flops; /* of the fastest BF16 product */
 };
 
 static void die(const char *what, const char *name)
@@ -86,6 +93,8 @@ static void add_table(struct pool *pool, const struct maq_kernel_table *table)
         struct row *row = &pool->at[pool->n];
         if (!maq__fit_point(&row->point, &s->op, &pool->device))
             continue;
+        if (s->op.kind == MAQ_OP_GEMM && s->op.dtype == MAQ_BF16 && s->op.flags == 0)
+            pool->burst_flops = fmax(pool->burst_flops, maq_op_work(&s->op).matrix_flop / s->measured_s);
         row->kernel = s->kernel;
         row->y = log(s->measured_s / row->point.base_s);
         row->hash = (uint32_t)maq_hash_words(&s->op, sizeof s->op);
@@ -100,7 +109,7 @@ static void add_table(struct pool *pool, const struct maq_kernel_table *table)
 /* ---- one table ---- */
 
 struct errors {
-    double median, p90;
+    double median, p80, p90;
 };
 
 static struct errors errors_of(const struct fit_surface *s, const struct fit_points *points, bool held_back)
@@ -112,7 +121,7 @@ static struct errors errors_of(const struct fit_surface *s, const struct fit_poi
     for (size_t j = 0; j < points->n; j++)
         if (!held_back || points->left_out[j])
             e[n++] = fabs(exp(fit_at(s, points->x[j]) - points->y[j]) - 1.0);
-    struct errors out = {maq_quantile(e, n, 0.5), maq_quantile(e, n, 0.9)};
+    struct errors out = {maq_quantile(e, n, 0.5), maq_quantile(e, n, 0.8), maq_quantile(e, n, 0.9)};
     free(e);
     return out;
 }
@@ -141,7 +150,7 @@ static void write_table(FILE *out, const struct row *first, const struct fit_sur
         lo = fmin(lo, s->values[i]);
         hi = fmax(hi, s->values[i]);
     }
-    double step = fmax((double)(float)((hi - lo) / 254.0), 1e-4), center = (double)(float)(0.5 * (lo + hi));
+    double step = (double)(float)fmax((hi - lo) / 254.0, LEAST_STEP), center = (double)(float)(0.5 * (lo + hi));
     unsigned char *values = malloc(s->size);
     struct fit_surface kept = *s;
     if (!values)
@@ -157,8 +166,10 @@ static void write_table(FILE *out, const struct row *first, const struct fit_sur
             maq__fit_family_name((enum maq_fit_family)first->point.key.family),
             maq_dtype_name((enum maq_dtype)first->point.key.dtype), first->point.key.variant[0],
             first->point.key.variant[1], first->point.key.variant[2], first->kernel, points->n);
-    fprintf(out, "   \"seen\": {\"median\": %.4f, \"p90\": %.4f}, \"held_out\": {\"median\": %.4f, \"p90\": %.4f},\n",
-            seen.median, seen.p90, held_back.median, held_back.p90);
+    fprintf(out,
+            "   \"seen\": {\"median\": %.4f, \"p90\": %.4f}, \"held_out\": {\"median\": %.4f, \"p80\": %.4f, \"p90\": "
+            "%.4f},\n",
+            seen.median, seen.p90, held_back.median, held_back.p80, held_back.p90);
     fprintf(out, "   \"step\": %.9g, \"center\": %.9g, \"knots\": [", step, center);
     for (unsigned a = 0; a < FIT_AXES; a++) {
         fprintf(out, "%s[", a ? ", " : "");
@@ -167,6 +178,8 @@ static void write_table(FILE *out, const struct row *first, const struct fit_sur
         fprintf(out, "]");
     }
     fprintf(out, "],\n   \"values\": \"");
+    for (size_t i = s->size; i-- > 1;) /* neighbours are alike: their differences are shorter */
+        values[i] = (unsigned char)(values[i] - values[i - 1]);
     write_values(out, values, s->size);
     fprintf(out, "\"}");
     free(values);
@@ -189,7 +202,7 @@ static void fit_table(FILE *out, const struct row *rows, size_t n, bool first)
     fit_place_knots(&s, &all, most_knots[rows[0].point.key.family]);
     if (!fit_solve(&s, &all))
         die("out of memory", "surface");
-    fit_thin(&s, TOLERANCE);
+    fit_thin(&s, tolerance((enum maq_fit_family)rows[0].point.key.family));
     if (!fit_solve(&s, &some))
         die("out of memory", "surface");
     struct errors held_back = errors_of(&s, &some, true);
@@ -203,10 +216,26 @@ static void fit_table(FILE *out, const struct row *rows, size_t n, bool first)
     free(left_out);
 }
 
-static void write_pool(const char *folder, const char *source, struct pool *pool)
+/* The datasheet that the base times were made with. */
+static void write_figures(FILE *out, const struct maq_device *d, double burst_flops)
 {
     static const char *const arch[MAQ_ARCH_COUNT] = {"volta",     "turing", "ampere", "ada",   "hopper",
                                                      "blackwell", "cdna2",  "cdna3",  "cdna4", "other"};
+    bool first = true;
+    fprintf(out, " \"figures\": {\"arch\": \"%s\", \"peak_flops\": {", arch[d->arch]);
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
+        if (d->peak_flops[t] > 0.0) {
+            fprintf(out, "%s\"%s\": %.9g", first ? "" : ", ", maq_dtype_name((enum maq_dtype)t), d->peak_flops[t]);
+            first = false;
+        }
+    fprintf(out,
+            "}, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"l2_bytes\": %.9g, \"l2_bps\": %.9g, \"sms\": %d, "
+            "\"clock_hz\": %.9g, \"burst_flops\": %.6g},\n",
+            d->vector_flops, d->mem_bps, d->l2_bytes, d->l2_bps, d->sms, d->clock_hz, burst_flops);
+}
+
+static void write_pool(const char *folder, const char *source, struct pool *pool)
+{
     char path[1024];
     snprintf(path, sizeof path, "%s/%s--%s.json", folder, pool->device.name, maq_library_name(pool->library));
     FILE *out = fopen(path, "w");
@@ -216,9 +245,9 @@ static void write_pool(const char *folder, const char *source, struct pool *pool
     qsort(pool->at, pool->n, sizeof pool->at[0], by_key);
     fprintf(out, "{\"made_by\": \"tools/fit/kernels.c\", \"source\": \"%s\", \"versions\": \"%s\",\n", source,
             pool->versions);
-    fprintf(out, " \"device\": \"%s\", \"arch\": \"%s\", \"balance\": %.6g, \"library\": \"%s\", \"tables\": [",
-            pool->device.name, arch[pool->device.arch],
-            maq__matrix_peak(&pool->device, MAQ_BF16) / pool->device.mem_bps, maq_library_name(pool->library));
+    fprintf(out, " \"device\": \"%s\", \"library\": \"%s\",\n", pool->device.name, maq_library_name(pool->library));
+    write_figures(out, &pool->device, pool->burst_flops);
+    fprintf(out, " \"tables\": [");
     for (size_t i = 0, j; i < pool->n; i = j) {
         for (j = i + 1; j < pool->n && same_table(&pool->at[i], &pool->at[j]);)
             j++;

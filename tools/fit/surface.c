@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMOOTH 0.02
+#define SMOOTH 0.02 /* of the axis along which the surface bends least */
 #define FLAT 1e-4
 #define HUBER 0.10 /* a tenth off: no longer squared */
 #define ROUNDS 4
@@ -119,10 +119,11 @@ struct system {
     size_t n; /* points that count */
     struct stencil *stencils;
     double *y, *weight;
+    double smooth[FIT_AXES];
 };
 
 /* out += penalty of one line of an axis, as the gradient of its half square. */
-static void penalize_line(double *out, const double *v, const double *knots, unsigned n, size_t stride)
+static void penalize_line(double *out, const double *v, const double *knots, unsigned n, size_t stride, double smooth)
 {
     for (unsigned i = 0; i + 1 < n; i++) {
         double d = FLAT * (v[(i + 1) * stride] - v[i * stride]);
@@ -131,7 +132,7 @@ static void penalize_line(double *out, const double *v, const double *knots, uns
     }
     for (unsigned i = 1; i + 1 < n; i++) {
         double w = (knots[i] - knots[i - 1]) / (knots[i + 1] - knots[i - 1]);
-        double d = SMOOTH * (v[i * stride] - (1.0 - w) * v[(i - 1) * stride] - w * v[(i + 1) * stride]);
+        double d = smooth * (v[i * stride] - (1.0 - w) * v[(i - 1) * stride] - w * v[(i + 1) * stride]);
         out[i * stride] += d;
         out[(i - 1) * stride] -= (1.0 - w) * d;
         out[(i + 1) * stride] -= w * d;
@@ -154,7 +155,7 @@ static void multiply(double *out, const struct system *sys, const double *v)
         stride /= s->n[a];
         for (size_t at = 0; at < s->size; at += block)
             for (size_t line = at; line < at + stride; line++)
-                penalize_line(out + line, v + line, s->knots[a], s->n[a], stride);
+                penalize_line(out + line, v + line, s->knots[a], s->n[a], stride, sys->smooth[a]);
     }
 }
 
@@ -192,9 +193,39 @@ static void descend(struct fit_surface *s, const struct system *sys, double *scr
     }
 }
 
+/* Mean distance of the values at knot i of an axis from the line between its neighbours. */
+static double worth(const struct fit_surface *s, unsigned a, unsigned i)
+{
+    size_t stride = 1, lines;
+    double w = (s->knots[a][i] - s->knots[a][i - 1]) / (s->knots[a][i + 1] - s->knots[a][i - 1]), sum = 0.0;
+    for (unsigned b = a + 1; b < FIT_AXES; b++)
+        stride *= s->n[b];
+    lines = s->size / s->n[a];
+    for (size_t line = 0; line < lines; line++) {
+        const double *v = s->values + line / stride * stride * s->n[a] + line % stride + i * stride;
+        sum += fabs(v[0] - (1.0 - w) * v[-(ptrdiff_t)stride] - w * v[stride]);
+    }
+    return sum / (double)lines;
+}
+
+/* The more a surface bends along an axis, the less its neighbours there say about a missing value. */
+static void weigh_axes(double smooth[FIT_AXES], const struct fit_surface *s)
+{
+    double bend[FIT_AXES], least = 1.0;
+    for (unsigned a = 0; a < FIT_AXES; a++) {
+        bend[a] = 1e-3;
+        for (unsigned i = 1; i + 1 < s->n[a]; i++)
+            bend[a] += worth(s, a, i) / (double)(s->n[a] - 2);
+        if (s->n[a] > 2)
+            least = fmin(least, bend[a]);
+    }
+    for (unsigned a = 0; a < FIT_AXES; a++)
+        smooth[a] = SMOOTH * least * least / (bend[a] * bend[a]);
+}
+
 bool fit_solve(struct fit_surface *s, const struct fit_points *points)
 {
-    struct system sys = {.s = s};
+    struct system sys = {.s = s, .smooth = {SMOOTH, SMOOTH, SMOOTH, SMOOTH}};
     sys.stencils = malloc((points->n + 1) * sizeof *sys.stencils);
     sys.y = malloc((points->n + 1) * 2 * sizeof *sys.y);
     double *scratch = malloc((3 * s->size + 1) * sizeof *scratch), mean = 0.0;
@@ -218,6 +249,7 @@ bool fit_solve(struct fit_surface *s, const struct fit_points *points)
                 double off = fabs(apply(&sys.stencils[j], s->values) - sys.y[j]);
                 sys.weight[j] = off > HUBER ? HUBER / off : 1.0;
             }
+            weigh_axes(sys.smooth, s);
         }
     }
     free(sys.stencils);
@@ -227,21 +259,6 @@ bool fit_solve(struct fit_surface *s, const struct fit_points *points)
 }
 
 /* ---- fewer knots ---- */
-
-/* Mean distance of the values at knot i of an axis from the line between its neighbours. */
-static double worth(const struct fit_surface *s, unsigned a, unsigned i)
-{
-    size_t stride = 1, lines;
-    double w = (s->knots[a][i] - s->knots[a][i - 1]) / (s->knots[a][i + 1] - s->knots[a][i - 1]), sum = 0.0;
-    for (unsigned b = a + 1; b < FIT_AXES; b++)
-        stride *= s->n[b];
-    lines = s->size / s->n[a];
-    for (size_t line = 0; line < lines; line++) {
-        const double *v = s->values + line / stride * stride * s->n[a] + line % stride + i * stride;
-        sum += fabs(v[0] - (1.0 - w) * v[-(ptrdiff_t)stride] - w * v[stride]);
-    }
-    return sum / (double)lines;
-}
 
 static void drop(struct fit_surface *s, unsigned a, unsigned i)
 {
