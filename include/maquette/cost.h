@@ -78,8 +78,8 @@ enum maq_op_flag {
     /* the same bits, for other kinds */
     MAQ_OP_FLASH2 =
         1u << 0, /* ATTENTION: FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
-    MAQ_OP_KV_FP8 = 1u << 1, /* ATTENTION, MLA_BLOCK: keys and values lie in memory in 8 bits */
     MAQ_OP_WINDOW = 1u << 3, /* ATTENTION: queries see the last keys only; `keys` is what they see in the mean */
+    MAQ_OP_KV_FP8 = 1u << 4, /* ATTENTION, MLA_BLOCK: keys and values lie in memory in 8 bits */
     MAQ_OP_BLOCKS =
         1u << 2, /* GEMM, EXPERTS in 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
     MAQ_OP_WEIGHT8 = 1u << 5, /* GEMM, EXPERTS: weights lie in memory in 8 bits; dtype is that of the arithmetic */

@@ -77,6 +77,12 @@ static double queries_of(const struct maq_op *op)
     return maq__max(1.0, (op->flags & MAQ_OP_CAUSAL) ? 2.0 * keys - 1.0 : keys);
 }
 
+/* Kernels of other generations than those in the tables of a device: its newest. */
+static bool is_older_kernel(const struct maq_op *op, const struct maq_device *device)
+{
+    return (op->flags & MAQ_OP_FLASH2) && maq__kernel_traits(device)->flash2_fwd[0] > 0.0;
+}
+
 static bool attention_point(struct maq_fit_point *p, const struct maq_op *op)
 {
     double tokens = maq__count(op, 0), heads = maq__count(op, 2), kv_heads = maq__max(1.0, maq__count(op, 3));
@@ -185,6 +191,8 @@ bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const st
 {
     *out = (struct maq_fit_point){0};
     if ((unsigned)op->dtype >= MAQ_DTYPE_COUNT || !axes_of(out, op))
+        return false;
+    if (op->kind == MAQ_OP_ATTENTION && is_older_kernel(op, device))
         return false;
 
     struct maq_work work = maq_op_work(op);

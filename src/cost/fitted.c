@@ -18,9 +18,10 @@
  * where u is the kernel's rate over the fastest product of the device's tables. The same product under the limit, for long,
  * is the device's sustained rate, s of the fastest, which gives d; so
  *
- *   f = min(1, s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
+ *   f = min(1, c s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
  *
- * and kernels that memory bounds keep their clock.
+ * with c for the difference between a sustained rate and weeks of training (model.h); kernels that memory bounds keep their
+ * clock.
  */
 #include <math.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static double in_training_s(double burst_s, const struct maq_op *op, const struc
     double best = d ? d->burst_flops / d->device.peak_flops[MAQ_BF16] * device->peak_flops[MAQ_BF16] : 0.0;
     double held = device->sustained_flops[MAQ_BF16], share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
     double rate = best > 0.0 && burst_s > 0.0 ? work.matrix_flop / burst_s / best : 0.0;
-    double slower = maq__max(1.0, cbrt(rate) / maq__min(share, 1.0));
+    double slower = maq__max(1.0, cbrt(rate) / (maq__min(share, 1.0) * MAQ_CONTINUOUS_SHARE));
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
 }
 

@@ -40,6 +40,13 @@ struct maq_kernel_traits {
 };
 const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *device);
 
+/*
+ * Matrix rate of continuous training over a sustained figure: those are means of a hundred runs on one device, a fraction of a
+ * second, shorter than it takes the power limiter and the temperature of a full node to settle. The value was chosen against
+ * published training runs, the same for every device, model and job; docs/cost-model.md gives the error without it.
+ */
+#define MAQ_CONTINUOUS_SHARE 0.93
+
 /* FLOP/s; the type that the device has units for is substituted. 0 only for a device without any figure. */
 double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype);
 double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype);

@@ -198,21 +198,13 @@ double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype)
     return peak > 0.0 ? peak : maq__vector_rate(device);
 }
 
-/*
- * The sustained figures are means of a hundred runs on one device, a fraction of a second: shorter than it
- * takes the power limiter and the temperature of a full node to settle. Training runs for weeks. Kernel
- * tables exceed sustained rates by 7 to 17 % in the same way. The value is a choice made against published training runs;
- * docs/cost-model.md gives the error without it.
- */
-#define CONTINUOUS_SHARE 0.93
-
 double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
 {
     enum maq_dtype as = computed_as(device, dtype);
     double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[as];
     const struct maq_kernel_traits *t = maq__kernel_traits(device);
     double held = sustained > 0.0 ? maq__min(sustained, peak) : peak * t->sustained_share;
-    return held * t->typical_share * CONTINUOUS_SHARE;
+    return held * t->typical_share * MAQ_CONTINUOUS_SHARE;
 }
 
 double maq__vector_rate(const struct maq_device *device)

@@ -6,60 +6,22 @@
  *   library found. SOURCE is a sentence that goes into the files. The same input gives the same bytes.
  *
  * For every kernel and variant: y = ln(measured / base) at the places x (src/cost/fit_point.c), a surface through them
- * (surface.c), its values in steps of 1/254 of their range. Every fifth row, chosen by a hash of the operator, is held
- * back once to learn how far off the surface is on rows that it has not seen; the surface that is kept has seen all.
+ * (table.c, surface.c). Every fifth row, chosen by a hash of the operator, is held back once to learn how far off the surface
+ * is on rows that it has not seen; the surface that is kept has seen all.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
-#include "base/stats.h"
 #include "base/str.h"
-#include "cost/fit.h"
-#include "cost/model.h"
-#include "surface.h"
+#include "fit.h"
 #include "validate/kernel_table.h"
 
 #define LEAST_ROWS 40
-#define HELD_BACK 5     /* one row in so many */
-#define LEAST_STEP 0.01 /* of the values: half a percent at most is lost */
-
-/* Most knots of each axis before thinning. */
-static const unsigned most_knots[MAQ_FIT_FAMILY_COUNT][FIT_AXES] = {
-    [MAQ_FIT_GEMM] = {80, 24, 24, 1},       [MAQ_FIT_BMM] = {30, 14, 4, 4},
-    [MAQ_FIT_PREFILL] = {18, 18, 8, 5},     [MAQ_FIT_DECODE] = {20, 20, 8, 1},
-    [MAQ_FIT_EXPERTS] = {14, 10, 10, 18},   [MAQ_FIT_MLA_PREFILL] = {18, 12, 10, 1},
-    [MAQ_FIT_MLA_DECODE] = {20, 12, 10, 1}, [MAQ_FIT_DELTA_RULE] = {22, 12, 6, 16},
-    [MAQ_FIT_CONV1D] = {22, 12, 16, 1},     [MAQ_FIT_QUANTIZE] = {40, 22, 1, 1},
-    [MAQ_FIT_ELEMENTWISE] = {40, 1, 1, 1},
-};
-
-/* Mean change of ln t that a knot must be worth. */
-static double tolerance(enum maq_fit_family family)
-{
-    return family == MAQ_FIT_GEMM || family == MAQ_FIT_EXPERTS ? 0.028 : 0.016;
-}
-
-/* All rows of a device and library, in the order of key and kernel. */
-struct row {
-    struct maq_fit_point point;
-    const char *kernel;
-    double y;
-    uint32_t hash, order;
-};
-
-struct pool {
-    struct row *at;
-    size_t n, size;
-    struct maq_device device;
-    enum maq_library library;
-    char versions[256];
-    double burst_flops; /* of the fastest BF16 product */
-};
+#define MOST_POOLS 256
+#define MOST_RELATIVES 8
 
 static void die(const char *what, const char *name)
 {
@@ -67,174 +29,84 @@ static void die(const char *what, const char *name)
     exit(1);
 }
 
+/* ---- rows ---- */
+
 static int by_key(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
-    int d = memcmp(&x->point.key, &y->point.key, sizeof x->point.key);
+    const struct fit_row *x = a, *y = b;
+    int d = memcmp(&x->key, &y->key, sizeof x->key);
     d = d ? d : strcmp(x->kernel, y->kernel);
-    return d ? d : (x->order > y->order) - (x->order < y->order);
+    d = d ? d : (x->hash > y->hash) - (x->hash < y->hash);
+    return d ? d : (x->y > y->y) - (x->y < y->y);
 }
 
-static bool same_table(const struct row *a, const struct row *b)
+static bool same_key(const struct fit_row *a, const struct fit_row *b)
 {
-    return memcmp(&a->point.key, &b->point.key, sizeof a->point.key) == 0 && strcmp(a->kernel, b->kernel) == 0;
+    return memcmp(&a->key, &b->key, sizeof a->key) == 0;
 }
 
-static void add_table(struct pool *pool, const struct maq_kernel_table *table)
+static void add_table(struct fit_pool *pool, const struct maq_kernel_table *table)
 {
     for (uint32_t i = 0; i < table->n; i++) {
         const struct maq_kernel_sample *s = &table->samples[i];
+        struct maq_fit_point point;
+        if (!maq__fit_point(&point, &s->op, &pool->device))
+            continue;
         if (pool->n == pool->size) {
             pool->size = pool->size ? pool->size * 2 : 65536;
-            pool->at = realloc(pool->at, pool->size * sizeof pool->at[0]);
-            if (!pool->at)
+            pool->rows = realloc(pool->rows, pool->size * sizeof pool->rows[0]);
+            if (!pool->rows)
                 die("out of memory", table->path);
         }
-        struct row *row = &pool->at[pool->n];
-        if (!maq__fit_point(&row->point, &s->op, &pool->device))
-            continue;
         if (s->op.kind == MAQ_OP_GEMM && s->op.dtype == MAQ_BF16 && s->op.flags == 0)
             pool->burst_flops = fmax(pool->burst_flops, maq_op_work(&s->op).matrix_flop / s->measured_s);
-        row->kernel = s->kernel;
-        row->y = log(s->measured_s / row->point.base_s);
-        row->hash = (uint32_t)maq_hash_words(&s->op, sizeof s->op);
-        row->order = (uint32_t)pool->n++;
+        struct fit_row *row = &pool->rows[pool->n++];
+        *row = (struct fit_row){.key = point.key, .kernel = s->kernel, .y = log(s->measured_s / point.base_s)};
+        row->hash = maq_hash_words(&s->op, sizeof s->op);
+        for (int a = 0; a < FIT_AXES; a++)
+            row->x[a] = (float)point.x[a];
     }
-    const char *version = table->version;
-    if (!strstr(pool->versions, version))
-        snprintf(pool->versions + strlen(pool->versions), sizeof pool->versions - strlen(pool->versions), "%s%s",
-                 pool->versions[0] ? ", " : "", version);
+    size_t used = strlen(pool->versions);
+    if (!strstr(pool->versions, table->version))
+        snprintf(pool->versions + used, sizeof pool->versions - used, "%s%s", used ? ", " : "", table->version);
 }
 
-/* ---- one table ---- */
+/* ---- groups ---- */
 
-struct errors {
-    double median, p80, p90;
+struct groups {
+    struct fit_group *at;
+    size_t n, size;
 };
 
-static struct errors errors_of(const struct fit_surface *s, const struct fit_points *points, bool held_back)
+static void add_groups(struct groups *groups, const struct fit_pool *pool)
 {
-    double *e = malloc((points->n + 1) * sizeof *e);
-    size_t n = 0;
-    if (!e)
-        die("out of memory", "errors");
-    for (size_t j = 0; j < points->n; j++)
-        if (!held_back || points->left_out[j])
-            e[n++] = fabs(exp(fit_at(s, points->x[j]) - points->y[j]) - 1.0);
-    struct errors out = {maq_quantile(e, n, 0.5), maq_quantile(e, n, 0.8), maq_quantile(e, n, 0.9)};
-    free(e);
-    return out;
-}
-
-static void write_values(FILE *out, const unsigned char *values, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uLongf size = compressBound(n);
-    unsigned char *packed = malloc(size + 3);
-    if (!packed || compress2(packed, &size, values, n, 9) != Z_OK)
-        die("cannot compress", "values");
-    packed[size] = packed[size + 1] = 0;
-    for (size_t i = 0; i < size; i += 3) {
-        unsigned bits = (unsigned)packed[i] << 16 | (unsigned)packed[i + 1] << 8 | packed[i + 2];
-        fprintf(out, "%c%c%c%c", digits[bits >> 18], digits[bits >> 12 & 63],
-                i + 1 < size ? digits[bits >> 6 & 63] : '=', i + 2 < size ? digits[bits & 63] : '=');
-    }
-    free(packed);
-}
-
-static void write_table(FILE *out, const struct row *first, const struct fit_surface *s,
-                        const struct fit_points *points, struct errors held_back)
-{
-    double lo = s->values[0], hi = s->values[0];
-    for (size_t i = 1; i < s->size; i++) {
-        lo = fmin(lo, s->values[i]);
-        hi = fmax(hi, s->values[i]);
-    }
-    double step = (double)(float)fmax((hi - lo) / 254.0, LEAST_STEP), center = (double)(float)(0.5 * (lo + hi));
-    unsigned char *values = malloc(s->size);
-    struct fit_surface kept = *s;
-    if (!values)
-        die("out of memory", "values");
-    for (size_t i = 0; i < s->size; i++) {
-        double v = fmin(fmax(rint((s->values[i] - center) / step), -127.0), 127.0);
-        values[i] = (unsigned char)(128.0 + v);
-        kept.values[i] = center + v * step;
-    }
-    struct errors seen = errors_of(&kept, points, false);
-    fprintf(out,
-            "  {\"family\": \"%s\", \"dtype\": \"%s\", \"variant\": [%u, %u, %u], \"kernel\": \"%s\", \"rows\": %zu,\n",
-            maq__fit_family_name((enum maq_fit_family)first->point.key.family),
-            maq_dtype_name((enum maq_dtype)first->point.key.dtype), first->point.key.variant[0],
-            first->point.key.variant[1], first->point.key.variant[2], first->kernel, points->n);
-    fprintf(out,
-            "   \"seen\": {\"median\": %.4f, \"p90\": %.4f}, \"held_out\": {\"median\": %.4f, \"p80\": %.4f, \"p90\": "
-            "%.4f},\n",
-            seen.median, seen.p90, held_back.median, held_back.p80, held_back.p90);
-    fprintf(out, "   \"step\": %.9g, \"center\": %.9g, \"knots\": [", step, center);
-    for (unsigned a = 0; a < FIT_AXES; a++) {
-        fprintf(out, "%s[", a ? ", " : "");
-        for (unsigned i = 0; i < s->n[a]; i++)
-            fprintf(out, "%s%.9g", i ? ", " : "", (double)(float)s->knots[a][i]);
-        fprintf(out, "]");
-    }
-    fprintf(out, "],\n   \"values\": \"");
-    for (size_t i = s->size; i-- > 1;) /* neighbours are alike: their differences are shorter */
-        values[i] = (unsigned char)(values[i] - values[i - 1]);
-    write_values(out, values, s->size);
-    fprintf(out, "\"}");
-    free(values);
-}
-
-static void fit_table(FILE *out, const struct row *rows, size_t n, bool first)
-{
-    double(*x)[FIT_AXES] = malloc(n * sizeof *x), *y = malloc(n * sizeof *y);
-    bool *left_out = malloc(n * sizeof *left_out);
-    struct fit_surface s;
-    if (!x || !y || !left_out)
-        die("out of memory", "points");
-    for (size_t j = 0; j < n; j++) {
-        memcpy(x[j], rows[j].point.x, sizeof x[j]);
-        y[j] = rows[j].y;
-        left_out[j] = rows[j].hash % HELD_BACK == 0;
-    }
-    struct fit_points all = {n, (const double(*)[FIT_AXES])x, y, NULL}, some = all;
-    some.left_out = left_out;
-    fit_place_knots(&s, &all, most_knots[rows[0].point.key.family]);
-    if (!fit_solve(&s, &all))
-        die("out of memory", "surface");
-    fit_thin(&s, tolerance((enum maq_fit_family)rows[0].point.key.family));
-    if (!fit_solve(&s, &some))
-        die("out of memory", "surface");
-    struct errors held_back = errors_of(&s, &some, true);
-    if (!fit_solve(&s, &all))
-        die("out of memory", "surface");
-    fprintf(out, "%s\n", first ? "" : ",");
-    write_table(out, &rows[0], &s, &all, held_back);
-    fit_free(&s);
-    free(x);
-    free(y);
-    free(left_out);
-}
-
-/* The datasheet that the base times were made with. */
-static void write_figures(FILE *out, const struct maq_device *d, double burst_flops)
-{
-    static const char *const arch[MAQ_ARCH_COUNT] = {"volta",     "turing", "ampere", "ada",   "hopper",
-                                                     "blackwell", "cdna2",  "cdna3",  "cdna4", "other"};
-    bool first = true;
-    fprintf(out, " \"figures\": {\"arch\": \"%s\", \"peak_flops\": {", arch[d->arch]);
-    for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
-        if (d->peak_flops[t] > 0.0) {
-            fprintf(out, "%s\"%s\": %.9g", first ? "" : ", ", maq_dtype_name((enum maq_dtype)t), d->peak_flops[t]);
-            first = false;
+    for (size_t i = 0, j; i < pool->n; i = j) {
+        for (j = i + 1; j < pool->n && same_key(&pool->rows[i], &pool->rows[j]) &&
+                        strcmp(pool->rows[i].kernel, pool->rows[j].kernel) == 0;)
+            j++;
+        if (j - i < LEAST_ROWS)
+            continue;
+        if (groups->n == groups->size) {
+            groups->size = groups->size ? groups->size * 2 : 256;
+            groups->at = realloc(groups->at, groups->size * sizeof groups->at[0]);
+            if (!groups->at)
+                die("out of memory", pool->device.name);
         }
-    fprintf(out,
-            "}, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"l2_bytes\": %.9g, \"l2_bps\": %.9g, \"sms\": %d, "
-            "\"clock_hz\": %.9g, \"burst_flops\": %.6g},\n",
-            d->vector_flops, d->mem_bps, d->l2_bytes, d->l2_bps, d->sms, d->clock_hz, burst_flops);
+        groups->at[groups->n++] = (struct fit_group){pool, &pool->rows[i], j - i};
+    }
 }
 
-static void write_pool(const char *folder, const char *source, struct pool *pool)
+/* Another library on the device, or the same library and kernel on a device of the generation. */
+static bool is_relative(const struct fit_group *a, const struct fit_group *b)
+{
+    bool device = strcmp(a->pool->device.name, b->pool->device.name) == 0,
+         library = a->pool->library == b->pool->library;
+    if (a == b || a->pool->device.arch != b->pool->device.arch || !same_key(&a->rows[0], &b->rows[0]))
+        return false;
+    return device ? !library : library && strcmp(a->rows[0].kernel, b->rows[0].kernel) == 0;
+}
+
+static void write_pool(const char *folder, const char *source, const struct fit_pool *pool, const struct groups *groups)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s--%s.json", folder, pool->device.name, maq_library_name(pool->library));
@@ -242,18 +114,23 @@ static void write_pool(const char *folder, const char *source, struct pool *pool
     bool first = true;
     if (!out)
         die("cannot be written", path);
-    qsort(pool->at, pool->n, sizeof pool->at[0], by_key);
     fprintf(out, "{\"made_by\": \"tools/fit/kernels.c\", \"source\": \"%s\", \"versions\": \"%s\",\n", source,
             pool->versions);
     fprintf(out, " \"device\": \"%s\", \"library\": \"%s\",\n", pool->device.name, maq_library_name(pool->library));
-    write_figures(out, &pool->device, pool->burst_flops);
+    fit_write_figures(out, pool);
     fprintf(out, " \"tables\": [");
-    for (size_t i = 0, j; i < pool->n; i = j) {
-        for (j = i + 1; j < pool->n && same_table(&pool->at[i], &pool->at[j]);)
-            j++;
-        if (j - i < LEAST_ROWS)
+    for (size_t i = 0; i < groups->n; i++) {
+        const struct fit_group *group = &groups->at[i], *relatives[MOST_RELATIVES];
+        struct fit_table table;
+        size_t n = 0;
+        if (group->pool != pool)
             continue;
-        fit_table(out, &pool->at[i], j - i, first);
+        for (size_t j = 0; j < groups->n && n < MOST_RELATIVES; j++)
+            if (is_relative(group, &groups->at[j]))
+                relatives[n++] = &groups->at[j];
+        if (!fit_table(&table, group, relatives, n) || !fit_write_table(out, group, &table, first))
+            die("out of memory", path);
+        fit_free(&table.surface);
         first = false;
     }
     fprintf(out, "\n]}\n");
@@ -285,53 +162,81 @@ static bool same_pool(const struct input *a, const struct input *b)
            memcmp(a->system.ptr, b->system.ptr, a->system.len) == 0;
 }
 
-static void read_pool(const char *folder, const char *source, const struct input *inputs, size_t n)
+static const char *keep_text(const char *text, struct maq_arena *arena)
 {
-    struct pool pool = {0};
+    const char *copy = maq_arena_strdup(arena, maq_str_of(text));
+    if (!copy)
+        die("out of memory", text);
+    return copy;
+}
+
+/* Reads a file into the pool; texts that rows point to move to `keep`. */
+static void read_file(struct fit_pool *pool, const char *path, struct maq_arena *keep)
+{
     struct maq_arena arena;
+    struct maq_diag *diag = maq_diag_new();
     maq_arena_init(&arena, 0);
-    for (size_t i = 0; i < n; i++) {
-        struct maq_kernel_table *table = MAQ_ARENA_NEW(&arena, struct maq_kernel_table, 1);
-        struct maq_diag *diag = maq_diag_new();
-        if (!table || !diag || maq_kernel_table_read(table, inputs[i].path, &arena, diag) != MAQ_OK)
-            die("cannot be read", inputs[i].path);
-        pool.device = table->device;
-        pool.library = table->library;
-        add_table(&pool, table);
-        maq_diag_free(diag);
-    }
-    fprintf(stderr, "%s %s: %zu rows\n", pool.device.name, maq_library_name(pool.library), pool.n);
-    write_pool(folder, source, &pool);
-    free(pool.at);
+    struct maq_kernel_table *table = MAQ_ARENA_NEW(&arena, struct maq_kernel_table, 1);
+    if (!table || !diag || maq_kernel_table_read(table, path, &arena, diag) != MAQ_OK)
+        die("cannot be read", path);
+    size_t from = pool->n;
+    pool->device = table->device;
+    pool->library = table->library;
+    add_table(pool, table);
+    pool->device.name = keep_text(table->device.name, keep);
+    for (size_t i = from; i < pool->n; i++)
+        pool->rows[i].kernel = i > from && strcmp(pool->rows[i].kernel, pool->rows[i - 1].kernel) == 0
+                                   ? pool->rows[i - 1].kernel
+                                   : keep_text(pool->rows[i].kernel, keep);
+    maq_diag_free(diag);
     maq_arena_fini(&arena);
+}
+
+static size_t find_inputs(struct input *inputs, char **paths, int n_paths, struct maq_arena *arena)
+{
+    size_t n = 0;
+    for (int i = 0; i < n_paths; i++) {
+        struct maq_kernel_table table;
+        struct input input = {paths[i], {0}, MAQ_LIBRARY_TRAINING};
+        if (!maq_kernel_table_name(&table, &input.system, paths[i], arena))
+            continue;
+        input.library = table.library;
+        inputs[n++] = input;
+    }
+    qsort(inputs, n, sizeof *inputs, by_pool);
+    return n;
 }
 
 int main(int argc, char **argv)
 {
+    static struct fit_pool pools[MOST_POOLS];
+    struct groups groups = {0};
     struct maq_arena arena;
-    size_t n = 0;
+    size_t n_pools = 0;
     if (argc < 4) {
         fprintf(stderr, "usage: fit-kernels OUT_DIR SOURCE TABLE...\n");
         return 2;
     }
     maq_arena_init(&arena, 0);
     struct input *inputs = calloc((size_t)argc, sizeof *inputs);
-    for (int i = 3; i < argc && inputs; i++) {
-        struct maq_kernel_table table;
-        struct input input = {argv[i], {0}, MAQ_LIBRARY_TRAINING};
-        if (!maq_kernel_table_name(&table, &input.system, argv[i], &arena))
-            continue;
-        input.library = table.library;
-        inputs[n++] = input;
-    }
     if (!inputs)
         die("out of memory", "inputs");
-    qsort(inputs, n, sizeof *inputs, by_pool);
-    for (size_t i = 0, j; i < n; i = j) {
-        for (j = i + 1; j < n && same_pool(&inputs[i], &inputs[j]);)
-            j++;
-        read_pool(argv[1], argv[2], &inputs[i], j - i);
+    size_t n = find_inputs(inputs, argv + 3, argc - 3, &arena);
+    for (size_t i = 0; i < n; i++) {
+        n_pools += i == 0 || (!same_pool(&inputs[i - 1], &inputs[i]) && n_pools < MOST_POOLS);
+        read_file(&pools[n_pools - 1], inputs[i].path, &arena);
     }
+    for (size_t p = 0; p < n_pools; p++) {
+        qsort(pools[p].rows, pools[p].n, sizeof pools[p].rows[0], by_key);
+        add_groups(&groups, &pools[p]);
+    }
+    for (size_t p = 0; p < n_pools; p++) {
+        fprintf(stderr, "%s %s: %zu rows\n", pools[p].device.name, maq_library_name(pools[p].library), pools[p].n);
+        write_pool(argv[1], argv[2], &pools[p], &groups);
+    }
+    for (size_t p = 0; p < n_pools; p++)
+        free(pools[p].rows);
+    free(groups.at);
     free(inputs);
     maq_arena_fini(&arena);
     return 0;

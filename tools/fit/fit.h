@@ -1,0 +1,57 @@
+/*
+ * fit.h - what the files of fit-kernels share: rows of measurements by table, and the fit of one table.
+ */
+#ifndef FIT_FIT_H
+#define FIT_FIT_H
+
+#include <stdio.h>
+
+#include "cost/fit.h"
+#include "surface.h"
+
+/* A measurement as a table sees it. */
+struct fit_row {
+    struct maq_fit_key key;
+    const char *kernel;
+    float x[FIT_AXES];
+    double y;      /* ln(measured / base) */
+    uint64_t hash; /* of the operator: the same on every device and library */
+};
+
+/* Rows of one device and library, ordered by key and kernel. */
+struct fit_pool {
+    struct fit_row *rows;
+    size_t n, size;
+    struct maq_device device;
+    enum maq_library library;
+    char versions[256];
+    double burst_flops; /* of the fastest BF16 product */
+};
+
+/* Rows of one table, ordered by hash. */
+struct fit_group {
+    const struct fit_pool *pool;
+    struct fit_row *rows;
+    size_t n;
+};
+
+struct fit_errors {
+    double median, p80, p90; /* of |predicted / measured - 1| */
+};
+
+struct fit_table {
+    struct fit_surface surface;
+    struct fit_errors seen, held_out;
+    const struct fit_group *relative; /* whose rows stood in for missing ones; NULL = nobody's */
+};
+
+/* relatives: tables of the same operators elsewhere. False when out of memory. */
+bool fit_table(struct fit_table *out, const struct fit_group *group, const struct fit_group *const *relatives,
+               size_t n_relatives);
+
+/* One entry of a document; `first`: no comma before it. */
+bool fit_write_table(FILE *out, const struct fit_group *group, const struct fit_table *table, bool first);
+/* The datasheet that the base times were made with. */
+void fit_write_figures(FILE *out, const struct fit_pool *pool);
+
+#endif
