@@ -63,6 +63,7 @@ enum maq_attention_backend {
     MAQ_ATTENTION_AUTO,
     MAQ_ATTENTION_FLASH,  /* the best fused kernels of the generation: cuDNN, FlashAttention-3 */
     MAQ_ATTENTION_FLASH2, /* FlashAttention-2, PyTorch's own */
+    MAQ_ATTENTION_TRITON, /* the first FlashAttention, written in Triton */
     MAQ_ATTENTION_UNFUSED
 };
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };

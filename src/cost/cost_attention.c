@@ -82,6 +82,12 @@ static double math_s(const struct maq_op *op, const struct maq_device *device, d
     return maq__over(per_key * time_keys, rate);
 }
 
+/*
+ * FlashAttention-2 is 1.3 to 2.5 times as fast as the first FlashAttention written in Triton ("FlashAttention-2", arXiv
+ * 2307.08691, section 4.1, A100, forward and backward): the geometric mean of that range.
+ */
+#define TRITON_SLOWDOWN 1.8
+
 double maq__attention_s(const struct maq_op *op, const struct maq_device *device)
 {
     const struct maq_kernel_traits *traits = maq__kernel_traits(device);
@@ -91,6 +97,8 @@ double maq__attention_s(const struct maq_op *op, const struct maq_device *device
     if (!(work.matrix_flop > 0.0))
         return 0.0;
     double t_math = math_s(op, device, work.matrix_flop, backward);
+    if (op->flags & MAQ_OP_TRITON)
+        t_math *= TRITON_SLOWDOWN;
     double t_mem = maq__memory_s(device, work.bytes, traits->mem_share);
     return traits->attention_s * (backward ? 2.0 : 1.0) + maq__max(t_math, t_mem);
 }

@@ -18,7 +18,7 @@ static const char *const precision_names[] = {"auto",        "fp32",          "f
                                               "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4", NULL};
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
-static const char *const attention_names[] = {"auto", "flash", "flash2", "unfused", NULL};
+static const char *const attention_names[] = {"auto", "flash", "flash2", "triton", "unfused", NULL};
 
 #define P(member) plan.member
 #define I32(m, k, ...) MAQ_FIELD_I32(struct maq_plan_doc, P(m), k, __VA_ARGS__)
@@ -129,7 +129,9 @@ const struct maq_field maq_plan_fields[] = {
     /* kernels and overlap inside a layer */
     AUTO(overlap_tp, "tp_comm_overlap", .doc = "TP collectives cut in pieces under the GEMMs; auto = off"),
     ENUM(attention_backend, "attention_backend", attention_names, .def = "auto",
-         .doc = "flash: the generation's best fused kernels; flash2: FlashAttention-2; auto = flash from Ampere on"),
+         .doc =
+             "flash: the generation's best fused kernels; flash2: FlashAttention-2; triton: the first one, in Triton; "
+             "auto = flash from Ampere on"),
     BOOL(cuda_graphs, "enable_cuda_graph", .aliases = "cuda_graphs", .def = "false",
          .doc = "layers replayed as graphs: no host launch cost in them"),
     BOOL(fused_kernels, "fused_kernels", .def = "true",

@@ -48,8 +48,11 @@ static struct attention local_attention(const struct maq_lowering *l, const stru
 static void flash(struct maq_lowering *l, const struct attention *a, bool backward, double keys, int64_t tokens,
                   int64_t heads_cut)
 {
+    int backend = l->lower->plan->attention_backend;
     unsigned flags = (a->g->causal ? MAQ_OP_CAUSAL : 0u) | (a->g->dropout ? MAQ_OP_DROPOUT : 0u) |
-                     (l->lower->plan->attention_backend == MAQ_ATTENTION_FLASH2 ? MAQ_OP_FLASH2 : 0u);
+                     (backend == MAQ_ATTENTION_FLASH2   ? MAQ_OP_FLASH2
+                      : backend == MAQ_ATTENTION_TRITON ? MAQ_OP_FLASH2 | MAQ_OP_TRITON
+                                                        : 0u);
     struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
                                    (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
                                    share(a->kv_heads, heads_cut), a->g->qk_dim, a->g->v_dim);

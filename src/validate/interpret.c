@@ -191,6 +191,8 @@ const char *maq_interpret_job(struct maq_interpretation *in)
     add_section(&b, "model", &in->model);
     maq_buf_addf(&b, ", \"cluster\": \"%s\", ", in->cluster);
     add_section(&b, "plan", &in->plan);
+    if (in->profile)
+        maq_buf_addf(&b, ", \"framework\": \"%s\"", in->profile);
     maq_buf_addf(&b, ", \"workload\": {\"global_batch_size\": %lld, \"seq_length\": %lld}}", (long long)in->gbs,
                  (long long)in->seq);
     const char *text = b.failed || in->failed ? NULL : maq_arena_strdup(in->arena, (struct maq_str){b.ptr, b.len});
