@@ -7,14 +7,13 @@
 #include "base/check.h"
 
 void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, struct maq_items *items,
-                       struct maq_arena *arena, double launch_ns)
+                       struct maq_arena *arena)
 {
     memset(out, 0, sizeof *out);
     memset(w, 0, sizeof *w);
     w->out = out;
     w->items = items;
     w->arena = arena;
-    w->launch_ns = launch_ns;
     w->last = w->sync = MAQ_STEP_NONE;
     for (int s = 0; s < MAQ_STREAM_COUNT; s++)
         w->on[s] = MAQ_STEP_NONE;
@@ -56,6 +55,12 @@ static uint8_t bucket_of_stream(enum maq_stream stream)
     return of[stream];
 }
 
+static void issue(struct maq_segment_writer *w, uint32_t launches, double each_ns)
+{
+    w->out->issue_ns += launches * each_ns;
+    w->out->launches += launches;
+}
+
 uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
 {
     uint32_t item = maq_items_op(w->items, op);
@@ -63,8 +68,7 @@ uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, 
         return w->on[MAQ_STREAM_COMPUTE];
     uint16_t wait = w->sync;
     w->sync = MAQ_STEP_NONE;
-    w->host_ns += launches * w->launch_ns;
-    w->kernel_ns += w->items->at[item].dur_ns;
+    issue(w, launches, w->launch_ns);
     return put(w, item, MAQ_STREAM_COMPUTE, w->bucket, wait, MAQ_STEP_NONE);
 }
 
@@ -79,7 +83,7 @@ uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    w->host_ns += w->launch_ns;
+    issue(w, 1, w->collective_ns);
     return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
 }
 
@@ -106,7 +110,7 @@ uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    w->host_ns += w->launch_ns;
+    issue(w, 1, w->collective_ns);
     uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
     w->sync = step;
     return step;
@@ -196,6 +200,62 @@ static void join_all(struct maq_segment_writer *w, const double *finish)
         put(w, 0, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, waiting, MAQ_STEP_NONE);
 }
 
+void maq_segment_host(struct maq_segment_writer *w, double ns)
+{
+    w->out->issue_ns += ns;
+}
+
+void maq_segment_gap(struct maq_segment_writer *w, double ns)
+{
+    struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)nearbyint(ns)}};
+    uint32_t item = ns >= 0.5 ? maq_items_op(w->items, &gap) : 0;
+    const char *name = w->name;
+    uint16_t wait = w->sync;
+    if (item == 0)
+        return;
+    w->name = "waiting for the host";
+    w->sync = MAQ_STEP_NONE;
+    put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_HOST, wait, MAQ_STEP_NONE);
+    w->name = name;
+}
+
+/* End of the compute stream so far, with what it is about to wait for. */
+static double compute_ns(struct maq_segment_writer *w)
+{
+    uint32_t n = w->out->n;
+    double *start = n > 0 ? MAQ_ARENA_NEW(w->arena, double, (size_t)n * 2) : NULL, end = 0;
+    if (!start) {
+        w->failed |= n > 0;
+        return 0;
+    }
+    times(w, start, start + n);
+    if (w->on[MAQ_STREAM_COMPUTE] != MAQ_STEP_NONE)
+        end = start[n + w->on[MAQ_STREAM_COMPUTE]];
+    if (w->sync != MAQ_STEP_NONE && start[n + w->sync] > end)
+        end = start[n + w->sync];
+    return end;
+}
+
+void maq_segment_read(struct maq_segment_writer *w, double read_ns)
+{
+    struct maq_segment *g = w->out;
+    double run = compute_ns(w);
+    if (!g->reads) {
+        g->reads = true;
+        g->issue_before_ns = g->issue_ns;
+        g->run_before_ns = run;
+        g->read_ns = read_ns;
+        g->issue_ns = 0;
+        w->since_ns = run;
+        return;
+    }
+    double issued = g->issue_ns - w->issued_ns, ran = run - w->since_ns;
+    double gap = read_ns + (issued > ran ? issued - ran : 0);
+    maq_segment_gap(w, gap);
+    w->since_ns = run + gap;
+    w->issued_ns = g->issue_ns = w->since_ns - g->run_before_ns; /* the host is where the device is */
+}
+
 void maq_segment_end(struct maq_segment_writer *w)
 {
     struct maq_segment *g = w->out;
@@ -210,15 +270,4 @@ void maq_segment_end(struct maq_segment_writer *w)
     fill_buckets(g, start, finish, g->dur_ns);
     w->name = "join";
     join_all(w, finish);
-    /* The host runs ahead of the device inside a segment; when launching takes longer than running, the
-     * device waits at the end for the rest. */
-    double gap_ns = nearbyint(w->host_ns - g->dur_ns);
-    if (gap_ns > 0 && !w->failed) {
-        struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)gap_ns}};
-        uint32_t item = maq_items_op(w->items, &gap);
-        w->name = "launch gap";
-        put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, MAQ_STEP_NONE, MAQ_STEP_NONE);
-        g->bucket_ns[MAQ_BUCKET_OTHER] += w->items->at[item].dur_ns;
-        g->dur_ns += w->items->at[item].dur_ns;
-    }
 }

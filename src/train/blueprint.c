@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "train/host.h"
 
 static bool splits(const struct maq_blueprint *bp)
 {
@@ -162,6 +163,23 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
 }
 
+static uint32_t gap_item(struct maq_blueprint *bp, double ns)
+{
+    struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)ns}};
+    return ns > 0 ? maq_items_op(bp->items, &gap) : 0;
+}
+
+static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
+{
+    maq_host_gaps(bp, pr);
+    pr->forward_ns += pr->forward_gap_ns;
+    pr->backward_ns += pr->backward_gap_ns;
+    pr->weight_ns += pr->weight_gap_ns;
+    pr->forward_gap = gap_item(bp, pr->forward_gap_ns);
+    pr->backward_gap = gap_item(bp, pr->backward_gap_ns);
+    pr->weight_gap = gap_item(bp, pr->weight_gap_ns);
+}
+
 static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_virtual_stage *v, bool embeds,
                                      bool outputs, struct maq_program *pr)
 {
@@ -191,6 +209,7 @@ static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_
     pr->forward_ns = maq_sync_forward_ns(bp, pr);
     pr->backward_ns = maq_sync_backward_ns(bp, pr, splits(bp) ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE);
     pr->weight_ns = splits(bp) ? maq_sync_backward_ns(bp, pr, MAQ_HALF_WEIGHT) : 0;
+    add_gaps(bp, pr);
     return MAQ_OK;
 }
 
@@ -289,7 +308,7 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
         return NULL;
     }
     struct maq_segment_writer w;
-    maq_segment_begin(&w, out, bp->items, bp->arena, bp->items->device->launch_s * 1e9);
+    maq_segment_begin(&w, out, bp->items, bp->arena);
     w.bucket = MAQ_BUCKET_OPTIMIZER;
     w.name = "optimizer";
     double dense = p->lora_rank > 0 ? held.adapters : held.dense, expert = p->lora_rank > 0 ? 0 : held.expert,
@@ -323,6 +342,7 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
                                          (int64_t)((held.dense + held.expert) / 4096) + 1, 4096, 2, 0, 0, 0);
         maq_segment_op(&w, &cast);
     }
+    maq_segment_gap(&w, maq_host_step_ns(bp->job, bp->items->device));
     maq_segment_end(&w);
     bp->lower.failed |= w.failed;
     return out;

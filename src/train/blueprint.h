@@ -85,6 +85,9 @@ struct maq_program {
     double act_bytes;                                                   /* kept per microbatch */
     double transient_bytes;                                             /* working set of the heaviest pass */
     double gather_ns, reduce_ns;                                        /* sums over the buckets */
+    double forward_gap_ns, backward_gap_ns,
+        weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
+    uint32_t forward_gap, backward_gap, weight_gap; /* items; 0 = none */
 };
 
 /* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a

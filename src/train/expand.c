@@ -87,6 +87,15 @@ static uint32_t join(struct expansion *x, uint32_t stage, const uint32_t *preds,
     return maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, 0, tag, preds, n);
 }
 
+/* At the end of a pass: the device waits for the host. */
+static void host_gap(struct expansion *x, uint32_t stage, uint32_t item, uint32_t microbatch)
+{
+    struct maq_node_tag tag = tag_of(microbatch, 0);
+    tag.bucket = MAQ_BUCKET_HOST;
+    if (item)
+        maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, item, tag, NULL, 0);
+}
+
 static void forward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
                             uint32_t microbatch, uint32_t after, uint8_t direction)
 {
@@ -118,6 +127,7 @@ static void forward_pass(struct expansion *x, uint32_t position, uint32_t stage,
         forward_entries(x, position, stage, &pr->buckets[i], microbatch, after, direction);
         done[i] = last_node(x, stage, MAQ_STREAM_COMPUTE);
     }
+    host_gap(x, stage, pr->forward_gap, microbatch);
 }
 
 static void backward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
@@ -164,6 +174,7 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
         uint32_t dp = last_node(x, stage, MAQ_STREAM_DP);
         join(x, stage, &dp, 1, microbatch);
     }
+    host_gap(x, stage, half == MAQ_HALF_WEIGHT ? pr->weight_gap : pr->backward_gap, microbatch);
 }
 
 /* Both halves of a split backward, or the ones that a task has. */

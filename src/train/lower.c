@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "train/host.h"
 
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
                           int64_t d3, int64_t d4, int64_t d5)
@@ -28,12 +29,6 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
     uint32_t sharers = at.per_node > 0 && per_node > at.per_node ? per_node / at.per_node : 1;
     return (struct maq_coll){.kind = (uint16_t)kind, .sharers = (uint16_t)sharers, .bytes = bytes, .at = at};
 }
-
-/*
- * Host time of one operator besides the launch itself: Python, the framework's dispatcher, autograd. The same operators timed
- * between CUDA events and by kernel alone are 18 to 25 us apart (Frontier's tables, RTX PRO 6000 and H800).
- */
-#define HOST_DISPATCH_S 20e-6
 
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena)
@@ -60,7 +55,7 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)
 {
     lower->groups = groups;
-    lower->launch_ns = lower->plan->cuda_graphs ? 0 : (lower->items->device->launch_s + HOST_DISPATCH_S) * 1e9;
+    lower->host = maq_host_rates_of(lower->job, lower->items->device);
 }
 
 bool maq_lower_trained(const struct maq_lower *lower)
@@ -410,6 +405,7 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
                   (parts & moe) == moe;
     l->pass = pass;
     l->shared_pending = beside;
+    l->w.launch_ns = pass == MAQ_PASS_FORWARD ? l->lower->host.forward_ns : l->lower->host.backward_ns;
     for (uint32_t i = 0; i < l->layer->n_modules; i++) {
         const struct maq_module *m = module_at(l, i);
         if ((parts & (1u << m->part)) && !(beside && m->part == MAQ_PART_SHARED_EXPERTS))
@@ -426,6 +422,7 @@ static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
     if (parts & (1u << MAQ_PART_MOE)) /* the whole MoE layer */
         parts |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     l->w.bucket = MAQ_BUCKET_RECOMPUTE;
+    maq_segment_host(&l->w, l->lower->host.checkpoint_ns);
     walk(l, MAQ_PASS_FORWARD, parts);
 }
 
@@ -438,7 +435,8 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
         return NULL;
     }
     struct maq_lowering l = {.lower = lower, .layer = layer};
-    maq_segment_begin(&l.w, out, lower->items, lower->arena, lower->launch_ns);
+    maq_segment_begin(&l.w, out, lower->items, lower->arena);
+    l.w.collective_ns = lower->host.collective_ns;
     if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
         maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
     if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_FORWARD && pass != MAQ_PASS_BACKWARD_WEIGHT)

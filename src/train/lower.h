@@ -11,6 +11,13 @@
 #include "graph/segment.h"
 #include "maquette/job.h"
 
+/* What issuing costs on the host that belongs to a device, in nanoseconds; all zero where whole steps are replayed as graphs. */
+struct maq_host_rates {
+    double forward_ns, backward_ns;               /* per operator */
+    double collective_ns, checkpoint_ns, read_ns; /* see struct maq_host_costs */
+    double p2p_ns, pass_ns;
+};
+
 /* What one rank sees of a microbatch. */
 struct maq_lower {
     const struct maq_job *job;
@@ -25,7 +32,7 @@ struct maq_lower {
     double imbalance; /* busiest expert-parallel rank over the mean, where it counts */
     int store, math;  /* enum maq_dtype */
     double store_bytes;
-    double launch_ns;
+    struct maq_host_rates host;
     double
         offload_bytes; /* of the layer being lowered: activations that travel to the host and back beside its passes */
     int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */

@@ -74,11 +74,24 @@ static double exchange_bytes(const struct maq_lower *lo, const struct maq_module
     return tokens * token * copies * lo->imbalance;
 }
 
+/*
+ * Without a capacity nobody knows beforehand how many rows an expert gets: the host reads the counts, for the splits of the exchange and the shapes of the
+ * grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for them inside its dispatch). The backward pass has them already.
+ */
+static void read_token_counts(struct maq_lowering *l)
+{
+    const struct maq_lower *lo = l->lower;
+    if (lo->job->framework.moe_synchronizes && lo->plan->capacity_factor <= 0 && !lo->plan->cuda_graphs)
+        maq_segment_read(&l->w, lo->host.read_ns);
+}
+
 /* Dispatch forward = combine backward: tokens out. The other two bring them back. */
-static void send_out(struct maq_lowering *l, const struct maq_module *m)
+static void send_out(struct maq_lowering *l, const struct maq_module *m, bool forward)
 {
     const struct maq_lower *lo = l->lower;
     double bytes = exchange_bytes(lo, m);
+    if (forward)
+        read_token_counts(l);
     int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
         exchange(l, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EP, bytes);
@@ -122,7 +135,7 @@ void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum
 {
     bool forward = pass == MAQ_PASS_FORWARD;
     if ((m->kind == MAQ_MODULE_DISPATCH) == forward)
-        send_out(l, m);
+        send_out(l, m, forward);
     else
         bring_back(l, m);
 }
