@@ -131,6 +131,7 @@ struct maq_plan {
     int attention_backend;   /* enum maq_attention_backend */
     bool cuda_graphs;        /* no host launch cost in the layers */
     bool fused_kernels;      /* bias+activation, bias+dropout+add, RoPE, cross-entropy in one kernel each */
+    bool loss_fusion;        /* cross_entropy_loss_fusion: also needs fused_kernels */
     bool weight_grad_fusion; /* gradient_accumulation_fusion: wgrad GEMMs add into the main gradient */
 
     /* fine-tuning */

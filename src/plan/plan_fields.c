@@ -136,6 +136,8 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "layers replayed as graphs: no host launch cost in them"),
     BOOL(fused_kernels, "fused_kernels", .def = "true",
          .doc = "bias+activation, bias+dropout+add, RoPE, cross-entropy fused (maquette)"),
+    BOOL(loss_fusion, "cross_entropy_loss_fusion", .def = "true",
+         .doc = "cross-entropy as one kernel per pass (with fused_kernels)"),
     BOOL(weight_grad_fusion, "gradient_accumulation_fusion", .def = "true",
          .doc = "weight-gradient GEMMs add into the main gradient"),
     /* fine-tuning */

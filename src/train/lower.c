@@ -225,7 +225,8 @@ static void lower_residual(struct maq_lowering *l, const struct maq_module *m, b
 static void lower_loss(struct maq_lowering *l, const struct maq_module *m, bool backward)
 {
     struct maq_local local = maq_lower_local(l->lower, l->layer, m);
-    put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY, unfused(l), local.rows, local.in, 0);
+    put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY,
+        l->lower->plan->loss_fusion ? unfused(l) : MAQ_OP_UNFUSED, local.rows, local.in, 0);
     if (backward)
         return;
     struct maq_coll stats = maq_coll_make(l->lower, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, 4.0 * (double)local.rows);

@@ -140,6 +140,7 @@ static const struct rule text_rules[] = {
        graphs, "true", STATED),
     IN(overlap_notes, "cuda graphs", graphs, "false",
        "launches as without CUDA graphs: those cover parts of the layers", 0, 0, 0),
+    IN(overlap_notes, "cross-entropy fusion", "cross_entropy_loss_fusion", "true", STATED),
     IN(overlap_notes, "no torch.compile", fused, "false", STATED),
     IN(overlap_notes, "torch.compile", fused, "true", STATED),
     IN(notes, "cuda_launch_blocking", NULL, NULL,
