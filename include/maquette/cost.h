@@ -52,7 +52,7 @@ extern "C" {
     X(DELTA_RULE_BWD, "delta_rule_bwd") /* the same                                                                                 */ \
     X(OPTIMIZER, "optimizer")         /* parameters bytes per parameter read, written                                               */ \
     X(HOST_COPY, "host_copy")         /* bytes between device and host                                                              */ \
-    X(GAP, "launch_gap")              /* nanoseconds in which the device waits for the host                                         */
+    X(GAP, "gap")                     /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */
 /* clang-format on */
 
 enum maq_op_kind {
@@ -62,6 +62,12 @@ enum maq_op_kind {
         MAQ_OP_KIND_COUNT
 };
 MAQ_API const char *maq_op_kind_name(enum maq_op_kind kind);
+
+/* d[1] of a gap. */
+enum maq_gap {
+    MAQ_GAP_HOST,      /* waiting for the host */
+    MAQ_GAP_CONTENTION /* time that kernels lose to communication beside them */
+};
 
 enum maq_op_flag {
     MAQ_OP_ACCUMULATE = 1u << 0, /* GEMM: output is added into a 4-byte buffer (fused weight gradient) */

@@ -55,7 +55,7 @@ static enum maq_status run_engine(struct timeline *t, const struct maq_job *job,
                              "out of memory for a graph of %u nodes", g->n_nodes);
     if (strcmp(name, "dynamic") == 0) {
         struct maq_interference factors = maq_cost_interference(&job->cluster.groups[0].device);
-        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.dur_ns, &factors, diag);
+        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.alone_ns, &factors, diag);
     } else {
         maq_engine_static(&makespan, t->finish, g, 1, t->graph.dur_ns);
     }

@@ -219,6 +219,17 @@ void maq_segment_gap(struct maq_segment_writer *w, double ns)
     w->name = name;
 }
 
+void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket)
+{
+    struct maq_op op = {.kind = MAQ_OP_GAP, .d = {(int64_t)nearbyint(ns), MAQ_GAP_CONTENTION}};
+    const char *name = w->name;
+    if (ns < 0.5)
+        return;
+    w->name = "contention";
+    put(w, maq_items_op(w->items, &op), MAQ_STREAM_COMPUTE, bucket, MAQ_STEP_NONE, MAQ_STEP_NONE);
+    w->name = name;
+}
+
 /* End of the compute stream so far, with what it is about to wait for. */
 static double compute_ns(struct maq_segment_writer *w)
 {
@@ -256,6 +267,30 @@ void maq_segment_read(struct maq_segment_writer *w, double read_ns)
     w->issued_ns = g->issue_ns = w->since_ns - g->run_before_ns; /* the host is where the device is */
 }
 
+/* Compute time that runs beside communication, weighted by what is lost of it; *bucket of the stream that costs most. */
+static double lost_beside(const struct maq_segment_writer *w, const double *start, const double *finish,
+                          uint8_t *bucket)
+{
+    const struct maq_segment *g = w->out;
+    double by_stream[MAQ_STREAM_COUNT] = {0}, lost = 0, most = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        double share = w->contention[g->steps[i].stream];
+        for (uint32_t k = 0; share > 0 && k < g->n; k++) {
+            double from = start[i] > start[k] ? start[i] : start[k], to = finish[i] < finish[k] ? finish[i] : finish[k];
+            if (g->steps[k].stream == MAQ_STREAM_COMPUTE && to > from)
+                by_stream[g->steps[i].stream] += share * (to - from);
+        }
+    }
+    for (int s = 0; s < MAQ_STREAM_COUNT; s++) {
+        lost += by_stream[s];
+        if (by_stream[s] > most) {
+            most = by_stream[s];
+            *bucket = bucket_of_stream((enum maq_stream)s);
+        }
+    }
+    return lost;
+}
+
 void maq_segment_end(struct maq_segment_writer *w)
 {
     struct maq_segment *g = w->out;
@@ -268,6 +303,13 @@ void maq_segment_end(struct maq_segment_writer *w)
     }
     g->dur_ns = times(w, start, finish);
     fill_buckets(g, start, finish, g->dur_ns);
+    uint8_t bucket = MAQ_BUCKET_OTHER;
+    double lost = w->contention ? nearbyint(lost_beside(w, start, finish, &bucket)) : 0;
     w->name = "join";
     join_all(w, finish);
+    if (lost > 0 && !w->failed) {
+        maq_segment_lose(w, lost, bucket);
+        g->bucket_ns[bucket] += lost;
+        g->dur_ns += lost;
+    }
 }

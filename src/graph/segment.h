@@ -54,6 +54,7 @@ struct maq_segment_writer {
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
     double launch_ns;              /* host time per operator that follows */
     double collective_ns;          /* and per collective */
+    const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
     double since_ns;               /* device time of the last read, the host's after it is out->issue_ns - issued_ns */
     double issued_ns;
     bool failed;
@@ -86,7 +87,9 @@ void maq_segment_read(struct maq_segment_writer *w, double read_ns);
 void maq_segment_host(struct maq_segment_writer *w, double ns);
 /* The compute stream stands still. */
 void maq_segment_gap(struct maq_segment_writer *w, double ns);
-/* Evaluates: fills dur_ns and bucket_ns. */
+/* Time that kernels lost to communication beside them. */
+void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket);
+/* Evaluates, adds what is lost to contention: fills dur_ns and bucket_ns. */
 void maq_segment_end(struct maq_segment_writer *w);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "train/contention.h"
 #include "train/host.h"
 
 static bool splits(const struct maq_blueprint *bp)
@@ -169,8 +170,13 @@ static uint32_t gap_item(struct maq_blueprint *bp, double ns)
     return ns > 0 ? maq_items_op(bp->items, &gap) : 0;
 }
 
+/* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
 static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
 {
+    maq_contention_passes(bp, pr);
+    pr->forward_ns += pr->forward_drag_ns;
+    pr->backward_ns += pr->backward_drag_ns;
+    pr->weight_ns += pr->weight_drag_ns;
     maq_host_gaps(bp, pr);
     pr->forward_ns += pr->forward_gap_ns;
     pr->backward_ns += pr->backward_gap_ns;
@@ -296,10 +302,11 @@ static struct owned stage_params(const struct maq_blueprint *bp, uint32_t stage)
 
 /*
  * End of the step on one rank of a stage: squared norm of the gradients, (all-reduce over the job), clipping,
- * Adam, and the cast of the new weights. Bytes per updated parameter: read gradient, master, two moments;
+ * Adam, and the cast of the new weights; and what the passes of the step lost to data-parallel communication beside
+ * them, which belongs to no pass in particular. Bytes per updated parameter: read gradient, master, two moments;
  * write master, moments and the 16-bit weight.
  */
-static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struct owned held)
+static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struct owned held, double contention_ns)
 {
     const struct maq_plan *p = &bp->job->plan;
     struct maq_segment *out = MAQ_ARENA_NEW(bp->arena, struct maq_segment, 1);
@@ -343,6 +350,7 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
         maq_segment_op(&w, &cast);
     }
     maq_segment_gap(&w, maq_host_step_ns(bp->job, bp->items->device));
+    maq_segment_lose(&w, contention_ns, MAQ_BUCKET_DP);
     maq_segment_end(&w);
     bp->lower.failed |= w.failed;
     return out;
@@ -374,14 +382,18 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     if (!bp->optimizer)
         return MAQ_NO_MEMORY;
     struct owned last = {-1, -1, -1};
+    double last_contention = -1;
     for (uint32_t s = 0; s < pp; s++) {
         struct owned held = stage_params(bp, s);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
                     held.expert == last.expert && held.adapters == last.adapters;
-        bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);
+        double contention = maq_contention_step_ns(bp, s);
+        same &= contention == last_contention;
+        bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held, contention);
         last = held;
+        last_contention = contention;
     }
     maq_blueprint_select(bp, 0);
     struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};

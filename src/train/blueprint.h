@@ -87,7 +87,10 @@ struct maq_program {
     double gather_ns, reduce_ns;                                        /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
-    uint32_t forward_gap, backward_gap, weight_gap; /* items; 0 = none */
+    double forward_drag_ns, backward_drag_ns,
+        weight_drag_ns;                                /* compute lost to communication beside it; in the makespans */
+    uint32_t forward_drag, backward_drag, weight_drag; /* items; 0 = none */
+    uint32_t forward_gap, backward_gap, weight_gap;    /* items; 0 = none */
 };
 
 /* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a

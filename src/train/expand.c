@@ -17,7 +17,7 @@ struct owner {
     struct maq_arena arena;
     struct maq_cache cache;
     struct maq_blueprint bp;
-    double *dur;
+    double *dur, *alone;
 };
 
 struct expansion {
@@ -87,13 +87,16 @@ static uint32_t join(struct expansion *x, uint32_t stage, const uint32_t *preds,
     return maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, 0, tag, preds, n);
 }
 
-/* At the end of a pass: the device waits for the host. */
-static void host_gap(struct expansion *x, uint32_t stage, uint32_t item, uint32_t microbatch)
+/* At the end of a pass: what its compute lost to communication beside it, then the device waits for the host. */
+static void pass_gaps(struct expansion *x, uint32_t stage, uint32_t drag, uint32_t gap, uint32_t microbatch)
 {
     struct maq_node_tag tag = tag_of(microbatch, 0);
+    tag.bucket = MAQ_BUCKET_DP;
+    if (drag)
+        maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, drag, tag, NULL, 0);
     tag.bucket = MAQ_BUCKET_HOST;
-    if (item)
-        maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, item, tag, NULL, 0);
+    if (gap)
+        maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, gap, tag, NULL, 0);
 }
 
 static void forward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
@@ -127,7 +130,7 @@ static void forward_pass(struct expansion *x, uint32_t position, uint32_t stage,
         forward_entries(x, position, stage, &pr->buckets[i], microbatch, after, direction);
         done[i] = last_node(x, stage, MAQ_STREAM_COMPUTE);
     }
-    host_gap(x, stage, pr->forward_gap, microbatch);
+    pass_gaps(x, stage, pr->forward_drag, pr->forward_gap, microbatch);
 }
 
 static void backward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
@@ -174,7 +177,10 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
         uint32_t dp = last_node(x, stage, MAQ_STREAM_DP);
         join(x, stage, &dp, 1, microbatch);
     }
-    host_gap(x, stage, half == MAQ_HALF_WEIGHT ? pr->weight_gap : pr->backward_gap, microbatch);
+    if (half == MAQ_HALF_WEIGHT)
+        pass_gaps(x, stage, pr->weight_drag, pr->weight_gap, microbatch);
+    else
+        pass_gaps(x, stage, pr->backward_drag, pr->backward_gap, microbatch);
 }
 
 /* Both halves of a split backward, or the ones that a task has. */
@@ -351,7 +357,8 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
         status = expand(&graph, &o->bp, &o->arena);
     if (status == MAQ_OK) {
         o->dur = MAQ_ARENA_NEW(&o->arena, double, o->bp.items->n);
-        status = o->dur ? MAQ_OK : MAQ_NO_MEMORY;
+        o->alone = MAQ_ARENA_NEW(&o->arena, double, o->bp.items->n);
+        status = o->dur && o->alone ? MAQ_OK : MAQ_NO_MEMORY;
     }
     if (status != MAQ_OK) {
         maq_graph_fini(&graph);
@@ -360,10 +367,15 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
         free(o);
         return status;
     }
-    for (uint32_t i = 0; i < o->bp.items->n; i++)
-        o->dur[i] = o->bp.items->at[i].dur_ns;
+    for (uint32_t i = 0; i < o->bp.items->n; i++) {
+        const struct maq_item *it = &o->bp.items->at[i];
+        bool contention = !it->is_coll && it->op.kind == MAQ_OP_GAP && it->op.d[1] == MAQ_GAP_CONTENTION;
+        o->dur[i] = it->dur_ns;
+        o->alone[i] = contention ? 0 : it->dur_ns;
+    }
     *out = (struct maq_train_graph){.graph = graph,
                                     .dur_ns = o->dur,
+                                    .alone_ns = o->alone,
                                     .module_names = o->bp.items->names,
                                     .n_module_names = o->bp.items->n_names,
                                     .owner = o};

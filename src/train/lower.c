@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "train/contention.h"
 #include "train/host.h"
 
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
@@ -56,6 +57,7 @@ void maq_lower_select(struct maq_lower *lower, const struct maq_placement *group
 {
     lower->groups = groups;
     lower->host = maq_host_rates_of(lower->job, lower->items->device);
+    maq_contention_shares(lower->contention, lower->plan, lower->items->device);
 }
 
 bool maq_lower_trained(const struct maq_lower *lower)
@@ -438,6 +440,7 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     struct maq_lowering l = {.lower = lower, .layer = layer};
     maq_segment_begin(&l.w, out, lower->items, lower->arena);
     l.w.collective_ns = lower->host.collective_ns;
+    l.w.contention = lower->contention;
     if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
         maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
     if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_FORWARD && pass != MAQ_PASS_BACKWARD_WEIGHT)

@@ -33,6 +33,7 @@ struct maq_lower {
     int store, math;  /* enum maq_dtype */
     double store_bytes;
     struct maq_host_rates host;
+    double contention[MAQ_STREAM_COUNT]; /* see contention.h */
     double
         offload_bytes; /* of the layer being lowered: activations that travel to the host and back beside its passes */
     int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */

@@ -44,7 +44,8 @@ static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t 
         uint32_t chunks = maq_blueprint_positions(bp, s, at);
         double stream = 0;
         for (uint32_t c = 0; c < chunks; c++) { /* a device gathers its chunks in order */
-            double r = maq_sync_ready_ns(bp->programs[at[c]], stream, &stream) + bp->programs[at[c]]->forward_gap_ns,
+            double r = maq_sync_ready_ns(bp->programs[at[c]], stream, &stream) + bp->programs[at[c]]->forward_gap_ns +
+                       bp->programs[at[c]]->forward_drag_ns,
                    *slot = &l->ready[at[c] * K + k];
             *slot = r > *slot ? r : *slot;
         }
