@@ -25,6 +25,7 @@ extern "C" {
 struct maq_host_costs {
     double forward_s;    /* per operator of a forward pass, where autograd records */
     double backward_s;   /* per operator of a backward pass */
+    double kernel_s;     /* per further kernel of an operator that is a chain of them */
     double collective_s; /* per collective */
     double
         checkpoint_s; /* per recomputed layer: states of the random generators, the pass started from inside the backward */

@@ -55,10 +55,21 @@ static uint8_t bucket_of_stream(enum maq_stream stream)
     return of[stream];
 }
 
-static void issue(struct maq_segment_writer *w, uint32_t launches, double each_ns)
+static void issue_collective(struct maq_segment_writer *w)
 {
-    w->out->issue_ns += launches * each_ns;
-    w->out->launches += launches;
+    w->out->issue_ns += w->collective_ns;
+    w->out->launches++;
+}
+
+/* Kernels that a framework without a fused one launches for a chain: those of cost_memory.c. */
+static uint32_t chain_length(const struct maq_op *op)
+{
+    static const uint8_t kernels[MAQ_OP_KIND_COUNT] = {
+        [MAQ_OP_SOFTMAX] = 5,       [MAQ_OP_SOFTMAX_BWD] = 4,       [MAQ_OP_NORM] = 6,        [MAQ_OP_NORM_BWD] = 10,
+        [MAQ_OP_ACTIVATION] = 2,    [MAQ_OP_ACTIVATION_BWD] = 4,    [MAQ_OP_ELEMENTWISE] = 3, [MAQ_OP_ROPE] = 4,
+        [MAQ_OP_CROSS_ENTROPY] = 8, [MAQ_OP_CROSS_ENTROPY_BWD] = 4, [MAQ_OP_ROUTER] = 6,      [MAQ_OP_PERMUTE] = 2,
+        [MAQ_OP_QUANTIZE] = 3,      [MAQ_OP_OPTIMIZER] = 12};
+    return (op->flags & MAQ_OP_UNFUSED) && op->kind < MAQ_OP_KIND_COUNT && kernels[op->kind] ? kernels[op->kind] : 1;
 }
 
 uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
@@ -68,13 +79,14 @@ uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, 
         return w->on[MAQ_STREAM_COMPUTE];
     uint16_t wait = w->sync;
     w->sync = MAQ_STEP_NONE;
-    issue(w, launches, w->launch_ns);
+    w->out->issue_ns += w->launch_ns + (launches - 1) * w->kernel_ns;
+    w->out->launches += launches;
     return put(w, item, MAQ_STREAM_COMPUTE, w->bucket, wait, MAQ_STEP_NONE);
 }
 
 uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op)
 {
-    return maq_segment_ops(w, op, (op->flags & MAQ_OP_UNFUSED) ? 3 : 1);
+    return maq_segment_ops(w, op, chain_length(op));
 }
 
 uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
@@ -83,7 +95,7 @@ uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    issue(w, 1, w->collective_ns);
+    issue_collective(w);
     return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
 }
 
@@ -110,7 +122,7 @@ uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    issue(w, 1, w->collective_ns);
+    issue_collective(w);
     uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
     w->sync = step;
     return step;

@@ -53,7 +53,8 @@ struct maq_segment_writer {
     uint16_t on[MAQ_STREAM_COUNT]; /* last step of each stream */
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
     double launch_ns;              /* host time per operator that follows */
-    double collective_ns;          /* and per collective */
+    double kernel_ns;              /* per further kernel of an operator */
+    double collective_ns;          /* per collective */
     const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
     double since_ns;               /* device time of the last read, the host's after it is out->issue_ns - issued_ns */
     double issued_ns;

@@ -29,6 +29,7 @@ const struct maq_framework maq_framework_default = {
     .source = "docs/frameworks.md",
     .host = {.forward_s = 66e-6,
              .backward_s = 50e-6,
+             .kernel_s = 12e-6,
              .collective_s = 45e-6,
              .checkpoint_s = 300e-6,
              .p2p_s = 300e-6,
@@ -87,6 +88,7 @@ static const struct maq_field profile_fields[] = {
 const struct maq_field maq_host_fields[] = {
     HOST(forward_s, "forward", .doc = "per operator of a forward pass"),
     HOST(backward_s, "backward", .doc = "per operator of a backward pass"),
+    HOST(kernel_s, "kernel", .doc = "per further kernel of an operator that is a chain of them"),
     HOST(collective_s, "collective", .doc = "per collective"),
     HOST(checkpoint_s, "checkpoint", .doc = "per recomputed layer"),
     HOST(p2p_s, "p2p", .doc = "per pass of a pipeline, for its transfers"),

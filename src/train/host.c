@@ -64,6 +64,7 @@ struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct 
         return (struct maq_host_rates){0};
     return (struct maq_host_rates){.forward_ns = c->forward_s * ns,
                                    .backward_ns = c->backward_s * ns,
+                                   .kernel_ns = c->kernel_s * ns,
                                    .collective_ns = c->collective_s * ns,
                                    .checkpoint_ns = c->checkpoint_s * ns,
                                    .read_ns = c->read_s * ns,

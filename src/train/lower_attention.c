@@ -59,19 +59,34 @@ static void flash(struct maq_lowering *l, const struct attention *a, bool backwa
     maq_segment_ops(&l->w, &op, backward ? 3 : 1); /* backward: row sums, main kernel, conversion of dQ */
 }
 
-/* Scores, softmax (and mask, dropout), values; one batched GEMM per product, `batch` = sequences x heads. */
+/*
+ * Megatron's fused scale-mask-softmax takes 16-bit scores of up to 16,384 keys whose heads, over the sequences of a microbatch, come in
+ * fours (fused_kernels/scaled_masked_softmax.h, model/fused_softmax.py: is_kernel_available).
+ */
+static bool softmax_is_fused(const struct maq_lower *lo, int64_t heads, int64_t keys)
+{
+    return lo->plan->fused_kernels && lo->store_bytes == 2 && keys <= 16384 && lo->plan->mbs * heads % 4 == 0;
+}
+
+/* Scores, softmax with scale and mask, dropout, values; one batched GEMM per product, `batch` = sequences x heads. */
 static void unfused(struct maq_lowering *l, const struct attention *a, bool backward)
 {
     const struct maq_lower *lo = l->lower;
     int64_t seq = lo->job->workload.seq, q = seq / lo->plan->cp, batch = lo->plan->mbs * a->heads;
-    unsigned dropout = a->g->dropout ? 1 : 0, fused = lo->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED;
+    unsigned chain = softmax_is_fused(lo, a->heads, seq) ? 0 : MAQ_OP_UNFUSED;
+    int64_t b = (int64_t)lo->store_bytes, dropped = a->g->dropout ? q * batch * seq : 0;
     const struct maq_op scores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->qk_dim, batch, 0, 0);
     const struct maq_op values = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->v_dim, seq, batch, 0, 0);
-    struct maq_op soft = maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store,
-                                     fused | (dropout ? MAQ_OP_DROPOUT : 0), q * batch, seq, dropout, 0, 0, 0);
+    const struct maq_op soft =
+        maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store, chain, q * batch, seq, 0, 0, 0, 0);
+    /* a kernel of its own: scores and, backward, the mask are read; scores and, forward, the mask are written */
+    const struct maq_op dropout =
+        maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, dropped, b + (backward ? 1 : 0), b + (backward ? 0 : 1), 0, 0, 0);
     if (!backward) {
         maq_segment_op(&l->w, &scores);
         maq_segment_op(&l->w, &soft);
+        if (dropped)
+            maq_segment_op(&l->w, &dropout);
         maq_segment_op(&l->w, &values);
         return;
     }
@@ -81,6 +96,8 @@ static void unfused(struct maq_lowering *l, const struct attention *a, bool back
     const struct maq_op dscores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->v_dim, batch, 0, 0);
     maq_segment_op(&l->w, &dvalues);
     maq_segment_op(&l->w, &dscores);
+    if (dropped)
+        maq_segment_op(&l->w, &dropout);
     maq_segment_op(&l->w, &soft);
     maq_segment_op(&l->w, &dqueries);
     maq_segment_op(&l->w, &dkeys);
