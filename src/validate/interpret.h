@@ -37,8 +37,8 @@ struct maq_interpretation {
     int year; /* 0 = not stated */
     int arch; /* enum maq_device_arch */
 
-    struct maq_settings model, plan;
-    const char *profile; /* of its framework, in the catalogue; NULL = unknown */
+    struct maq_settings model, plan, framework_settings; /* the last: beside the profile */
+    const char *profile;                                 /* of its framework, in the catalogue; NULL = unknown */
     struct maq_framework framework;
     const struct maq_framework_plan *profile_plan; /* NULL = unknown */
     const char *cluster;                           /* one-line form */

@@ -52,7 +52,9 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   graphs[] = "enable_cuda_graph", dispatcher[] = "moe_token_dispatcher_type",
                   ep_overlap[] = "overlap_moe_expert_parallel_comm", capacity[] = "moe_expert_capacity_factor",
                   fused[] = "fused_kernels", main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
-                  attention[] = "attention_backend", vocab_pipe[] = "vocab_parallel_pipeline";
+                  attention[] = "attention_backend",
+                  blocking[] = "launches_block", /* of the framework, not of the plan */
+    vocab_pipe[] = "vocab_parallel_pipeline";
 
 static const struct rule text_rules[] = {
     /* arithmetic */
@@ -143,8 +145,8 @@ static const struct rule text_rules[] = {
     IN(overlap_notes, "cross-entropy fusion", "cross_entropy_loss_fusion", "true", STATED),
     IN(overlap_notes, "no torch.compile", fused, "false", STATED),
     IN(overlap_notes, "torch.compile", fused, "true", STATED),
-    IN(notes, "cuda_launch_blocking", NULL, NULL,
-       "kernel launches do not wait for each other, though CUDA_LAUNCH_BLOCKING may have been set", 0, 0, 0),
+    IN(notes, "cuda_launch_blocking", blocking, "true",
+       "the host waits for every kernel: CUDA_LAUNCH_BLOCKING may have been set", 0, 0, 0),
 
     /* experts */
     IN(overlap_notes, "hybridep", dispatcher, "hybridep", STATED),
@@ -227,6 +229,12 @@ static bool in_years(const struct maq_interpretation *in, const struct rule *r)
            ((r->from_year == 0 || in->year >= r->from_year) && (r->to_year == 0 || in->year <= r->to_year));
 }
 
+/* Where a key belongs. */
+static struct maq_settings *section_of(struct maq_interpretation *in, const char *key)
+{
+    return key == blocking ? &in->framework_settings : &in->plan;
+}
+
 /* '#' becomes the captured number, "%a/b" that share of the layers of a virtual stage (at least one). */
 static void set_value(struct maq_interpretation *in, const struct rule *r, const struct maq_phrase_match *m)
 {
@@ -237,7 +245,7 @@ static void set_value(struct maq_interpretation *in, const struct rule *r, const
         double layers = (double)in->layers / (double)(in->pp * in->vp) * share.number[0] / share.number[1];
         maq__set(in, &in->plan, r->key, "%d", layers < 1 ? 1 : layers > 60000 ? 60000 : (int)(layers + 0.5));
     } else {
-        maq__set(in, &in->plan, r->key, "%s", r->value);
+        maq__set(in, section_of(in, r->key), r->key, "%s", r->value);
     }
 }
 
