@@ -123,21 +123,27 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
     }
 }
 
+/* Without gradient_accumulation_fusion (32- and 16-bit main gradients have it) a kernel of its own adds the weight gradient. */
+void maq_lower_accumulate(struct maq_lowering *l, int64_t elements)
+{
+    const struct maq_lower *lo = l->lower;
+    double g = maq_dtype_bytes((enum maq_dtype)lo->plan->grad_dtype);
+    struct maq_op add =
+        maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, elements, (int64_t)(g + lo->store_bytes), (int64_t)g, 0, 0, 0);
+    if (!lo->plan->weight_grad_fusion)
+        maq_segment_op(&l->w, &add);
+}
+
 /* The weight gradient of a module whose input was gathered, beside the reduction of its input gradient. */
 static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;
     if (!maq_lower_trained(lo))
         return;
-    bool fused = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
-    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, fused ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
+    bool into_fp32 = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
+    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
     maq_segment_op(&l->w, &op);
-    if (!fused) { /* added into the gradient by a kernel of its own */
-        double g = maq_dtype_bytes((enum maq_dtype)lo->plan->grad_dtype);
-        struct maq_op add = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, d.in * d.out, (int64_t)(g + lo->store_bytes),
-                                        (int64_t)g, 0, 0, 0);
-        maq_segment_op(&l->w, &add);
-    }
+    maq_lower_accumulate(l, d.in * d.out);
     (void)m;
 }
 
