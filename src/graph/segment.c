@@ -19,28 +19,56 @@ void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, st
         w->on[s] = MAQ_STEP_NONE;
 }
 
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* When a step ends; 0 for none. */
+static double done(const struct maq_segment_writer *w, uint16_t step)
+{
+    return step == MAQ_STEP_NONE ? 0 : w->finish[step];
+}
+
+/* Room for one more step; its times lie beside it until the segment ends. */
+static bool grow(struct maq_segment_writer *w)
+{
+    struct maq_segment *g = w->out;
+    uint32_t size = g->size ? g->size * 2 : 32;
+    struct maq_step *steps = size < MAQ_STEP_NONE ? MAQ_ARENA_NEW(w->arena, struct maq_step, size) : NULL;
+    double *start = steps ? MAQ_ARENA_NEW(w->arena, double, (size_t)size * 2) : NULL;
+    if (!start) {
+        w->failed = true;
+        return false;
+    }
+    if (g->n > 0) {
+        memcpy(steps, g->steps, g->n * sizeof *steps);
+        memcpy(start, w->start, g->n * sizeof *start);
+        memcpy(start + size, w->finish, g->n * sizeof *start);
+    }
+    g->steps = steps;
+    g->size = size;
+    w->start = start;
+    w->finish = start + size;
+    return true;
+}
+
 static uint16_t put(struct maq_segment_writer *w, uint32_t item, enum maq_stream stream, uint8_t bucket, uint16_t a,
                     uint16_t b)
 {
     struct maq_segment *g = w->out;
-    if (g->n == g->size) {
-        uint32_t size = g->size ? g->size * 2 : 32;
-        struct maq_step *steps = size < MAQ_STEP_NONE ? MAQ_ARENA_NEW(w->arena, struct maq_step, size) : NULL;
-        if (!steps) {
-            w->failed = true;
-            return MAQ_STEP_NONE;
-        }
-        if (g->n > 0)
-            memcpy(steps, g->steps, g->n * sizeof *steps);
-        g->steps = steps;
-        g->size = size;
-    }
+    if (g->n == g->size && !grow(w))
+        return MAQ_STEP_NONE;
     g->steps[g->n] = (struct maq_step){.item = item,
                                        .stream = (uint8_t)stream,
                                        .bucket = bucket,
                                        .part = w->part,
                                        .after = {a, b},
                                        .name = maq_items_name(w->items, w->name)};
+    double start = done(w, w->on[stream]);
+    start = later(later(start, done(w, a)), done(w, b));
+    w->start[g->n] = start;
+    w->finish[g->n] = start + w->items->at[item].dur_ns;
     w->last = w->on[stream] = (uint16_t)g->n;
     g->n++;
     return w->last;
@@ -72,11 +100,55 @@ static uint32_t chain_length(const struct maq_op *op)
     return (op->flags & MAQ_OP_UNFUSED) && op->kind < MAQ_OP_KIND_COUNT && kernels[op->kind] ? kernels[op->kind] : 1;
 }
 
+/* End of the compute stream so far, with what it is about to wait for. */
+static double compute_ns(const struct maq_segment_writer *w)
+{
+    return later(done(w, w->on[MAQ_STREAM_COMPUTE]), done(w, w->sync));
+}
+
+/* The host's clock after a read, on the device's time scale of the segment. */
+static double host_ns(const struct maq_segment_writer *w)
+{
+    return w->out->run_before_ns + w->out->issue_ns;
+}
+
+void maq_segment_host(struct maq_segment_writer *w, double ns)
+{
+    w->out->issue_ns += ns;
+}
+
+void maq_segment_gap(struct maq_segment_writer *w, double ns)
+{
+    struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)nearbyint(ns), MAQ_GAP_HOST}};
+    uint32_t item = ns >= 0.5 ? maq_items_op(w->items, &gap) : 0;
+    const char *name = w->name;
+    uint16_t wait = w->sync;
+    if (item == 0)
+        return;
+    w->name = "waiting for the host";
+    w->sync = MAQ_STEP_NONE;
+    put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_HOST, wait, MAQ_STEP_NONE);
+    w->name = name;
+}
+
+/*
+ * After a read the host has no lead, and the order counts: an operator cannot start before its first launch, nor end before its last one
+ * and the last of its kernels.
+ */
+static void wait_for_launch(struct maq_segment_writer *w, double dur_ns, uint32_t launches)
+{
+    double first = host_ns(w) + w->launch_ns, last = first + (launches - 1) * w->kernel_ns + dur_ns / launches;
+    double ready = compute_ns(w);
+    if (w->out->reads)
+        maq_segment_gap(w, later(first - ready, last - (ready + dur_ns)));
+}
+
 uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
 {
     uint32_t item = maq_items_op(w->items, op);
     if (item == 0)
         return w->on[MAQ_STREAM_COMPUTE];
+    wait_for_launch(w, w->items->at[item].dur_ns, launches);
     uint16_t wait = w->sync;
     w->sync = MAQ_STEP_NONE;
     w->out->issue_ns += w->launch_ns + (launches - 1) * w->kernel_ns;
@@ -162,23 +234,6 @@ static void attribute_idle(struct maq_segment *g, const double *start, const dou
     }
 }
 
-static double times(const struct maq_segment_writer *w, double *start, double *finish)
-{
-    double free_at[MAQ_STREAM_COUNT] = {0}, end = 0;
-    for (uint32_t i = 0; i < w->out->n; i++) {
-        const struct maq_step *s = &w->out->steps[i];
-        double t = free_at[s->stream];
-        for (int k = 0; k < 2; k++)
-            if (s->after[k] != MAQ_STEP_NONE && finish[s->after[k]] > t)
-                t = finish[s->after[k]];
-        start[i] = t;
-        finish[i] = free_at[s->stream] = t + w->items->at[s->item].dur_ns;
-        if (finish[i] > end)
-            end = finish[i];
-    }
-    return end;
-}
-
 static void fill_buckets(struct maq_segment *g, const double *start, const double *finish, double end)
 {
     double compute = 0;
@@ -194,12 +249,12 @@ static void fill_buckets(struct maq_segment *g, const double *start, const doubl
 
 /* Zero-length steps on the compute stream that wait for every other stream still running after it: the
  * segment ends where its compute stream ends. */
-static void join_all(struct maq_segment_writer *w, const double *finish)
+static void join_all(struct maq_segment_writer *w)
 {
     uint16_t compute = w->on[MAQ_STREAM_COMPUTE], waiting = MAQ_STEP_NONE;
-    double done = compute == MAQ_STEP_NONE ? 0 : finish[compute];
+    double end = done(w, compute);
     for (int s = 1; s < MAQ_STREAM_COUNT; s++) {
-        if (w->on[s] == MAQ_STEP_NONE || finish[w->on[s]] <= done)
+        if (w->on[s] == MAQ_STEP_NONE || done(w, w->on[s]) <= end)
             continue;
         if (waiting == MAQ_STEP_NONE) {
             waiting = w->on[s];
@@ -210,25 +265,6 @@ static void join_all(struct maq_segment_writer *w, const double *finish)
     }
     if (waiting != MAQ_STEP_NONE)
         put(w, 0, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, waiting, MAQ_STEP_NONE);
-}
-
-void maq_segment_host(struct maq_segment_writer *w, double ns)
-{
-    w->out->issue_ns += ns;
-}
-
-void maq_segment_gap(struct maq_segment_writer *w, double ns)
-{
-    struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)nearbyint(ns)}};
-    uint32_t item = ns >= 0.5 ? maq_items_op(w->items, &gap) : 0;
-    const char *name = w->name;
-    uint16_t wait = w->sync;
-    if (item == 0)
-        return;
-    w->name = "waiting for the host";
-    w->sync = MAQ_STEP_NONE;
-    put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_HOST, wait, MAQ_STEP_NONE);
-    w->name = name;
 }
 
 void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket)
@@ -242,23 +278,6 @@ void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket)
     w->name = name;
 }
 
-/* End of the compute stream so far, with what it is about to wait for. */
-static double compute_ns(struct maq_segment_writer *w)
-{
-    uint32_t n = w->out->n;
-    double *start = n > 0 ? MAQ_ARENA_NEW(w->arena, double, (size_t)n * 2) : NULL, end = 0;
-    if (!start) {
-        w->failed |= n > 0;
-        return 0;
-    }
-    times(w, start, start + n);
-    if (w->on[MAQ_STREAM_COMPUTE] != MAQ_STEP_NONE)
-        end = start[n + w->on[MAQ_STREAM_COMPUTE]];
-    if (w->sync != MAQ_STEP_NONE && start[n + w->sync] > end)
-        end = start[n + w->sync];
-    return end;
-}
-
 void maq_segment_read(struct maq_segment_writer *w, double read_ns)
 {
     struct maq_segment *g = w->out;
@@ -268,15 +287,12 @@ void maq_segment_read(struct maq_segment_writer *w, double read_ns)
         g->issue_before_ns = g->issue_ns;
         g->run_before_ns = run;
         g->read_ns = read_ns;
-        g->issue_ns = 0;
-        w->since_ns = run;
-        return;
+    } else {
+        double host = host_ns(w);
+        maq_segment_gap(w, read_ns + (host > run ? host - run : 0));
+        run = compute_ns(w);
     }
-    double issued = g->issue_ns - w->issued_ns, ran = run - w->since_ns;
-    double gap = read_ns + (issued > ran ? issued - ran : 0);
-    maq_segment_gap(w, gap);
-    w->since_ns = run + gap;
-    w->issued_ns = g->issue_ns = w->since_ns - g->run_before_ns; /* the host is where the device is */
+    g->issue_ns = run - g->run_before_ns; /* the host is where the device is */
 }
 
 /* Compute time that runs beside communication, weighted by what is lost of it; *bucket of the stream that costs most. */
@@ -308,17 +324,13 @@ void maq_segment_end(struct maq_segment_writer *w)
     struct maq_segment *g = w->out;
     if (w->failed || g->n == 0)
         return;
-    double *start = MAQ_ARENA_NEW(w->arena, double, (size_t)g->n * 2), *finish = start ? start + g->n : NULL;
-    if (!start) {
-        w->failed = true;
-        return;
-    }
-    g->dur_ns = times(w, start, finish);
-    fill_buckets(g, start, finish, g->dur_ns);
+    for (uint32_t i = 0; i < g->n; i++)
+        g->dur_ns = later(g->dur_ns, w->finish[i]);
+    fill_buckets(g, w->start, w->finish, g->dur_ns);
     uint8_t bucket = MAQ_BUCKET_OTHER;
-    double lost = w->contention ? nearbyint(lost_beside(w, start, finish, &bucket)) : 0;
+    double lost = w->contention ? nearbyint(lost_beside(w, w->start, w->finish, &bucket)) : 0;
     w->name = "join";
-    join_all(w, finish);
+    join_all(w);
     if (lost > 0 && !w->failed) {
         maq_segment_lose(w, lost, bucket);
         g->bucket_ns[bucket] += lost;

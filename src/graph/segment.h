@@ -56,8 +56,7 @@ struct maq_segment_writer {
     double kernel_ns;              /* per further kernel of an operator */
     double collective_ns;          /* per collective */
     const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
-    double since_ns;               /* device time of the last read, the host's after it is out->issue_ns - issued_ns */
-    double issued_ns;
+    double *start, *finish;        /* [out->size] of the steps */
     bool failed;
 };
 

@@ -328,10 +328,11 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
            m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
     double master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4, store = bp->lower.store_bytes;
     double on_device = mine * (1 - p->optimizer_offload);
+    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
     struct maq_op norm = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, 0, 0, 0, 0);
     struct maq_op clip = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, (int64_t)g, 0, 0, 0);
     struct maq_op update =
-        maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, 0, (int64_t)on_device,
+        maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)on_device,
                     (int64_t)(g + (master > 0 ? master : store) + 2 * m), (int64_t)(2 * m + master + store), 0, 0, 0);
     struct maq_op zero = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)all, 0, (int64_t)g, 0, 0, 0);
     maq_segment_op(&w, &norm);

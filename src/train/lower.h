@@ -90,6 +90,8 @@ struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int6
 struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind kind, enum maq_group_kind group,
                               double bytes);
 
+/* Calls that quantize one tensor: the scales of small blocks are swizzled for the products, row- and column-wise. */
+uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
 /* Adds weight gradients of so many elements into the main ones where no product does. */
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);

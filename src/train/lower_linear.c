@@ -29,6 +29,12 @@ static const struct maq_module *before(const struct maq_lowering *l, const struc
     return m == l->layer->modules ? NULL : m - 1;
 }
 
+uint32_t maq_lower_quantize_calls(const struct maq_lower *lower)
+{
+    bool small_blocks = lower->plan->precision == MAQ_PRECISION_MXFP8 || lower->plan->precision == MAQ_PRECISION_NVFP4;
+    return small_blocks ? 3 : 1;
+}
+
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
 {
     const struct maq_module *p = before(l, m);
@@ -38,7 +44,7 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */
-    maq_segment_op(&l->w, &op);
+    maq_segment_ops(&l->w, &op, maq_lower_quantize_calls(l->lower));
     if (current) { /* the pass for the maximum */
         struct maq_op amax = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, rows * columns,
                                          (int64_t)l->lower->store_bytes, 0, 0, 0, 0);

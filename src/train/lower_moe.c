@@ -196,9 +196,8 @@ static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
     if (l->lower->math != MAQ_FP8 && l->lower->math != MAQ_FP4)
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0, 0);
-    bool blocks = l->lower->plan->precision == MAQ_PRECISION_MXFP8 || l->lower->plan->precision == MAQ_PRECISION_NVFP4;
-    /* each expert's rows by themselves; the scales of small blocks are swizzled for the product, row- and column-wise */
-    maq_segment_ops(&l->w, &op, (uint32_t)groups_of(l->lower) * (blocks ? 3 : 1));
+    /* each expert's rows by themselves */
+    maq_segment_ops(&l->w, &op, (uint32_t)groups_of(l->lower) * maq_lower_quantize_calls(l->lower));
 }
 
 static void lower_expert_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)

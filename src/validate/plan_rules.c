@@ -177,6 +177,7 @@ static const struct profile_rule {
 } profile_rules[] = {
     {"megatron-deepspeed", "megatron-deepspeed", 0, 0},
     {"megatron-bridge", "megatron-bridge", 0, 0},
+    {"mlperf*", "mlperf-nvidia-2024", 0, 2024},
     {"mlperf*", "mlperf-nvidia", 0, 0},
     {"automodel", "nemo-automodel", 0, 0},
     {"nemo|nemo2*", "nemo", 0, 0},
