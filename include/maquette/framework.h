@@ -48,7 +48,9 @@ struct maq_framework {
     bool step_synchronizes; /* and once a step (the gradient norm, the loss it prints) */
     bool moe_synchronizes;  /* and in every dropless layer of experts, for the number of tokens per expert */
     bool launches_block;    /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
-    double dropout;         /* what the framework's training scripts use: for models described by dimensions alone */
+    bool
+        recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */
+    double dropout;       /* what the framework's training scripts use: for models described by dimensions alone */
 };
 
 #ifdef __cplusplus

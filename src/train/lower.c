@@ -400,6 +400,12 @@ void maq_lower_shared(struct maq_lowering *l)
     l->w.part = part;
 }
 
+/* The last product of an MLP only makes the layer's output, which no backward pass reads. */
+static bool ends_layer(const struct maq_module *m)
+{
+    return m->part == MAQ_PART_MLP && m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_REDUCE_OUT);
+}
+
 /* The modules of the chosen parts in the direction of the pass. */
 static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
 {
@@ -411,7 +417,8 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
     l->w.launch_ns = pass == MAQ_PASS_FORWARD ? l->lower->host.forward_ns : l->lower->host.backward_ns;
     for (uint32_t i = 0; i < l->layer->n_modules; i++) {
         const struct maq_module *m = module_at(l, i);
-        if ((parts & (1u << m->part)) && !(beside && m->part == MAQ_PART_SHARED_EXPERTS))
+        bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS;
+        if ((parts & (1u << m->part)) && !later && !(l->pruned && ends_layer(m)))
             lower_module(l, m, pass);
     }
     l->shared_pending = false;
@@ -426,7 +433,9 @@ static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
         parts |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     l->w.bucket = MAQ_BUCKET_RECOMPUTE;
     maq_segment_host(&l->w, l->lower->host.checkpoint_ns);
+    l->pruned = l->lower->job->framework.recompute_prunes;
     walk(l, MAQ_PASS_FORWARD, parts);
+    l->pruned = false;
 }
 
 struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,

@@ -68,6 +68,7 @@ struct maq_lowering {
     const struct maq_layer *layer;
     struct maq_segment_writer w;
     enum maq_pass pass;
+    bool pruned;         /* a recomputation that leaves out what the backward pass does not need */
     bool shared_pending; /* the shared experts are to run beside the next exchange of tokens */
 };
 

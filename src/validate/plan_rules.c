@@ -109,11 +109,11 @@ static const struct rule text_rules[] = {
        0),
     IN(recompute, "selective&core attention|selective&core_attn", recompute, "selective", STATED),
     IN(recompute, "selective", recompute, "selective", STATED),
-    /* MaxText's remat policies name what is kept: save_qkv_proj keeps little, save_dot_except_mlp* all but the MLP's products */
-    IN(recompute, "remat save_qkv_proj", recompute, "full", "remat save_qkv_proj as full recomputation", 0, 0, 0),
-    IN(recompute, "remat save_dot_except_mlp*", recompute, "selective", STATED),
-    IN(recompute, "remat save_dot_except_mlp*", re_modules, "[layernorm, mlp]",
-       "remat save_dot_except_mlp as recomputing norms and MLP", 0, 0, 0),
+    /* MaxText's remat policies name what is kept (layers/models.py): save_qkv_proj the projections in front of attention, save_dot_except_mlp*
+     * those and the one behind it; the first MLP product and attention itself are recomputed by both */
+    IN(recompute, "remat save_qkv_proj|remat save_dot_except_mlp*", recompute, "selective", STATED),
+    IN(recompute, "remat save_qkv_proj|remat save_dot_except_mlp*", re_modules, "[layernorm, core_attn, mlp]",
+       "the remat policy as recomputing norms, attention and MLP", 0, 0, 0),
     IN(recompute, "remat minimal*", recompute, "selective", STATED),
     IN(recompute, "remat minimal*", re_modules, "[layernorm]", "remat minimal as recomputing norms", 0, 0, 0),
     IN(recompute, "full|activation checkpointing|activation_checkpointing true", recompute, "full", STATED),
