@@ -52,7 +52,7 @@ extern "C" {
     X(DELTA_RULE_BWD, "delta_rule_bwd") /* the same                                                                                 */ \
     X(OPTIMIZER, "optimizer")         /* parameters bytes per parameter read, written                                               */ \
     X(HOST_COPY, "host_copy")         /* bytes between device and host                                                              */ \
-    X(GAP, "gap")                     /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */
+    X(GAP, "pause")                   /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */
 /* clang-format on */
 
 enum maq_op_kind {

@@ -70,7 +70,7 @@ static void show_plan(struct maq_page *page, const struct maq_framework_plan *pl
             maq_page_putf(page, MAQ_INK_PLAIN, "%s = %s\n", maq_plan_fields[i].key,
                           maq_field_format(value, &maq_plan_fields[i], &plan->doc));
     for (uint32_t i = 0; i < plan->n_cases; i++)
-        maq_page_putf(page, MAQ_INK_PLAIN, "when %s\n", plan->cases[i]);
+        maq_page_field(page, 5, "when", plan->cases[i]);
 }
 
 enum maq_status maq_show_framework(struct maq_show *s, const char *name)

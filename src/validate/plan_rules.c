@@ -151,6 +151,7 @@ static const struct rule text_rules[] = {
     /* experts */
     IN(overlap_notes, "hybridep", dispatcher, "hybridep", STATED),
     IN(overlap_notes, "deepep", dispatcher, "deepep", STATED),
+    IN(framework, "megatron-bridge", dispatcher, "alltoall", NULL, WHEN_MOE | WHEN_FULL, 0, 0),
     IN(notes, "capacity factor #", capacity, "#", NULL, WHEN_MOE, 0, 0),
     IN(notes, "token drop|token-drop", capacity, "1",
        "capacity factor 1: tokens are dropped, at a factor that is not stated", WHEN_MOE, 0, 0),
@@ -177,8 +178,8 @@ static const struct profile_rule {
 } profile_rules[] = {
     {"megatron-deepspeed", "megatron-deepspeed", 0, 0},
     {"megatron-bridge", "megatron-bridge", 0, 0},
-    {"mlperf*", "mlperf-nvidia-2024", 0, 2024},
-    {"mlperf*", "mlperf-nvidia", 0, 0},
+    {"mlperf*", "mlperf-nvidia", 2025, 0},
+    {"mlperf*", "mlperf-nvidia-2024", 0, 0},
     {"automodel", "nemo-automodel", 0, 0},
     {"nemo|nemo2*", "nemo", 0, 0},
     {"maxtext", "maxtext", 0, 0},
@@ -188,13 +189,12 @@ static const struct profile_rule {
     {"composer|llm-foundry", "llm-foundry", 0, 0},
     {"torchtitan", "torchtitan", 0, 0},
     {"lit-gpt|lightning", "lit-gpt", 0, 0},
-    {"megatron-lm|megatron lm|megatron-core", "megatron-lm-2022", 0, 2022},
-    {"megatron-lm|megatron lm|megatron-core", "megatron-lm", 0, 0},
+    {"megatron-lm|megatron lm|megatron-core", "megatron-lm", 2023, 0},
+    {"megatron-lm|megatron lm|megatron-core", "megatron-lm-2022", 0, 0},
     {"fsdp*", "pytorch-fsdp", 0, 0},
 };
 
 static const struct rule default_rules[] = {
-    IN(framework, "megatron-bridge", dispatcher, "alltoall", NULL, WHEN_MOE | WHEN_FULL, 0, 0),
     /* The selective recomputation of 2022 exists because unfused attention keeps its scores. */
     IN(recompute, "$", recompute, "selective", "core attention is recomputed: recomputation is not stated",
        WHEN_UNFUSED, 0, 0),
