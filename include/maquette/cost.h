@@ -80,7 +80,8 @@ enum maq_op_flag {
     /* GROUPED_GEMM, weight gradients: k varies by group: d[0] = m, d[2] = mean k, d[4] = k of the busiest */
     MAQ_OP_FLASH2 =
         1u << 0, /* ATTENTION: FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
-    MAQ_OP_TRITON = 1u << 1, /* ATTENTION: the first FlashAttention written in Triton; with MAQ_OP_FLASH2 */
+    MAQ_OP_FLASH1 = 1u << 1, /* ATTENTION: the first FlashAttention; with MAQ_OP_FLASH2 */
+    MAQ_OP_TRITON = 1u << 2, /* ATTENTION: that algorithm written in Triton; with MAQ_OP_FLASH2 */
     MAQ_OP_VARIABLE_K = 1u << 7
 };
 

@@ -63,7 +63,8 @@ enum maq_attention_backend {
     MAQ_ATTENTION_AUTO,
     MAQ_ATTENTION_FLASH,  /* the best fused kernels of the generation: cuDNN, FlashAttention-3 */
     MAQ_ATTENTION_FLASH2, /* FlashAttention-2, PyTorch's own */
-    MAQ_ATTENTION_TRITON, /* the first FlashAttention, written in Triton */
+    MAQ_ATTENTION_FLASH1, /* the first FlashAttention */
+    MAQ_ATTENTION_TRITON, /* the same algorithm written in Triton */
     MAQ_ATTENTION_UNFUSED
 };
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
@@ -88,7 +89,8 @@ struct maq_plan {
         layout; /* Megatron's "Et*3|(tt|)*29,m|L", "4,5,5,4" (layers per virtual stage) or "balanced"; empty = even */
     bool vocab_parallel_pipeline; /* embedding and head spread over all stages (vocabulary parallelism) */
     int overlap_p2p;              /* enum maq_auto_bool: auto = with virtual stages */
-    int32_t microbatch_group;     /* microbatches per interleaving group; 0 = pp */
+    bool scatter_gather_p2p;  /* without sequence parallelism, each TP rank sends its share of what all of them hold */
+    int32_t microbatch_group; /* microbatches per interleaving group; 0 = pp */
 
     /* data parallelism */
     int sharding;                                  /* enum maq_sharding */

@@ -404,12 +404,18 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     return bp->lower.failed || bp->items->failed ? MAQ_NO_MEMORY : MAQ_OK;
 }
 
+/*
+ * One transfer between two stages. Ranks of a TP group that hold the same send a share each, which the receivers gather inside the domain
+ * (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not counted.
+ */
 static void write_hop(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     if (job->plan.pp == 1)
         return;
     double bytes = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
+    if (job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON)
+        bytes /= job->plan.tp;
     struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, bytes);
     bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
     hop.at.size = 2;

@@ -51,6 +51,7 @@ static void flash(struct maq_lowering *l, const struct attention *a, bool backwa
     int backend = l->lower->plan->attention_backend;
     unsigned flags = (a->g->causal ? MAQ_OP_CAUSAL : 0u) | (a->g->dropout ? MAQ_OP_DROPOUT : 0u) |
                      (backend == MAQ_ATTENTION_FLASH2   ? MAQ_OP_FLASH2
+                      : backend == MAQ_ATTENTION_FLASH1 ? MAQ_OP_FLASH2 | MAQ_OP_FLASH1
                       : backend == MAQ_ATTENTION_TRITON ? MAQ_OP_FLASH2 | MAQ_OP_TRITON
                                                         : 0u);
     struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
