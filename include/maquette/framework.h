@@ -42,6 +42,7 @@ enum maq_optimizer_kernels {
 
 struct maq_framework {
     const char *name, *title, *source;
+    bool named; /* the job names one */
     struct maq_host_costs host;
     int optimizer;          /* enum maq_optimizer_kernels */
     bool p2p_synchronizes;  /* the host waits for the device at every pipeline transfer (Megatron's batch_p2p_sync) */

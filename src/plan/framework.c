@@ -274,6 +274,7 @@ enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framewo
     if (node)
         MAQ_TRY(maq__entry_load((struct maq__entry){&framework_kind, &l, &l.f.name}, node, arena, diag));
     *out = l.f;
+    out->named = node != NULL;
     return MAQ_OK;
 }
 
