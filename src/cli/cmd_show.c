@@ -16,7 +16,8 @@ static enum maq_status run(struct cli *cli)
     char *text;
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     if (cli->n_args == 0)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette show models, gpus, fabrics, frameworks, schedules, or a name",
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         "maquette show models, gpus, fabrics, frameworks, schedules, or a name",
                          "there is nothing to show");
     enum maq_status status = cli->values[OPT_JSON] ? maq_catalogue_show_json(&text, cli->args[0], &opts, cli->diag)
                                                    : maq_catalogue_show_text(&text, cli->args[0], &opts, cli->diag);

@@ -164,12 +164,6 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
 }
 
-static uint32_t gap_item(struct maq_blueprint *bp, double ns)
-{
-    struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)ns}};
-    return ns > 0 ? maq_items_op(bp->items, &gap) : 0;
-}
-
 /* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
 static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
 {
@@ -181,9 +175,6 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
     pr->forward_ns += pr->forward_gap_ns;
     pr->backward_ns += pr->backward_gap_ns;
     pr->weight_ns += pr->weight_gap_ns;
-    pr->forward_gap = gap_item(bp, pr->forward_gap_ns);
-    pr->backward_gap = gap_item(bp, pr->backward_gap_ns);
-    pr->weight_gap = gap_item(bp, pr->weight_gap_ns);
 }
 
 static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_virtual_stage *v, bool embeds,
@@ -302,11 +293,10 @@ static struct owned stage_params(const struct maq_blueprint *bp, uint32_t stage)
 
 /*
  * End of the step on one rank of a stage: squared norm of the gradients, (all-reduce over the job), clipping,
- * Adam, and the cast of the new weights; and what the passes of the step lost to data-parallel communication beside
- * them, which belongs to no pass in particular. Bytes per updated parameter: read gradient, master, two moments;
+ * Adam, and the cast of the new weights. Bytes per updated parameter: read gradient, master, two moments;
  * write master, moments and the 16-bit weight.
  */
-static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struct owned held, double contention_ns)
+static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struct owned held)
 {
     const struct maq_plan *p = &bp->job->plan;
     struct maq_segment *out = MAQ_ARENA_NEW(bp->arena, struct maq_segment, 1);
@@ -351,7 +341,6 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
         maq_segment_op(&w, &cast);
     }
     maq_segment_gap(&w, maq_host_step_ns(bp->job, bp->items->device));
-    maq_segment_lose(&w, contention_ns, MAQ_BUCKET_DP);
     maq_segment_end(&w);
     bp->lower.failed |= w.failed;
     return out;
@@ -380,21 +369,19 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     const struct maq_job *job = bp->job;
     uint32_t pp = (uint32_t)job->plan.pp;
     bp->optimizer = MAQ_ARENA_NEW(bp->arena, const struct maq_segment *, pp);
-    if (!bp->optimizer)
+    bp->lost_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
+    if (!bp->optimizer || !bp->lost_ns)
         return MAQ_NO_MEMORY;
     struct owned last = {-1, -1, -1};
-    double last_contention = -1;
     for (uint32_t s = 0; s < pp; s++) {
         struct owned held = stage_params(bp, s);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
                     held.expert == last.expert && held.adapters == last.adapters;
-        double contention = maq_contention_step_ns(bp, s);
-        same &= contention == last_contention;
-        bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held, contention);
+        bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);
+        bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_contention_step_ns(bp, s);
         last = held;
-        last_contention = contention;
     }
     maq_blueprint_select(bp, 0);
     struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};

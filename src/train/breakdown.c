@@ -120,9 +120,9 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     ns[MAQ_BUCKET_BUBBLE] += idle - transfers;
     ns[MAQ_BUCKET_DP] += times->reduced[stage] - times->stage_end[stage];
     ns[MAQ_BUCKET_BUBBLE] += times->pipeline - times->reduced[stage];
-    ns[MAQ_BUCKET_DP] += times->norm;
-    double tail = times->step - times->pipeline - times->norm -
-                  optimizer; /* gather, and waiting for the slowest stage's update */
+    ns[MAQ_BUCKET_DP] += times->norm + bp->lost_ns[stage];
+    double tail = times->step - times->pipeline - times->norm - optimizer -
+                  bp->lost_ns[stage]; /* gather, and waiting for the slowest stage's update */
     ns[MAQ_BUCKET_DP] += tail < times->gather ? tail : times->gather;
     ns[MAQ_BUCKET_BUBBLE] += tail < times->gather ? 0 : tail - times->gather;
     st->busy_s = 0;

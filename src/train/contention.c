@@ -44,13 +44,7 @@ static double hidden(double comm, double compute, double pass)
     return under < 0 ? 0 : under > compute ? compute : under;
 }
 
-static uint32_t item_of(struct maq_blueprint *bp, double ns)
-{
-    struct maq_op op = {.kind = MAQ_OP_GAP, .d = {(int64_t)ns, MAQ_GAP_CONTENTION}};
-    return ns > 0 ? maq_items_op(bp->items, &op) : 0;
-}
-
-void maq_contention_passes(struct maq_blueprint *bp, struct maq_program *p)
+void maq_contention_passes(const struct maq_blueprint *bp, struct maq_program *p)
 {
     double share = bp->lower.contention[MAQ_STREAM_DP];
     if (!bp->gather_every_pass && !bp->sync_every_pass)
@@ -63,9 +57,6 @@ void maq_contention_passes(struct maq_blueprint *bp, struct maq_program *p)
     p->forward_drag_ns = nearbyint(share * hidden(forward, p->plain_forward_ns, p->forward_ns));
     p->backward_drag_ns = nearbyint(share * hidden(backward, p->plain_backward_ns, p->backward_ns));
     p->weight_drag_ns = nearbyint(share * hidden(weight, p->plain_weight_ns, p->weight_ns));
-    p->forward_drag = item_of(bp, p->forward_drag_ns);
-    p->backward_drag = item_of(bp, p->backward_drag_ns);
-    p->weight_drag = item_of(bp, p->weight_drag_ns);
 }
 
 /*
@@ -89,5 +80,5 @@ double maq_contention_step_ns(const struct maq_blueprint *bp, uint32_t stage)
         if (bp->gather_first)
             under += fmin(p->gather_ns - first->gather_ns, p->plain_forward_ns);
     }
-    return bp->lower.contention[MAQ_STREAM_DP] * under;
+    return nearbyint(bp->lower.contention[MAQ_STREAM_DP] * under);
 }

@@ -11,7 +11,7 @@ void maq_contention_shares(double share[MAQ_STREAM_COUNT], const struct maq_plan
                            const struct maq_device *device);
 
 /* What the data-parallel communication inside the passes of a program costs their compute; call when the passes are timed without. */
-void maq_contention_passes(struct maq_blueprint *bp, struct maq_program *program);
+void maq_contention_passes(const struct maq_blueprint *bp, struct maq_program *program);
 
 /* What the reduction of gradients and the gathering of parameters that run beside the last backward and the first forward
  * pass of a step cost the compute of one stage, in nanoseconds. */

@@ -95,18 +95,29 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-static void advance(struct clocks *c, const struct maq_segment *g)
+/* One segment that reads a value. */
+static void advance_reading(struct clocks *c, const struct maq_segment *g)
 {
-    double before = g->issue_before_ns, from = c->device;
+    double t = later(c->device + g->run_before_ns, c->host + g->issue_before_ns) + g->read_ns;
+    c->host = t + g->issue_ns;
+    c->device = later(t + g->dur_ns - g->run_before_ns, c->host);
+    c->reads = true;
+}
+
+/* The same segment n times. Without reads the host's clock is linear, so that it holds the device up at the first or at the
+ * last of them if at any. */
+static void advance(struct clocks *c, const struct maq_segment *g, uint32_t n)
+{
+    c->run += n * g->dur_ns;
+    c->launches += n * g->launches;
     if (g->reads) {
-        from = later(c->device + g->run_before_ns, c->host + before) + g->read_ns;
-        c->host = from;
-        c->reads = true;
+        for (uint32_t i = 0; i < n; i++)
+            advance_reading(c, g);
+        return;
     }
-    c->host += g->issue_ns;
-    c->device = later(from + g->dur_ns - g->run_before_ns, c->host);
-    c->run += g->dur_ns;
-    c->launches += g->launches;
+    double first = c->host + g->issue_ns, last = c->host + n * g->issue_ns;
+    c->device = later(later(c->device + g->dur_ns, first) + (n - 1) * g->dur_ns, last);
+    c->host = last;
 }
 
 /* Collectives that data parallelism adds to the pass. */
@@ -117,6 +128,19 @@ static double sync_issue_ns(const struct maq_blueprint *bp, const struct maq_pro
     return program->n_buckets * ((gathers ? 1 : 0) + (reduces ? 1 : 0)) * collective_ns;
 }
 
+/* Equal entries from the i-th of a pass on. */
+static uint32_t alike(const struct maq_program *program, uint32_t i, bool backward)
+{
+    const struct maq_entry *e = &program->entries[backward ? program->n_entries - 1 - i : i];
+    uint32_t n = 1;
+    for (; i + n < program->n_entries; n++) {
+        const struct maq_entry *next = backward ? e - n : e + n;
+        if (next->block != e->block || next->redo != e->redo)
+            break;
+    }
+    return n;
+}
+
 static struct clocks run_pass(const struct maq_blueprint *bp, const struct maq_program *program, enum maq_pass pass,
                               const struct maq_host_rates *rates)
 {
@@ -125,12 +149,15 @@ static struct clocks run_pass(const struct maq_blueprint *bp, const struct maq_p
     c.host += sync_issue_ns(bp, program, backward, rates->collective_ns);
     if (bp->job->plan.pp > 1 && !bp->job->framework.p2p_synchronizes)
         c.host += rates->p2p_ns;
-    for (uint32_t i = 0; i < program->n_entries; i++) {
+    for (uint32_t i = 0, n; i < program->n_entries; i += n) {
         const struct maq_entry *e = &program->entries[backward ? program->n_entries - 1 - i : i];
         const struct maq_block *b = bp->blocks[e->block];
-        advance(&c, pass == MAQ_PASS_FORWARD           ? b->forward[e->redo]
-                    : pass == MAQ_PASS_BACKWARD_WEIGHT ? b->weight
-                                                       : b->backward[e->redo]);
+        n = alike(program, i, backward);
+        advance(&c,
+                pass == MAQ_PASS_FORWARD           ? b->forward[e->redo]
+                : pass == MAQ_PASS_BACKWARD_WEIGHT ? b->weight
+                                                   : b->backward[e->redo],
+                n);
     }
     c.device = later(c.device, c.host);
     return c;
@@ -158,7 +185,7 @@ static double beyond(double run_ns, double gap_ns, double pass_ns)
 void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program)
 {
     const struct maq_job *job = bp->job;
-    const struct maq_host_rates rates = maq_host_rates_of(job, bp->items->device);
+    const struct maq_host_rates rates = bp->lower.host;
     bool split = bp->schedule->split_backward, stops = job->plan.pp > 1 && job->framework.p2p_synchronizes;
     enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
     struct clocks f = run_pass(bp, program, MAQ_PASS_FORWARD, &rates), b = run_pass(bp, program, backward, &rates),

@@ -56,6 +56,9 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)
 {
     lower->groups = groups;
+    if (lower->device == lower->items->device)
+        return;
+    lower->device = lower->items->device;
     lower->host = maq_host_rates_of(lower->job, lower->items->device);
     maq_contention_shares(lower->contention, lower->plan, lower->items->device);
 }

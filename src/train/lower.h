@@ -33,6 +33,7 @@ struct maq_lower {
     double imbalance; /* busiest expert-parallel rank over the mean, where it counts */
     int store, math;  /* enum maq_dtype */
     double store_bytes;
+    const struct maq_device *device; /* whose figures follow */
     struct maq_host_rates host;
     double contention[MAQ_STREAM_COUNT]; /* see contention.h */
     double
