@@ -35,6 +35,8 @@ struct maq_items {
     struct maq_arena *arena;
     const char *names[256]; /* of the modules that use them, for tags; static strings */
     uint16_t n_names;
+    double *start, *finish; /* [n_times] scratch of the segment that is being written: one at a time */
+    uint32_t n_times;
     double pace; /* time of a matrix kernel on the slowest device of the cluster over that on a mean one */
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };

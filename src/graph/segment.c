@@ -27,29 +27,40 @@ static double later(double a, double b)
 /* When a step ends; 0 for none. */
 static double done(const struct maq_segment_writer *w, uint16_t step)
 {
-    return step == MAQ_STEP_NONE ? 0 : w->finish[step];
+    return step == MAQ_STEP_NONE ? 0 : w->items->finish[step];
 }
 
-/* Room for one more step; its times lie beside it until the segment ends. */
+/* Room for the times of one more step: scratch that all segments of a table of items use in turn. */
+static bool grow_times(struct maq_segment_writer *w)
+{
+    struct maq_items *items = w->items;
+    uint32_t size = items->n_times ? items->n_times * 2 : 256, n = w->out->n;
+    double *start = MAQ_ARENA_NEW(items->arena, double, (size_t)size * 2);
+    if (!start)
+        return false;
+    if (n > 0) {
+        memcpy(start, items->start, n * sizeof *start);
+        memcpy(start + size, items->finish, n * sizeof *start);
+    }
+    items->start = start;
+    items->finish = start + size;
+    items->n_times = size;
+    return true;
+}
+
 static bool grow(struct maq_segment_writer *w)
 {
     struct maq_segment *g = w->out;
     uint32_t size = g->size ? g->size * 2 : 32;
     struct maq_step *steps = size < MAQ_STEP_NONE ? MAQ_ARENA_NEW(w->arena, struct maq_step, size) : NULL;
-    double *start = steps ? MAQ_ARENA_NEW(w->arena, double, (size_t)size * 2) : NULL;
-    if (!start) {
+    if (!steps || (size > w->items->n_times && !grow_times(w))) {
         w->failed = true;
         return false;
     }
-    if (g->n > 0) {
+    if (g->n > 0)
         memcpy(steps, g->steps, g->n * sizeof *steps);
-        memcpy(start, w->start, g->n * sizeof *start);
-        memcpy(start + size, w->finish, g->n * sizeof *start);
-    }
     g->steps = steps;
     g->size = size;
-    w->start = start;
-    w->finish = start + size;
     return true;
 }
 
@@ -67,8 +78,8 @@ static uint16_t put(struct maq_segment_writer *w, uint32_t item, enum maq_stream
                                        .name = maq_items_name(w->items, w->name)};
     double start = done(w, w->on[stream]);
     start = later(later(start, done(w, a)), done(w, b));
-    w->start[g->n] = start;
-    w->finish[g->n] = start + w->items->at[item].dur_ns;
+    w->items->start[g->n] = start;
+    w->items->finish[g->n] = start + w->items->at[item].dur_ns;
     w->last = w->on[stream] = (uint16_t)g->n;
     g->n++;
     return w->last;
@@ -325,10 +336,10 @@ void maq_segment_end(struct maq_segment_writer *w)
     if (w->failed || g->n == 0)
         return;
     for (uint32_t i = 0; i < g->n; i++)
-        g->dur_ns = later(g->dur_ns, w->finish[i]);
-    fill_buckets(g, w->start, w->finish, g->dur_ns);
+        g->dur_ns = later(g->dur_ns, w->items->finish[i]);
+    fill_buckets(g, w->items->start, w->items->finish, g->dur_ns);
     uint8_t bucket = MAQ_BUCKET_OTHER;
-    double lost = w->contention ? nearbyint(lost_beside(w, w->start, w->finish, &bucket)) : 0;
+    double lost = w->contention ? nearbyint(lost_beside(w, w->items->start, w->items->finish, &bucket)) : 0;
     w->name = "join";
     join_all(w);
     if (lost > 0 && !w->failed) {

@@ -56,7 +56,6 @@ struct maq_segment_writer {
     double kernel_ns;              /* per further kernel of an operator */
     double collective_ns;          /* per collective */
     const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
-    double *start, *finish;        /* [out->size] of the steps */
     bool failed;
 };
 
