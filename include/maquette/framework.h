@@ -27,6 +27,7 @@ struct maq_host_costs {
     double backward_s;   /* per operator of a backward pass */
     double kernel_s;     /* per further kernel of an operator that is a chain of them */
     double collective_s; /* per collective */
+    double skew_s;       /* spread (standard deviation) between the hosts of a group when they come to a collective */
     double
         checkpoint_s; /* per recomputed layer: states of the random generators, the pass started from inside the backward */
     double p2p_s;     /* per pass of a pipeline: posting its transfers and waiting for them */

@@ -30,9 +30,9 @@ static double normal_quantile(double p)
     return x;
 }
 
-static double slowest_of(uint32_t n)
+double maq_expected_maximum(uint32_t n)
 {
-    return n > 1 ? 1 + DEVICE_SPREAD * normal_quantile((n - 0.375) / (n + 0.25)) : 1.0;
+    return n > 1 ? normal_quantile((n - 0.375) / (n + 0.25)) : 0.0;
 }
 
 static bool is_matrix_kernel(const struct maq_item *it)
@@ -107,7 +107,7 @@ void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, 
                     struct maq_arena *arena)
 {
     *items = (struct maq_items){.cluster = cluster, .costs = costs, .arena = arena};
-    items->pace = slowest_of(cluster->devices);
+    items->pace = 1 + DEVICE_SPREAD * maq_expected_maximum(cluster->devices);
     maq_items_select(items, 0);
     struct maq_op none = {.kind = MAQ_OP_NONE};
     maq_items_op(items, &none);

@@ -53,6 +53,9 @@ uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll);
 /* Id of a name; UINT16_MAX when the table is full or name is NULL. */
 uint16_t maq_items_name(struct maq_items *items, const char *name);
 
+/* Mean of the largest of n draws from the standard normal distribution. */
+double maq_expected_maximum(uint32_t n);
+
 /* What an item is, as text ("gemm 8192x14336x4096 bf16"). */
 const char *maq_item_describe(char buf[96], const struct maq_item *it);
 

@@ -94,9 +94,10 @@ static uint8_t bucket_of_stream(enum maq_stream stream)
     return of[stream];
 }
 
-static void issue_collective(struct maq_segment_writer *w)
+/* A collective begins when the last host of its group has issued it. */
+static void issue_collective(struct maq_segment_writer *w, const struct maq_coll *coll)
 {
-    w->out->issue_ns += w->collective_ns;
+    w->out->issue_ns += w->collective_ns + w->skew_ns * maq_expected_maximum(coll->at.size);
     w->out->launches++;
 }
 
@@ -178,7 +179,7 @@ uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    issue_collective(w);
+    issue_collective(w, coll);
     return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
 }
 
@@ -205,7 +206,7 @@ uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    issue_collective(w);
+    issue_collective(w, coll);
     uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
     w->sync = step;
     return step;

@@ -54,6 +54,7 @@ struct maq_segment_writer {
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
     double launch_ns;              /* host time per operator that follows */
     double kernel_ns;              /* per further kernel of an operator */
+    double skew_ns;                /* spread of the hosts of a group at a collective */
     double collective_ns;          /* per collective */
     const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
     bool failed;

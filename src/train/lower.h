@@ -13,9 +13,9 @@
 
 /* What issuing costs on the host that belongs to a device, in nanoseconds; all zero where whole steps are replayed as graphs. */
 struct maq_host_rates {
-    double forward_ns, backward_ns;               /* per operator */
-    double kernel_ns;                             /* per further kernel of one */
-    double collective_ns, checkpoint_ns, read_ns; /* see struct maq_host_costs */
+    double forward_ns, backward_ns;                        /* per operator */
+    double kernel_ns;                                      /* per further kernel of one */
+    double collective_ns, skew_ns, checkpoint_ns, read_ns; /* see struct maq_host_costs */
     double p2p_ns, pass_ns;
 };
 
