@@ -48,10 +48,10 @@ static void test_forms(void **unused)
         const char *text, *name;
         double forward_s;
     } cases[] = {
-        {"", "default", 66e-6},
+        {"", "default", 62e-6},
         {"framework: pytorch-fsdp", "pytorch-fsdp", 30e-6},
         {"framework: FSDP2", "pytorch-fsdp", 30e-6}, /* an alias, in capitals */
-        {"framework: megatron-lm@2022", "megatron-lm-2022", 66e-6},
+        {"framework: megatron-lm@2022", "megatron-lm-2022", 62e-6},
         {"framework: {base: pytorch-fsdp, host: {forward: 12 us}}", "pytorch-fsdp", 12e-6},
         {"framework: {name: ours, host: {forward: 1 ms}}", "ours", 1e-3},
     };
