@@ -89,7 +89,7 @@ static void test_end_of_step(void **unused)
 static void test_transfers(void **unused)
 {
     (void)unused;
-    const char two[] = "a100-80gb:2", plan[] = "mbs: 4, pp: 2, overlap_p2p_comm: true";
+    const char two[] = "a100-80gb:2", plan[] = "mbs: 4, pp: 2, overlap_p2p_comm: false";
     double none = step_of(two, plan, FREE_HOST_BUT(REST_FREE), 32);
     double waits = step_of(two, plan, FREE_HOST_BUT("p2p: 2 ms, pass: 0 s, step: 0 s"), 32);
     double not = step_of(two, plan, FREE_HOST_BUT("p2p: 2 ms, pass: 0 s, step: 0 s") ", p2p_synchronizes: false", 32);

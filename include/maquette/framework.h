@@ -45,8 +45,9 @@ struct maq_framework {
     const char *name, *title, *source;
     bool named; /* the job names one */
     struct maq_host_costs host;
-    int optimizer;          /* enum maq_optimizer_kernels */
-    bool p2p_synchronizes;  /* the host waits for the device at every pipeline transfer (Megatron's batch_p2p_sync) */
+    int optimizer; /* enum maq_optimizer_kernels */
+    bool
+        p2p_synchronizes; /* the host waits for the device at every pipeline transfer that does not overlap (Megatron's batch_p2p_sync) */
     bool step_synchronizes; /* and once a step (the gradient norm, the loss it prints) */
     bool moe_synchronizes;  /* and in every dropless layer of experts, for the number of tokens per expert */
     bool launches_block;    /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */

@@ -129,6 +129,12 @@ static double sync_issue_ns(const struct maq_blueprint *bp, const struct maq_pro
     return program->n_buckets * ((gathers ? 1 : 0) + (reduces ? 1 : 0)) * collective_ns;
 }
 
+/* Transfers that overlap are not batched, and only batches are followed by a synchronisation. */
+static bool stops_at_transfers(const struct maq_job *job)
+{
+    return job->plan.pp > 1 && job->framework.p2p_synchronizes && job->plan.overlap_p2p != MAQ_ON;
+}
+
 /* Equal entries from the i-th of a pass on. */
 static uint32_t alike(const struct maq_program *program, uint32_t i, bool backward)
 {
@@ -148,7 +154,7 @@ static struct clocks run_pass(const struct maq_blueprint *bp, const struct maq_p
     struct clocks c = {.host = rates->pass_ns};
     bool backward = pass != MAQ_PASS_FORWARD;
     c.host += sync_issue_ns(bp, program, backward, rates->collective_ns);
-    if (bp->job->plan.pp > 1 && !bp->job->framework.p2p_synchronizes)
+    if (bp->job->plan.pp > 1 && !stops_at_transfers(bp->job))
         c.host += rates->p2p_ns;
     for (uint32_t i = 0, n; i < program->n_entries; i += n) {
         const struct maq_entry *e = &program->entries[backward ? program->n_entries - 1 - i : i];
@@ -187,7 +193,7 @@ void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program)
 {
     const struct maq_job *job = bp->job;
     const struct maq_host_rates rates = bp->lower.host;
-    bool split = bp->schedule->split_backward, stops = job->plan.pp > 1 && job->framework.p2p_synchronizes;
+    bool split = bp->schedule->split_backward, stops = stops_at_transfers(job);
     enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
     struct clocks f = run_pass(bp, program, MAQ_PASS_FORWARD, &rates), b = run_pass(bp, program, backward, &rates),
                   w = {0};
