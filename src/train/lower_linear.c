@@ -12,7 +12,8 @@
  * pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers).
  *
  * FP8/FP4 recipes quantize the inputs of each GEMM. Delayed, block and MX recipes have it fused into the norm
- * or activation in front (Transformer Engine); current scaling first reads the tensor for its maximum.
+ * or activation in front (Transformer Engine); current scaling and NVFP4, which has a scale of
+ * the whole tensor besides those of its blocks, first read the tensor for its maximum.
  * Outgoing gradients are quantized once for both backward GEMMs.
  */
 #include "base/check.h"
@@ -38,7 +39,8 @@ uint32_t maq_lower_quantize_calls(const struct maq_lower *lower)
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
 {
     const struct maq_module *p = before(l, m);
-    bool current = l->lower->plan->precision == MAQ_PRECISION_FP8_CURRENT;
+    bool current = l->lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ||
+                   l->lower->plan->precision == MAQ_PRECISION_NVFP4; /* its second scale is the tensor's */
     bool fused = forward && !current && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
     if (fused || (m->flags & MAQ_MODULE_SHARED_INPUT && forward))
         return;
