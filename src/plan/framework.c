@@ -59,7 +59,7 @@ struct framework_reader {
     MAQ_FIELD_ENUM(T, at optimizer, "optimizer", optimizer_names,                                                      \
                    .doc = "fused: one kernel over all tensors; foreach: one per step of Adam"),                        \
         MAQ_FIELD_BOOL(T, at p2p_synchronizes, "p2p_synchronizes",                                                     \
-                       .doc = "the host waits for the device at pipeline transfers without overlap"),                             \
+                       .doc = "the host waits for the device at pipeline transfers without overlap"),                  \
         MAQ_FIELD_BOOL(T, at step_synchronizes, "step_synchronizes",                                                   \
                        .doc = "the host waits for the device once a step"),                                            \
         MAQ_FIELD_BOOL(T, at moe_synchronizes, "moe_synchronizes",                                                     \
