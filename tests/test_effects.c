@@ -230,6 +230,9 @@ static void test_facts(void **unused)
         {"zero: no_shard", "zero: no_shard", "optimizer: foreach", "optimizer: fused", false},
         {"recompute: full", "recompute: full", "", "recompute_prunes: true", false},
         {"recompute: none", "recompute: none", "", "recompute_prunes: true", true},
+        {"tp: 2, sp: false", "tp: 2, sp: false", FREE_HOST_BUT(REST_FREE) ", launches_block: true",
+         FREE_HOST_BUT(REST_FREE), false}, /* the all-reduce beside the weight gradient */
+        {"tp: 1", "tp: 1", FREE_HOST_BUT(REST_FREE) ", launches_block: true", FREE_HOST_BUT(REST_FREE), true},
         {"tp: 2, pp: 2, sp: false, scatter_gather_tensors_in_pipeline: false", "tp: 2, pp: 2, sp: false", "", "",
          false},
         {"tp: 2, pp: 2, sp: true, scatter_gather_tensors_in_pipeline: false", "tp: 2, pp: 2, sp: true", "", "", true},

@@ -173,16 +173,6 @@ uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op)
     return maq_segment_ops(w, op, chain_length(op));
 }
 
-uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
-                                uint16_t after)
-{
-    uint32_t item = maq_items_coll(w->items, coll);
-    if (item == 0)
-        return MAQ_STEP_NONE;
-    issue_collective(w, coll);
-    return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
-}
-
 /* The next compute step waits for it. Two joins before one compute step: the later one of a stream implies
  * the earlier; across streams a join of both. */
 void maq_segment_join(struct maq_segment_writer *w, uint16_t step)
@@ -210,6 +200,20 @@ uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *c
     uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
     w->sync = step;
     return step;
+}
+
+uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
+                                uint16_t after)
+{
+    if (w->serial) {
+        maq_segment_coll(w, coll, stream);
+        return MAQ_STEP_NONE; /* waited for already */
+    }
+    uint32_t item = maq_items_coll(w->items, coll);
+    if (item == 0)
+        return MAQ_STEP_NONE;
+    issue_collective(w, coll);
+    return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
 }
 
 uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t after)

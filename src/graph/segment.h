@@ -52,6 +52,7 @@ struct maq_segment_writer {
     uint16_t last;                 /* last step added */
     uint16_t on[MAQ_STREAM_COUNT]; /* last step of each stream */
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
+    bool serial;                   /* nothing runs beside anything: every collective is waited for */
     double launch_ns;              /* host time per operator that follows */
     double kernel_ns;              /* per further kernel of an operator */
     double skew_ns;                /* spread of the hosts of a group at a collective */

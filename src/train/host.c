@@ -18,7 +18,8 @@
  * reverse (1F1B, gradient accumulation); the first forward pass of a step has no lead, and its larger gap is spread over the
  * microbatches, so that all passes of a kind take equally long.
  *
- * With blocking launches nothing overlaps: the gap is the whole host time.
+ * With blocking launches nothing overlaps: the gap is the whole host time, and collectives inside a layer wait for each other and for compute.
+ * (Those of data parallelism still run beside the passes here.)
  *
  * Only the CPU's speed depends on the hardware. A table gives it by the generation of the device, whose usual hosts are known.
  */

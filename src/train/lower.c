@@ -451,6 +451,7 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     }
     struct maq_lowering l = {.lower = lower, .layer = layer};
     maq_segment_begin(&l.w, out, lower->items, lower->arena);
+    l.w.serial = lower->job->framework.launches_block;
     l.w.collective_ns = lower->host.collective_ns;
     l.w.skew_ns = lower->host.skew_ns;
     l.w.kernel_ns = lower->host.kernel_ns;
