@@ -37,6 +37,8 @@ struct maq_items {
     uint16_t n_names;
     double *start, *finish; /* [n_times] scratch of the segment that is being written: one at a time */
     uint32_t n_times;
+    uint32_t group_size; /* the last one asked for, and its maq_expected_maximum() */
+    double group_maximum;
     double pace; /* time of a matrix kernel on the slowest device of the cluster over that on a mean one */
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };

@@ -97,7 +97,12 @@ static uint8_t bucket_of_stream(enum maq_stream stream)
 /* A collective begins when the last host of its group has issued it. */
 static void issue_collective(struct maq_segment_writer *w, const struct maq_coll *coll)
 {
-    w->out->issue_ns += w->collective_ns + w->skew_ns * maq_expected_maximum(coll->at.size);
+    struct maq_items *items = w->items;
+    if (items->group_size != coll->at.size) {
+        items->group_size = coll->at.size;
+        items->group_maximum = maq_expected_maximum(coll->at.size);
+    }
+    w->out->issue_ns += w->collective_ns + w->skew_ns * items->group_maximum;
     w->out->launches++;
 }
 

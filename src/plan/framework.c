@@ -85,20 +85,21 @@ static const struct maq_field profile_fields[] = {
     BEHAVIOUR(struct framework_reader, f.),
     MAQ_FIELD_END};
 
-#define HOST(member_, key_, ...)                                                                                       \
-    MAQ_FIELD_QTY(struct maq_host_costs, member_, key_, MAQ_DIM_TIME, .min = 0, .max = 100, __VA_ARGS__)
+/* Per call there are millions in a step, per pass thousands: the limits keep its time finite. */
+#define HOST(member_, key_, max_, ...)                                                                                 \
+    MAQ_FIELD_QTY(struct maq_host_costs, member_, key_, MAQ_DIM_TIME, .min = 0, .max = (max_), __VA_ARGS__)
 
 const struct maq_field maq_host_fields[] = {
-    HOST(forward_s, "forward", .doc = "per operator of a forward pass"),
-    HOST(backward_s, "backward", .doc = "per operator of a backward pass"),
-    HOST(kernel_s, "kernel", .doc = "per further kernel of an operator that is a chain of them"),
-    HOST(collective_s, "collective", .doc = "per collective"),
-    HOST(skew_s, "skew", .doc = "spread between the hosts of a group when they come to a collective"),
-    HOST(checkpoint_s, "checkpoint", .doc = "per recomputed layer"),
-    HOST(p2p_s, "p2p", .doc = "per pass of a pipeline, for its transfers"),
-    HOST(pass_s, "pass", .doc = "per pass of a virtual stage"),
-    HOST(step_s, "step", .doc = "per step, while the device waits"),
-    HOST(read_s, "read", .doc = "per value that the host reads from the device inside a layer"),
+    HOST(forward_s, "forward", 1, .doc = "per operator of a forward pass"),
+    HOST(backward_s, "backward", 1, .doc = "per operator of a backward pass"),
+    HOST(kernel_s, "kernel", 1, .doc = "per further kernel of an operator that is a chain of them"),
+    HOST(collective_s, "collective", 1, .doc = "per collective"),
+    HOST(skew_s, "skew", 1, .doc = "spread between the hosts of a group when they come to a collective"),
+    HOST(checkpoint_s, "checkpoint", 1, .doc = "per recomputed layer"),
+    HOST(p2p_s, "p2p", 100, .doc = "per pass of a pipeline, for its transfers"),
+    HOST(pass_s, "pass", 100, .doc = "per pass of a virtual stage"),
+    HOST(step_s, "step", 100, .doc = "per step, while the device waits"),
+    HOST(read_s, "read", 1, .doc = "per value that the host reads from the device inside a layer"),
     MAQ_FIELD_END};
 
 static enum maq_status worse(enum maq_status a, enum maq_status b)
