@@ -408,9 +408,10 @@ static void show_both(const char *what, const char *schema)
 
 static void test_show_everything(void **state)
 {
-    static const char *const one[] = {"maquette.model/1", "maquette.gpu/1", "maquette.fabric/1", "maquette.schedule/1"};
+    static const char *const one[] = {"maquette.model/1", "maquette.gpu/1", "maquette.fabric/1", "maquette.framework/1",
+                                      "maquette.schedule/1"};
     static const char *const all[] = {"maquette.models/1", "maquette.gpus/1", "maquette.fabrics/1",
-                                      "maquette.schedules/1"};
+                                      "maquette.frameworks/1", "maquette.schedules/1"};
     for (int kind = 0; kind < MAQ_CATALOGUE_KIND_COUNT; kind++) {
         const char *name;
         size_t n = 0;

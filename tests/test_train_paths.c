@@ -47,7 +47,8 @@ static void random_job(char *text, size_t size)
              "bucket_layers: %s,\n"
              "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s,\n"
              "  moe_shared_expert_overlap: %s, vocab_parallel_pipeline: %s}\n"
-             "workload: {seq: %s, gbs: %s}\n",
+             "workload: {seq: %s, gbs: %s}\n"
+             "framework: %s\n",
              PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b"),
              PICK("8", "13", "16", "24"),
              PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G",
@@ -59,7 +60,10 @@ static void random_job(char *text, size_t size)
              PICK("true", "false"), PICK("false", "true"), PICK("auto", "true"), PICK("auto", "false"),
              PICK("0", "1", "3"), PICK("0", "1", "2"), PICK("bf16", "bf16", "fp8-delayed", "fp8-current"),
              PICK("true", "false"), PICK("0", "0", "2"), PICK("false", "true"), PICK("false", "false", "true"),
-             PICK("1024", "4096"), PICK("16", "32", "64"));
+             PICK("1024", "4096"), PICK("16", "32", "64"),
+             PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
+                  "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",
+                  "{base: nemo, launches_block: true}"));
 }
 
 static void compare(const char *text, const struct maq_job *job)

@@ -16,7 +16,7 @@ import re
 import sys
 from pathlib import Path
 
-SECTIONS = ("devices", "fabrics", "models")
+SECTIONS = ("devices", "fabrics", "frameworks", "models")
 NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*\Z")
 MAX_BYTES = 1 << 20
 
@@ -117,7 +117,7 @@ def generate(rows) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", nargs="?", help="C file to write")
-    parser.add_argument("data", help="folder that holds models/, devices/ and fabrics/")
+    parser.add_argument("data", help="folder that holds models/, devices/, fabrics/ and frameworks/")
     parser.add_argument("--depfile", help="also write what the output depends on, for make and ninja")
     parser.add_argument("--list", action="store_true", help="list the files and stop")
     args = parser.parse_args()

@@ -54,7 +54,7 @@ extern "C" {
     X(EXPERTS, "experts")             /* rows       hidden     ffn        groups     rows of the busiest group   topk: a rank's experts */ \
     X(MLA_BLOCK, "mla_block")         /* tokens     keys       heads      hidden     q_lora     kv_lora; see `queries`               */ \
     X(HOST_COPY, "host_copy")         /* bytes between device and host                                                              */ \
-    X(GAP, "launch_gap")              /* nanoseconds in which the device waits for the host                                         */
+    X(GAP, "pause")                   /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */
 /* clang-format on */
 
 enum maq_op_kind {
@@ -64,6 +64,12 @@ enum maq_op_kind {
         MAQ_OP_KIND_COUNT
 };
 MAQ_API const char *maq_op_kind_name(enum maq_op_kind kind);
+
+/* d[1] of a gap. */
+enum maq_gap {
+    MAQ_GAP_HOST,      /* waiting for the host */
+    MAQ_GAP_CONTENTION /* time that kernels lose to communication beside them */
+};
 
 enum maq_op_flag {
     MAQ_OP_ACCUMULATE = 1u << 0, /* GEMM: output is added into a 4-byte buffer (fused weight gradient) */
@@ -78,6 +84,8 @@ enum maq_op_flag {
     /* the same bits, for other kinds */
     MAQ_OP_FLASH2 =
         1u << 0, /* ATTENTION: FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
+    MAQ_OP_FLASH1 = 1u << 1, /* ATTENTION: the first FlashAttention; with MAQ_OP_FLASH2 */
+    MAQ_OP_TRITON = 1u << 2, /* ATTENTION: that algorithm written in Triton; with MAQ_OP_FLASH2 */
     MAQ_OP_WINDOW = 1u << 3, /* ATTENTION: queries see the last keys only; `keys` is what they see in the mean */
     MAQ_OP_KV_FP8 = 1u << 4, /* ATTENTION, MLA_BLOCK: keys and values lie in memory in 8 bits */
     MAQ_OP_BLOCKS =

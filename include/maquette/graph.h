@@ -46,7 +46,8 @@ enum maq_bucket {
     MAQ_BUCKET_DP,
     MAQ_BUCKET_BUBBLE, /* waiting for another stage */
     MAQ_BUCKET_OPTIMIZER,
-    MAQ_BUCKET_OTHER, /* launch gaps, host copies */
+    MAQ_BUCKET_HOST,  /* waiting for the host to issue work */
+    MAQ_BUCKET_OTHER, /* host copies */
     MAQ_BUCKET_COUNT
 };
 MAQ_API const char *maq_bucket_name(enum maq_bucket bucket);

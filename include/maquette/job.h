@@ -5,12 +5,14 @@
  *   cluster: h100-sxm:8 x 2048, rail 400G      # synthetic string, file, or a map
  *   plan: {tensor_model_parallel_size: 8, pipeline_model_parallel_size: 16, micro_batch_size: 1}
  *   workload: {global_batch_size: 2048, seq_length: 8192}
+ *   framework: megatron-lm                     # what runs it: optional, see framework.h
  *
  * A job is frozen once loaded: read-only, any thread.
  */
 #ifndef MAQUETTE_JOB_H
 #define MAQUETTE_JOB_H
 
+#include "maquette/framework.h"
 #include "maquette/plan.h"
 
 #ifdef __cplusplus
@@ -51,6 +53,7 @@ struct maq_job {
     struct maq_cluster cluster;
     struct maq_plan plan; /* resolved */
     struct maq_workload workload;
+    struct maq_framework framework;
     /* derived, filled by the loader */
     int32_t dp, edp;
     int32_t microbatches;                           /* per pipeline and step */

@@ -6,6 +6,7 @@
 #include "maquette/cluster.h"
 #include "maquette/cost.h"
 #include "maquette/diag.h"
+#include "maquette/framework.h"
 #include "maquette/graph.h"
 #include "maquette/job.h"
 #include "maquette/model.h"

@@ -63,6 +63,8 @@ enum maq_attention_backend {
     MAQ_ATTENTION_AUTO,
     MAQ_ATTENTION_FLASH,  /* the best fused kernels of the generation: cuDNN, FlashAttention-3 */
     MAQ_ATTENTION_FLASH2, /* FlashAttention-2, PyTorch's own */
+    MAQ_ATTENTION_FLASH1, /* the first FlashAttention */
+    MAQ_ATTENTION_TRITON, /* the same algorithm written in Triton */
     MAQ_ATTENTION_UNFUSED
 };
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
@@ -87,7 +89,8 @@ struct maq_plan {
         layout; /* Megatron's "Et*3|(tt|)*29,m|L", "4,5,5,4" (layers per virtual stage) or "balanced"; empty = even */
     bool vocab_parallel_pipeline; /* embedding and head spread over all stages (vocabulary parallelism) */
     int overlap_p2p;              /* enum maq_auto_bool: auto = with virtual stages */
-    int32_t microbatch_group;     /* microbatches per interleaving group; 0 = pp */
+    bool scatter_gather_p2p;  /* without sequence parallelism, each TP rank sends its share of what all of them hold */
+    int32_t microbatch_group; /* microbatches per interleaving group; 0 = pp */
 
     /* data parallelism */
     int sharding;                                  /* enum maq_sharding */
@@ -130,6 +133,7 @@ struct maq_plan {
     int attention_backend;   /* enum maq_attention_backend */
     bool cuda_graphs;        /* no host launch cost in the layers */
     bool fused_kernels;      /* bias+activation, bias+dropout+add, RoPE, cross-entropy in one kernel each */
+    bool loss_fusion;        /* cross_entropy_loss_fusion: also needs fused_kernels */
     bool weight_grad_fusion; /* gradient_accumulation_fusion: wgrad GEMMs add into the main gradient */
 
     /* fine-tuning */

@@ -126,6 +126,7 @@ MAQ_API void maq_train_memory_free(struct maq_train_memory *memory);
 struct maq_train_graph {
     struct maq_graph graph;
     const double *dur_ns;            /* [graph.n_items] */
+    const double *alone_ns;          /* the same without contention: for an engine that charges it itself */
     const char *const *module_names; /* for maq_node_tag.module */
     uint32_t n_module_names;
     void *owner; /* internal */

@@ -5,7 +5,18 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 
-enum { OPT_MODEL, OPT_CLUSTER, OPT_NAME, OPT_SET, OPT_JSON, OPT_TRACE, OPT_EXPLAIN, OPT_ENGINE, OPT_OUTPUT };
+enum {
+    OPT_MODEL,
+    OPT_CLUSTER,
+    OPT_FRAMEWORK,
+    OPT_NAME,
+    OPT_SET,
+    OPT_JSON,
+    OPT_TRACE,
+    OPT_EXPLAIN,
+    OPT_ENGINE,
+    OPT_OUTPUT
+};
 
 static const char *const engines[] = {"fast", "static", "dynamic", NULL};
 
@@ -13,6 +24,8 @@ static const struct cli_option options[] = {
     [OPT_MODEL] = {"--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json",
                    "model", NULL},
     [OPT_CLUSTER] = {"--cluster", CLI_JOB, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file", "cluster", NULL},
+    [OPT_FRAMEWORK] = {"--framework", CLI_JOB, "NAME", "what runs the job (maquette show frameworks)", "framework",
+                       NULL},
     [OPT_NAME] = {"--name", CLI_JOB, "TEXT", "title of the report", "name", NULL},
     [OPT_SET] = {"--set", CLI_SET, "PATH=VALUE", "any value of the job: --set model.num_hidden_layers=2", NULL, NULL},
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.train/1)", NULL, NULL},
@@ -55,7 +68,7 @@ static enum maq_status run_engine(struct timeline *t, const struct maq_job *job,
                              "out of memory for a graph of %u nodes", g->n_nodes);
     if (strcmp(name, "dynamic") == 0) {
         struct maq_interference factors = maq_cost_interference(&job->cluster.groups[0].device);
-        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.dur_ns, &factors, diag);
+        status = maq_engine_dynamic(&makespan, t->finish, g, t->graph.alone_ns, &factors, diag);
     } else {
         maq_engine_static(&makespan, t->finish, g, 1, t->graph.dur_ns);
     }

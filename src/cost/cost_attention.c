@@ -82,6 +82,13 @@ static double math_s(const struct maq_op *op, const struct maq_device *device, d
     return maq__over(per_key * time_keys, rate);
 }
 
+/*
+ * FlashAttention-2 is 1.7 to 3.0 times as fast as the first FlashAttention and 1.3 to 2.5 times as fast as the one written in Triton
+ * ("FlashAttention-2", arXiv 2307.08691, section 4.1, A100, forward and backward): the geometric means of the ranges.
+ */
+#define FLASH1_SLOWDOWN 2.26
+#define TRITON_SLOWDOWN 1.8
+
 double maq__attention_s(const struct maq_op *op, const struct maq_device *device)
 {
     const struct maq_kernel_traits *traits = maq__kernel_traits(device);
@@ -91,6 +98,10 @@ double maq__attention_s(const struct maq_op *op, const struct maq_device *device
     if (!(work.matrix_flop > 0.0))
         return 0.0;
     double t_math = math_s(op, device, work.matrix_flop, backward);
+    if (op->flags & MAQ_OP_FLASH1)
+        t_math *= FLASH1_SLOWDOWN;
+    else if (op->flags & MAQ_OP_TRITON)
+        t_math *= TRITON_SLOWDOWN;
     double t_mem = maq__memory_s(device, work.bytes, traits->mem_share);
     return traits->attention_s * (backward ? 2.0 : 1.0) + maq__max(t_math, t_mem);
 }

@@ -120,9 +120,13 @@ static double best_tile_s(const struct product *p, const struct maq_device *devi
 /*
  * Rows that do not start on 16 bytes are loaded in smaller pieces (odd head sizes, unpadded vocabularies). That 16 bytes is
  * what full speed needs is NVIDIA's own rule (Deep Learning Performance guide, "Tensor Core requirements"); the shares are
- * estimates.
+ * estimates. Batched products have no such kernels and leave the matrix units: BLOOM's log tables have three head sizes
+ * that are no multiple of 8 (108, 150, 225), and each loses what the products of attention take at 10 TFLOP/s on an A100, half
+ * of its FP32 rate.
  */
-static double aligned_share(const struct product *p)
+#define UNALIGNED_VECTOR_SHARE 0.5
+
+static double aligned_share(const struct product *p, const struct maq_device *device, enum maq_dtype dtype)
 {
     static const double share[] = {0.3, 0.55, 0.8, 1.0}; /* 2, 4, 8, 16 bytes */
     double n = p->n * p->element, k = p->k * p->element;
@@ -130,7 +134,10 @@ static double aligned_share(const struct product *p)
     while (power < 3 && fmod(n, 4 << power) == 0 && fmod(k, 4 << power) == 0)
         power++;
     bool thin = p->n < 64.0 || p->k < 64.0; /* a vector or a handful of columns: other kernels */
-    return thin || p->element < 1.0 ? 1.0 : share[power];
+    if (thin || p->element < 1.0 || power == 3)
+        return 1.0;
+    double vector = maq__over(UNALIGNED_VECTOR_SHARE * maq__vector_rate(device), maq__matrix_rate(device, dtype));
+    return p->count > 1.0 && vector > 0.0 ? maq__min(share[power], vector) : share[power];
 }
 
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
@@ -155,7 +162,7 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
     else if (op->flags & MAQ_OP_OUT_FP32)
         p.out = 4.0;
     p.share = (p.element < 2.0 ? NARROW_SHARE : 1.0) * (op->kind == MAQ_OP_GROUPED_GEMM ? GROUPED_SHARE : 1.0);
-    p.share *= aligned_share(&p);
+    p.share *= aligned_share(&p, device, dtype);
     if (op->kind == MAQ_OP_GROUPED_GEMM && !(op->flags & MAQ_OP_VARIABLE_K)) {
         double busiest = maq__count(op, 4);
         if (busiest > p.m)

@@ -80,6 +80,8 @@ static double queries_of(const struct maq_op *op)
 /* Kernels of other generations than those in the tables of a device: its newest. */
 static bool is_older_kernel(const struct maq_op *op, const struct maq_device *device)
 {
+    if (op->flags & (MAQ_OP_FLASH1 | MAQ_OP_TRITON))
+        return true;
     return (op->flags & MAQ_OP_FLASH2) && maq__kernel_traits(device)->flash2_fwd[0] > 0.0;
 }
 

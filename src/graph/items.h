@@ -35,6 +35,11 @@ struct maq_items {
     struct maq_arena *arena;
     const char *names[256]; /* of the modules that use them, for tags; static strings */
     uint16_t n_names;
+    double *start, *finish; /* [n_times] scratch of the segment that is being written: one at a time */
+    uint32_t n_times;
+    uint32_t group_size; /* the last one asked for, and its maq_expected_maximum() */
+    double group_maximum;
+    double pace; /* time of a matrix kernel on the slowest device of the cluster over that on a mean one */
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };
 
@@ -49,6 +54,9 @@ uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll);
 
 /* Id of a name; UINT16_MAX when the table is full or name is NULL. */
 uint16_t maq_items_name(struct maq_items *items, const char *name);
+
+/* Mean of the largest of n draws from the standard normal distribution. */
+double maq_expected_maximum(uint32_t n);
 
 /* What an item is, as text ("gemm 8192x14336x4096 bf16"). */
 const char *maq_item_describe(char buf[96], const struct maq_item *it);

@@ -9,16 +9,8 @@ const char *maq_stream_name(enum maq_stream stream)
 
 const char *maq_bucket_name(enum maq_bucket bucket)
 {
-    static const char *const names[MAQ_BUCKET_COUNT] = {"forward",
-                                                        "backward",
-                                                        "recompute",
-                                                        "exposed TP comm",
-                                                        "exposed CP comm",
-                                                        "exposed EP comm",
-                                                        "exposed PP comm",
-                                                        "exposed DP comm",
-                                                        "bubble",
-                                                        "optimizer",
-                                                        "other"};
+    static const char *const names[MAQ_BUCKET_COUNT] = {
+        "forward",         "backward",        "recompute", "exposed TP comm", "exposed CP comm",  "exposed EP comm",
+        "exposed PP comm", "exposed DP comm", "bubble",    "optimizer",       "waiting for host", "other"};
     return (unsigned)bucket < MAQ_BUCKET_COUNT ? names[bucket] : "?";
 }

@@ -7,41 +7,79 @@
 #include "base/check.h"
 
 void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, struct maq_items *items,
-                       struct maq_arena *arena, double launch_ns)
+                       struct maq_arena *arena)
 {
     memset(out, 0, sizeof *out);
     memset(w, 0, sizeof *w);
     w->out = out;
     w->items = items;
     w->arena = arena;
-    w->launch_ns = launch_ns;
     w->last = w->sync = MAQ_STEP_NONE;
     for (int s = 0; s < MAQ_STREAM_COUNT; s++)
         w->on[s] = MAQ_STEP_NONE;
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* When a step ends; 0 for none. */
+static double done(const struct maq_segment_writer *w, uint16_t step)
+{
+    return step == MAQ_STEP_NONE ? 0 : w->items->finish[step];
+}
+
+/* Room for the times of one more step: scratch that all segments of a table of items use in turn. */
+static bool grow_times(struct maq_segment_writer *w)
+{
+    struct maq_items *items = w->items;
+    uint32_t size = items->n_times ? items->n_times * 2 : 256, n = w->out->n;
+    double *start = MAQ_ARENA_NEW(items->arena, double, (size_t)size * 2);
+    if (!start)
+        return false;
+    if (n > 0) {
+        memcpy(start, items->start, n * sizeof *start);
+        memcpy(start + size, items->finish, n * sizeof *start);
+    }
+    items->start = start;
+    items->finish = start + size;
+    items->n_times = size;
+    return true;
+}
+
+static bool grow(struct maq_segment_writer *w)
+{
+    struct maq_segment *g = w->out;
+    uint32_t size = g->size ? g->size * 2 : 32;
+    struct maq_step *steps = size < MAQ_STEP_NONE ? MAQ_ARENA_NEW(w->arena, struct maq_step, size) : NULL;
+    if (!steps || (size > w->items->n_times && !grow_times(w))) {
+        w->failed = true;
+        return false;
+    }
+    if (g->n > 0)
+        memcpy(steps, g->steps, g->n * sizeof *steps);
+    g->steps = steps;
+    g->size = size;
+    return true;
 }
 
 static uint16_t put(struct maq_segment_writer *w, uint32_t item, enum maq_stream stream, uint8_t bucket, uint16_t a,
                     uint16_t b)
 {
     struct maq_segment *g = w->out;
-    if (g->n == g->size) {
-        uint32_t size = g->size ? g->size * 2 : 32;
-        struct maq_step *steps = size < MAQ_STEP_NONE ? MAQ_ARENA_NEW(w->arena, struct maq_step, size) : NULL;
-        if (!steps) {
-            w->failed = true;
-            return MAQ_STEP_NONE;
-        }
-        if (g->n > 0)
-            memcpy(steps, g->steps, g->n * sizeof *steps);
-        g->steps = steps;
-        g->size = size;
-    }
+    if (g->n == g->size && !grow(w))
+        return MAQ_STEP_NONE;
     g->steps[g->n] = (struct maq_step){.item = item,
                                        .stream = (uint8_t)stream,
                                        .bucket = bucket,
                                        .part = w->part,
                                        .after = {a, b},
                                        .name = maq_items_name(w->items, w->name)};
+    double start = done(w, w->on[stream]);
+    start = later(later(start, done(w, a)), done(w, b));
+    w->items->start[g->n] = start;
+    w->items->finish[g->n] = start + w->items->at[item].dur_ns;
     w->last = w->on[stream] = (uint16_t)g->n;
     g->n++;
     return w->last;
@@ -56,31 +94,88 @@ static uint8_t bucket_of_stream(enum maq_stream stream)
     return of[stream];
 }
 
+/* A collective begins when the last host of its group has issued it. */
+static void issue_collective(struct maq_segment_writer *w, const struct maq_coll *coll)
+{
+    struct maq_items *items = w->items;
+    if (items->group_size != coll->at.size) {
+        items->group_size = coll->at.size;
+        items->group_maximum = maq_expected_maximum(coll->at.size);
+    }
+    w->out->issue_ns += w->collective_ns + w->skew_ns * items->group_maximum;
+    w->out->launches++;
+}
+
+/* Kernels that a framework without a fused one launches for a chain: those of cost_memory.c. */
+static uint32_t chain_length(const struct maq_op *op)
+{
+    static const uint8_t kernels[MAQ_OP_KIND_COUNT] = {
+        [MAQ_OP_SOFTMAX] = 5,       [MAQ_OP_SOFTMAX_BWD] = 4,       [MAQ_OP_NORM] = 6,        [MAQ_OP_NORM_BWD] = 10,
+        [MAQ_OP_ACTIVATION] = 2,    [MAQ_OP_ACTIVATION_BWD] = 4,    [MAQ_OP_ELEMENTWISE] = 3, [MAQ_OP_ROPE] = 4,
+        [MAQ_OP_CROSS_ENTROPY] = 8, [MAQ_OP_CROSS_ENTROPY_BWD] = 4, [MAQ_OP_ROUTER] = 6,      [MAQ_OP_PERMUTE] = 2,
+        [MAQ_OP_QUANTIZE] = 3,      [MAQ_OP_OPTIMIZER] = 12};
+    return (op->flags & MAQ_OP_UNFUSED) && op->kind < MAQ_OP_KIND_COUNT && kernels[op->kind] ? kernels[op->kind] : 1;
+}
+
+/* End of the compute stream so far, with what it is about to wait for. */
+static double compute_ns(const struct maq_segment_writer *w)
+{
+    return later(done(w, w->on[MAQ_STREAM_COMPUTE]), done(w, w->sync));
+}
+
+/* The host's clock after a read, on the device's time scale of the segment. */
+static double host_ns(const struct maq_segment_writer *w)
+{
+    return w->out->run_before_ns + w->out->issue_ns;
+}
+
+void maq_segment_host(struct maq_segment_writer *w, double ns)
+{
+    w->out->issue_ns += ns;
+}
+
+void maq_segment_gap(struct maq_segment_writer *w, double ns)
+{
+    struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)nearbyint(ns), MAQ_GAP_HOST}};
+    uint32_t item = ns >= 0.5 ? maq_items_op(w->items, &gap) : 0;
+    const char *name = w->name;
+    uint16_t wait = w->sync;
+    if (item == 0)
+        return;
+    w->name = "waiting for the host";
+    w->sync = MAQ_STEP_NONE;
+    put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_HOST, wait, MAQ_STEP_NONE);
+    w->name = name;
+}
+
+/*
+ * After a read the host has no lead, and the order counts: an operator cannot start before its first launch, nor end before its last one
+ * and the last of its kernels.
+ */
+static void wait_for_launch(struct maq_segment_writer *w, double dur_ns, uint32_t launches)
+{
+    double first = host_ns(w) + w->launch_ns, last = first + (launches - 1) * w->kernel_ns + dur_ns / launches;
+    double ready = compute_ns(w);
+    if (w->out->reads)
+        maq_segment_gap(w, later(first - ready, last - (ready + dur_ns)));
+}
+
 uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
 {
     uint32_t item = maq_items_op(w->items, op);
     if (item == 0)
         return w->on[MAQ_STREAM_COMPUTE];
+    wait_for_launch(w, w->items->at[item].dur_ns, launches);
     uint16_t wait = w->sync;
     w->sync = MAQ_STEP_NONE;
-    w->host_ns += launches * w->launch_ns;
-    w->kernel_ns += w->items->at[item].dur_ns;
+    w->out->issue_ns += w->launch_ns + (launches - 1) * w->kernel_ns;
+    w->out->launches += launches;
     return put(w, item, MAQ_STREAM_COMPUTE, w->bucket, wait, MAQ_STEP_NONE);
 }
 
 uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op)
 {
-    return maq_segment_ops(w, op, (op->flags & MAQ_OP_UNFUSED) ? 3 : 1);
-}
-
-uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
-                                uint16_t after)
-{
-    uint32_t item = maq_items_coll(w->items, coll);
-    if (item == 0)
-        return MAQ_STEP_NONE;
-    w->host_ns += w->launch_ns;
-    return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
+    return maq_segment_ops(w, op, chain_length(op));
 }
 
 /* The next compute step waits for it. Two joins before one compute step: the later one of a stream implies
@@ -106,10 +201,24 @@ uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *c
     uint32_t item = maq_items_coll(w->items, coll);
     if (item == 0)
         return MAQ_STEP_NONE;
-    w->host_ns += w->launch_ns;
+    issue_collective(w, coll);
     uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
     w->sync = step;
     return step;
+}
+
+uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
+                                uint16_t after)
+{
+    if (w->serial) {
+        maq_segment_coll(w, coll, stream);
+        return MAQ_STEP_NONE; /* waited for already */
+    }
+    uint32_t item = maq_items_coll(w->items, coll);
+    if (item == 0)
+        return MAQ_STEP_NONE;
+    issue_collective(w, coll);
+    return put(w, item, stream, bucket_of_stream(stream), after, MAQ_STEP_NONE);
 }
 
 uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t after)
@@ -146,23 +255,6 @@ static void attribute_idle(struct maq_segment *g, const double *start, const dou
     }
 }
 
-static double times(const struct maq_segment_writer *w, double *start, double *finish)
-{
-    double free_at[MAQ_STREAM_COUNT] = {0}, end = 0;
-    for (uint32_t i = 0; i < w->out->n; i++) {
-        const struct maq_step *s = &w->out->steps[i];
-        double t = free_at[s->stream];
-        for (int k = 0; k < 2; k++)
-            if (s->after[k] != MAQ_STEP_NONE && finish[s->after[k]] > t)
-                t = finish[s->after[k]];
-        start[i] = t;
-        finish[i] = free_at[s->stream] = t + w->items->at[s->item].dur_ns;
-        if (finish[i] > end)
-            end = finish[i];
-    }
-    return end;
-}
-
 static void fill_buckets(struct maq_segment *g, const double *start, const double *finish, double end)
 {
     double compute = 0;
@@ -178,12 +270,12 @@ static void fill_buckets(struct maq_segment *g, const double *start, const doubl
 
 /* Zero-length steps on the compute stream that wait for every other stream still running after it: the
  * segment ends where its compute stream ends. */
-static void join_all(struct maq_segment_writer *w, const double *finish)
+static void join_all(struct maq_segment_writer *w)
 {
     uint16_t compute = w->on[MAQ_STREAM_COMPUTE], waiting = MAQ_STEP_NONE;
-    double done = compute == MAQ_STEP_NONE ? 0 : finish[compute];
+    double end = done(w, compute);
     for (int s = 1; s < MAQ_STREAM_COUNT; s++) {
-        if (w->on[s] == MAQ_STEP_NONE || finish[w->on[s]] <= done)
+        if (w->on[s] == MAQ_STEP_NONE || done(w, w->on[s]) <= end)
             continue;
         if (waiting == MAQ_STEP_NONE) {
             waiting = w->on[s];
@@ -196,29 +288,73 @@ static void join_all(struct maq_segment_writer *w, const double *finish)
         put(w, 0, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, waiting, MAQ_STEP_NONE);
 }
 
+void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket)
+{
+    struct maq_op op = {.kind = MAQ_OP_GAP, .d = {(int64_t)nearbyint(ns), MAQ_GAP_CONTENTION}};
+    const char *name = w->name;
+    if (ns < 0.5)
+        return;
+    w->name = "contention";
+    put(w, maq_items_op(w->items, &op), MAQ_STREAM_COMPUTE, bucket, MAQ_STEP_NONE, MAQ_STEP_NONE);
+    w->name = name;
+}
+
+void maq_segment_read(struct maq_segment_writer *w, double read_ns)
+{
+    struct maq_segment *g = w->out;
+    double run = compute_ns(w);
+    if (!g->reads) {
+        g->reads = true;
+        g->issue_before_ns = g->issue_ns;
+        g->run_before_ns = run;
+        g->read_ns = read_ns;
+    } else {
+        double host = host_ns(w);
+        maq_segment_gap(w, read_ns + (host > run ? host - run : 0));
+        run = compute_ns(w);
+    }
+    g->issue_ns = run - g->run_before_ns; /* the host is where the device is */
+}
+
+/* Compute time that runs beside communication, weighted by what is lost of it; *bucket of the stream that costs most. */
+static double lost_beside(const struct maq_segment_writer *w, const double *start, const double *finish,
+                          uint8_t *bucket)
+{
+    const struct maq_segment *g = w->out;
+    double by_stream[MAQ_STREAM_COUNT] = {0}, lost = 0, most = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        double share = w->contention[g->steps[i].stream];
+        for (uint32_t k = 0; share > 0 && k < g->n; k++) {
+            double from = start[i] > start[k] ? start[i] : start[k], to = finish[i] < finish[k] ? finish[i] : finish[k];
+            if (g->steps[k].stream == MAQ_STREAM_COMPUTE && to > from)
+                by_stream[g->steps[i].stream] += share * (to - from);
+        }
+    }
+    for (int s = 0; s < MAQ_STREAM_COUNT; s++) {
+        lost += by_stream[s];
+        if (by_stream[s] > most) {
+            most = by_stream[s];
+            *bucket = bucket_of_stream((enum maq_stream)s);
+        }
+    }
+    return lost;
+}
+
 void maq_segment_end(struct maq_segment_writer *w)
 {
     struct maq_segment *g = w->out;
     if (w->failed || g->n == 0)
         return;
-    double *start = MAQ_ARENA_NEW(w->arena, double, (size_t)g->n * 2), *finish = start ? start + g->n : NULL;
-    if (!start) {
-        w->failed = true;
-        return;
-    }
-    g->dur_ns = times(w, start, finish);
-    fill_buckets(g, start, finish, g->dur_ns);
+    for (uint32_t i = 0; i < g->n; i++)
+        g->dur_ns = later(g->dur_ns, w->items->finish[i]);
+    fill_buckets(g, w->items->start, w->items->finish, g->dur_ns);
+    uint8_t bucket = MAQ_BUCKET_OTHER;
+    double lost = w->contention ? nearbyint(lost_beside(w, w->items->start, w->items->finish, &bucket)) : 0;
     w->name = "join";
-    join_all(w, finish);
-    /* The host runs ahead of the device inside a segment; when launching takes longer than running, the
-     * device waits at the end for the rest. */
-    double gap_ns = nearbyint(w->host_ns - g->dur_ns);
-    if (gap_ns > 0 && !w->failed) {
-        struct maq_op gap = {.kind = MAQ_OP_GAP, .d = {(int64_t)gap_ns}};
-        uint32_t item = maq_items_op(w->items, &gap);
-        w->name = "launch gap";
-        put(w, item, MAQ_STREAM_COMPUTE, MAQ_BUCKET_OTHER, MAQ_STEP_NONE, MAQ_STEP_NONE);
-        g->bucket_ns[MAQ_BUCKET_OTHER] += w->items->at[item].dur_ns;
-        g->dur_ns += w->items->at[item].dur_ns;
+    join_all(w);
+    if (lost > 0 && !w->failed) {
+        maq_segment_lose(w, lost, bucket);
+        g->bucket_ns[bucket] += lost;
+        g->dur_ns += lost;
     }
 }

@@ -31,8 +31,14 @@ struct maq_step {
 struct maq_segment {
     struct maq_step *steps;
     uint32_t n, size;
-    double dur_ns;                      /* of the whole */
+    double dur_ns;                      /* of the whole, the host never late */
     double bucket_ns[MAQ_BUCKET_COUNT]; /* what the compute stream does or waits for; adds up to dur_ns */
+    /* the host: how long it takes to issue the segment, see train/host.c */
+    double issue_ns;                       /* after the first read, or all of it */
+    double launches;                       /* operators and collectives */
+    bool reads;                            /* it waits for a value of the device: */
+    double issue_before_ns, run_before_ns; /* host and device time before the first read */
+    double read_ns;                        /* the read itself */
 };
 
 /* Appends steps into the arena; the writer keeps what was last. */
@@ -46,14 +52,18 @@ struct maq_segment_writer {
     uint16_t last;                 /* last step added */
     uint16_t on[MAQ_STREAM_COUNT]; /* last step of each stream */
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
-    double host_ns;                /* launch time spent by the host so far */
-    double launch_ns;              /* per kernel; 0 with CUDA graphs */
-    double kernel_ns;              /* compute stream so far */
+    bool serial;                   /* nothing runs beside anything: every collective is waited for */
+    double launch_ns;              /* host time per operator that follows */
+    double kernel_ns;              /* per further kernel of an operator */
+    double skew_ns;                /* spread of the hosts of a group at a collective */
+    double collective_ns;          /* per collective */
+    const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
     bool failed;
 };
 
+/* launch_ns and collective_ns of the writer are 0: set them. */
 void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, struct maq_items *items,
-                       struct maq_arena *arena, double launch_ns);
+                       struct maq_arena *arena);
 
 /* A kernel on the compute stream. */
 uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op);
@@ -70,7 +80,17 @@ uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_c
 void maq_segment_join(struct maq_segment_writer *w, uint16_t step);
 /* Host copy on the copy stream, asynchronous. */
 uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t after);
-/* Adds the launch gap (host slower than device), evaluates, fills dur_ns and bucket_ns. */
+/* The host waits for what the compute stream does so far, and the device for the host to go on. The first read of a segment is left
+ * to those who know how far the host was ahead before it; a later one becomes a gap on the compute stream when the host was slower
+ * since the one before. */
+void maq_segment_read(struct maq_segment_writer *w, double read_ns);
+/* Host time without a launch. */
+void maq_segment_host(struct maq_segment_writer *w, double ns);
+/* The compute stream stands still. */
+void maq_segment_gap(struct maq_segment_writer *w, double ns);
+/* Time that kernels lost to communication beside them. */
+void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket);
+/* Evaluates, adds what is lost to contention: fills dur_ns and bucket_ns. */
 void maq_segment_end(struct maq_segment_writer *w);
 
 #endif

@@ -13,6 +13,8 @@
     X(PLAN_PRECISION, 1304, "arithmetic that the device does not have")                                                \
     X(PLAN_RECOMPUTE, 1305, "a recomputation that means nothing")                                                      \
     X(PLAN_RANK_ORDER, 1306, "an order that is not one of the five dimensions")                                        \
+    X(UNKNOWN_FRAMEWORK, 1310, "a framework that the catalogue does not have")                                         \
+    X(FRAMEWORK_FORM, 1311, "a framework profile of the wrong form")                                                   \
     X(SCHEDULE_REFUSED, 1390, "a pipeline schedule that does not take these numbers")                                  \
     X(SCHEDULE_LIMIT, 1391, "a pipeline schedule with too many tasks or activations in flight")
 

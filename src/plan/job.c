@@ -12,6 +12,7 @@
 #include "cluster/cluster_load.h"
 #include "model/model_load.h"
 #include "plan/codes.h"
+#include "plan/framework.h"
 #include "plan/job_build.h"
 #include "plan/plan_fields.h"
 #include "spec/doc.h"
@@ -26,7 +27,7 @@ struct maq_job_box {
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload;
+    struct maq_node *model, *cluster, *plan, *workload, *framework;
 };
 
 static const struct maq_field job_fields[] = {
@@ -36,6 +37,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, cluster, "cluster", .required = true, .doc = "one-line form, file, or a map"),
     MAQ_FIELD_NODE(struct job_doc, plan, "plan", .doc = "parallelization, memory and overlap"),
     MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
+    MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
@@ -43,6 +45,23 @@ static void note(enum maq_status *status, enum maq_status s)
 {
     if (s != MAQ_OK && (*status == MAQ_OK || *status == MAQ_BAD_INPUT))
         *status = s;
+}
+
+/* The profile, and its plan settings under those of the document. */
+static enum maq_status read_framework(struct maq_job_box *box, const struct job_doc *doc, struct maq_plan_doc *plan,
+                                      struct maq_diag *diag)
+{
+    const struct maq_node *precision = maq_node_peek(doc->plan, "precision");
+    struct maq_framework_plan settings;
+    const struct maq_framework_facts facts = {
+        .arch = box->job.cluster.groups[0].device.arch,
+        .moe = maq_model_find_module(&box->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL,
+        .tensor_parallel = plan->plan.tp > 1,
+        .precision = precision ? precision->text : (struct maq_str){0},
+    };
+    MAQ_TRY(maq_framework_load(&box->job.framework, &settings, doc->framework, &facts, &box->arena, diag));
+    maq_framework_underlay(plan, box->plan_origins, &settings);
+    return MAQ_OK;
 }
 
 static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *diag)
@@ -67,6 +86,8 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     note(&status, maq_fields_check_keys(maq_workload_fields, NULL, doc.workload, "workload", diag));
     note(&status,
          maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
+    if (status == MAQ_OK) /* conditions of a profile ask for model and cluster */
+        status = read_framework(box, &doc, &plan, diag);
     job->plan = plan.plan;
     job->name = doc.name.len > 0 ? maq_arena_strdup(&box->arena, doc.name) : job->model.name;
     if (status != MAQ_OK)
@@ -140,7 +161,7 @@ void maq_job_free(struct maq_job_box *box)
 static void explain(struct maq_buf *out, const char *section, const struct maq_field *fields, const void *target,
                     const uint8_t *origins)
 {
-    static const char *const names[] = {"default", "catalogue", "document", "flag"};
+    static const char *const names[] = {"default", "catalogue", "framework", "document", "flag"};
     for (size_t i = 0; fields[i].type != MAQ_TYPE_END; i++) {
         char value[64];
         if (fields[i].type == MAQ_TYPE_NODE)
@@ -150,6 +171,17 @@ static void explain(struct maq_buf *out, const char *section, const struct maq_f
     }
 }
 
+/* Its plan settings stand among the plan's, with "framework" as their origin. */
+static void explain_framework(struct maq_buf *out, const struct maq_framework *f)
+{
+    char value[64];
+    for (const struct maq_field *field = maq_host_fields; field->type != MAQ_TYPE_END; field++)
+        maq_buf_addf(out, "framework.host.%s = %s  (%s)\n", field->key, maq_field_format(value, field, &f->host),
+                     f->name);
+    for (const struct maq_field *field = maq_framework_fields; field->type != MAQ_TYPE_END; field++)
+        maq_buf_addf(out, "framework.%s = %s  (%s)\n", field->key, maq_field_format(value, field, f), f->name);
+}
+
 char *maq_job_explain(const struct maq_job_box *box)
 {
     struct maq_buf out;
@@ -157,6 +189,7 @@ char *maq_job_explain(const struct maq_job_box *box)
     maq_buf_init(&out, 1 << 20);
     explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
+    explain_framework(&out, &box->job.framework);
     if (out.failed) {
         maq_buf_fini(&out);
         return NULL;

@@ -18,7 +18,7 @@ static const char *const precision_names[] = {"auto",        "fp32",          "f
                                               "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4", NULL};
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
-static const char *const attention_names[] = {"auto", "flash", "flash2", "unfused", NULL};
+static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
 
 #define P(member) plan.member
 #define I32(m, k, ...) MAQ_FIELD_I32(struct maq_plan_doc, P(m), k, __VA_ARGS__)
@@ -67,6 +67,8 @@ const struct maq_field maq_plan_fields[] = {
     BOOL(vocab_parallel_pipeline, "vocab_parallel_pipeline", .def = "false",
          .doc = "embedding and output spread over all stages (maquette)"),
     AUTO(overlap_p2p, "overlap_p2p_comm", .doc = "send/recv beside compute; auto = with virtual stages"),
+    BOOL(scatter_gather_p2p, "scatter_gather_tensors_in_pipeline", .def = "true",
+         .doc = "each TP rank sends its share and the receivers gather it, where they all hold the same"),
     I32(microbatch_group, "microbatch_group_size_per_vp_stage", .def = "0", .min = 0, .max = 65535,
         .doc = "microbatches per interleaving group; 0 = PP"),
     /* data parallelism */
@@ -129,11 +131,15 @@ const struct maq_field maq_plan_fields[] = {
     /* kernels and overlap inside a layer */
     AUTO(overlap_tp, "tp_comm_overlap", .doc = "TP collectives cut in pieces under the GEMMs; auto = off"),
     ENUM(attention_backend, "attention_backend", attention_names, .def = "auto",
-         .doc = "flash: the generation's best fused kernels; flash2: FlashAttention-2; auto = flash from Ampere on"),
+         .doc = "flash: the generation's best fused kernels; flash2: FlashAttention-2; flash1, triton: the first one, "
+                "in CUDA and in Triton; "
+                "auto = flash from Ampere on"),
     BOOL(cuda_graphs, "enable_cuda_graph", .aliases = "cuda_graphs", .def = "false",
          .doc = "layers replayed as graphs: no host launch cost in them"),
     BOOL(fused_kernels, "fused_kernels", .def = "true",
          .doc = "bias+activation, bias+dropout+add, RoPE, cross-entropy fused (maquette)"),
+    BOOL(loss_fusion, "cross_entropy_loss_fusion", .def = "true",
+         .doc = "cross-entropy as one kernel per pass (with fused_kernels)"),
     BOOL(weight_grad_fusion, "gradient_accumulation_fusion", .def = "true",
          .doc = "weight-gradient GEMMs add into the main gradient"),
     /* fine-tuning */

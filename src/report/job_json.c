@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "plan/plan_fields.h"
+#include "plan/framework.h"
 #include "report/words.h"
 
 /* --- plan and workload --------------------------------------------------------------------------------------- */
@@ -149,6 +149,15 @@ void maq_json_fabric(struct maq_json map, const struct maq_fabric *f)
     maq_json_real(map, "nics_per_device", f->nics_per_device);
 }
 
+void maq_json_framework(struct maq_json map, const struct maq_framework *f)
+{
+    maq_json_text(map, "name", f->name);
+    maq_json_text(map, "title", f->title);
+    maq_json_text(map, "source", f->source);
+    add_section(maq_json_map(map, "host_s"), maq_host_fields, &f->host);
+    add_section(map, maq_framework_fields, f);
+}
+
 static void add_cluster(struct maq_json map, const struct maq_cluster *c)
 {
     maq_json_text(map, "name", c->name);
@@ -177,5 +186,6 @@ void maq_json_job(struct maq_json map, const struct maq_job *job)
     add_cluster(maq_json_map(map, "cluster"), &job->cluster);
     add_plan(maq_json_map(map, "plan"), job);
     add_section(maq_json_map(map, "workload"), maq_workload_fields, &job->workload);
+    maq_json_framework(maq_json_map(map, "framework"), &job->framework);
     maq_json_int(map, "microbatches", job->microbatches);
 }

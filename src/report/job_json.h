@@ -6,12 +6,13 @@
 #include "report/json_util.h"
 
 /*
- * Adds name, model, cluster, plan and workload to `map`. `plan` and `workload` hold every key in the form a job
+ * Adds name, model, cluster, plan, workload and framework to `map`. `plan` and `workload` hold every key in the form a job
  * file has it.
  */
 void maq_json_job(struct maq_json map, const struct maq_job *job);
 void maq_json_model(struct maq_json map, const struct maq_model *model); /* figures of the whole, no layers */
 void maq_json_device(struct maq_json map, const struct maq_device *device);
+void maq_json_framework(struct maq_json map, const struct maq_framework *framework);
 void maq_json_fabric(struct maq_json map, const struct maq_fabric *fabric);
 
 #endif

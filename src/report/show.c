@@ -27,6 +27,8 @@ static const struct kind {
                             maq_show_gpu},
     [MAQ_CATALOGUE_FABRICS] = {"fabrics", "networks", "fabrics", "maquette.fabrics/1", "maquette.fabric/1",
                                maq_show_fabrics, maq_show_fabric},
+    [MAQ_CATALOGUE_FRAMEWORKS] = {"frameworks", "framework", "frameworks", "maquette.frameworks/1",
+                                  "maquette.framework/1", maq_show_frameworks, maq_show_framework},
     [MAQ_CATALOGUE_SCHEDULES] = {"schedules", "schedule", NULL, "maquette.schedules/1", "maquette.schedule/1",
                                  maq_show_schedules, NULL},
 };
@@ -104,7 +106,7 @@ static enum maq_status find(struct found *out, const char *what, struct maq_diag
     if (near)
         maq__snprintf(hint, sizeof hint, "did you mean '%s'?", near);
     else
-        maq__snprintf(hint, sizeof hint, "models, gpus, fabrics and schedules list what there is");
+        maq__snprintf(hint, sizeof hint, "models, gpus, fabrics, frameworks and schedules list what there is");
     return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SHOW_UNKNOWN, (struct maq_span){0}, hint,
                          "nothing in the catalogue and no file is named '%s'", maq_str_show(show, word));
 }

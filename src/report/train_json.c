@@ -13,7 +13,7 @@ static const char *const bucket_keys[] = {
     [MAQ_BUCKET_CP] = "exposed_cp_comm_s",  [MAQ_BUCKET_EP] = "exposed_ep_comm_s",
     [MAQ_BUCKET_PP] = "exposed_pp_comm_s",  [MAQ_BUCKET_DP] = "exposed_dp_comm_s",
     [MAQ_BUCKET_BUBBLE] = "bubble_s",       [MAQ_BUCKET_OPTIMIZER] = "optimizer_s",
-    [MAQ_BUCKET_OTHER] = "other_s"};
+    [MAQ_BUCKET_HOST] = "host_s",           [MAQ_BUCKET_OTHER] = "other_s"};
 _Static_assert(sizeof bucket_keys / sizeof bucket_keys[0] == MAQ_BUCKET_COUNT, "a key per bucket");
 
 static void add_buckets(struct maq_json map, const double *seconds)

@@ -44,6 +44,11 @@ static void plan_words(struct maq_buf *b, const struct maq_job *job)
     maq_words_methods(b, job);
 }
 
+static void framework_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_buf_addf(b, "%s: %s", job->framework.name, job->framework.title);
+}
+
 static void put_field(struct maq_page *page, const char *label, words_fn *words, const struct maq_job *job)
 {
     struct maq_buf line;
@@ -67,6 +72,8 @@ static void put_job(struct maq_page *page, const struct maq_job *job)
     put_field(page, "cluster", cluster_words, job);
     put_field(page, "plan", plan_words, job);
     put_field(page, "workload", maq_words_workload, job);
+    if (job->framework.named)
+        put_field(page, "framework", framework_words, job);
 }
 
 /* --- does it fit --------------------------------------------------------------------------------------------- */

@@ -31,7 +31,13 @@ struct maq_node {
 };
 
 /* Where a value came from, weakest first; --explain prints it. */
-enum maq_origin { MAQ_ORIGIN_DEFAULT, MAQ_ORIGIN_CATALOGUE, MAQ_ORIGIN_DOCUMENT, MAQ_ORIGIN_FLAG };
+enum maq_origin {
+    MAQ_ORIGIN_DEFAULT,
+    MAQ_ORIGIN_CATALOGUE,
+    MAQ_ORIGIN_FRAMEWORK,
+    MAQ_ORIGIN_DOCUMENT,
+    MAQ_ORIGIN_FLAG
+};
 
 struct maq_doc {
     struct maq_arena arena; /* document lifetime: nodes and their text */

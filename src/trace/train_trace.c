@@ -215,6 +215,7 @@ static enum part part_of(const struct drawing *d, uint32_t node)
     case MAQ_BUCKET_PP:
     case MAQ_BUCKET_DP:
     case MAQ_BUCKET_BUBBLE:
+    case MAQ_BUCKET_HOST:
     case MAQ_BUCKET_OTHER:
     case MAQ_BUCKET_COUNT:
         break;

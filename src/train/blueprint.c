@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "train/contention.h"
+#include "train/host.h"
 
 static bool splits(const struct maq_blueprint *bp)
 {
@@ -162,6 +164,19 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
 }
 
+/* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
+static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
+{
+    maq_contention_passes(bp, pr);
+    pr->forward_ns += pr->forward_drag_ns;
+    pr->backward_ns += pr->backward_drag_ns;
+    pr->weight_ns += pr->weight_drag_ns;
+    maq_host_gaps(bp, pr);
+    pr->forward_ns += pr->forward_gap_ns;
+    pr->backward_ns += pr->backward_gap_ns;
+    pr->weight_ns += pr->weight_gap_ns;
+}
+
 static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_virtual_stage *v, bool embeds,
                                      bool outputs, struct maq_program *pr)
 {
@@ -191,6 +206,7 @@ static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_
     pr->forward_ns = maq_sync_forward_ns(bp, pr);
     pr->backward_ns = maq_sync_backward_ns(bp, pr, splits(bp) ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE);
     pr->weight_ns = splits(bp) ? maq_sync_backward_ns(bp, pr, MAQ_HALF_WEIGHT) : 0;
+    add_gaps(bp, pr);
     return MAQ_OK;
 }
 
@@ -289,7 +305,7 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
         return NULL;
     }
     struct maq_segment_writer w;
-    maq_segment_begin(&w, out, bp->items, bp->arena, bp->items->device->launch_s * 1e9);
+    maq_segment_begin(&w, out, bp->items, bp->arena);
     w.bucket = MAQ_BUCKET_OPTIMIZER;
     w.name = "optimizer";
     double dense = p->lora_rank > 0 ? held.adapters : held.dense, expert = p->lora_rank > 0 ? 0 : held.expert,
@@ -302,10 +318,11 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
            m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
     double master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4, store = bp->lower.store_bytes;
     double on_device = mine * (1 - p->optimizer_offload);
+    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
     struct maq_op norm = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, 0, 0, 0, 0);
     struct maq_op clip = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, (int64_t)g, 0, 0, 0);
     struct maq_op update =
-        maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, 0, (int64_t)on_device,
+        maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)on_device,
                     (int64_t)(g + (master > 0 ? master : store) + 2 * m), (int64_t)(2 * m + master + store), 0, 0, 0);
     struct maq_op zero = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)all, 0, (int64_t)g, 0, 0, 0);
     maq_segment_op(&w, &norm);
@@ -323,6 +340,7 @@ static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struc
                                          (int64_t)((held.dense + held.expert) / 4096) + 1, 4096, 2, 0, 0, 0);
         maq_segment_op(&w, &cast);
     }
+    maq_segment_gap(&w, maq_host_step_ns(bp->job, bp->items->device));
     maq_segment_end(&w);
     bp->lower.failed |= w.failed;
     return out;
@@ -351,7 +369,8 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     const struct maq_job *job = bp->job;
     uint32_t pp = (uint32_t)job->plan.pp;
     bp->optimizer = MAQ_ARENA_NEW(bp->arena, const struct maq_segment *, pp);
-    if (!bp->optimizer)
+    bp->lost_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
+    if (!bp->optimizer || !bp->lost_ns)
         return MAQ_NO_MEMORY;
     struct owned last = {-1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
@@ -361,6 +380,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
                     held.expert == last.expert && held.adapters == last.adapters;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);
+        bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_contention_step_ns(bp, s);
         last = held;
     }
     maq_blueprint_select(bp, 0);
@@ -371,12 +391,18 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     return bp->lower.failed || bp->items->failed ? MAQ_NO_MEMORY : MAQ_OK;
 }
 
+/*
+ * One transfer between two stages. Ranks of a TP group that hold the same send a share each, which the receivers gather inside the domain
+ * (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not counted.
+ */
 static void write_hop(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     if (job->plan.pp == 1)
         return;
     double bytes = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
+    if (job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON)
+        bytes /= job->plan.tp;
     struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, bytes);
     bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
     hop.at.size = 2;

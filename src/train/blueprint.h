@@ -85,6 +85,10 @@ struct maq_program {
     double act_bytes;                                                   /* kept per microbatch */
     double transient_bytes;                                             /* working set of the heaviest pass */
     double gather_ns, reduce_ns;                                        /* sums over the buckets */
+    double forward_gap_ns, backward_gap_ns,
+        weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
+    double forward_drag_ns, backward_drag_ns,
+        weight_drag_ns; /* compute lost to communication beside it; in the makespans */
 };
 
 /* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a
@@ -130,7 +134,9 @@ struct maq_blueprint {
     bool gather_backward;   /* ZeRO-3 that reshards after the forward */
     bool gather_first;      /* parameters gathered before the first microbatch (ZeRO-1/2 with overlap) */
     const struct maq_segment *
-        *optimizer;     /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
+        *optimizer; /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
+    double *
+        lost_ns; /* [pp] what the passes of a stage lost to data-parallel communication beside them, not in the makespans */
     uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job */
     uint32_t tied_item; /* reduction of tied embedding gradients between first and last stage; 0 = none */
 };

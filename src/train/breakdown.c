@@ -18,6 +18,17 @@ static void add_segment(double *bucket, const struct maq_segment *g, double time
         bucket[b] += g->bucket_ns[b] * times;
 }
 
+/* Passes of a position in a step. DualPipe: a device holds two positions, each for half of the microbatches. */
+static double passes_each(const struct maq_blueprint *bp)
+{
+    return bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE ? bp->schedule->microbatches / 2.0 : bp->schedule->microbatches;
+}
+
+static double gaps_ns(const struct maq_program *p)
+{
+    return p->forward_gap_ns + p->backward_gap_ns + p->weight_gap_ns;
+}
+
 /* Calls `visit` for every segment that a stage runs in a step, with how often. */
 typedef void visitor(void *user, const struct maq_segment *g, double times);
 
@@ -25,9 +36,7 @@ static void visit_stage(const struct maq_blueprint *bp, uint32_t stage, visitor 
 {
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n = maq_blueprint_positions(bp, stage, at);
-    /* DualPipe: a device holds two positions, each for half of the microbatches */
-    double each =
-        bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE ? bp->schedule->microbatches / 2.0 : bp->schedule->microbatches;
+    double each = passes_each(bp);
     for (uint32_t c = 0; c < n; c++)
         for (uint32_t e = 0; e < bp->programs[at[c]]->n_entries; e++) {
             const struct maq_entry *entry = &bp->programs[at[c]]->entries[e];
@@ -69,14 +78,23 @@ static double pass_sync_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n = maq_blueprint_positions(bp, stage, at);
-    double each = bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE ? bp->schedule->microbatches / 2.0
-                                                              : bp->schedule->microbatches,
-           sum = 0;
+    double each = passes_each(bp), sum = 0;
     for (uint32_t c = 0; c < n; c++) {
         const struct maq_program *p = bp->programs[at[c]];
         sum += each * (p->forward_ns - p->plain_forward_ns + p->backward_ns - p->plain_backward_ns + p->weight_ns -
-                       p->plain_weight_ns);
+                       p->plain_weight_ns - gaps_ns(p));
     }
+    return sum;
+}
+
+/* Waiting for the host at the ends of the passes. */
+static double pass_gaps_ns(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    double sum = 0;
+    for (uint32_t c = 0; c < n; c++)
+        sum += passes_each(bp) * gaps_ns(bp->programs[at[c]]);
     return sum;
 }
 
@@ -88,8 +106,10 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     double optimizer = bp->optimizer[stage]->dur_ns, busy = -optimizer; /* inside the pipeline */
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         busy += ns[b];
-    ns[MAQ_BUCKET_DP] += pass_sync_ns(bp, stage);
-    busy += pass_sync_ns(bp, stage);
+    double sync = pass_sync_ns(bp, stage), gaps = pass_gaps_ns(bp, stage);
+    ns[MAQ_BUCKET_DP] += sync;
+    ns[MAQ_BUCKET_HOST] += gaps;
+    busy += sync + gaps;
     double idle = times->stage_end[stage] - busy;
     double transfers = times->stage_end[stage] - end_free;
     transfers = transfers < 0 ? 0 : transfers > idle ? idle : transfers;
@@ -100,9 +120,9 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     ns[MAQ_BUCKET_BUBBLE] += idle - transfers;
     ns[MAQ_BUCKET_DP] += times->reduced[stage] - times->stage_end[stage];
     ns[MAQ_BUCKET_BUBBLE] += times->pipeline - times->reduced[stage];
-    ns[MAQ_BUCKET_DP] += times->norm;
-    double tail = times->step - times->pipeline - times->norm -
-                  optimizer; /* gather, and waiting for the slowest stage's update */
+    ns[MAQ_BUCKET_DP] += times->norm + bp->lost_ns[stage];
+    double tail = times->step - times->pipeline - times->norm - optimizer -
+                  bp->lost_ns[stage]; /* gather, and waiting for the slowest stage's update */
     ns[MAQ_BUCKET_DP] += tail < times->gather ? tail : times->gather;
     ns[MAQ_BUCKET_BUBBLE] += tail < times->gather ? 0 : tail - times->gather;
     st->busy_s = 0;

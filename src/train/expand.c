@@ -17,7 +17,7 @@ struct owner {
     struct maq_arena arena;
     struct maq_cache cache;
     struct maq_blueprint bp;
-    double *dur;
+    double *dur, *alone;
 };
 
 struct expansion {
@@ -87,6 +87,23 @@ static uint32_t join(struct expansion *x, uint32_t stage, const uint32_t *preds,
     return maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, 0, tag, preds, n);
 }
 
+/* The compute stream stands still. Only the graph needs these as items: a sweep over plans would drown in them. */
+static void stand_still(struct expansion *x, uint32_t stage, double ns, enum maq_gap why, uint32_t microbatch)
+{
+    struct maq_node_tag tag = tag_of(microbatch, 0);
+    struct maq_op op = {.kind = MAQ_OP_GAP, .d = {(int64_t)ns, why}};
+    tag.bucket = why == MAQ_GAP_HOST ? MAQ_BUCKET_HOST : MAQ_BUCKET_DP;
+    if (ns > 0)
+        maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, maq_items_op(x->bp->items, &op), tag, NULL, 0);
+}
+
+/* At the end of a pass: what its compute lost to communication beside it, then the device waits for the host. */
+static void pass_gaps(struct expansion *x, uint32_t stage, double drag_ns, double gap_ns, uint32_t microbatch)
+{
+    stand_still(x, stage, drag_ns, MAQ_GAP_CONTENTION, microbatch);
+    stand_still(x, stage, gap_ns, MAQ_GAP_HOST, microbatch);
+}
+
 static void forward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
                             uint32_t microbatch, uint32_t after, uint8_t direction)
 {
@@ -118,6 +135,7 @@ static void forward_pass(struct expansion *x, uint32_t position, uint32_t stage,
         forward_entries(x, position, stage, &pr->buckets[i], microbatch, after, direction);
         done[i] = last_node(x, stage, MAQ_STREAM_COMPUTE);
     }
+    pass_gaps(x, stage, pr->forward_drag_ns, pr->forward_gap_ns, microbatch);
 }
 
 static void backward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
@@ -164,6 +182,10 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
         uint32_t dp = last_node(x, stage, MAQ_STREAM_DP);
         join(x, stage, &dp, 1, microbatch);
     }
+    if (half == MAQ_HALF_WEIGHT)
+        pass_gaps(x, stage, pr->weight_drag_ns, pr->weight_gap_ns, microbatch);
+    else
+        pass_gaps(x, stage, pr->backward_drag_ns, pr->backward_gap_ns, microbatch);
 }
 
 /* Both halves of a split backward, or the ones that a task has. */
@@ -277,7 +299,9 @@ static void end_of_step(struct expansion *x)
     for (uint32_t s = 0; s < pp; s++) {
         uint16_t at[MAQ_MAX_STAGES];
         uint32_t chunks = maq_blueprint_positions(bp, s, at);
-        uint32_t updated = maq_graph_add_segment(&x->b, s, bp->optimizer[s], tag_of(0, 0), norm);
+        maq_graph_add_segment(&x->b, s, bp->optimizer[s], tag_of(0, 0), norm);
+        stand_still(x, s, bp->lost_ns[s], MAQ_GAP_CONTENTION, 0);
+        uint32_t updated = last_node(x, s, MAQ_STREAM_COMPUTE);
         if (bp->gather_first || bp->gather_every_pass || bp->job->plan.sharding == MAQ_SHARDING_NONE)
             continue;
         for (uint32_t c = 0; c < chunks; c++)
@@ -340,7 +364,8 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
         status = expand(&graph, &o->bp, &o->arena);
     if (status == MAQ_OK) {
         o->dur = MAQ_ARENA_NEW(&o->arena, double, o->bp.items->n);
-        status = o->dur ? MAQ_OK : MAQ_NO_MEMORY;
+        o->alone = MAQ_ARENA_NEW(&o->arena, double, o->bp.items->n);
+        status = o->dur && o->alone ? MAQ_OK : MAQ_NO_MEMORY;
     }
     if (status != MAQ_OK) {
         maq_graph_fini(&graph);
@@ -349,10 +374,15 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
         free(o);
         return status;
     }
-    for (uint32_t i = 0; i < o->bp.items->n; i++)
-        o->dur[i] = o->bp.items->at[i].dur_ns;
+    for (uint32_t i = 0; i < o->bp.items->n; i++) {
+        const struct maq_item *it = &o->bp.items->at[i];
+        bool contention = !it->is_coll && it->op.kind == MAQ_OP_GAP && it->op.d[1] == MAQ_GAP_CONTENTION;
+        o->dur[i] = it->dur_ns;
+        o->alone[i] = contention ? 0 : it->dur_ns;
+    }
     *out = (struct maq_train_graph){.graph = graph,
                                     .dur_ns = o->dur,
+                                    .alone_ns = o->alone,
                                     .module_names = o->bp.items->names,
                                     .n_module_names = o->bp.items->n_names,
                                     .owner = o};

@@ -11,6 +11,8 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "train/contention.h"
+#include "train/host.h"
 
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
                           int64_t d3, int64_t d4, int64_t d5)
@@ -28,12 +30,6 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
     uint32_t sharers = at.per_node > 0 && per_node > at.per_node ? per_node / at.per_node : 1;
     return (struct maq_coll){.kind = (uint16_t)kind, .sharers = (uint16_t)sharers, .bytes = bytes, .at = at};
 }
-
-/*
- * Host time of one operator besides the launch itself: Python, the framework's dispatcher, autograd. The same operators timed
- * between CUDA events and by kernel alone are 18 to 25 us apart (Frontier's tables, RTX PRO 6000 and H800).
- */
-#define HOST_DISPATCH_S 20e-6
 
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena)
@@ -60,7 +56,11 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)
 {
     lower->groups = groups;
-    lower->launch_ns = lower->plan->cuda_graphs ? 0 : (lower->items->device->launch_s + HOST_DISPATCH_S) * 1e9;
+    if (lower->device == lower->items->device)
+        return;
+    lower->device = lower->items->device;
+    lower->host = maq_host_rates_of(lower->job, lower->items->device);
+    maq_contention_shares(lower->contention, lower->plan, lower->items->device);
 }
 
 bool maq_lower_trained(const struct maq_lower *lower)
@@ -230,7 +230,8 @@ static void lower_residual(struct maq_lowering *l, const struct maq_module *m, b
 static void lower_loss(struct maq_lowering *l, const struct maq_module *m, bool backward)
 {
     struct maq_local local = maq_lower_local(l->lower, l->layer, m);
-    put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY, unfused(l), local.rows, local.in, 0);
+    put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY,
+        l->lower->plan->loss_fusion ? unfused(l) : MAQ_OP_UNFUSED, local.rows, local.in, 0);
     if (backward)
         return;
     struct maq_coll stats = maq_coll_make(l->lower, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, 4.0 * (double)local.rows);
@@ -402,6 +403,12 @@ void maq_lower_shared(struct maq_lowering *l)
     l->w.part = part;
 }
 
+/* The last product of an MLP only makes the layer's output, which no backward pass reads. */
+static bool ends_layer(const struct maq_module *m)
+{
+    return m->part == MAQ_PART_MLP && m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_REDUCE_OUT);
+}
+
 /* The modules of the chosen parts in the direction of the pass. */
 static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
 {
@@ -410,9 +417,11 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
                   (parts & moe) == moe;
     l->pass = pass;
     l->shared_pending = beside;
+    l->w.launch_ns = pass == MAQ_PASS_FORWARD ? l->lower->host.forward_ns : l->lower->host.backward_ns;
     for (uint32_t i = 0; i < l->layer->n_modules; i++) {
         const struct maq_module *m = module_at(l, i);
-        if ((parts & (1u << m->part)) && !(beside && m->part == MAQ_PART_SHARED_EXPERTS))
+        bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS;
+        if ((parts & (1u << m->part)) && !later && !(l->pruned && ends_layer(m)))
             lower_module(l, m, pass);
     }
     l->shared_pending = false;
@@ -426,7 +435,10 @@ static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
     if (parts & (1u << MAQ_PART_MOE)) /* the whole MoE layer */
         parts |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     l->w.bucket = MAQ_BUCKET_RECOMPUTE;
+    maq_segment_host(&l->w, l->lower->host.checkpoint_ns);
+    l->pruned = l->lower->job->framework.recompute_prunes;
     walk(l, MAQ_PASS_FORWARD, parts);
+    l->pruned = false;
 }
 
 struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,
@@ -438,7 +450,12 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
         return NULL;
     }
     struct maq_lowering l = {.lower = lower, .layer = layer};
-    maq_segment_begin(&l.w, out, lower->items, lower->arena, lower->launch_ns);
+    maq_segment_begin(&l.w, out, lower->items, lower->arena);
+    l.w.serial = lower->job->framework.launches_block;
+    l.w.collective_ns = lower->host.collective_ns;
+    l.w.skew_ns = lower->host.skew_ns;
+    l.w.kernel_ns = lower->host.kernel_ns;
+    l.w.contention = lower->contention;
     if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
         maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
     if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_FORWARD && pass != MAQ_PASS_BACKWARD_WEIGHT)

@@ -11,6 +11,14 @@
 #include "graph/segment.h"
 #include "maquette/job.h"
 
+/* What issuing costs on the host that belongs to a device, in nanoseconds; all zero where whole steps are replayed as graphs. */
+struct maq_host_rates {
+    double forward_ns, backward_ns;                        /* per operator */
+    double kernel_ns;                                      /* per further kernel of one */
+    double collective_ns, skew_ns, checkpoint_ns, read_ns; /* see struct maq_host_costs */
+    double p2p_ns, pass_ns;
+};
+
 /* What one rank sees of a microbatch. */
 struct maq_lower {
     const struct maq_job *job;
@@ -25,7 +33,9 @@ struct maq_lower {
     double imbalance; /* busiest expert-parallel rank over the mean, where it counts */
     int store, math;  /* enum maq_dtype */
     double store_bytes;
-    double launch_ns;
+    const struct maq_device *device; /* whose figures follow */
+    struct maq_host_rates host;
+    double contention[MAQ_STREAM_COUNT]; /* see contention.h */
     double
         offload_bytes; /* of the layer being lowered: activations that travel to the host and back beside its passes */
     int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */
@@ -59,6 +69,7 @@ struct maq_lowering {
     const struct maq_layer *layer;
     struct maq_segment_writer w;
     enum maq_pass pass;
+    bool pruned;         /* a recomputation that leaves out what the backward pass does not need */
     bool shared_pending; /* the shared experts are to run beside the next exchange of tokens */
 };
 
@@ -81,6 +92,10 @@ struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int6
 struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind kind, enum maq_group_kind group,
                               double bytes);
 
+/* Calls that quantize one tensor: the scales of small blocks are swizzled for the products, row- and column-wise. */
+uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
+/* Adds weight gradients of so many elements into the main ones where no product does. */
+void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);

@@ -48,27 +48,46 @@ static struct attention local_attention(const struct maq_lowering *l, const stru
 static void flash(struct maq_lowering *l, const struct attention *a, bool backward, double keys, int64_t tokens,
                   int64_t heads_cut)
 {
+    int backend = l->lower->plan->attention_backend;
     unsigned flags = (a->g->causal ? MAQ_OP_CAUSAL : 0u) | (a->g->dropout ? MAQ_OP_DROPOUT : 0u) |
-                     (l->lower->plan->attention_backend == MAQ_ATTENTION_FLASH2 ? MAQ_OP_FLASH2 : 0u);
+                     (backend == MAQ_ATTENTION_FLASH2   ? MAQ_OP_FLASH2
+                      : backend == MAQ_ATTENTION_FLASH1 ? MAQ_OP_FLASH2 | MAQ_OP_FLASH1
+                      : backend == MAQ_ATTENTION_TRITON ? MAQ_OP_FLASH2 | MAQ_OP_TRITON
+                                                        : 0u);
     struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
                                    (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
                                    share(a->kv_heads, heads_cut), a->g->qk_dim, a->g->v_dim);
     maq_segment_ops(&l->w, &op, backward ? 3 : 1); /* backward: row sums, main kernel, conversion of dQ */
 }
 
-/* Scores, softmax (and mask, dropout), values; one batched GEMM per product, `batch` = sequences x heads. */
+/*
+ * Megatron's fused scale-mask-softmax takes 16-bit scores of up to 16,384 keys whose heads, over the sequences of a microbatch, come in
+ * fours (fused_kernels/scaled_masked_softmax.h, model/fused_softmax.py: is_kernel_available).
+ */
+static bool softmax_is_fused(const struct maq_lower *lo, int64_t heads, int64_t keys)
+{
+    return lo->plan->fused_kernels && lo->store_bytes == 2 && keys <= 16384 && lo->plan->mbs * heads % 4 == 0;
+}
+
+/* Scores, softmax with scale and mask, dropout, values; one batched GEMM per product, `batch` = sequences x heads. */
 static void unfused(struct maq_lowering *l, const struct attention *a, bool backward)
 {
     const struct maq_lower *lo = l->lower;
     int64_t seq = lo->job->workload.seq, q = seq / lo->plan->cp, batch = lo->plan->mbs * a->heads;
-    unsigned dropout = a->g->dropout ? 1 : 0, fused = lo->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED;
+    unsigned chain = softmax_is_fused(lo, a->heads, seq) ? 0 : MAQ_OP_UNFUSED;
+    int64_t b = (int64_t)lo->store_bytes, dropped = a->g->dropout ? q * batch * seq : 0;
     const struct maq_op scores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->qk_dim, batch, 0, 0);
     const struct maq_op values = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->v_dim, seq, batch, 0, 0);
-    struct maq_op soft = maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store,
-                                     fused | (dropout ? MAQ_OP_DROPOUT : 0), q * batch, seq, dropout, 0, 0, 0);
+    const struct maq_op soft =
+        maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store, chain, q * batch, seq, 0, 0, 0, 0);
+    /* a kernel of its own: scores and, backward, the mask are read; scores and, forward, the mask are written */
+    const struct maq_op dropout =
+        maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, dropped, b + (backward ? 1 : 0), b + (backward ? 0 : 1), 0, 0, 0);
     if (!backward) {
         maq_segment_op(&l->w, &scores);
         maq_segment_op(&l->w, &soft);
+        if (dropped)
+            maq_segment_op(&l->w, &dropout);
         maq_segment_op(&l->w, &values);
         return;
     }
@@ -78,6 +97,8 @@ static void unfused(struct maq_lowering *l, const struct attention *a, bool back
     const struct maq_op dscores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->v_dim, batch, 0, 0);
     maq_segment_op(&l->w, &dvalues);
     maq_segment_op(&l->w, &dscores);
+    if (dropped)
+        maq_segment_op(&l->w, &dropout);
     maq_segment_op(&l->w, &soft);
     maq_segment_op(&l->w, &dqueries);
     maq_segment_op(&l->w, &dkeys);

@@ -12,7 +12,8 @@
  * pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers).
  *
  * FP8/FP4 recipes quantize the inputs of each GEMM. Delayed, block and MX recipes have it fused into the norm
- * or activation in front (Transformer Engine); current scaling first reads the tensor for its maximum.
+ * or activation in front (Transformer Engine); current scaling and NVFP4, which has a scale of
+ * the whole tensor besides those of its blocks, first read the tensor for its maximum.
  * Outgoing gradients are quantized once for both backward GEMMs.
  */
 #include "base/check.h"
@@ -29,16 +30,23 @@ static const struct maq_module *before(const struct maq_lowering *l, const struc
     return m == l->layer->modules ? NULL : m - 1;
 }
 
+uint32_t maq_lower_quantize_calls(const struct maq_lower *lower)
+{
+    bool small_blocks = lower->plan->precision == MAQ_PRECISION_MXFP8 || lower->plan->precision == MAQ_PRECISION_NVFP4;
+    return small_blocks ? 3 : 1;
+}
+
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
 {
     const struct maq_module *p = before(l, m);
-    bool current = l->lower->plan->precision == MAQ_PRECISION_FP8_CURRENT;
+    bool current = l->lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ||
+                   l->lower->plan->precision == MAQ_PRECISION_NVFP4; /* its second scale is the tensor's */
     bool fused = forward && !current && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
     if (fused || (m->flags & MAQ_MODULE_SHARED_INPUT && forward))
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */
-    maq_segment_op(&l->w, &op);
+    maq_segment_ops(&l->w, &op, maq_lower_quantize_calls(l->lower));
     if (current) { /* the pass for the maximum */
         struct maq_op amax = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, rows * columns,
                                          (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
@@ -123,21 +131,27 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
     }
 }
 
+/* Without gradient_accumulation_fusion (32- and 16-bit main gradients have it) a kernel of its own adds the weight gradient. */
+void maq_lower_accumulate(struct maq_lowering *l, int64_t elements)
+{
+    const struct maq_lower *lo = l->lower;
+    double g = maq_dtype_bytes((enum maq_dtype)lo->plan->grad_dtype);
+    struct maq_op add =
+        maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, elements, (int64_t)(g + lo->store_bytes), (int64_t)g, 0, 0, 0);
+    if (!lo->plan->weight_grad_fusion)
+        maq_segment_op(&l->w, &add);
+}
+
 /* The weight gradient of a module whose input was gathered, beside the reduction of its input gradient. */
 static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;
     if (!maq_lower_trained(lo))
         return;
-    bool fused = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
-    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, fused ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
+    bool into_fp32 = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
+    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
     maq_segment_op(&l->w, &op);
-    if (!fused) { /* added into the gradient by a kernel of its own */
-        double g = maq_dtype_bytes((enum maq_dtype)lo->plan->grad_dtype);
-        struct maq_op add = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, d.in * d.out, (int64_t)(g + lo->store_bytes),
-                                        (int64_t)g, 0, 0, 0);
-        maq_segment_op(&l->w, &add);
-    }
+    maq_lower_accumulate(l, d.in * d.out);
     (void)m;
 }
 

@@ -74,11 +74,24 @@ static double exchange_bytes(const struct maq_lower *lo, const struct maq_module
     return tokens * token * copies * lo->imbalance;
 }
 
+/*
+ * Without a capacity nobody knows beforehand how many rows an expert gets: the host reads the counts, for the splits of the exchange and the shapes of the
+ * grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for them inside its dispatch). The backward pass has them already.
+ */
+static void read_token_counts(struct maq_lowering *l)
+{
+    const struct maq_lower *lo = l->lower;
+    if (lo->job->framework.moe_synchronizes && lo->plan->capacity_factor <= 0 && !lo->plan->cuda_graphs)
+        maq_segment_read(&l->w, lo->host.read_ns);
+}
+
 /* Dispatch forward = combine backward: tokens out. The other two bring them back. */
-static void send_out(struct maq_lowering *l, const struct maq_module *m)
+static void send_out(struct maq_lowering *l, const struct maq_module *m, bool forward)
 {
     const struct maq_lower *lo = l->lower;
     double bytes = exchange_bytes(lo, m);
+    if (forward)
+        read_token_counts(l);
     int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
         exchange(l, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EP, bytes);
@@ -122,7 +135,7 @@ void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum
 {
     bool forward = pass == MAQ_PASS_FORWARD;
     if ((m->kind == MAQ_MODULE_DISPATCH) == forward)
-        send_out(l, m);
+        send_out(l, m, forward);
     else
         bring_back(l, m);
 }
@@ -139,8 +152,9 @@ static void lower_router(struct maq_lowering *l, const struct maq_module *m, enu
     const struct maq_op dgrad = maq_op_make(MAQ_OP_GEMM, type, 0, rows, m->in, experts, 1, 0, 0);
     const struct maq_op wgrad = maq_op_make(MAQ_OP_GEMM, type, MAQ_OP_ACCUMULATE, m->in, experts, rows, 1, 0, 0);
     const struct maq_op topk = maq_op_make(MAQ_OP_ROUTER, MAQ_FP32, 0, rows, experts, m->u.moe.topk, 0, 0, 0);
-    uint32_t kernels =
-        lo->plan->fused_kernels ? 4 : 10; /* softmax or sigmoid, top-k, scatter of the map, auxiliary loss, ... */
+    /* moe_utils.py, pointwise one by one: cast, scores, top-k, their softmax and scatter, probabilities, map, counts; the
+     * auxiliary loss of the balance: means, product, sum, scale; its gradients */
+    const uint32_t kernels = 16;
     if (pass == MAQ_PASS_FORWARD) {
         maq_segment_op(&l->w, &logits);
         maq_segment_ops(&l->w, &topk, kernels);
@@ -154,10 +168,16 @@ static void lower_router(struct maq_lowering *l, const struct maq_module *m, enu
         maq_segment_op(&l->w, &wgrad);
 }
 
+static int64_t groups_of(const struct maq_lower *lo)
+{
+    return lo->local_experts > 0 ? lo->local_experts : 1;
+}
+
+/* To the device one operator, to the host a call for every expert (Transformer Engine's GroupedLinear: a loop over cuBLASLt). */
 static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, bool weight)
 {
     const struct maq_lower *lo = l->lower;
-    int64_t groups = lo->local_experts > 0 ? lo->local_experts : 1;
+    int64_t groups = groups_of(lo);
     int64_t mean = (rows + groups - 1) / groups;
     if (rows <= 0)
         return;
@@ -166,7 +186,9 @@ static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, 
                                          MAQ_OP_VARIABLE_K | (lo->plan->grad_dtype == MAQ_FP32 ? MAQ_OP_ACCUMULATE : 0),
                                          n, k, mean, groups, mean, 0)
                            : maq_op_make(MAQ_OP_GROUPED_GEMM, lo->math, 0, mean, n, k, groups, mean, 0);
-    maq_segment_op(&l->w, &op);
+    maq_segment_ops(&l->w, &op, (uint32_t)groups);
+    if (weight)
+        maq_lower_accumulate(l, groups * n * k);
 }
 
 static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
@@ -174,7 +196,8 @@ static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
     if (l->lower->math != MAQ_FP8 && l->lower->math != MAQ_FP4)
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0, 0);
-    maq_segment_op(&l->w, &op);
+    /* each expert's rows by themselves */
+    maq_segment_ops(&l->w, &op, (uint32_t)groups_of(l->lower) * maq_lower_quantize_calls(l->lower));
 }
 
 static void lower_expert_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)

@@ -5,6 +5,7 @@
  *   pipeline         max-plus over the schedule skeleton (plan/schedule.h), several plans at once
  *   first forward    may not end before its parameters have arrived and been used (overlap_param_gather)
  *   reduction        starts when the last backward pass of a virtual stage has passed a bucket, runs on the DP stream of its device
+ *   lost             what compute beside those reductions and gathers lost to them, charged behind the update
  *   end              all-reduce of the gradient norm (joins all ranks), update, gather of parameters when it is not overlapped
  */
 #include <string.h>
@@ -44,7 +45,9 @@ static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t 
         uint32_t chunks = maq_blueprint_positions(bp, s, at);
         double stream = 0;
         for (uint32_t c = 0; c < chunks; c++) { /* a device gathers its chunks in order */
-            double r = maq_sync_ready_ns(bp->programs[at[c]], stream, &stream), *slot = &l->ready[at[c] * K + k];
+            double r = maq_sync_ready_ns(bp->programs[at[c]], stream, &stream) + bp->programs[at[c]]->forward_gap_ns +
+                       bp->programs[at[c]]->forward_drag_ns,
+                   *slot = &l->ready[at[c] * K + k];
             *slot = r > *slot ? r : *slot;
         }
     }
@@ -93,7 +96,7 @@ static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *
     out->norm = bp->norm_item ? bp->items->at[bp->norm_item].dur_ns : 0;
     double end = 0;
     for (uint32_t s = 0; s < pp; s++) {
-        double update = bp->optimizer[s]->dur_ns, gather = exposed_gather(bp, s);
+        double update = bp->optimizer[s]->dur_ns + bp->lost_ns[s], gather = exposed_gather(bp, s);
         if (update + gather > end) {
             end = update + gather;
             out->optimizer = update;

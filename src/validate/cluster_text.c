@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "cluster/cluster_load.h"
 #include "spec/catalogue.h"
 #include "validate/phrase.h"
 
@@ -153,12 +154,15 @@ static void choose_nodes(struct maq_interpretation *in)
     in->nodes = in->devices / per_node;
 }
 
-/* What the rules need to know of a device: its generation, by the catalogue's `arch`. */
-static void look_at_device(struct maq_interpretation *in, const struct maq_catalogue_entry *device)
+/* What the rules need to know of a device: its generation. */
+static void look_at_device(struct maq_interpretation *in, const struct maq_catalogue_entry *entry)
 {
-    struct maq_str text = {device->text, device->len};
-    in->blackwell = maq__phrase_in(text, "arch: blackwell", NULL);
-    in->fp8 = in->blackwell || maq__phrase_in(text, "arch: hopper|arch: ada|arch: cdna3|arch: cdna4", NULL);
+    struct maq_node name = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(entry->name)};
+    struct maq_device device;
+    if (maq_device_load(&device, &name, in->arena, NULL) == MAQ_OK)
+        in->arch = device.arch;
+    else
+        in->failed = true;
 }
 
 void maq__interpret_cluster(struct maq_interpretation *in)

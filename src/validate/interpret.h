@@ -2,13 +2,14 @@
  * interpret.h - from a row to a job.
  *
  * The row's own numbers are taken as they are. What it says in prose is read by tables of phrases (plan_rules.c); what it does not say is
- * decided by what its framework did in that year (the same tables), then by defaults. Every decision that is a guess is remembered in words.
+ * decided by the profile of its framework in that year, then by defaults. Every decision that is a guess is remembered in words.
  */
 #ifndef MAQ_VALIDATE_INTERPRET_H
 #define MAQ_VALIDATE_INTERPRET_H
 
 #include "base/str.h"
 #include "maquette/validate.h"
+#include "plan/framework.h"
 #include "validate/row.h"
 
 #define MAQ_INTERPRET_SETTINGS 64
@@ -33,11 +34,14 @@ struct maq_interpretation {
     int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab, experts, topk, moe_ffn;
     int64_t seq, gbs, mbs, devices, per_node, nodes;
     int64_t tp, pp, vp, cp, ep, dp;
-    int year;            /* 0 = not stated */
-    bool blackwell, fp8; /* generation of the device; it has FP8 matrix units */
+    int year; /* 0 = not stated */
+    int arch; /* enum maq_device_arch */
 
-    struct maq_settings model, plan;
-    const char *cluster; /* one-line form */
+    struct maq_settings model, plan, framework_settings; /* the last: beside the profile */
+    const char *profile;                                 /* of its framework, in the catalogue; NULL = unknown */
+    struct maq_framework framework;
+    const struct maq_framework_plan *profile_plan; /* NULL = unknown */
+    const char *cluster;                           /* one-line form */
 
     const char *assumed[MAQ_INTERPRET_ASSUMED];
     uint32_t n_assumed;
@@ -69,11 +73,8 @@ bool maq__set(struct maq_interpretation *in, struct maq_settings *to, const char
 const char *maq__setting(const struct maq_settings *of, const char *key); /* NULL when there is none */
 void maq__unset(struct maq_settings *of, const char *key);
 
-/* plan_rules.c: runs the tables of phrases over the row. */
+/* plan_rules.c: runs the tables of phrases over the row; the profile comes between them. */
 void maq__apply_text_rules(struct maq_interpretation *in);
-void maq__apply_framework_rules(struct maq_interpretation *in);
+void maq__choose_profile(struct maq_interpretation *in);
 void maq__apply_default_rules(struct maq_interpretation *in);
-/* The dropout that the framework trains with; "" when unknown. */
-const char *maq__framework_dropout(const struct maq_interpretation *in);
-
 #endif

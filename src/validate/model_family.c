@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "model/model_load.h"
 #include "spec/catalogue.h"
 #include "validate/phrase.h"
@@ -130,7 +131,7 @@ static void from_catalogue(struct maq_interpretation *in, const struct maq_catal
         maq__set(in, &in->model, "num_key_value_heads", "%lld", (long long)in->kv_heads);
     if (s->learned_positions && in->seq != s->max_seq)
         maq__set(in, &in->model, mpt ? "max_seq_len" : "max_position_embeddings", "%lld", (long long)in->seq);
-    if (megatron && strcmp(maq__framework_dropout(in), "0.0") == 0) {
+    if (megatron && !(in->framework.dropout > 0)) {
         maq__set(in, &in->model, "hidden_dropout", "0.0");
         maq__set(in, &in->model, "attention_dropout", "0.0");
     }
@@ -163,7 +164,8 @@ static void as_gpt(struct maq_interpretation *in)
         maq__assume(in, "vocabulary of %d: not stated", DEFAULT_GPT_VOCAB);
     }
     common_dimensions(in);
-    const char *dropout = maq__framework_dropout(in);
+    char dropout[32];
+    maq__snprintf(dropout, sizeof dropout, "%.1f", in->framework.dropout);
     maq__set(in, &in->model, "max_position_embeddings", "%lld", (long long)in->seq);
     maq__set(in, &in->model, "hidden_dropout", "%s", dropout);
     maq__set(in, &in->model, "attention_dropout", "%s", dropout);

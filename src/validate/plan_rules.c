@@ -1,11 +1,12 @@
 /*
  * plan_rules.c - what a phrase says about the plan.
  *
- * Three tables of one form, run in this order; the first rule that sets a key wins:
+ * Two tables of one form; the first rule that sets a key wins:
  *
  *   text        what the row says in so many words
- *   framework   what a framework did in those years when nothing is said: facts of its releases, given with each rule
- *   default     what is left
+ *   default     what is left when neither the row nor the profile of its framework says anything
+ *
+ * Between them stands the profile (data/frameworks), which a table of names and years chooses.
  *
  * A value may hold '#', the number captured by the pattern, or be "%a/b": that share of the layers of a virtual stage. A rule with an
  * `assumed` text is a guess or an approximation and is listed with the row.
@@ -22,12 +23,10 @@ enum when { /* bits; all must hold */
             WHEN_CP = 2,
             WHEN_VP = 4,
             WHEN_BLACKWELL = 8,
-            WHEN_FP8 = 16,      /* the device has it */
-            WHEN_NOT_BF16 = 32, /* the precision column does not say so */
-            WHEN_UNFUSED = 64,  /* attention has been decided to be unfused */
-            WHEN_DP = 128,
-            WHEN_MOE = 256,
-            WHEN_NEAR = 512, /* the row is not complete: what it does not mention is not known to be off */
+            WHEN_UNFUSED = 16, /* attention has been decided to be unfused */
+            WHEN_DP = 32,
+            WHEN_MOE = 64,
+            WHEN_FULL = 128, /* the row is complete: what it does not mention is off */
 };
 
 struct rule {
@@ -52,9 +51,10 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   param_overlap[] = "overlap_param_gather", p2p_overlap[] = "overlap_p2p_comm",
                   graphs[] = "enable_cuda_graph", dispatcher[] = "moe_token_dispatcher_type",
                   ep_overlap[] = "overlap_moe_expert_parallel_comm", capacity[] = "moe_expert_capacity_factor",
-                  fused[] = "fused_kernels", fusion[] = "gradient_accumulation_fusion",
-                  main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
-                  attention[] = "attention_backend", vocab_pipe[] = "vocab_parallel_pipeline";
+                  fused[] = "fused_kernels", main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
+                  attention[] = "attention_backend",
+                  blocking[] = "launches_block", /* of the framework, not of the plan */
+    vocab_pipe[] = "vocab_parallel_pipeline";
 
 static const struct rule text_rules[] = {
     /* arithmetic */
@@ -109,11 +109,11 @@ static const struct rule text_rules[] = {
        0),
     IN(recompute, "selective&core attention|selective&core_attn", recompute, "selective", STATED),
     IN(recompute, "selective", recompute, "selective", STATED),
-    /* MaxText's remat policies name what is kept: save_qkv_proj keeps little, save_dot_except_mlp* all but the MLP's products */
-    IN(recompute, "remat save_qkv_proj", recompute, "full", "remat save_qkv_proj as full recomputation", 0, 0, 0),
-    IN(recompute, "remat save_dot_except_mlp*", recompute, "selective", STATED),
-    IN(recompute, "remat save_dot_except_mlp*", re_modules, "[layernorm, mlp]",
-       "remat save_dot_except_mlp as recomputing norms and MLP", 0, 0, 0),
+    /* MaxText's remat policies name what is kept (layers/models.py): save_qkv_proj the projections in front of attention, save_dot_except_mlp*
+     * those and the one behind it; the first MLP product and attention itself are recomputed by both */
+    IN(recompute, "remat save_qkv_proj|remat save_dot_except_mlp*", recompute, "selective", STATED),
+    IN(recompute, "remat save_qkv_proj|remat save_dot_except_mlp*", re_modules, "[layernorm, core_attn, mlp]",
+       "the remat policy as recomputing norms, attention and MLP", 0, 0, 0),
     IN(recompute, "remat minimal*", recompute, "selective", STATED),
     IN(recompute, "remat minimal*", re_modules, "[layernorm]", "remat minimal as recomputing norms", 0, 0, 0),
     IN(recompute, "full|activation checkpointing|activation_checkpointing true", recompute, "full", STATED),
@@ -142,14 +142,16 @@ static const struct rule text_rules[] = {
        graphs, "true", STATED),
     IN(overlap_notes, "cuda graphs", graphs, "false",
        "launches as without CUDA graphs: those cover parts of the layers", 0, 0, 0),
+    IN(overlap_notes, "cross-entropy fusion", "cross_entropy_loss_fusion", "true", STATED),
     IN(overlap_notes, "no torch.compile", fused, "false", STATED),
     IN(overlap_notes, "torch.compile", fused, "true", STATED),
-    IN(notes, "cuda_launch_blocking", NULL, NULL,
-       "kernel launches do not wait for each other, though CUDA_LAUNCH_BLOCKING may have been set", 0, 0, 0),
+    IN(notes, "cuda_launch_blocking", blocking, "true",
+       "the host waits for every kernel: CUDA_LAUNCH_BLOCKING may have been set", 0, 0, 0),
 
     /* experts */
     IN(overlap_notes, "hybridep", dispatcher, "hybridep", STATED),
     IN(overlap_notes, "deepep", dispatcher, "deepep", STATED),
+    IN(framework, "megatron-bridge", dispatcher, "alltoall", NULL, WHEN_MOE | WHEN_FULL, 0, 0),
     IN(notes, "capacity factor #", capacity, "#", NULL, WHEN_MOE, 0, 0),
     IN(notes, "token drop|token-drop", capacity, "1",
        "capacity factor 1: tokens are dropped, at a factor that is not stated", WHEN_MOE, 0, 0),
@@ -166,57 +168,30 @@ static const struct rule text_rules[] = {
        0, 0),
 };
 
-static const char old_megatron[] = "megatron-lm|megatron lm", deepspeed[] = "megatron-deepspeed",
-                  nemo[] = "nemo&!automodel|nemo2*|megatron-bridge|mlperf*", jax[] = "jax|maxtext|pax|paxml",
-                  eager_fsdp[] = "fsdp*&!megatron*|torchtitan|composer|llm-foundry|lightning";
-
-static const struct rule framework_rules[] = {
-    /* Megatron-DeepSpeed: --use-flash-attn is opt-in and came in 2023; DeepSpeed's pipeline engine reduces gradients after the last backward
-     * pass and keeps FP16 gradients in FP16; the fused weight-gradient kernel needs Megatron's own FP32 gradient buffer. */
-    IN(framework, deepspeed, attention, "unfused", "no flash attention: opt-in in Megatron-DeepSpeed", 0, 0, 0),
-    IN(framework, deepspeed, grad_overlap, "false", STATED),
-    IN(framework, deepspeed, param_overlap, "false", STATED),
-    IN(framework, deepspeed, fusion, "false", STATED),
-    IN(framework, deepspeed, p2p_overlap, "false", STATED),
-    IN(framework, deepspeed, main_grads, "fp16", "gradients kept in 16 bits, as DeepSpeed's FP16 engine does",
-       WHEN_NOT_BF16, 0, 0),
-    IN(framework, deepspeed, reduce_dtype, "fp16", NULL, WHEN_NOT_BF16, 0, 0),
-    /* PyTorch's scaled_dot_product_attention and the flash-attn package up to 2.x are FlashAttention-2; Transformer Engine and XLA call cuDNN's
-     * kernels, which use each generation's own instructions. */
-    IN(framework, "automodel", attention, "flash", "Transformer Engine's attention in NeMo AutoModel", 0, 0, 0),
-    IN(framework, "fsdp|fsdp2|internevo|composer|llm-foundry|torchtitan|sdpa", attention, "flash2",
-       "FlashAttention-2: PyTorch's own attention", 0, 0, 0),
-    /* Megatron-LM: flash attention 2023; --overlap-grad-reduce and overlap of interleaved send/recv 2023; FP32 accumulation of gradients, and with it
-     * the fused weight-gradient kernel, is switched on by --bf16 alone. */
-    IN(framework, old_megatron, attention, "unfused", NULL, 0, 0, 2022),
-    IN(framework, old_megatron, grad_overlap, "false", NULL, 0, 0, 2022),
-    IN(framework, old_megatron, param_overlap, "false", NULL, 0, 0, 2022),
-    IN(framework, old_megatron, p2p_overlap, "false", NULL, 0, 0, 2022),
-    IN(framework, old_megatron, main_grads, "fp16", NULL, WHEN_NOT_BF16, 0, 2022),
-    IN(framework, old_megatron, reduce_dtype, "fp16", NULL, WHEN_NOT_BF16, 0, 2022),
-    IN(framework, old_megatron, fusion, "false", NULL, WHEN_NOT_BF16, 0, 2022),
-    /* NVIDIA's recipes (NeMo, Megatron-Bridge, MLPerf): gradients kept and reduced in BF16, TP overlap by userbuffers wherever TP > 1. */
-    IN(framework, nemo, main_grads, "bf16", "gradients kept and reduced in BF16, as in NVIDIA's recipes", 0, 0, 0),
-    IN(framework, nemo, reduce_dtype, "bf16", NULL, 0, 0, 0),
-    IN(framework, nemo, tp_overlap, "true", "TP communication overlapped, as in NVIDIA's recipes", WHEN_TP, 0, 0),
-    IN(framework, "mlperf*", precision, "fp8-delayed", "FP8, as in NVIDIA's MLPerf recipes: precision is not stated",
-       WHEN_FP8, 0, 0),
-    /* Megatron-Bridge's recipes for MoE exchange tokens by a fused kernel: DeepEP on Hopper, HybridEP on Blackwell. */
-    IN(framework, "megatron-bridge", dispatcher, "hybridep",
-       "HybridEP, as in most recipes: the dispatcher is not stated", WHEN_MOE | WHEN_NEAR | WHEN_BLACKWELL, 0, 0),
-    IN(framework, "megatron-bridge", dispatcher, "deepep", "DeepEP, as in most recipes: the dispatcher is not stated",
-       WHEN_MOE | WHEN_NEAR, 0, 0),
-    /* Pax keeps nothing between forward and backward unless its configuration says so (AutodiffCheckpointType.SAVE_NOTHING). */
-    IN(framework, "pax|paxml", recompute, "full",
-       "everything is recomputed, Pax's default: recomputation is not stated", 0, 0, 0),
-    /* XLA runs a compiled step from C++ and fuses pointwise chains. */
-    IN(framework, jax, graphs, "true", "XLA hides the cost of kernel launches", 0, 0, 0),
-    /* NeMo AutoModel's layers are Transformer Engine's or compiled ones. */
-    IN(framework, "automodel", fused, "true", "pointwise operations fused, as in Transformer Engine's layers", 0, 0, 0),
-    /* PyTorch: weight gradients are computed, then added; without torch.compile each pointwise operation is a kernel. */
-    IN(framework, eager_fsdp, fusion, "false", STATED),
-    IN(framework, eager_fsdp, fused, "false", "pointwise operations run one by one: torch.compile is not mentioned", 0,
-       0, 0),
+/*
+ * Which profile (data/frameworks) a row's framework and year mean; the first that matches. What the profile sets is not listed with the row: the
+ * profile is.
+ */
+static const struct profile_rule {
+    const char *pattern, *profile;
+    uint16_t from_year, to_year; /* 0 = any; a row without a year matches */
+} profile_rules[] = {
+    {"megatron-deepspeed", "megatron-deepspeed", 0, 0},
+    {"megatron-bridge", "megatron-bridge", 0, 0},
+    {"mlperf*", "mlperf-nvidia", 2025, 0},
+    {"mlperf*", "mlperf-nvidia-2024", 0, 0},
+    {"automodel", "nemo-automodel", 0, 0},
+    {"nemo|nemo2*", "nemo", 0, 0},
+    {"maxtext", "maxtext", 0, 0},
+    {"pax|paxml", "paxml", 0, 0},
+    {"jax", "jax", 0, 0},
+    {"internevo", "internevo", 0, 0},
+    {"composer|llm-foundry", "llm-foundry", 0, 0},
+    {"torchtitan", "torchtitan", 0, 0},
+    {"lit-gpt|lightning", "lit-gpt", 0, 0},
+    {"megatron-lm|megatron lm|megatron-core", "megatron-lm", 2023, 0},
+    {"megatron-lm|megatron lm|megatron-core", "megatron-lm-2022", 0, 0},
+    {"fsdp*", "pytorch-fsdp", 0, 0},
 };
 
 static const struct rule default_rules[] = {
@@ -228,16 +203,24 @@ static const struct rule default_rules[] = {
     IN(precision, "$", precision, "auto", "16-bit arithmetic: precision is not stated", 0, 0, 0),
 };
 
+/* Whether the profile of the row's framework settles a key. */
+static bool profile_sets(const struct maq_interpretation *in, const char *key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    return field && in->profile_plan && in->profile_plan->set[field - maq_plan_fields];
+}
+
 static bool holds(const struct maq_interpretation *in, uint16_t when)
 {
     const char *backend = maq__setting(&in->plan, attention);
-    bool unfused = backend && strcmp(backend, "unfused") == 0;
-    bool bf16 = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_precision), "bf16", NULL);
+    bool unfused =
+        backend ? strcmp(backend, "unfused") == 0
+                : profile_sets(in, attention) && in->profile_plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
     bool full = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_completeness), "full", NULL);
     unsigned now = (in->tp > 1 ? WHEN_TP : 0u) | (in->cp > 1 ? WHEN_CP : 0u) | (in->vp > 1 ? WHEN_VP : 0u) |
                    (in->dp * in->cp > 1 ? WHEN_DP : 0u) | (in->experts > 0 ? WHEN_MOE : 0u) |
-                   (in->blackwell ? WHEN_BLACKWELL : 0u) | (in->fp8 ? WHEN_FP8 : 0u) | (bf16 ? 0u : WHEN_NOT_BF16) |
-                   (unfused ? WHEN_UNFUSED : 0u) | (full ? 0u : WHEN_NEAR);
+                   (in->arch == MAQ_ARCH_BLACKWELL ? WHEN_BLACKWELL : 0u) | (unfused ? WHEN_UNFUSED : 0u) |
+                   (full ? WHEN_FULL : 0u);
     return (now & when) == when;
 }
 
@@ -245,6 +228,12 @@ static bool in_years(const struct maq_interpretation *in, const struct rule *r)
 {
     return in->year == 0 ||
            ((r->from_year == 0 || in->year >= r->from_year) && (r->to_year == 0 || in->year <= r->to_year));
+}
+
+/* Where a key belongs. */
+static struct maq_settings *section_of(struct maq_interpretation *in, const char *key)
+{
+    return key == blocking ? &in->framework_settings : &in->plan;
 }
 
 /* '#' becomes the captured number, "%a/b" that share of the layers of a virtual stage (at least one). */
@@ -257,7 +246,7 @@ static void set_value(struct maq_interpretation *in, const struct rule *r, const
         double layers = (double)in->layers / (double)(in->pp * in->vp) * share.number[0] / share.number[1];
         maq__set(in, &in->plan, r->key, "%d", layers < 1 ? 1 : layers > 60000 ? 60000 : (int)(layers + 0.5));
     } else {
-        maq__set(in, &in->plan, r->key, "%s", r->value);
+        maq__set(in, section_of(in, r->key), r->key, "%s", r->value);
     }
 }
 
@@ -266,7 +255,7 @@ static void run(struct maq_interpretation *in, const struct rule *rules, size_t 
     for (size_t i = 0; i < n; i++) {
         const struct rule *r = &rules[i];
         struct maq_phrase_match m = {0};
-        bool set = r->key && maq__setting(&in->plan, r->key);
+        bool set = r->key && (maq__setting(&in->plan, r->key) || profile_sets(in, r->key));
         if (set || !holds(in, r->when) || !in_years(in, r))
             continue;
         struct maq_str text = maq_row_text(&in->row, r->column);
@@ -285,21 +274,49 @@ void maq__apply_text_rules(struct maq_interpretation *in)
     run(in, text_rules, MAQ_COUNT(text_rules));
 }
 
-void maq__apply_framework_rules(struct maq_interpretation *in)
+/* NULL when its framework is none that is known. */
+static const char *profile_of(const struct maq_interpretation *in)
 {
-    run(in, framework_rules, MAQ_COUNT(framework_rules));
+    struct maq_str framework = maq_row_text(&in->row, MAQ_COLUMN_framework);
+    for (size_t i = 0; i < MAQ_COUNT(profile_rules); i++) {
+        const struct profile_rule *p = &profile_rules[i];
+        bool then = in->year == 0 ||
+                    ((p->from_year == 0 || in->year >= p->from_year) && (p->to_year == 0 || in->year <= p->to_year));
+        if (then && maq__phrase_in(framework, p->pattern, NULL))
+            return p->profile;
+    }
+    return NULL;
+}
+
+/* Loads the row's profile for what the row says of model, device and precision. */
+void maq__choose_profile(struct maq_interpretation *in)
+{
+    const char *precision_stated = maq__setting(&in->plan, precision);
+    const struct maq_framework_facts facts = {
+        .arch = in->arch,
+        .moe = in->experts > 0,
+        .tensor_parallel = in->tp > 1,
+        .precision = maq_str_of(precision_stated ? precision_stated : ""),
+    };
+    in->profile = profile_of(in);
+    in->profile_plan = NULL;
+    if (!in->profile) {
+        bool stated = maq_row_text(&in->row, MAQ_COLUMN_framework).len > 0;
+        maq__assume(in, "host costs and settings of Megatron-LM: %s",
+                    stated ? "there is no profile of its framework" : "framework is not stated");
+        return;
+    }
+    struct maq_node name = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(in->profile)};
+    struct maq_framework_plan *plan = MAQ_ARENA_NEW(in->arena, struct maq_framework_plan, 1);
+    if (!plan || maq_framework_load(&in->framework, plan, &name, &facts, in->arena, NULL) != MAQ_OK) {
+        in->failed = true;
+        return;
+    }
+    in->profile_plan = plan;
+    maq__assume(in, "what the row leaves open is as in the profile %s", in->profile);
 }
 
 void maq__apply_default_rules(struct maq_interpretation *in)
 {
     run(in, default_rules, MAQ_COUNT(default_rules));
-}
-
-/* Megatron-LM's default is 0.1 and its papers kept it; the benchmark recipes that came later switch it off. */
-const char *maq__framework_dropout(const struct maq_interpretation *in)
-{
-    struct maq_str framework = maq_row_text(&in->row, MAQ_COLUMN_framework);
-    bool classic = maq__phrase_in(framework, deepspeed, NULL) ||
-                   (maq__phrase_in(framework, old_megatron, NULL) && in->year > 0 && in->year <= 2022);
-    return classic ? "0.1" : "0.0";
 }

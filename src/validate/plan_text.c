@@ -206,6 +206,6 @@ void maq__interpret_plan(struct maq_interpretation *in)
     set_split(in);
     set_expert_tp(in);
     set_tuning(in);
-    maq__apply_framework_rules(in);
+    maq__choose_profile(in);
     maq__apply_default_rules(in);
 }

@@ -1,0 +1,62 @@
+/*
+ * framework.h - what a training framework does besides the plan: a profile.
+ *
+ *   framework: megatron-lm@2022                 # a name or alias in the catalogue (data/frameworks), a file, or a map
+ *   framework: {base: torchtitan, host: {forward: 30 us}}
+ *
+ * A profile has two parts. Its `plan` holds plan settings that the framework makes when the job says nothing: they come before maquette's own
+ * defaults and after whatever the document or a flag sets. The rest describes mechanisms that no plan setting names: what the host spends on a call,
+ * and where it waits for the device. Nothing in a profile scales a result.
+ */
+#ifndef MAQUETTE_FRAMEWORK_H
+#define MAQUETTE_FRAMEWORK_H
+
+#include "maquette/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Host time in seconds on the reference host (AMD EPYC 7742, the processor of a DGX A100): Python, the framework's dispatcher, autograd, and the launch
+ * itself. An `operator` is one that maquette launches: a matrix product, a norm, a chain of pointwise operations that is one kernel; views and
+ * bookkeeping around it are in its time.
+ */
+struct maq_host_costs {
+    double forward_s;    /* per operator of a forward pass, where autograd records */
+    double backward_s;   /* per operator of a backward pass */
+    double kernel_s;     /* per further kernel of an operator that is a chain of them */
+    double collective_s; /* per collective */
+    double skew_s;       /* spread (standard deviation) between the hosts of a group when they come to a collective */
+    double
+        checkpoint_s; /* per recomputed layer: states of the random generators, the pass started from inside the backward */
+    double p2p_s;     /* per pass of a pipeline: posting its transfers and waiting for them */
+    double pass_s; /* per pass of a virtual stage: schedule, hooks, loss bookkeeping */
+    double step_s; /* per step, while the device waits: data, logging, learning rate, the optimizer's driver */
+    double read_s; /* per value that the host reads from the device inside a layer: the copy and its synchronisation */
+};
+
+enum maq_optimizer_kernels {
+    MAQ_OPTIMIZER_FUSED,   /* one kernel over a list of tensors (Apex FusedAdam, PyTorch fused=True) */
+    MAQ_OPTIMIZER_FOREACH, /* one kernel per step of Adam over lists of tensors (PyTorch foreach) */
+};
+
+struct maq_framework {
+    const char *name, *title, *source;
+    bool named; /* the job names one */
+    struct maq_host_costs host;
+    int optimizer; /* enum maq_optimizer_kernels */
+    bool
+        p2p_synchronizes; /* the host waits for the device at every pipeline transfer that does not overlap (Megatron's batch_p2p_sync) */
+    bool step_synchronizes; /* and once a step (the gradient norm, the loss it prints) */
+    bool moe_synchronizes;  /* and in every dropless layer of experts, for the number of tokens per expert */
+    bool launches_block;    /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
+    bool
+        recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */
+    double dropout;       /* what the framework's training scripts use: for models described by dimensions alone */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,302 @@
+/*
+ * framework.c - a framework profile from the catalogue, a file or a map: see framework.h.
+ *
+ *   title: Megatron-LM, 2019 to 2022
+ *   source: arguments.py and schedules.py of tags v2.0 to v3.0
+ *   host: {forward: 60 us, backward: 40 us}
+ *   p2p_synchronizes: true
+ *   plan: {attention_backend: unfused, overlap_grad_reduce: false}
+ *   cases:
+ *     - when: [fp16]
+ *       plan: {main_grads_dtype: fp16}
+ *
+ * A case holds when all its words do; later cases win over earlier ones and over `plan`, as in a document read from
+ * top to bottom. Over a chain of `base` the settings of the base come first.
+ */
+#include "plan/framework.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "cluster/entry.h"
+#include "plan/codes.h"
+#include "spec/field.h"
+
+/* Figures: docs/frameworks.md. They are those of Megatron-LM, the framework whose words a plan is written in. */
+const struct maq_framework maq_framework_default = {
+    .name = "default",
+    .title = "no framework named: Megatron-LM's host costs, no settings",
+    .source = "docs/frameworks.md",
+    .host = {.forward_s = 62e-6,
+             .backward_s = 47e-6,
+             .kernel_s = 12e-6,
+             .collective_s = 20e-6,
+             .skew_s = 35e-6,
+             .checkpoint_s = 300e-6,
+             .p2p_s = 300e-6,
+             .pass_s = 1.5e-3,
+             .step_s = 1e-3,
+             .read_s = 30e-6},
+    .optimizer = MAQ_OPTIMIZER_FUSED,
+    .p2p_synchronizes = true,
+    .step_synchronizes = true,
+    .moe_synchronizes = true,
+};
+
+static const char *const optimizer_names[] = {"fused", "foreach", NULL};
+
+/* The profile being read, and what is not in it in the form of the document. */
+struct framework_reader {
+    struct maq_framework f;
+    struct maq_str name, title, source;
+    struct maq_node *base, *aliases, *host, *plan, *cases;
+};
+
+#define ROW(kind_, member_, key_, ...) kind_(struct framework_reader, member_, key_, __VA_ARGS__)
+
+/* What is one scalar, in whatever struct holds the profile at `at`. */
+#define BEHAVIOUR(T, at)                                                                                               \
+    MAQ_FIELD_ENUM(T, at optimizer, "optimizer", optimizer_names,                                                      \
+                   .doc = "fused: one kernel over all tensors; foreach: one per step of Adam"),                        \
+        MAQ_FIELD_BOOL(T, at p2p_synchronizes, "p2p_synchronizes",                                                     \
+                       .doc = "the host waits for the device at pipeline transfers without overlap"),                  \
+        MAQ_FIELD_BOOL(T, at step_synchronizes, "step_synchronizes",                                                   \
+                       .doc = "the host waits for the device once a step"),                                            \
+        MAQ_FIELD_BOOL(T, at moe_synchronizes, "moe_synchronizes",                                                     \
+                       .doc = "the host reads the tokens per expert in every dropless layer"),                         \
+        MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
+                       .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
+        MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \
+                       .doc = "recomputation leaves out what the backward pass does not need"),                        \
+        MAQ_FIELD_DOUBLE(T, at dropout, "dropout", .min = 0, .max = 1,                                                 \
+                         .doc = "of its training scripts, for models described by dimensions")
+
+const struct maq_field maq_framework_fields[] = {BEHAVIOUR(struct maq_framework, ), MAQ_FIELD_END};
+
+static const struct maq_field profile_fields[] = {
+    ROW(MAQ_FIELD_NODE, base, "base", .doc = "catalogue name of the profile to start from"),
+    ROW(MAQ_FIELD_STR, name, "name", .doc = "name in reports"),
+    ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
+    ROW(MAQ_FIELD_STR, title, "title", .doc = "what it is a profile of"),
+    ROW(MAQ_FIELD_STR, source, "source", .doc = "where the facts come from"),
+    ROW(MAQ_FIELD_NODE, host, "host", .doc = "what the host spends on a call"),
+    ROW(MAQ_FIELD_NODE, plan, "plan", .doc = "plan settings where the job says nothing"),
+    ROW(MAQ_FIELD_NODE, cases, "cases", .doc = "list of {when, plan}: settings that hold only then"),
+    BEHAVIOUR(struct framework_reader, f.),
+    MAQ_FIELD_END};
+
+/* Per call there are millions in a step, per pass thousands: the limits keep its time finite. */
+#define HOST(member_, key_, max_, ...)                                                                                 \
+    MAQ_FIELD_QTY(struct maq_host_costs, member_, key_, MAQ_DIM_TIME, .min = 0, .max = (max_), __VA_ARGS__)
+
+const struct maq_field maq_host_fields[] = {
+    HOST(forward_s, "forward", 1, .doc = "per operator of a forward pass"),
+    HOST(backward_s, "backward", 1, .doc = "per operator of a backward pass"),
+    HOST(kernel_s, "kernel", 1, .doc = "per further kernel of an operator that is a chain of them"),
+    HOST(collective_s, "collective", 1, .doc = "per collective"),
+    HOST(skew_s, "skew", 1, .doc = "spread between the hosts of a group when they come to a collective"),
+    HOST(checkpoint_s, "checkpoint", 1, .doc = "per recomputed layer"),
+    HOST(p2p_s, "p2p", 100, .doc = "per pass of a pipeline, for its transfers"),
+    HOST(pass_s, "pass", 100, .doc = "per pass of a virtual stage"),
+    HOST(step_s, "step", 100, .doc = "per step, while the device waits"),
+    HOST(read_s, "read", 1, .doc = "per value that the host reads from the device inside a layer"),
+    MAQ_FIELD_END};
+
+static enum maq_status worse(enum maq_status a, enum maq_status b)
+{
+    return a != MAQ_OK ? a : b;
+}
+
+/* ---- plan settings ---- */
+
+/* What loading fills: the profile and its settings, for a job of which these facts are known. */
+struct loading {
+    struct maq_framework f;
+    struct maq_framework_plan *plan;
+    const struct maq_framework_facts *facts;
+};
+
+static enum maq_status not_a_map(const struct maq_node *node, const char *what, struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, node->at, NULL,
+                         "%s of a framework profile must be a map", what);
+}
+
+/* Each setting is read by its own row of the plan's table, without touching the others. */
+static enum maq_status lay_plan(struct loading *l, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
+{
+    if (!map)
+        return MAQ_OK;
+    if (map->kind != MAQ_NODE_MAP)
+        return not_a_map(map, "`plan`", diag);
+    enum maq_status status = maq_fields_check_keys(maq_plan_fields, NULL, map, "plan", diag);
+    for (struct maq_node *n = map->first; n; n = n->next) {
+        const struct maq_field *field = maq_fields_find(maq_plan_fields, n->key);
+        if (!field)
+            continue;
+        if (field->type == MAQ_TYPE_NODE)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, n->at, "set it in the job's plan",
+                                 "a framework profile cannot set %s", field->key);
+        struct maq_field one[2] = {*field, {.type = MAQ_TYPE_END}};
+        one[0].def = NULL;
+        status = worse(status, maq_fields_read(&l->plan->doc, one, map, NULL, arena, diag));
+        l->plan->set[field - maq_plan_fields] = true;
+    }
+    return status;
+}
+
+static bool known_precision(struct maq_str precision, const char *name)
+{
+    return maq_str_ieq(precision, name);
+}
+
+/* One word of a case; *known tells words that mean nothing. */
+static bool word_holds(const struct maq_framework_facts *f, struct maq_str word, bool *known)
+{
+    const struct {
+        const char *word;
+        bool holds;
+    } words[] = {
+        {"ampere", f->arch == MAQ_ARCH_AMPERE},
+        {"hopper", f->arch == MAQ_ARCH_HOPPER},
+        {"blackwell", f->arch == MAQ_ARCH_BLACKWELL},
+        {"moe", f->moe},
+        {"dense", !f->moe},
+        {"tp", f->tensor_parallel},
+        {"fp16", known_precision(f->precision, "fp16")},
+        {"bf16", known_precision(f->precision, "bf16")},
+        {"precision-not-stated", f->precision.len == 0 || known_precision(f->precision, "auto")},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(words); i++)
+        if (maq_str_is(word, words[i].word))
+            return words[i].holds;
+    *known = false;
+    return false;
+}
+
+static enum maq_status case_holds(bool *out, const struct loading *l, struct maq_node *when, struct maq_diag *diag)
+{
+    *out = true;
+    when->used = true;
+    if (when->kind != MAQ_NODE_SEQ)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, when->at,
+                             "for example `when: [hopper, moe]`", "`when` must be a list of words");
+    for (struct maq_node *n = when->first; n; n = n->next) {
+        bool known = true;
+        n->used = true;
+        *out &= word_holds(l->facts, n->text, &known);
+        if (!known)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, n->at,
+                                 "known: ampere, hopper, blackwell, moe, dense, tp, fp16, bf16, precision-not-stated",
+                                 "'%.*s' is not a condition of a framework profile", (int)n->text.len, n->text.ptr);
+    }
+    return MAQ_OK;
+}
+
+/* The case in words, for lists: conditions, then settings. */
+static enum maq_status keep_case(struct loading *l, const struct maq_node *when, const struct maq_node *plan,
+                                 struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_buf b;
+    if (l->plan->n_cases == MAQ_FRAMEWORK_CASES)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_FRAMEWORK_FORM, when->at, NULL,
+                             "a framework profile may have at most %d cases", MAQ_FRAMEWORK_CASES);
+    maq_buf_init(&b, 4096);
+    for (const struct maq_node *n = when->first; n; n = n->next)
+        maq_buf_addf(&b, "%s%.*s", n == when->first ? "" : ", ", (int)n->text.len, n->text.ptr);
+    for (const struct maq_node *n = plan->first; n; n = n->next)
+        maq_buf_addf(&b, "%s%.*s = %.*s", n == plan->first ? ": " : ", ", (int)n->key.len, n->key.ptr, (int)n->text.len,
+                     n->text.ptr);
+    const char *text = b.failed ? NULL : maq_arena_strdup(arena, (struct maq_str){b.ptr, b.len});
+    maq_buf_fini(&b);
+    if (!text)
+        return maq__cluster_no_memory(diag);
+    l->plan->cases[l->plan->n_cases++] = text;
+    return MAQ_OK;
+}
+
+static enum maq_status lay_cases(struct loading *l, struct maq_node *list, struct maq_arena *arena,
+                                 struct maq_diag *diag)
+{
+    if (!list)
+        return MAQ_OK;
+    if (list->kind != MAQ_NODE_SEQ)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, list->at, NULL, "`cases` must be a list");
+    for (struct maq_node *one = list->first; one; one = one->next) {
+        one->used = true;
+        struct maq_node *when = one->kind == MAQ_NODE_MAP ? maq_node_get(one, "when") : NULL;
+        struct maq_node *plan = when ? maq_node_get(one, "plan") : NULL;
+        bool holds;
+        if (!when || !plan)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, one->at, NULL,
+                                 "a case has the keys when and plan");
+        MAQ_TRY(case_holds(&holds, l, when, diag));
+        MAQ_TRY(keep_case(l, when, plan, arena, diag));
+        if (holds)
+            MAQ_TRY(lay_plan(l, plan, arena, diag));
+        else
+            maq_node_use_all(plan);
+    }
+    return MAQ_OK;
+}
+
+/* ---- the profile ---- */
+
+static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct loading *l = value;
+    struct framework_reader r = {.f = l->f};
+    enum maq_status status = maq_fields_read(&r, profile_fields, map, NULL, arena, diag);
+    status = worse(status, maq_fields_check_keys(profile_fields, NULL, map, "framework", diag));
+    if (r.host && r.host->kind != MAQ_NODE_MAP) {
+        status = worse(status, not_a_map(r.host, "`host`", diag));
+    } else if (r.host) {
+        status = worse(status, maq_fields_read(&r.f.host, maq_host_fields, r.host, NULL, arena, diag));
+        status = worse(status, maq_fields_check_keys(maq_host_fields, NULL, r.host, "host", diag));
+    }
+    if (r.aliases)
+        maq_node_use_all(r.aliases);
+    MAQ_TRY(status);
+    MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));
+    l->f = r.f;
+    MAQ_TRY(lay_plan(l, r.plan, arena, diag));
+    return lay_cases(l, r.cases, arena, diag);
+}
+
+static const struct maq__entry_kind framework_kind = {
+    .section = "frameworks", .noun = "framework", .unknown_code = MAQ_CODE_UNKNOWN_FRAMEWORK, .lay = lay};
+
+enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framework_plan *plan, struct maq_node *node,
+                                   const struct maq_framework_facts *facts, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    struct loading l = {.f = maq_framework_default, .plan = plan, .facts = facts};
+    memset(plan, 0, sizeof *plan);
+    if (node)
+        MAQ_TRY(maq__entry_load((struct maq__entry){&framework_kind, &l, &l.f.name}, node, arena, diag));
+    *out = l.f;
+    out->named = node != NULL;
+    return MAQ_OK;
+}
+
+static size_t size_of(const struct maq_field *field)
+{
+    static const uint8_t sizes[] = {[MAQ_TYPE_I32] = sizeof(int32_t),        [MAQ_TYPE_I64] = sizeof(int64_t),
+                                    [MAQ_TYPE_DOUBLE] = sizeof(double),      [MAQ_TYPE_BOOL] = sizeof(bool),
+                                    [MAQ_TYPE_STR] = sizeof(struct maq_str), [MAQ_TYPE_ENUM] = sizeof(int),
+                                    [MAQ_TYPE_QTY] = sizeof(double),         [MAQ_TYPE_NODE] = 0};
+    return sizes[field->type];
+}
+
+void maq_framework_underlay(struct maq_plan_doc *doc, uint8_t *origins, const struct maq_framework_plan *plan)
+{
+    for (size_t i = 0; maq_plan_fields[i].type != MAQ_TYPE_END; i++) {
+        const struct maq_field *field = &maq_plan_fields[i];
+        if (!plan->set[i] || origins[i] != MAQ_ORIGIN_DEFAULT)
+            continue;
+        memcpy((char *)doc + field->offset, (const char *)&plan->doc + field->offset, size_of(field));
+        origins[i] = MAQ_ORIGIN_FRAMEWORK;
+    }
+}

@@ -1,0 +1,17 @@
+/*
+ * host.h - the host as the second clock of a rank: what it spends on issuing a pass, and when the device waits for it.
+ */
+#ifndef MAQ_TRAIN_HOST_H
+#define MAQ_TRAIN_HOST_H
+
+#include "train/blueprint.h"
+
+struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct maq_device *device);
+
+/* Host time at the end of a step during which the device is idle: 0 where the host never waits for it. */
+double maq_host_step_ns(const struct maq_job *job, const struct maq_device *device);
+
+/* Fills the gaps of a program: device time that its passes lose to the host. Call when its passes are timed. */
+void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program);
+
+#endif

@@ -1,0 +1,257 @@
+/*
+ * test_effects.c - what a step costs besides its kernels and collectives: the host, contention, the slowest device, and
+ * the facts of frameworks. Closed forms where there are any, signs and bounds where not.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "graph/items.h"
+#include "maquette/train.h"
+
+#define MS 1e-3
+
+static void assert_close(double got, double want, double tolerance, const char *what)
+{
+    if (!(fabs(got - want) <= tolerance))
+        fail_msg("%s: got %.9g, want %.9g", what, got, want);
+}
+
+static struct maq_train_result *predict(struct maq_job_box **box, const char *text)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_train_result *r = NULL;
+    if (maq_job_parse(box, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_train_predict(&r, maq_job_get(*box), diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return r;
+}
+
+/* Step time of a small GPT; `plan` and `framework` are insides of maps. */
+static double step_of(const char *cluster, const char *plan, const char *framework, int gbs)
+{
+    char text[1024];
+    struct maq_job_box *box = NULL;
+    snprintf(text, sizeof text,
+             "model: {base: gpt2, num_hidden_layers: 8}\ncluster: '%s'\nplan: {%s}\nworkload: {seq: 1024, gbs: %d}\n"
+             "framework: {%s}\n",
+             cluster, plan, gbs, framework);
+    struct maq_train_result *r = predict(&box, text);
+    double step = r->step_s;
+    maq_train_result_free(r);
+    maq_job_free(box);
+    return step;
+}
+
+/* A host that costs nothing, but for what a test adds: the last of equal keys is an error, so they are listed. */
+#define FREE_HOST_BUT(x)                                                                                               \
+    "host: {forward: 0 s, backward: 0 s, kernel: 0 s, collective: 0 s, checkpoint: 0 s, read: 0 s, " x "}"
+#define REST_FREE "p2p: 0 s, pass: 0 s, step: 0 s"
+
+/* A pass costs the host one millisecond: once while the device needs longer, all of it with blocking launches. */
+static void test_passes(void **unused)
+{
+    (void)unused;
+    const char one[] = "a100-80gb:1", plan[] = "mbs: 4";
+    double none = step_of(one, plan, FREE_HOST_BUT(REST_FREE), 32);
+    double hidden = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 1 ms, step: 0 s"), 32);
+    double shown = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 1 ms, step: 0 s") ", launches_block: true", 32);
+    double far = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 10 s, step: 0 s"), 32);
+    assert_close(hidden, none + 1 * MS, 2e-5, "a host faster than the device is late once, at the start of the step");
+    assert_close(shown, none + 16 * MS, 1e-9, "8 microbatches, forward and backward, one after the other");
+    /* the slower clock decides: 16 passes of the host, and what the device does besides */
+    assert_true(far > 160 && far < 160 + none);
+}
+
+/* What is left of the host is its end of the step; a framework that does not wait there hides it. */
+static void test_end_of_step(void **unused)
+{
+    (void)unused;
+    const char one[] = "h100-sxm:1", plan[] = "mbs: 4";
+    double none = step_of(one, plan, FREE_HOST_BUT(REST_FREE), 32);
+    double waits = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 0 s, step: 14 ms"), 32);
+    double not = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 0 s, step: 14 ms") ", step_synchronizes: false", 32);
+    assert_close(waits, none + 14 * MS / 1.4, 1e-9, "the host beside an H100 is 1.4 times the reference");
+    assert_close(not, none, 1e-9, "no wait");
+}
+
+/* A transfer that synchronises lengthens every pass on the way: m microbatches and p - 1 to fill, both directions. */
+static void test_transfers(void **unused)
+{
+    (void)unused;
+    const char two[] = "a100-80gb:2", plan[] = "mbs: 4, pp: 2, overlap_p2p_comm: false";
+    double none = step_of(two, plan, FREE_HOST_BUT(REST_FREE), 32);
+    double waits = step_of(two, plan, FREE_HOST_BUT("p2p: 2 ms, pass: 0 s, step: 0 s"), 32);
+    double not = step_of(two, plan, FREE_HOST_BUT("p2p: 2 ms, pass: 0 s, step: 0 s") ", p2p_synchronizes: false", 32);
+    assert_close(waits - none, 2 * MS * 2 * (8 + 1), 1e-6, "18 passes on the longest path");
+    assert_true(not >= none && not <= none + 2 * 2 * MS); /* hidden, but for the first pass of each stage */
+}
+
+/* A host-bound step is linear in what an operator costs; graphs take it away. */
+static void test_operators(void **unused)
+{
+    (void)unused;
+    const char one[] = "a100-80gb:1", plan[] = "mbs: 1, zero: no_shard";
+    double at[3];
+    const char *const hosts[3] = {
+        "host: {forward: 2 ms, backward: 2 ms, kernel: 0 s, pass: 0 s, step: 0 s}",
+        "host: {forward: 4 ms, backward: 4 ms, kernel: 0 s, pass: 0 s, step: 0 s}",
+        "host: {forward: 6 ms, backward: 6 ms, kernel: 0 s, pass: 0 s, step: 0 s}",
+    };
+    for (int i = 0; i < 3; i++)
+        at[i] = step_of(one, plan, hosts[i], 8);
+    assert_close(at[2] - at[1], at[1] - at[0], 1e-6, "equal steps");
+    assert_true(at[1] - at[0] >
+                8 * 2 * MS * 8 * 20); /* microbatches, per operator, layers: twenty operators and more in a layer */
+    double graphs = step_of(one, "mbs: 1, zero: no_shard, cuda_graphs: true", hosts[2], 8);
+    double none = step_of(one, plan, FREE_HOST_BUT(REST_FREE), 8);
+    assert_close(graphs, none, 1e-9, "graphs");
+}
+
+/* A lead of the host over one pass is used by the next, but not across the end of a step. */
+static void test_leads(void **unused)
+{
+    (void)unused;
+    const char one[] = "a100-80gb:1", plan[] = "mbs: 8";
+    const char uneven[] = "host: {forward: 300 us, backward: 0 s, kernel: 0 s, pass: 0 s, step: 0 s}";
+    const char none[] = FREE_HOST_BUT(REST_FREE);
+    double few = step_of(one, plan, uneven, 8) - step_of(one, plan, none, 8);
+    double many = step_of(one, plan, uneven, 64) - step_of(one, plan, none, 64);
+    assert_true(few > 1 * MS); /* the forward pass alone is host-bound */
+    assert_close(many, few, 0.01 * few, "only the first of eight microbatches has no lead");
+}
+
+/* Experts without a capacity make the host wait; with one they do not. */
+static void test_experts(void **unused)
+{
+    (void)unused;
+    static const char *const capacity[] = {"0", "1"}, *const reads[] = {"true", "false"};
+    double step[2][2];
+    for (int c = 0; c < 2; c++)
+        for (int s = 0; s < 2; s++) {
+            char text[512];
+            struct maq_job_box *box = NULL;
+            snprintf(text, sizeof text,
+                     "model: {base: mixtral-8x7b, num_hidden_layers: 4}\ncluster: 'h100-sxm:8'\n"
+                     "plan: {ep: 8, mbs: 1, moe_expert_capacity_factor: %s}\nworkload: {seq: 2048, gbs: 32}\n"
+                     "framework: {moe_synchronizes: %s, host: {read: 500 us}}\n",
+                     capacity[c], reads[s]);
+            struct maq_train_result *r = predict(&box, text);
+            step[c][s] = r->step_s;
+            maq_train_result_free(r);
+            maq_job_free(box);
+        }
+    assert_close(step[1][0], step[1][1], 1e-9, "a capacity is known beforehand");
+    /* 4 layers, 4 microbatches, one read each in the forward pass, beside a host 1.4 times the reference */
+    double reads_s = 4 * 4 * 500e-6 / 1.4;
+    assert_true(step[0][0] - step[0][1] > 0.9 * reads_s && step[0][0] - step[0][1] < 3 * reads_s);
+}
+
+/* The graph leaves contention out on request: the dynamic engine, which charges it itself, comes to the same time. */
+static void test_contention(void **unused)
+{
+    (void)unused;
+    static const char *const zero[] = {"optim", "optim_grads_params"};
+    for (size_t i = 0; i < MAQ_COUNT(zero); i++) {
+        char text[512];
+        struct maq_job_box *box = NULL;
+        struct maq_train_graph g;
+        double with = 0, alone = 0, dynamic = 0;
+        snprintf(text, sizeof text,
+                 "model: llama-3.1-8b\ncluster: 'h100-sxm:8 x 16, rail 400G'\nplan: {zero: %s, mbs: 1}\n"
+                 "workload: {seq: 8192, gbs: 256}\n",
+                 zero[i]);
+        struct maq_train_result *r = predict(&box, text);
+        assert_int_equal(maq_train_graph(&g, maq_job_get(box), NULL), MAQ_OK);
+        double *finish = malloc(sizeof *finish * (g.graph.n_nodes + 1));
+        struct maq_interference f = maq_cost_interference(&maq_job_get(box)->cluster.groups[0].device);
+        maq_engine_static(&with, finish, &g.graph, 1, g.dur_ns);
+        maq_engine_static(&alone, finish, &g.graph, 1, g.alone_ns);
+        assert_int_equal(maq_engine_dynamic(&dynamic, finish, &g.graph, g.alone_ns, &f, NULL), MAQ_OK);
+        assert_close(with * 1e-9, r->step_s, 1e-6 * r->step_s, "graph and fast path");
+        assert_true(with > alone * 1.002); /* there is something to charge */
+        assert_close(dynamic, with, 0.005 * with, "charged by the engine and beforehand");
+        free(finish);
+        maq_train_graph_free(&g);
+        maq_train_result_free(r);
+        maq_job_free(box);
+    }
+}
+
+/* Expected maxima of N standard normals (exact integrals), as the pace of a cluster of N has them. */
+static void test_slowest_device(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int nodes, per_node;
+        double maximum;
+    } cases[] = {{1, 1, 0}, {1, 8, 1.42360}, {8, 8, 2.34373}, {128, 8, 3.24137}, {8192, 8, 4.29123}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char text[256];
+        struct maq_job_box *box = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        snprintf(text, sizeof text, "model: gpt2\ncluster: 'h100-sxm:%d x %d'\n", cases[i].per_node, cases[i].nodes);
+        assert_int_equal(maq_job_parse(&box, "test", maq_str_of(text), NULL, 0, diag), MAQ_OK);
+        struct maq_arena arena;
+        struct maq_items items;
+        maq_arena_init(&arena, 0);
+        maq_items_init(&items, &maq_job_get(box)->cluster, NULL, &arena);
+        assert_close(items.pace, 1 + 0.0079 * cases[i].maximum, 0.0079 * 0.02, "pace");
+        maq_arena_fini(&arena);
+        maq_job_free(box);
+        maq_diag_free(diag);
+    }
+}
+
+/* Each fact of a framework moves the step in its direction, or leaves it where it means nothing. */
+static void test_facts(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *slow, *fast; /* insides of plan */
+        const char *slow_framework, *fast_framework;
+        bool equal;
+    } cases[] = {
+        {"cross_entropy_loss_fusion: false", "cross_entropy_loss_fusion: true", "", "", false},
+        {"attention_backend: unfused", "attention_backend: flash2", "", "", false},
+        {"attention_backend: flash1", "attention_backend: triton", "", "", false},
+        {"attention_backend: triton", "attention_backend: flash2", "", "", false},
+        {"gradient_accumulation_fusion: false", "gradient_accumulation_fusion: true", "", "", false},
+        {"zero: no_shard", "zero: no_shard", "optimizer: foreach", "optimizer: fused", false},
+        {"recompute: full", "recompute: full", "", "recompute_prunes: true", false},
+        {"recompute: none", "recompute: none", "", "recompute_prunes: true", true},
+        {"tp: 2, sp: false", "tp: 2, sp: false", FREE_HOST_BUT(REST_FREE) ", launches_block: true",
+         FREE_HOST_BUT(REST_FREE), false}, /* the all-reduce beside the weight gradient */
+        {"tp: 1", "tp: 1", FREE_HOST_BUT(REST_FREE) ", launches_block: true", FREE_HOST_BUT(REST_FREE), true},
+        {"tp: 2, pp: 2, sp: false, scatter_gather_tensors_in_pipeline: false", "tp: 2, pp: 2, sp: false", "", "",
+         false},
+        {"tp: 2, pp: 2, sp: true, scatter_gather_tensors_in_pipeline: false", "tp: 2, pp: 2, sp: true", "", "", true},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        double slow = step_of("a100-80gb:8", cases[i].slow, cases[i].slow_framework, 64);
+        double fast = step_of("a100-80gb:8", cases[i].fast, cases[i].fast_framework, 64);
+        if (cases[i].equal ? slow != fast : !(slow > fast))
+            fail_msg("%s {%s}: %.9g s; %s {%s}: %.9g s", cases[i].slow, cases[i].slow_framework, slow, cases[i].fast,
+                     cases[i].fast_framework, fast);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_passes),     cmocka_unit_test(test_end_of_step),    cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_operators),  cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_contention), cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
