@@ -1,12 +1,13 @@
 /*
  * cost.c - who answers for an operator, and how sure it is.
  *
- * So far there is one provider, the analytical one. Its `error` is the standard deviation of the relative error that
+ * Measured costs come first (measured.c), then the analytical ones. Their `error` is the standard deviation of the relative error that
  * docs/cost-model.md reports for the kind of operator, rounded up; kinds for which there is no public measurement say
  * so with a larger figure.
  */
 #include <math.h>
 
+#include "cost/measured.h"
 #include "cost/model.h"
 
 static const char *const provider_names[] = {
@@ -90,8 +91,9 @@ const char *maq_library_name(enum maq_library library)
 
 struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op, const struct maq_device *device)
 {
-    (void)costs;
     struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
+    if (maq_measured_op(&cost, costs, op, device))
+        return cost;
     double s = op_s(op, device, &cost.error);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : s < 0.0 ? 0.0 : MAQ_FOREVER_S; /* the last for a NaN */
     return cost;

@@ -21,12 +21,16 @@ struct maq_job_box {
     struct maq_job job;
     struct maq_arena arena; /* job lifetime */
     struct maq_doc doc;
-    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX];
+    struct cost_doc {
+        struct maq_str measured;
+        int provider;
+    } cost;
+    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[2];
 };
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload;
+    struct maq_node *model, *cluster, *plan, *workload, *cost;
 };
 
 static const struct maq_field job_fields[] = {
@@ -36,6 +40,17 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, cluster, "cluster", .required = true, .doc = "one-line form, file, or a map"),
     MAQ_FIELD_NODE(struct job_doc, plan, "plan", .doc = "parallelization, memory and overlap"),
     MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
+    MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
+    MAQ_FIELD_END};
+
+/* In the order of enum maq_provider behind NONE; the cost floor is above this one, a test holds the two together. */
+static const char *const provider_names[] = {"analytical", "fitted", "measured", NULL};
+
+static const struct maq_field cost_fields[] = {
+    MAQ_FIELD_STR(struct cost_doc, measured, "measured", .def = "",
+                  .doc = "file of measured kernels, written by maquette profile"),
+    MAQ_FIELD_ENUM(struct cost_doc, provider, "provider", provider_names, .def = "measured",
+                   .doc = "the best provider that may answer for a cost"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
@@ -53,7 +68,7 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     enum maq_status status = MAQ_OK;
     if (box->doc.root && box->doc.root->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, box->doc.root->at,
-                             "a job has the keys model, cluster, plan, workload", "a job is a map");
+                             "a job has the keys model, cluster, plan, workload, cost", "a job is a map");
     if (box->doc.root)
         box->doc.root->used = true;
     note(&status, maq_fields_check_keys(job_fields, NULL, box->doc.root, "job", diag));
@@ -67,6 +82,10 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     note(&status, maq_fields_check_keys(maq_workload_fields, NULL, doc.workload, "workload", diag));
     note(&status,
          maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
+    note(&status, maq_fields_check_keys(cost_fields, NULL, doc.cost, "cost", diag));
+    note(&status, maq_fields_read(&box->cost, cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
+    job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
+    job->cost_provider = box->cost.provider + 1;
     job->plan = plan.plan;
     job->name = doc.name.len > 0 ? maq_arena_strdup(&box->arena, doc.name) : job->model.name;
     if (status != MAQ_OK)
@@ -157,6 +176,7 @@ char *maq_job_explain(const struct maq_job_box *box)
     maq_buf_init(&out, 1 << 20);
     explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
+    explain(&out, "cost", cost_fields, &box->cost, box->cost_origins);
     if (out.failed) {
         maq_buf_fini(&out);
         return NULL;

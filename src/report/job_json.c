@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "maquette/cost.h"
 #include "plan/plan_fields.h"
 #include "report/words.h"
 
@@ -177,5 +178,8 @@ void maq_json_job(struct maq_json map, const struct maq_job *job)
     add_cluster(maq_json_map(map, "cluster"), &job->cluster);
     add_plan(maq_json_map(map, "plan"), job);
     add_section(maq_json_map(map, "workload"), maq_workload_fields, &job->workload);
+    struct maq_json cost = maq_json_map(map, "cost");
+    maq_json_text(cost, "measured", job->measured);
+    maq_json_text(cost, "provider", maq_provider_name((enum maq_provider)job->cost_provider));
     maq_json_int(map, "microbatches", job->microbatches);
 }
