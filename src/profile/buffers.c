@@ -6,9 +6,9 @@
  *   gemm, grouped_gemm   A  B  D  bias
  *   attention            Q  K  V  O  row sums;   backward: Q K V O row sums dO dQ dK dV
  *   norm                 x  weights  y  row sums;   backward: dy x weights dx dweights row sums
- *   activation           in out (mask);   backward: dout in din (mask)
- *   softmax              in out (mask);   backward: dy y dx (mask)
- *   elementwise          in out (mask)         rope  x  table
+ *   activation           in out;   backward: dout in din
+ *   softmax              in out;   backward: dy y dx
+ *   elementwise          in out         rope  x  table
  *   embedding            tokens table out;   backward: tokens dout dtable
  *   cross_entropy        logits labels losses;   backward: the same
  *   permute              in out rows           quantize  in out scales
@@ -45,12 +45,6 @@ static double element(const struct maq_op *op)
 static double written(const struct maq_op *op) /* 8- and 4-bit types come out in 16 bits */
 {
     return element(op) < 2 ? 2 : element(op);
-}
-
-static void add_mask(struct maq_profile_case *c, double elements)
-{
-    if (c->op.flags & MAQ_OP_DROPOUT)
-        add(c, elements);
 }
 
 static const char *fill_gemm(struct maq_profile_case *c)
@@ -95,8 +89,6 @@ static const char *fill_attention(struct maq_profile_case *c)
     double k = tokens * kv * (double)op->d[4] * element(op), v = tokens * kv * (double)op->d[5] * element(op);
     if (op->flags & MAQ_OP_FLASH2)
         return "FlashAttention-2's kernels are not in this program";
-    if (op->flags & MAQ_OP_DROPOUT)
-        return "attention with dropout is not measured";
     if (op->queries > 0)
         return "decoding and prefixes are not measured";
     if (op->dtype != MAQ_BF16 && op->dtype != MAQ_FP16)
@@ -143,8 +135,6 @@ static const char *fill_rows(struct maq_profile_case *c)
         if (back)
             add(c, n * e);
         add(c, n * e);
-        if (op->d[2] > 0)
-            add(c, n);
         break;
     case MAQ_OP_ROPE:
         add(c, n * e);
@@ -175,18 +165,15 @@ static const char *fill_other(struct maq_profile_case *c)
     case MAQ_OP_ACTIVATION:
         add(c, a * b * e);
         add(c, a * d2 * e);
-        add_mask(c, a * d2);
         break;
     case MAQ_OP_ACTIVATION_BWD:
         add(c, a * d2 * e);
         add(c, a * b * e);
         add(c, a * b * e);
-        add_mask(c, a * d2);
         break;
     case MAQ_OP_ELEMENTWISE:
         add(c, a * b);
         add(c, a * d2);
-        add_mask(c, a);
         break;
     case MAQ_OP_EMBEDDING:
         add(c, 8 * a);
@@ -254,6 +241,9 @@ const char *maq_profile_fill_case(struct maq_profile_case *c)
         return fill_coll(c);
     if (c->op.flags & MAQ_OP_UNFUSED && c->op.kind != MAQ_OP_GEMM)
         return "several kernels of a framework stand behind it";
+    bool softmax = c->op.kind == MAQ_OP_SOFTMAX || c->op.kind == MAQ_OP_SOFTMAX_BWD;
+    if (c->op.flags & MAQ_OP_DROPOUT || (softmax && c->op.d[2] > 0))
+        return "dropout is not measured";
     switch ((enum maq_op_kind)c->op.kind) {
     case MAQ_OP_GEMM:
     case MAQ_OP_GROUPED_GEMM:
