@@ -114,7 +114,7 @@ static bool make_scores(struct maq_cuda *s, cudnnBackendDescriptor_t *out, int64
 /* The mask's graph, laid into the operation. */
 static bool add_mask(struct maq_cuda *s, cudnnBackendDescriptor_t op, bool backward)
 {
-    cudnnBackendDescriptor_t in, out, shift, outside, mask, graph;
+    cudnnBackendDescriptor_t in = NULL, out = NULL, shift = NULL, outside = NULL, mask = NULL, graph = NULL;
     const cudnnPointwiseMode_t keep = CUDNN_POINTWISE_CMP_GE;
     const int64_t in_uid = SCORES, out_uid = MASKED;
     bool fine =
@@ -166,7 +166,7 @@ static bool make_operation(struct maq_cuda *s, cudnnBackendDescriptor_t *op, boo
     const int64_t heads[] = {h, kv, kv, h, h, h, h, kv, kv}, widths[] = {qk, qk, v, v, 1, v, qk, qk, v};
     const int64_t stats_size[4] = {s->c->batch, h, s->c->seq, 1}, stats_stride[4] = {h * s->c->seq, s->c->seq, 1, 1};
     int count = backward ? BUFFERS_BACKWARD : BUFFERS_FORWARD;
-    cudnnBackendDescriptor_t tensor, scale;
+    cudnnBackendDescriptor_t tensor = NULL, scale = NULL;
     bool fine = create(
         s, op, backward ? CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR : CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
     for (int i = 0; i < count && fine; i++) {
@@ -190,7 +190,7 @@ static bool make_operation(struct maq_cuda *s, cudnnBackendDescriptor_t *op, boo
 static bool choose_plan(struct maq_cuda *s, cudnnBackendDescriptor_t graph)
 {
     struct maq_cuda_attention *a = &s->attention;
-    cudnnBackendDescriptor_t heuristics, configs[CONFIGS], plan;
+    cudnnBackendDescriptor_t heuristics = NULL, configs[CONFIGS] = {NULL}, plan = NULL;
     const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     int64_t n = 0;
     bool fine = create(s, &heuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR) &&
@@ -251,7 +251,7 @@ static bool launch(struct maq_cuda *s)
 bool maq_cuda_prepare_attention(struct maq_cuda *s, const char **kernel)
 {
     struct maq_cuda_attention *a = &s->attention;
-    cudnnBackendDescriptor_t op, graph;
+    cudnnBackendDescriptor_t op = NULL, graph = NULL;
     bool backward = s->c->op.kind == MAQ_OP_ATTENTION_BWD;
     if (!s->dnn && (!good(s, cudnnCreate(&s->dnn), "cuDNN does not start") ||
                     !good(s, cudnnSetStream(s->dnn, s->stream), "cuDNN, a stream")))
