@@ -37,8 +37,9 @@ static int make_folder(void **state)
 
 static int drop_folder(void **state)
 {
-    static const char *const names[] = {"a.db",       "new.db",   "race.db", "text.db", "foreign.db", "later.db",
-                                        "damaged.db", "empty.db", "row.db",  "job.db",  "order.db"};
+    static const char *const names[] = {"a.db",     "new.db",     "race.db",  "text.db", "foreign.db",
+                                        "later.db", "damaged.db", "empty.db", "row.db",  "job.db",
+                                        "any.db",   "broken.db",  "order.db"};
     char p[128];
     for (size_t i = 0; i < COUNT(names); i++)
         unlink(path(p, names[i]));
@@ -310,6 +311,41 @@ static void test_row_of_an_unknown_kind(void **state)
     }
 }
 
+/* Whatever bytes a file has: an answer or a diagnostic. */
+static void test_any_damage(void **state)
+{
+    char p[128], q[128];
+    static char sound[1 << 18], bytes[1 << 18];
+    struct maq_kernel_row rows[40];
+    uint64_t random = 12345;
+    uint32_t refused = 0;
+    for (int i = 0; i < 40; i++)
+        rows[i] = gemm(64 + i, 64, 64, MAQ_BF16, 1e-5);
+    write_rows(path(p, "any.db"), rows, 40);
+    size_t n = get_bytes(sound, sizeof sound, p);
+    path(q, "broken.db");
+    for (int round = 0; round < 400; round++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_measured *m = NULL;
+        size_t len = n;
+        memcpy(bytes, sound, n);
+        for (int flips = 0; flips < 1 + round % 16; flips++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            bytes[(random >> 33) % n] = (char)(random >> 20);
+        }
+        if (round % 10 == 9)
+            len = (size_t)((random >> 33) % n);
+        put_bytes(q, bytes, len);
+        enum maq_status status = maq_measured_open(&m, q, diag);
+        assert_int_equal(status == MAQ_OK, maq_diag_errors(diag) == 0);
+        refused += status != MAQ_OK;
+        if (status == MAQ_OK)
+            maq_measured_close(m);
+        maq_diag_free(diag);
+    }
+    assert_in_range(refused, 50, 399);
+}
+
 /* --- concurrency ------------------------------------------------------------------------------------------------ */
 
 #define WRITERS 4
@@ -488,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_files_that_are_not_ours),
         cmocka_unit_test(test_row_of_an_unknown_kind),
+        cmocka_unit_test(test_any_damage),
         cmocka_unit_test(test_writers_at_once),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_nearest_conditions),

@@ -65,22 +65,28 @@ struct fake {
     uint32_t prepared, released, runs, fail_at; /* fail_at: number of the prepared case whose run fails; 0 = none */
     double noise, clock;                        /* relative; seconds of device time so far */
     bool refuse_attention;
+    uint32_t break_at; /* number of the case whose first launch breaks the device; 0 = none */
     const struct maq_profile_case *now;
 };
 
-static bool fake_prepare(void *state, const struct maq_profile_case *c, const char **kernel, char why[MAQ_PROFILE_WHY])
+static enum maq_profile_answer fake_prepare(void *state, const struct maq_profile_case *c, const char **kernel,
+                                            char why[MAQ_PROFILE_WHY])
 {
     struct fake *f = state;
     if (f->refuse_attention && !c->is_coll && c->op.kind == MAQ_OP_ATTENTION) {
         snprintf(why, MAQ_PROFILE_WHY, "no cuDNN");
-        return false;
+        return MAQ_PROFILE_REFUSES;
+    }
+    if (f->break_at > 0 && f->prepared + 1 == f->break_at) {
+        snprintf(why, MAQ_PROFILE_WHY, "an illegal address");
+        return MAQ_PROFILE_BROKEN;
     }
     assert_ptr_equal(f->now, NULL);
     assert_true(c->n_buffers > 0);
     f->now = c;
     f->prepared++;
     *kernel = "made up";
-    return true;
+    return MAQ_PROFILE_READY;
 }
 
 static bool fake_run(void *state, bool cold, uint32_t n, double *seconds, char why[MAQ_PROFILE_WHY])
@@ -429,6 +435,18 @@ static void test_stopped_and_failed(void **state)
     assert_string_equal(rows.at[0].kernel, "made up");
     assert_true(rows.at[0].state.power_w == 612);
     maq_arena_fini(&arena);
+
+    f = (struct fake){.break_at = 2}; /* what is in the file is held, so that the second of the others breaks */
+    diag = maq_diag_new();
+    assert_int_equal(maq_profile_run_with(&p, maq_job_get(box), &opts, &b, diag), MAQ_IO);
+    assert_non_null(strstr(maq_diag_at(diag, 0)->msg.ptr, "illegal address"));
+    maq_diag_free(diag);
+    assert_int_equal(f.prepared, 1);
+    assert_int_equal(f.released, 1);
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_kernel_rows_read(&rows, file, &arena, NULL), MAQ_OK);
+    assert_int_equal(rows.n, 4);
+    maq_arena_fini(&arena);
     maq_job_free(box);
 }
 
@@ -526,14 +544,15 @@ static void write_text(const char *file, const char *text)
 static void test_import(void **state)
 {
     char db[128], csv[128];
-    uint32_t n;
+    char *text;
     struct maq_kernel_rows rows;
     struct maq_arena arena;
     write_text(path(csv, "t.csv"), "device,kind,dtype,flags,d0,d1,d2,d3,median_s,bytes,ranks\n"
                                    "h100-sxm,gemm,bf16,bias,64,128,256,1,1e-5,,\n"
                                    "h100-sxm,all_reduce,,,,,,,2e-5,1048576,8\n");
-    assert_int_equal(maq_profile_import(&n, path(db, "in.db"), csv, NULL), MAQ_OK);
-    assert_int_equal(n, 2);
+    assert_int_equal(maq_profile_import_json(&text, path(db, "in.db"), csv, NULL), MAQ_OK);
+    assert_non_null(strstr(text, "\"rows\": 2"));
+    free(text);
     maq_arena_init(&arena, 0);
     assert_int_equal(maq_kernel_rows_read(&rows, db, &arena, NULL), MAQ_OK);
     assert_int_equal(rows.n, 2);
@@ -545,7 +564,7 @@ static void test_import(void **state)
     struct maq_diag *diag = maq_diag_new(); /* all faults at once, and nothing is written */
     write_text(csv, "device,kind,dtype,d0,median_s\nh100-sxm,gemm,bf16,7,1e-5\n,gemm,bf16,1,1\nx,origami,bf16,1,1\n"
                     "x,gemm,bf15,1,1\nx,gemm,bf16,-1,1\nx,gemm,bf16,1,soon\nx,gemm,bf16,1,\n");
-    assert_int_equal(maq_profile_import(&n, db, csv, diag), MAQ_BAD_INPUT);
+    assert_int_equal(maq_profile_import_text(&text, db, csv, NULL, diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_diag_errors(diag), 6);
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(maq_diag_at(diag, i)->code, MAQ_CODE_PROFILE_TABLE);

@@ -69,8 +69,11 @@ MAQ_API enum maq_status maq_profile_compare_text(char **out, const char *path, c
                                                  struct maq_diag *diag);
 MAQ_API enum maq_status maq_profile_compare_json(char **out, const char *path, struct maq_diag *diag);
 
-/* Adds the rows of a CSV table, whose columns are those of docs/profile.md; all or none. *n: how many. */
-MAQ_API enum maq_status maq_profile_import(uint32_t *n, const char *path, const char *csv, struct maq_diag *diag);
+/* Adds the rows of a CSV table, whose columns are those of docs/profile.md, all or none; *out says how many. Schema
+ * "maquette.kernels.import/1". */
+MAQ_API enum maq_status maq_profile_import_text(char **out, const char *path, const char *csv,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_profile_import_json(char **out, const char *path, const char *csv, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

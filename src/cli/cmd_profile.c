@@ -173,44 +173,57 @@ static enum maq_status run_measure(struct cli *cli)
 
 /* --- what is there ---------------------------------------------------------------------------------------------- */
 
-static enum maq_status run_show(struct cli *cli, const char *path, bool compare)
+/* `show`, `compare` and `import`: what they do with a file, and the options that mean something to them. */
+static const struct verb {
+    const char *name, *example;
+    bool takes_file; /* --file */
+    enum maq_status (*text)(char **out, const char *path, const struct maq_report_opts *opts, struct maq_diag *diag);
+    enum maq_status (*json)(char **out, const char *path, struct maq_diag *diag);
+} verbs[] = {
+    {"show", "maquette profile show " DEFAULT_FILE, false, maq_profile_show_text, maq_profile_show_json},
+    {"compare", "maquette profile compare " DEFAULT_FILE, false, maq_profile_compare_text, maq_profile_compare_json},
+    {"import", "maquette profile import TABLE.csv --file " DEFAULT_FILE, true, NULL, NULL},
+};
+
+/* An option that the verb would not look at is a mistake. */
+static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
 {
-    char *text;
-    const char *file = cli->values[OPT_OUTPUT];
-    const struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    enum maq_status status;
-    if (compare)
-        status = cli->values[OPT_JSON] ? maq_profile_compare_json(&text, path, cli->diag)
-                                       : maq_profile_compare_text(&text, path, &opts, cli->diag);
-    else
-        status = cli->values[OPT_JSON] ? maq_profile_show_json(&text, path, cli->diag)
-                                       : maq_profile_show_text(&text, path, &opts, cli->diag);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    if (cli->n_args < 2)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verb->example, "%s needs a file", verb->name);
+    if (cli->n_overrides > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to %s", cli->overrides[0].flag,
+                         verb->name);
+    for (size_t i = 0; i < CLI_COUNT(options); i++)
+        if (cli->values[i] && i != OPT_JSON && i != OPT_OUTPUT && !(i == OPT_FILE && verb->takes_file))
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to %s", options[i].name,
+                             verb->name);
+    return MAQ_OK;
 }
 
-static enum maq_status run_import(struct cli *cli, const char *table)
+static enum maq_status run_verb(struct cli *cli, const struct verb *verb)
 {
-    uint32_t n;
-    char *text = NULL;
-    const char *path = cli->values[OPT_FILE] ? cli->values[OPT_FILE] : DEFAULT_FILE;
-    enum maq_status status = maq_profile_import(&n, path, table, cli->diag);
-    if (status == MAQ_OK && asprintf(&text, "%u measurements from %s are in %s now\n", n, table, path) < 0)
-        status = MAQ_NO_MEMORY;
-    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_OUTPUT]) : status;
+    char *text;
+    const char *output = cli->values[OPT_OUTPUT], *path = cli->args[1];
+    const char *file = cli->values[OPT_FILE] ? cli->values[OPT_FILE] : DEFAULT_FILE;
+    const struct maq_report_opts opts = cli_report_opts(cli, output != NULL);
+    enum maq_status status;
+    if (cli->values[OPT_JSON])
+        status =
+            verb->json ? verb->json(&text, path, cli->diag) : maq_profile_import_json(&text, file, path, cli->diag);
+    else
+        status = verb->text ? verb->text(&text, path, &opts, cli->diag)
+                            : maq_profile_import_text(&text, file, path, &opts, cli->diag);
+    return status == MAQ_OK ? cli_write(cli, text, output) : status;
 }
 
 static enum maq_status run(struct cli *cli)
 {
-    const char *verb = cli->n_args > 0 ? cli->args[0] : "";
-    bool show = strcmp(verb, "show") == 0, compare = strcmp(verb, "compare") == 0;
-    bool import = strcmp(verb, "import") == 0;
-    if (!show && !compare && !import)
-        return run_measure(cli);
-    if (cli->n_args < 2)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
-                         import ? "maquette profile import TABLE.csv" : "maquette profile show " DEFAULT_FILE,
-                         "%s needs a file", verb);
-    return import ? run_import(cli, cli->args[1]) : run_show(cli, cli->args[1], compare);
+    for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
+        if (strcmp(cli->args[0], verbs[i].name) == 0) {
+            enum maq_status status = check_verb(cli, &verbs[i]);
+            return status == MAQ_OK ? run_verb(cli, &verbs[i]) : status;
+        }
+    return run_measure(cli);
 }
 
 const struct cli_command cli_profile = {

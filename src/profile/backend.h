@@ -39,15 +39,20 @@ struct maq_profile_sense {
     double sm_hz, memory_hz, power_w, celsius;
 };
 
+enum maq_profile_answer {
+    MAQ_PROFILE_READY,
+    MAQ_PROFILE_REFUSES, /* this case cannot be run; the next one may well */
+    MAQ_PROFILE_BROKEN   /* the device is of no use any more */
+};
+
 struct maq_profile_backend {
     uint32_t abi;
     void *state;
     struct maq_profile_gpu gpu;
-    /*
-     * false: the case cannot be run, and why says what for; the next case may well run. *kernel: what will run it,
-     * "cublasLt". Each of the others: false when the device failed, which ends the run.
-     */
-    bool (*prepare)(void *state, const struct maq_profile_case *c, const char **kernel, char why[MAQ_PROFILE_WHY]);
+    /* *kernel: what will run it, "cublasLt". Unless it is ready, why says what for and there is nothing to release. */
+    enum maq_profile_answer (*prepare)(void *state, const struct maq_profile_case *c, const char **kernel,
+                                       char why[MAQ_PROFILE_WHY]);
+    /* false: the device failed, which ends the run. */
     /* n launches, each timed by itself; cold: the last-level cache is emptied before each. */
     bool (*run)(void *state, bool cold, uint32_t n, double *seconds, char why[MAQ_PROFILE_WHY]);
     /* n launches in a row as a training step has them, no pause between; *seconds: of all together. */

@@ -13,6 +13,8 @@
 #include "cost/key.h"
 #include "profile/codes.h"
 #include "profile/plan.h"
+#include "report/json_util.h"
+#include "report/page.h"
 #include "spec/doc_internal.h"
 #include "validate/csv.h"
 
@@ -169,7 +171,7 @@ static enum maq_status import(uint32_t *n, const char *path, struct table *t)
     return status;
 }
 
-enum maq_status maq_profile_import(uint32_t *n, const char *path, const char *csv, struct maq_diag *diag)
+static enum maq_status import_file(uint32_t *n, const char *path, const char *csv, struct maq_diag *diag)
 {
     struct maq_arena arena;
     struct maq_buf text;
@@ -187,4 +189,31 @@ enum maq_status maq_profile_import(uint32_t *n, const char *path, const char *cs
     maq_buf_fini(&text);
     maq_arena_fini(&arena);
     return status;
+}
+
+enum maq_status maq_profile_import_text(char **out, const char *path, const char *csv,
+                                        const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    uint32_t n = 0;
+    struct maq_page page;
+    struct maq_arena arena;
+    MAQ_TRY(import_file(&n, path, csv, diag));
+    maq_arena_init(&arena, 0);
+    maq_page_init(&page, opts);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "%u measurements from %s are in %s now\n", n, maq_text_clean(&arena, csv),
+                  maq_text_clean(&arena, path));
+    maq_arena_fini(&arena);
+    return maq_page_finish(out, &page, diag);
+}
+
+enum maq_status maq_profile_import_json(char **out, const char *path, const char *csv, struct maq_diag *diag)
+{
+    uint32_t n = 0;
+    struct maq_json_document document;
+    MAQ_TRY(import_file(&n, path, csv, diag));
+    maq_json_begin(&document, "maquette.kernels.import/1");
+    maq_json_text(document.root, "table", csv);
+    maq_json_text(document.root, "file", path);
+    maq_json_int(document.root, "rows", n);
+    return maq_json_finish(out, &document, diag);
 }

@@ -114,26 +114,33 @@ static enum maq_status keep(struct run *r, struct maq_profile_item *it, const ch
     return maq_kernel_store_put(r->store, &row, r->diag);
 }
 
+static enum maq_status failed(struct run *r, const struct maq_profile_item *it, const char *why)
+{
+    char text[96];
+    struct maq_item item = {.is_coll = it->c.is_coll, .op = it->c.op, .coll = it->c.coll};
+    return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_PROFILE_FAILED, (struct maq_span){0},
+                         "what was measured before is in the file", "%s failed: %s", maq_item_describe(text, &item),
+                         why);
+}
+
 static enum maq_status measure(struct run *r, struct maq_profile_item *it)
 {
     char why[MAQ_PROFILE_WHY] = "";
     const char *kernel = "unknown";
     const struct maq_profile_backend *b = r->backend;
     struct maq_profile_sense sense;
-    if (!b->prepare(b->state, &it->c, &kernel, why)) {
+    enum maq_profile_answer answer = b->prepare(b->state, &it->c, &kernel, why);
+    if (answer == MAQ_PROFILE_BROKEN)
+        return failed(r, it, why);
+    if (answer == MAQ_PROFILE_REFUSES) {
         it->state = MAQ_PROFILE_REFUSED;
         it->why = maq_arena_strdup(&r->p->arena, (struct maq_str){why, strnlen(why, sizeof why)});
         return it->why ? MAQ_OK : MAQ_NO_MEMORY;
     }
     bool good = maq_profile_measure(&it->times, &sense, b, &r->p->opts, why);
     b->release(b->state);
-    if (!good) {
-        char text[96];
-        struct maq_item item = {.is_coll = it->c.is_coll, .op = it->c.op, .coll = it->c.coll};
-        return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_PROFILE_FAILED, (struct maq_span){0},
-                             "what was measured before is in the file", "%s failed: %s", maq_item_describe(text, &item),
-                             why);
-    }
+    if (!good)
+        return failed(r, it, why);
     it->state = MAQ_PROFILE_MEASURED;
     return keep(r, it, kernel, &sense);
 }

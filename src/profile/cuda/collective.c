@@ -66,39 +66,59 @@ static bool launch(struct maq_cuda *s)
     return good(s, status != ncclSuccess ? status : end, "NCCL");
 }
 
-static bool prepare_rank(struct maq_cuda *s, uint32_t rank)
+/* Making communicators takes seconds: they are kept as long as the number of ranks stays. */
+static bool open_comms(struct maq_cuda *s, uint32_t ranks)
 {
     struct maq_cuda_coll *g = &s->coll;
-    g->streams[rank] = rank == 0 ? s->stream : NULL;
-    return maq_cuda_good(s, cudaSetDevice((int)rank), "another GPU") &&
-           (rank == 0 ||
-            maq_cuda_good(s, cudaStreamCreateWithFlags(&g->streams[rank], cudaStreamNonBlocking), "a stream")) &&
-           maq_cuda_good(s, cudaMalloc(&g->send[rank], (size_t)s->c->bytes[0] + 256), "memory for a buffer") &&
-           maq_cuda_good(s, cudaMalloc(&g->receive[rank], (size_t)s->c->bytes[1] + 256), "memory for a buffer") &&
-           maq_cuda_good(s, cudaMemset(g->send[rank], 0, (size_t)s->c->bytes[0]), "a buffer");
+    int devices[MAQ_CUDA_GPUS];
+    bool fine = true;
+    if (g->ranks == ranks)
+        return true;
+    maq_cuda_close_coll(s);
+    for (uint32_t rank = 0; rank < ranks && fine; rank++) {
+        devices[rank] = (int)rank;
+        g->streams[rank] = rank == 0 ? s->stream : NULL;
+        fine = maq_cuda_good(s, cudaSetDevice((int)rank), "another GPU") &&
+               (rank == 0 ||
+                maq_cuda_good(s, cudaStreamCreateWithFlags(&g->streams[rank], cudaStreamNonBlocking), "a stream"));
+    }
+    (void)cudaSetDevice(0);
+    g->ranks = ranks;
+    return fine && good(s, ncclCommInitAll(g->comms, (int)ranks, devices), "NCCL's communicators");
 }
 
 bool maq_cuda_prepare_coll(struct maq_cuda *s, const char **kernel)
 {
     struct maq_cuda_coll *g = &s->coll;
-    int devices[MAQ_CUDA_GPUS];
-    bool fine = true;
-    if (s->c->coll.at.size > MAQ_CUDA_GPUS)
+    const struct maq_profile_case *c = s->c;
+    if (c->coll.at.size > MAQ_CUDA_GPUS)
         return maq_cuda_fail(s, "NCCL", "more GPUs than one process is given here");
-    g->ranks = s->c->coll.at.size;
-    for (uint32_t rank = 0; rank < g->ranks && fine; rank++) {
-        devices[rank] = (int)rank;
-        fine = prepare_rank(s, rank);
-    }
+    bool fine = open_comms(s, c->coll.at.size);
+    for (uint32_t rank = 0; rank < g->ranks && fine; rank++)
+        fine = maq_cuda_good(s, cudaSetDevice((int)rank), "another GPU") &&
+               maq_cuda_good(s, cudaMalloc(&g->send[rank], (size_t)c->bytes[0] + 256), "memory for a buffer") &&
+               maq_cuda_good(s, cudaMalloc(&g->receive[rank], (size_t)c->bytes[1] + 256), "memory for a buffer") &&
+               maq_cuda_good(s, cudaMemset(g->send[rank], 0, (size_t)c->bytes[0]), "a buffer");
     (void)cudaSetDevice(0);
-    if (!fine || !good(s, ncclCommInitAll(g->comms, (int)g->ranks, devices), "NCCL's communicators"))
-        return false;
     s->launch = launch;
     *kernel = "nccl";
-    return true;
+    return fine;
 }
 
 void maq_cuda_release_coll(struct maq_cuda *s)
+{
+    struct maq_cuda_coll *g = &s->coll;
+    for (uint32_t rank = 0; rank < g->ranks; rank++) {
+        (void)cudaSetDevice((int)rank);
+        (void)cudaDeviceSynchronize();
+        (void)cudaFree(g->send[rank]);
+        (void)cudaFree(g->receive[rank]);
+        g->send[rank] = g->receive[rank] = NULL;
+    }
+    (void)cudaSetDevice(0);
+}
+
+void maq_cuda_close_coll(struct maq_cuda *s)
 {
     struct maq_cuda_coll *g = &s->coll;
     for (uint32_t rank = 0; rank < g->ranks; rank++) {
@@ -107,8 +127,6 @@ void maq_cuda_release_coll(struct maq_cuda *s)
             (void)ncclCommDestroy(g->comms[rank]);
         if (rank > 0 && g->streams[rank])
             (void)cudaStreamDestroy(g->streams[rank]);
-        (void)cudaFree(g->send[rank]);
-        (void)cudaFree(g->receive[rank]);
     }
     (void)cudaSetDevice(0);
     memset(g, 0, sizeof *g);
@@ -123,6 +141,11 @@ bool maq_cuda_prepare_coll(struct maq_cuda *s, const char **kernel)
 }
 
 void maq_cuda_release_coll(struct maq_cuda *s)
+{
+    (void)s;
+}
+
+void maq_cuda_close_coll(struct maq_cuda *s)
 {
     (void)s;
 }

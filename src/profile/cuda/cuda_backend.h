@@ -50,10 +50,10 @@ struct maq_cuda_attention {
 
 #ifdef MAQ_HAVE_NCCL
 struct maq_cuda_coll {
-    uint32_t ranks;
+    uint32_t ranks; /* of the communicators, which stay for the next case of as many */
     ncclComm_t comms[MAQ_CUDA_GPUS];
-    cudaStream_t streams[MAQ_CUDA_GPUS]; /* [0] is the state's */
-    void *send[MAQ_CUDA_GPUS], *receive[MAQ_CUDA_GPUS];
+    cudaStream_t streams[MAQ_CUDA_GPUS];                /* [0] is the state's */
+    void *send[MAQ_CUDA_GPUS], *receive[MAQ_CUDA_GPUS]; /* the case's */
 };
 #endif
 
@@ -95,6 +95,8 @@ bool maq_cuda_prepare_coll(struct maq_cuda *s, const char **kernel);
 void maq_cuda_release_gemm(struct maq_cuda *s);
 void maq_cuda_release_attention(struct maq_cuda *s);
 void maq_cuda_release_coll(struct maq_cuda *s);
+/* Ends the communicators. */
+void maq_cuda_close_coll(struct maq_cuda *s);
 
 /* timing.c */
 bool maq_cuda_run(void *state, bool cold, uint32_t n, double *seconds, char why[MAQ_PROFILE_WHY]);

@@ -75,8 +75,12 @@ static bool prepare_any(struct maq_cuda *s, const char **kernel)
     }
 }
 
-/* The first launch is part of it: a kernel that cannot run is refused, not a failure of the device. */
-static bool prepare(void *state, const struct maq_profile_case *c, const char **kernel, char why[MAQ_PROFILE_WHY])
+/*
+ * The first launch is part of it: a kernel that cannot run is refused. An error that stays after everything was given back
+ * (an illegal address, a GPU that is gone) has taken the context with it.
+ */
+static enum maq_profile_answer prepare(void *state, const struct maq_profile_case *c, const char **kernel,
+                                       char why[MAQ_PROFILE_WHY])
 {
     struct maq_cuda *s = state;
     s->c = c;
@@ -84,11 +88,11 @@ static bool prepare(void *state, const struct maq_profile_case *c, const char **
     bool good = allocate(s) && prepare_any(s, kernel) && s->launch(s) &&
                 maq_cuda_good(s, cudaStreamSynchronize(s->stream), "the first launch") &&
                 maq_cuda_good(s, cudaGetLastError(), "the first launch");
-    if (!good) {
-        memcpy(why, s->why, MAQ_PROFILE_WHY);
-        release(s);
-    }
-    return good;
+    if (good)
+        return MAQ_PROFILE_READY;
+    memcpy(why, s->why, MAQ_PROFILE_WHY);
+    release(s);
+    return cudaDeviceSynchronize() == cudaSuccess ? MAQ_PROFILE_REFUSES : MAQ_PROFILE_BROKEN;
 }
 
 static void sense(void *state, struct maq_profile_sense *out)
@@ -102,6 +106,7 @@ static void sense(void *state, struct maq_profile_sense *out)
 static void close_device(void *state)
 {
     struct maq_cuda *s = state;
+    maq_cuda_close_coll(s);
     for (uint32_t i = 0; i < MAQ_CUDA_LAUNCHES; i++) {
         if (s->begin[i])
             (void)cudaEventDestroy(s->begin[i]);
