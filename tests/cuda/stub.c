@@ -16,6 +16,7 @@
 
 struct stub stub;
 
+static void fault(const char *fmt, ...) MAQ_PRINTF(1, 2);
 static void fault(const char *fmt, ...)
 {
     va_list args;
