@@ -1,6 +1,6 @@
 /*
- * test_profile.c - planning measurements, carrying them out on a backend that is made up, and predictions that then look
- * them up.
+ * test_profile.c - planning measurements, carrying them out on a backend that is made up, and predictions that then
+ * look them up.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -531,7 +531,7 @@ static void test_names_of_gpus(void **state)
     assert_null(maq_profile_device_named("NVIDIA Q1000"));
 }
 
-/* --- tables from elsewhere ----------------------------------------------------------------------------------------- */
+/* --- tables from elsewhere ---------------------------------------------------------------------------------------- */
 
 static void write_text(const char *file, const char *text)
 {

@@ -23,9 +23,9 @@ bool maq_dtype_find(enum maq_dtype *out, struct maq_str name);
  */
 struct maq_op maq_op_canonical(const struct maq_op *op);
 /*
- * Collectives are known by kind, bytes, ranks and ranks per node, which says everything about a group inside one scale-up
- * domain: nothing else uses its links, and the node group is the device's. Between domains the network counts, so that
- * such groups are not local and have no measured cost.
+ * Collectives are known by kind, bytes, ranks and ranks per node, which says everything about a group inside one
+ * scale-up domain: nothing else uses its links, and the node group is the device's. Between domains the network
+ * counts, so that such groups are not local and have no measured cost.
  */
 bool maq_coll_is_local(const struct maq_coll *coll);
 struct maq_coll maq_coll_canonical(const struct maq_coll *coll); /* coll is local */

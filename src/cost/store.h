@@ -1,5 +1,6 @@
 /*
- * store.h - measured kernels in a SQLite file: what `maquette profile` writes and the first provider of the cost chain reads.
+ * store.h - measured kernels in a SQLite file: what `maquette profile` writes and the first provider of the cost chain
+ * reads.
  *
  * docs/profile.md documents the tables; the form has a number (user_version) and the file says whose it is
  * (application_id), so that neither another program's file nor a later form is ever written into. Times are seconds.
@@ -58,8 +59,8 @@ struct maq_kernel_rows {
     struct maq_kernel_row *at;
 };
 
-/* Every measurement of the file, sorted by device, key and age, the newest last; strings live in the arena. A file that is not
- * there is an error. */
+/* Every measurement of the file, sorted by device, key and age, the newest last; strings live in the arena. A file that
+ * is not there is an error. */
 enum maq_status maq_kernel_rows_read(struct maq_kernel_rows *out, const char *path, struct maq_arena *arena,
                                      struct maq_diag *diag);
 
@@ -68,7 +69,7 @@ struct maq_kernel_store;
 /* Opens the file for writing and creates it when there is none. *out is owned (maq_kernel_store_close). */
 enum maq_status maq_kernel_store_open(struct maq_kernel_store **out, const char *path, struct maq_diag *diag);
 void maq_kernel_store_close(struct maq_kernel_store *store);
-/* Writes a measurement; one of the same key, machine and conditions gives way. It is on the disk when the call returns. */
+/* Writes a measurement; one of the same key, machine and conditions gives way. It is on the disk when it returns. */
 enum maq_status maq_kernel_store_put(struct maq_kernel_store *store, const struct maq_kernel_row *row,
                                      struct maq_diag *diag);
 /* Several in one transaction: all or none. */

@@ -1,8 +1,9 @@
 /*
  * backend.c - finds the module that drives the GPU.
  *
- * `libmaquette-cuda.so` is looked for beside the program, in ../lib/maquette from there, and where it was to be installed;
- * the first one that loads is taken. It must be of the same make: the number of the border (MAQ_PROFILE_ABI) says so.
+ * `libmaquette-cuda.so` is looked for beside the program, in ../lib/maquette from there, and where it was to be
+ * installed; the first one that loads is taken. It must be of the same make: the number of the border
+ * (MAQ_PROFILE_ABI) says so.
  */
 #include <dlfcn.h>
 #include <stdio.h>

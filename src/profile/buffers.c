@@ -64,7 +64,7 @@ static const char *fill_gemm(struct maq_profile_case *c)
     return NULL;
 }
 
-/* Sequences whose mean of keys per query is that of the operator: s without a mask, (s + 1) / 2 rounded under a causal one. */
+/* Sequences whose mean of keys per query is the operator's: s without a mask, (s + 1) / 2, halves up, if causal. */
 static bool find_sequences(struct maq_profile_case *c)
 {
     const struct maq_op *op = &c->op;

@@ -2,11 +2,11 @@
  * grid.c - what is measured without a job: operators over the sizes that training programs have.
  *
  * standard  products over tokens x widths of published models, attention over lengths, kernels bounded by memory over
- *           widths, collectives from 64 KiB to 1 GiB over all GPUs: a night on one GPU with --sustained, minutes without
+ *           widths, collectives from 64 KiB to 1 GiB over all GPUs: a night with --sustained, minutes without
  * quick     the corners of the same: a minute, to see that everything works and where the device stands
  *
- * Sizes are powers of two and widths of Llama 3 and Qwen 2.5 (4096, 5120, 8192, 14336, 28672), so that many measurements
- * hit the operators of real jobs as they are.
+ * Sizes are powers of two and widths of Llama 3 and Qwen 2.5 (4096, 5120, 8192, 14336, 28672), so that many
+ * measurements hit the operators of real jobs as they are.
  */
 #include "base/check.h"
 #include "profile/plan.h"

@@ -1,8 +1,9 @@
 /*
- * import.c - measurements from elsewhere into a file: a CSV table whose columns are those of the file (docs/profile.md).
+ * import.c - measurements from elsewhere into a file: a CSV table whose columns are those of the file
+ * (docs/profile.md).
  *
- * Needed: device, kind, median_s; dtype for operators, bytes and ranks for collectives. What else is missing is empty: a
- * dimension 0, mode burst, cache cold, n 1, minimum and 90th percentile the median, deviation 0.
+ * Needed: device, kind, median_s; dtype for operators, bytes and ranks for collectives. What else is missing is empty:
+ * a dimension 0, mode burst, cache cold, n 1, minimum and 90th percentile the median, deviation 0.
  */
 #include <stdio.h>
 #include <stdlib.h>

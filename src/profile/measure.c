@@ -6,8 +6,9 @@
  *
  *   n >= FEWEST  and  s / (m sqrt(n)) <= target      or  n >= MOST  or  the time of the device exceeds LONGEST_S
  *
- * Sustained: launches in a row in slices of about SLICE_S, SUSTAIN_S in all: a device under load needs some seconds until
- * the power limit has pulled the clocks to where they stay. The second half counts; a slice's mean is one repetition.
+ * Sustained: launches in a row in slices of about SLICE_S, SUSTAIN_S in all: a device under load needs some seconds
+ * until the power limit has pulled the clocks to where they stay. The second half counts; a slice's mean is one
+ * repetition.
  */
 #include <math.h>
 #include <stdio.h>

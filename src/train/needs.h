@@ -1,6 +1,6 @@
 /*
- * needs.h - the distinct operators and collectives of a training step, with how often they run: what a user who wants to
- * measure would measure.
+ * needs.h - the distinct operators and collectives of a training step, with how often they run: what a user who wants
+ * to measure would measure.
  */
 #ifndef MAQ_TRAIN_NEEDS_H
 #define MAQ_TRAIN_NEEDS_H

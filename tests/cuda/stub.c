@@ -1,6 +1,7 @@
 /*
- * stub.c - stands in for CUDA's runtime, cuBLASLt, cuDNN, NCCL and our own kernels, so that the module's host side runs on a
- * machine without a GPU: every tensor that a call names must have been allocated, and be as large as the call needs.
+ * stub.c - stands in for CUDA's runtime, cuBLASLt, cuDNN, NCCL and our own kernels, so that the module's host side
+ * runs on a machine without a GPU: every tensor that a call names must have been allocated, and be as large as the
+ * call needs.
  *
  * It knows nothing of time and computes nothing.
  */
@@ -203,7 +204,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
     return begin && end ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
-/* --- cuBLASLt ------------------------------------------------------------------------------------------------------ */
+/* --- cuBLASLt ----------------------------------------------------------------------------------------------------- */
 
 struct layout {
     double element;

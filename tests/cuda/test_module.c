@@ -1,7 +1,7 @@
 /*
- * test_module.c - the host side of the module that measures on NVIDIA GPUs, over a stand-in for CUDA's libraries (stub.c):
- * every kind of operator is prepared, run and released; tensors are as large as the calls need; nothing is left behind.
- * What it says about a GPU is nothing.
+ * test_module.c - the host side of the module that measures on NVIDIA GPUs, over a stand-in for CUDA's libraries
+ * (stub.c): every kind of operator is prepared, run and released; tensors are as large as the calls need; nothing is
+ * left behind. What it says about a GPU is nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>

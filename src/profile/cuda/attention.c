@@ -1,8 +1,8 @@
 /*
  * attention.c - fused attention through cuDNN's backend interface, forward and backward.
  *
- * One operation descriptor stands for the whole of softmax(scale Q K') V (cuDNN 9.13, its backward 9.17). A causal mask is
- * a graph of its own inside that operation, one band mask on the scores (cuDNN 9.21): a score stays where
+ * One operation descriptor stands for the whole of softmax(scale Q K') V (cuDNN 9.13, its backward 9.17). A causal
+ * mask is a graph of its own inside that operation, one band mask on the scores (cuDNN 9.21): a score stays where
  * query + shift >= key, with a shift of 0. An older cuDNN is told so and refused; so is a shape without an engine.
  *
  * Tensors are (batch, heads, sequence, width) as cuDNN counts them and (batch, sequence, heads, width) in memory, as
@@ -182,7 +182,7 @@ static bool make_operation(struct maq_cuda *s, cudnnBackendDescriptor_t *op, boo
     return fine && finalize(s, *op, "cuDNN, the operation");
 }
 
-/* --- a plan of execution --------------------------------------------------------------------------------------------- */
+/* --- a plan of execution ------------------------------------------------------------------------------------------ */
 
 #define CONFIGS 8
 

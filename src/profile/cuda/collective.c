@@ -1,9 +1,9 @@
 /*
  * collective.c - collectives through NCCL, one process with a communicator per GPU.
  *
- * state->stream is that of the first GPU, on which the time is taken: its kernel begins when everything before it on that
- * stream is done, the last of all ranks, because only there are the batch's first kernel and the emptying of the cache;
- * and it ends when the collective has.
+ * state->stream is that of the first GPU, on which the time is taken: its kernel begins when everything before it on
+ * that stream is done, the last of all ranks, because only there are the batch's first kernel and the emptying of the
+ * cache; and it ends when the collective has.
  */
 #include <stdio.h>
 #include <string.h>

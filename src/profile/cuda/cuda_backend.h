@@ -1,8 +1,9 @@
 /*
  * cuda_backend.h - what the files of the CUDA module share: the device's state, how a case is launched, failures.
  *
- * A case is prepared by the file that knows its library (gemm.c, attention.c, collective.c, pointwise.c), which fills in
- * `launch`; timing.c launches and times. Everything that can fail returns false and leaves the reason in state->why.
+ * A case is prepared by the file that knows its library (gemm.c, attention.c, collective.c, pointwise.c), which fills
+ * in `launch`; timing.c launches and times. Everything that can fail returns false and leaves the reason in
+ * state->why.
  */
 #ifndef MAQ_PROFILE_CUDA_BACKEND_H
 #define MAQ_PROFILE_CUDA_BACKEND_H

@@ -77,8 +77,8 @@ static bool prepare_any(struct maq_cuda *s, const char **kernel)
 }
 
 /*
- * The first launch is part of it: a kernel that cannot run is refused. An error that stays after everything was given back
- * (an illegal address, a GPU that is gone) has taken the context with it.
+ * The first launch is part of it: a kernel that cannot run is refused. An error that stays after everything was given
+ * back (an illegal address, a GPU that is gone) has taken the context with it.
  */
 static enum maq_profile_answer prepare(void *state, const struct maq_profile_case *c, const char **kernel,
                                        char why[MAQ_PROFILE_WHY])

@@ -170,12 +170,18 @@ __global__ void norm_bwd(const T *dy, const T *x, const T *w, T *dx, float *dw, 
         weight[i] = load(w + Row<T>::at(i));
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const float scale = stats[r];
-        float dot = 0, total = 0;
+        float dot = 0, total = 0, mean = 0;
         a.read(dy + r * columns, columns);
         b.read(x + r * columns, columns);
+        if (centred) {
+            EACH_VEC(i)
+                EACH(j)
+                    mean += wide(b.v[i].at[j]);
+            mean = reduce<false>(mean) / n;
+        }
         EACH_VEC(i)
             EACH(j) {
-                const float g = wide(a.v[i].at[j]), value = wide(b.v[i].at[j]) * scale;
+                const float g = wide(a.v[i].at[j]), value = (wide(b.v[i].at[j]) - mean) * scale;
                 dot += g * wide(weight[i].at[j]) * value;
                 total += g * wide(weight[i].at[j]);
                 sum[i][j] += g * value;
@@ -185,7 +191,7 @@ __global__ void norm_bwd(const T *dy, const T *x, const T *w, T *dx, float *dw, 
             Vec<T> out;
             EACH(j)
                 out.at[j] = narrow<T>((wide(a.v[i].at[j]) * wide(weight[i].at[j]) - c2 -
-                                       wide(b.v[i].at[j]) * scale * c1) * scale);
+                                       (wide(b.v[i].at[j]) - mean) * scale * c1) * scale);
             store(dx + r * columns + Row<T>::at(i), out);
         }
     }
@@ -451,7 +457,8 @@ void maq_cuda_fill(cudaStream_t stream, void *out, size_t bytes, enum maq_dtype 
     if (dtype == MAQ_FP8 || dtype == MAQ_INT8 || dtype == MAQ_FP4 || dtype == MAQ_FP6)
         fill_bytes<<<blocks_for(bytes, 0), kThreads, 0, stream>>>(static_cast<uint8_t *>(out), bytes, seed);
     else
-        WITH_TYPE(dtype, fill<T><<<blocks_for(bytes / sizeof(T), 0), kThreads, 0, stream>>>(OUT(out), bytes / sizeof(T), seed))
+        WITH_TYPE(dtype, const size_t n = bytes / sizeof(T);
+                  fill<T><<<blocks_for(n, 0), kThreads, 0, stream>>>(OUT(out), n, seed))
 }
 
 void maq_cuda_fill_indices(cudaStream_t stream, void *out, size_t n, size_t limit, bool wide_index)

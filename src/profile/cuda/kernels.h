@@ -1,8 +1,8 @@
 /*
  * kernels.h - small kernels of our own, for operators that no library has and that memory bounds.
  *
- * Each is written the way training frameworks write theirs: 16 bytes per load, a row in registers where it fits, sums in
- * 32 bits. They stand for such kernels, not for a particular one. Types are bfloat16, half and float.
+ * Each is written the way training frameworks write theirs: 16 bytes per load, a row in registers where it fits, sums
+ * in 32 bits. They stand for such kernels, not for a particular one. Types are bfloat16, half and float.
  */
 #ifndef MAQ_PROFILE_CUDA_KERNELS_H
 #define MAQ_PROFILE_CUDA_KERNELS_H

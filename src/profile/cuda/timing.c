@@ -1,9 +1,9 @@
 /*
  * timing.c - launches and how long they take.
  *
- * A kernel of some microseconds ends before the host has launched the next one. So every batch begins with a kernel that
- * does nothing for as long as the host needs to queue the batch: from then on the device never waits, and the time
- * between two events around a launch is the kernel's own, with about a microsecond for the events themselves.
+ * A kernel of some microseconds ends before the host has launched the next one. So every batch begins with a kernel
+ * that does nothing for as long as the host needs to queue the batch: from then on the device never waits, and the
+ * time between two events around a launch is the kernel's own, with about a microsecond for the events themselves.
  *
  * Cold: between two launches twice the last-level cache is overwritten. That empties it of the operands and is what the
  * operators around a kernel do to it in a training step.
