@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "base/alloc.h"
 #include "cost/codes.h"
 #include "cost/key.h"
 #include "cost/store.h"
@@ -456,6 +457,40 @@ static void test_nearest_conditions(void **state)
     }
 }
 
+/* --- no memory --------------------------------------------------------------------------------------------------- */
+
+static int64_t until_refusal; /* allocations that are still granted; < 0: all */
+
+static bool gate(size_t bytes)
+{
+    return until_refusal < 0 || until_refusal-- > 0;
+}
+
+/* The n-th allocation fails, for every n: an error that is told, and nothing else. */
+static void test_no_memory(void **state)
+{
+    char p[128];
+    struct maq_kernel_row rows[300];
+    struct maq_measured *m;
+    enum maq_status status = MAQ_NO_MEMORY;
+    uint32_t refused = 0;
+    for (int i = 0; i < 300; i++)
+        rows[i] = gemm(64 + i, 64, 64, MAQ_BF16, 1e-5);
+    write_rows(path(p, "any.db"), rows, 300);
+    for (int64_t n = 0; status == MAQ_NO_MEMORY; n++) {
+        struct maq_diag *diag = maq_diag_new();
+        until_refusal = n;
+        maq__set_alloc_gate(gate);
+        status = maq_measured_open(&m, p, diag);
+        maq__set_alloc_gate(NULL);
+        assert_true(status == MAQ_OK || status == MAQ_NO_MEMORY);
+        refused += status == MAQ_NO_MEMORY;
+        maq_diag_free(diag);
+    }
+    assert_true(refused > 2);
+    maq_measured_close(m);
+}
+
 /* --- a job ------------------------------------------------------------------------------------------------------ */
 
 static struct maq_job_box *job_with(const char *file, const char *provider, const char *device)
@@ -528,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_writers_at_once),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_nearest_conditions),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_job),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);

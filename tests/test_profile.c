@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "cost/key.h"
 #include "maquette/catalogue.h"
 #include "maquette/train.h"
@@ -344,6 +345,38 @@ static void test_grids(void **state)
     maq_profile_free(p);
 }
 
+/* --- no memory --------------------------------------------------------------------------------------------------- */
+
+static int64_t until_refusal; /* allocations that are still granted; < 0: all */
+
+static bool gate(size_t bytes)
+{
+    return until_refusal < 0 || until_refusal-- > 0;
+}
+
+/* The n-th allocation of a plan fails, for every n. */
+static void test_no_memory(void **state)
+{
+    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
+    struct maq_profile *p = NULL;
+    enum maq_status status = MAQ_NO_MEMORY;
+    uint32_t refused = 0;
+    opts.dry_run = true;
+    opts.grid = MAQ_PROFILE_QUICK;
+    for (int64_t n = 0; status == MAQ_NO_MEMORY; n++) {
+        until_refusal = n;
+        maq__set_alloc_gate(gate);
+        status = maq_profile_run_with(&p, maq_job_get(box), &opts, NULL, NULL);
+        maq__set_alloc_gate(NULL);
+        assert_true(status == MAQ_OK || status == MAQ_NO_MEMORY);
+        refused += status == MAQ_NO_MEMORY;
+    }
+    assert_true(refused > 2);
+    maq_profile_free(p);
+    maq_job_free(box);
+}
+
 /* --- measuring --------------------------------------------------------------------------------------------------- */
 
 static void test_repetitions(void **state)
@@ -586,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_limits_of_the_machine),
         cmocka_unit_test(test_grids),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_repetitions),
         cmocka_unit_test(test_sustained),
         cmocka_unit_test(test_stopped_and_failed),
