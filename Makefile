@@ -8,7 +8,7 @@ FUZZ_S  ?= 60
 
 SOURCES  = $(shell find src include tests bench -name '*.[ch]' 2>/dev/null | sort)
 
-.PHONY: build run test bench lint format asan tsan fuzz clean deps golden
+.PHONY: build run test bench fit lint format asan tsan fuzz clean deps golden
 build: deps
 	@tools/build.sh $(BUILD) $(JOBS)
 
@@ -27,6 +27,12 @@ golden: build
 
 bench: build
 	@if [ -x bench/run ]; then bench/run $(PROGRAM); else meson test -C $(BUILD) --benchmark --print-errorlogs; fi
+
+# Refits data/fitted to public kernel tables; KERNELS is a folder in aiconfigurator's layout. Takes minutes.
+KERNELS ?= ../shared/data/kernels/aiconfigurator_kernels
+fit: build
+	@$(BUILD)/tools/fit/fit-kernels data/fitted "ai-dynamo/aiconfigurator 095f58a, Apache-2.0" \
+	    $$(find $(KERNELS) -name '*.csv.gz' ! -name 'comm__*' | LC_ALL=C sort)
 
 lint:
 	@tools/install-deps.sh all

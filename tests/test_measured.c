@@ -350,7 +350,8 @@ static void test_any_damage(void **state)
 /* --- concurrency ------------------------------------------------------------------------------------------------ */
 
 #define WRITERS 4
-#define EACH 25
+#define EACH 5
+#define ROUNDS 20
 
 static void *write_many(void *arg)
 {
@@ -373,14 +374,18 @@ static void test_writers_at_once(void **state)
 {
     char p[128];
     pthread_t threads[WRITERS];
-    for (intptr_t i = 0; i < WRITERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)(i + 1)), 0);
-    for (int i = 0; i < WRITERS; i++) {
-        void *failed;
-        pthread_join(threads[i], &failed);
-        assert_null(failed);
+    path(p, "race.db");
+    for (int round = 0; round < ROUNDS; round++) {
+        unlink(p);
+        for (intptr_t i = 0; i < WRITERS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)(i + 1)), 0);
+        for (int i = 0; i < WRITERS; i++) {
+            void *failed;
+            pthread_join(threads[i], &failed);
+            assert_null(failed);
+        }
+        assert_int_equal(count_rows(p), WRITERS * EACH);
     }
-    assert_int_equal(count_rows(path(p, "race.db")), WRITERS * EACH);
 }
 
 /* --- the chain -------------------------------------------------------------------------------------------------- */
@@ -417,6 +422,9 @@ static void test_chain(void **state)
     assert_int_not_equal(maq_cost_op(&chain, &row.op, &h100).provider, MAQ_PROVIDER_MEASURED);
     chain.best = MAQ_PROVIDER_MEASURED;
     assert_int_equal(maq_cost_op(&chain, &row.op, &h100).provider, MAQ_PROVIDER_MEASURED);
+    chain.kernel = "another"; /* of the same library */
+    assert_int_not_equal(maq_cost_op(&chain, &row.op, &h100).provider, MAQ_PROVIDER_MEASURED);
+    chain.kernel = NULL;
     chain.library = MAQ_LIBRARY_VLLM;
     assert_int_not_equal(maq_cost_op(&chain, &row.op, &h100).provider, MAQ_PROVIDER_MEASURED);
     assert_int_equal(maq_measured_count(m, "h100-sxm"), 1);

@@ -51,6 +51,8 @@ extern "C" {
     X(DELTA_RULE, "delta_rule")       /* tokens     heads      head_dim   key heads  key dim    chunk (0 = 64)                      */ \
     X(DELTA_RULE_BWD, "delta_rule_bwd") /* the same                                                                                 */ \
     X(OPTIMIZER, "optimizer")         /* parameters bytes per parameter read, written                                               */ \
+    X(EXPERTS, "experts")             /* rows       hidden     ffn        groups     rows of the busiest group   topk: a rank's experts */ \
+    X(MLA_BLOCK, "mla_block")         /* tokens     keys       heads      hidden     q_lora     kv_lora; see `queries`               */ \
     X(HOST_COPY, "host_copy")         /* bytes between device and host                                                              */ \
     X(GAP, "launch_gap")              /* nanoseconds in which the device waits for the host                                         */
 /* clang-format on */
@@ -72,9 +74,16 @@ enum maq_op_flag {
     MAQ_OP_DROPOUT = 1u << 5,    /* one more byte per element for the mask */
     MAQ_OP_CAUSAL = 1u << 6,     /* ATTENTION: blocks on the diagonal are computed whole */
     /* GROUPED_GEMM, weight gradients: k varies by group: d[0] = m, d[2] = mean k, d[4] = k of the busiest */
+    MAQ_OP_VARIABLE_K = 1u << 7,
+    /* the same bits, for other kinds */
     MAQ_OP_FLASH2 =
         1u << 0, /* ATTENTION: FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
-    MAQ_OP_VARIABLE_K = 1u << 7
+    MAQ_OP_KV_FP8 = 1u << 1, /* ATTENTION, MLA_BLOCK: keys and values lie in memory in 8 bits */
+    MAQ_OP_WINDOW = 1u << 3, /* ATTENTION: queries see the last keys only; `keys` is what they see in the mean */
+    MAQ_OP_BLOCKS =
+        1u << 2, /* GEMM, EXPERTS in 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
+    MAQ_OP_WEIGHT8 = 1u << 5, /* GEMM, EXPERTS: weights lie in memory in 8 bits; dtype is that of the arithmetic */
+    MAQ_OP_WEIGHT4 = 1u << 6  /* the same in 4 bits */
 };
 
 struct maq_op {
@@ -160,8 +169,9 @@ struct maq_costs {
     const struct maq_measured *measured; /* asked first; borrowed; NULL = nothing was measured */
     enum maq_provider best;              /* the best provider that may answer; NONE = any */
     enum maq_library library;
-    bool
-        burst; /* kernels run alone in a short loop, at clocks that no power limit lowers and with a warm cache, as kernel tables are taken */
+    const char *kernel;    /* the implementation, where a library has several; NULL = its usual one */
+    bool leave_device_out; /* fitted tables of the device itself do not answer, only those of its generation */
+    bool burst;            /* kernels run in a short loop, as tables are taken: no power limit, a warm cache */
 };
 
 /* Cost of an operator on a device, of a collective on a cluster. costs: NULL = all zero. Never fail; results are finite and >= 0. */

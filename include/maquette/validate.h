@@ -132,6 +132,70 @@ MAQ_API char *maq_validate_text(const struct maq_validate_result *result, uint32
 MAQ_API char *maq_validate_json(const struct maq_validate_result *result);
 MAQ_API char *maq_validate_svg(const struct maq_validate_result *result, enum maq_validate_metric metric);
 
+/* --- kernels: tables of measured operators, in aiconfigurator's layout (docs/validate.md) --- */
+
+struct maq_validate_kernels_opts {
+    uint32_t size;                           /* set by MAQ_VALIDATE_KERNELS_OPTS_INIT */
+    uint32_t threads;                        /* 0 = one per core; the result does not depend on it */
+    const struct maq_validate_filter *where; /* columns: op, device, library, table, kernel, dtype */
+    size_t n_where;
+    enum maq_provider best; /* the best provider that may answer; NONE = any */
+    bool leave_device_out;  /* fitted tables of a device do not answer for it */
+    uint32_t worst;         /* rows to keep */
+};
+#define MAQ_VALIDATE_KERNELS_OPTS_INIT                                                                                 \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_validate_kernels_opts)                                                               \
+    }
+
+/* Files that have something in common. NULL members: files of every kind. */
+struct maq_kernel_group {
+    const char *op; /* "gemm", "attention", "mla", "moe", ... */
+    const char *device, *library, *table, *version;
+    uint32_t rows, skipped;
+    double median_ape, p90_ape, mean_ape, bias; /* of |predicted / measured - 1|; bias: mean with sign */
+    double inside;                              /* share of rows inside the stated 80 % interval */
+    double fitted;                              /* share of rows that the fitted or the measured provider answered */
+};
+
+struct maq_kernel_worst {
+    const char *file, *kernel;
+    uint32_t line;
+    struct maq_op op;
+    enum maq_provider provider;
+    double measured_s, predicted_s, error;
+    const char *why; /* the largest part of the prediction */
+};
+
+/* A row of the plot: a thin, even choice of all. */
+struct maq_kernel_point {
+    uint32_t group; /* of by_op */
+    float measured_s, predicted_s;
+};
+
+struct maq_validate_kernels {
+    const char *path;
+    uint32_t n_files, n_other; /* tables read; files that are none */
+    uint64_t n_rows;
+    uint32_t n_by_op, n_by_op_device, n_by_table;
+    const struct maq_kernel_group *by_op, *by_op_device, *by_table;
+    uint64_t skipped[8]; /* by reason */
+    uint32_t n_worst, n_points;
+    const struct maq_kernel_worst *worst; /* farthest off first */
+    const struct maq_kernel_point *points;
+};
+
+/* A file or a folder; *out is owned by the caller. opts may be NULL. */
+MAQ_API enum maq_status maq_validate_kernels(struct maq_validate_kernels **out, const char *path,
+                                             const struct maq_validate_kernels_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_validate_kernels_free(struct maq_validate_kernels *result);
+/* Why rows of skipped[i] were left out; NULL beyond the last. */
+MAQ_API const char *maq_validate_kernels_skip(size_t i);
+/* Owned by the caller (free()); NULL when out of memory. */
+MAQ_API char *maq_validate_kernels_text(const struct maq_validate_kernels *result);
+MAQ_API char *maq_validate_kernels_json(const struct maq_validate_kernels *result);
+MAQ_API char *maq_validate_kernels_svg(const struct maq_validate_kernels *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,12 +1,14 @@
 /*
  * cost.c - who answers for an operator, and how sure it is.
  *
- * Measured costs come first (measured.c), then the analytical ones. Their `error` is the standard deviation of the relative error that
- * docs/cost-model.md reports for the kind of operator, rounded up; kinds for which there is no public measurement say
- * so with a larger figure.
+ * Measured costs come first (measured.c), then fitted ones (fitted.c), then the analytical ones. The analytical `error`
+ * is the standard deviation of the relative error that docs/cost-model.md reports for the kind of operator, rounded up;
+ * kinds for which there is no public measurement say so with a larger figure.
  */
 #include <math.h>
 
+#include "cost/block.h"
+#include "cost/fit.h"
 #include "cost/measured.h"
 #include "cost/model.h"
 
@@ -20,6 +22,19 @@ static const char *const provider_names[] = {
 const char *maq_provider_name(enum maq_provider provider)
 {
     return (unsigned)provider < MAQ_PROVIDER_COUNT ? provider_names[provider] : "unknown";
+}
+
+static double op_s(const struct maq_op *op, const struct maq_device *device, float *error);
+
+static double parts_s(const struct maq_op *op, const struct maq_device *device)
+{
+    struct maq_op_list parts;
+    double sum = 0.0;
+    float error;
+    maq__op_parts(&parts, op);
+    for (uint32_t i = 0; i < parts.n; i++)
+        sum += op_s(&parts.at[i], device, &error);
+    return sum;
 }
 
 static double op_s(const struct maq_op *op, const struct maq_device *device, float *error)
@@ -69,6 +84,10 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
     case MAQ_OP_OPTIMIZER:
         *error = 0.30f;
         return maq__pointwise_s(op, device);
+    case MAQ_OP_EXPERTS:
+    case MAQ_OP_MLA_BLOCK:
+        *error = 0.35f;
+        return parts_s(op, device);
     case MAQ_OP_NONE:
     case MAQ_OP_KIND_COUNT:
         break;
@@ -91,9 +110,12 @@ const char *maq_library_name(enum maq_library library)
 
 struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op, const struct maq_device *device)
 {
-    struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
-    if (maq_measured_op(&cost, costs, op, device))
+    static const struct maq_costs all;
+    struct maq_cost cost;
+    costs = costs ? costs : &all;
+    if (maq_measured_op(&cost, costs, op, device) || maq__fitted_op(&cost, costs, op, device))
         return cost;
+    cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};
     double s = op_s(op, device, &cost.error);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : s < 0.0 ? 0.0 : MAQ_FOREVER_S; /* the last for a NaN */
     return cost;

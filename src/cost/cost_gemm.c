@@ -34,12 +34,12 @@
 #define GROUPED_SHARE 0.92 /* tiles of one launch belong to different matrices */
 
 struct product {
-    double m, n, k;   /* of one member */
-    double count;     /* members of a batch, or groups */
-    double share;     /* of the tile's rate: 8- and 4-bit types and grouped kernels reach less of theirs */
-    double tiles_add; /* part of a tile of m that a group wastes because its rows are not the mean */
-    double element, out;
-    double bytes; /* exact total */
+    double m, n, k;              /* of one member */
+    double count;                /* members of a batch, or groups */
+    double share;                /* of the tile's rate: 8- and 4-bit types and grouped kernels reach less of theirs */
+    double tiles_add;            /* part of a tile of m that a group wastes because its rows are not the mean */
+    double element, weight, out; /* bytes: first operand, second, result */
+    double bytes;                /* exact total */
 };
 
 static double ceil_div(double a, double b)
@@ -53,7 +53,7 @@ static double ceil_div(double a, double b)
  */
 static double traffic(const struct product *p, const struct maq_device *device, double bm, double bn, double sms)
 {
-    double a = p->m * p->k * p->element, b = p->n * p->k * p->element;
+    double a = p->m * p->k * p->element, b = p->n * p->k * p->weight;
     double side = sqrt(sms); /* a wave's tiles are arranged as a square */
     double bands_m = maq__max(1.0, p->m / (bm * side)), bands_n = maq__max(1.0, p->n / (bn * side));
     double cache = maq__max(device->l2_bytes, 0.0) * 0.5;
@@ -143,6 +143,7 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
         .k = maq__count(op, 2),
         .count = maq__max(1.0, maq__count(op, 3)),
         .element = maq_dtype_bytes(dtype),
+        .weight = maq__weight_bytes(op),
         .out = maq__out_bytes(dtype),
         .bytes = work.bytes,
     };

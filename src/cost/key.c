@@ -8,14 +8,16 @@
 static const char *const flag_words[8] = {"accumulate", "out_fp32", "unfused", "bias",
                                           "gated",      "dropout",  "causal",  "variable_k"};
 
-static bool is_attention(enum maq_op_kind kind)
-{
-    return kind == MAQ_OP_ATTENTION || kind == MAQ_OP_ATTENTION_BWD;
-}
-
+/* Some kinds have other words for some bits (cost.h). */
 static const char *flag_word(enum maq_op_kind kind, unsigned bit)
 {
-    return bit == 0 && is_attention(kind) ? "flash2" : flag_words[bit];
+    static const char *const attention[8] = {[0] = "flash2", [1] = "kv_fp8", [3] = "window"};
+    static const char *const product[8] = {[2] = "blocks", [5] = "weight8", [6] = "weight4"};
+    const char *const *own = kind == MAQ_OP_GEMM || kind == MAQ_OP_EXPERTS ? product
+                             : kind == MAQ_OP_ATTENTION || kind == MAQ_OP_ATTENTION_BWD || kind == MAQ_OP_MLA_BLOCK
+                                 ? attention
+                                 : NULL;
+    return own && own[bit] ? own[bit] : flag_words[bit];
 }
 
 const char *maq_op_flags_text(char buf[MAQ_OP_FLAGS_SIZE], const struct maq_op *op)

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "maquette/cost.h"
 
-/* "accumulate+out_fp32"; "" for none. Bit 0 is `flash2` in attention and `accumulate` elsewhere. Returns buf. */
+/* "accumulate+out_fp32"; "" for none. A bit may have another word in another kind. Returns buf. */
 #define MAQ_OP_FLAGS_SIZE 80
 const char *maq_op_flags_text(char buf[MAQ_OP_FLAGS_SIZE], const struct maq_op *op);
 bool maq_op_flags_parse(uint8_t *out, enum maq_op_kind kind, struct maq_str text);

@@ -18,7 +18,8 @@
  *   POWER 0.10   a matrix kernel timed in a burst runs 7 to 17 % faster than it keeps up under the power limit
  *                (docs/cost-model.md, "Rates"); other kernels are bounded by memory, whose clock no power limit lowers
  *
- * Serving engines bring kernels of their own, so that the table answers for the training libraries only.
+ * Serving engines bring kernels of their own, so that the table answers for the training libraries only, and for their
+ * usual implementation.
  */
 #include "cost/measured.h"
 
@@ -169,7 +170,7 @@ uint32_t maq_measured_count(const struct maq_measured *measured, const char *dev
 static bool asked(const struct maq_costs *costs)
 {
     return costs && costs->measured && (costs->best == MAQ_PROVIDER_NONE || costs->best == MAQ_PROVIDER_MEASURED) &&
-           costs->library == MAQ_LIBRARY_TRAINING;
+           costs->library == MAQ_LIBRARY_TRAINING && !costs->kernel;
 }
 
 static struct maq_cost cost_of(const struct maq_kernel_row *row, bool burst)

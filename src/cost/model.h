@@ -50,6 +50,9 @@ double maq__memory_s(const struct maq_device *device, double bytes, double share
 /* Width in memory of what an operator in this type writes; bytes. */
 double maq__out_bytes(enum maq_dtype dtype);
 
+/* Width in memory of the second operand of a product; bytes. */
+double maq__weight_bytes(const struct maq_op *op);
+
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
 double maq__attention_s(const struct maq_op *op, const struct maq_device *device);
 double maq__pointwise_s(const struct maq_op *op, const struct maq_device *device);

@@ -20,6 +20,7 @@
  */
 #include "maquette/cost.h"
 
+#include "cost/block.h"
 #include "cost/model.h"
 
 static const char *const names[] = {
@@ -44,6 +45,14 @@ double maq__out_bytes(enum maq_dtype dtype)
     return e < 2.0 ? 2.0 : e; /* products of 8- and 4-bit types come out in 16 bits */
 }
 
+double maq__weight_bytes(const struct maq_op *op)
+{
+    bool product = op->kind == MAQ_OP_GEMM || op->kind == MAQ_OP_GROUPED_GEMM;
+    if (product && op->flags & MAQ_OP_WEIGHT4)
+        return 0.5;
+    return product && op->flags & MAQ_OP_WEIGHT8 ? 1.0 : element_bytes((enum maq_dtype)op->dtype);
+}
+
 /* Vector operations per element of the textbook formulas. */
 #define SOFTMAX_FLOP 5.0 /* scale, maximum, difference, exponential, sum */
 #define NORM_FLOP 5.0
@@ -53,7 +62,7 @@ static struct maq_work gemm_work(const struct maq_op *op)
 {
     double m = maq__count(op, 0), n = maq__count(op, 1), k = maq__count(op, 2), count = maq__count(op, 3);
     enum maq_dtype dtype = (enum maq_dtype)op->dtype;
-    double e = element_bytes(dtype), out = maq__out_bytes(dtype);
+    double e = element_bytes(dtype), out = maq__out_bytes(dtype), weight = maq__weight_bytes(op);
 
     if (count == 0.0)
         count = 1.0;
@@ -64,8 +73,8 @@ static struct maq_work gemm_work(const struct maq_op *op)
     return (struct maq_work){
         .matrix_flop = 2.0 * m * n * k * count,
         .vector_flop = (op->flags & (MAQ_OP_BIAS | MAQ_OP_ACCUMULATE)) ? m * n * count : 0.0,
-        .bytes =
-            count * ((m * k + k * n) * e + m * n * out + ((op->flags & MAQ_OP_BIAS) ? n * maq__out_bytes(dtype) : 0.0)),
+        .bytes = count * (m * k * e + k * n * weight + m * n * out +
+                          ((op->flags & MAQ_OP_BIAS) ? n * maq__out_bytes(dtype) : 0.0)),
     };
 }
 
@@ -81,7 +90,10 @@ static struct maq_work attention_work(const struct maq_op *op, bool backward)
         double reach = keys + ((op->flags & MAQ_OP_CAUSAL) ? ((double)op->queries - 1.0) / 2.0 : 0.0);
         kv_rows = tokens / (double)op->queries * reach;
     }
-    double q_bytes = tokens * heads * qk * e, kv_bytes = kv_rows * kv_heads * (qk + v) * e;
+    double kv_e = op->flags & MAQ_OP_KV_FP8 ? 1.0 : e;
+    /* one latent is key and value at once (absorbed MLA): it is read once */
+    double kv_width = kv_heads == 1.0 && v < qk && qk > 256.0 ? qk : qk + v;
+    double q_bytes = tokens * heads * qk * e, kv_bytes = kv_rows * kv_heads * kv_width * kv_e;
     double o_bytes = tokens * heads * v * out, lse_bytes = tokens * heads * 4.0;
     if (!backward)
         return (struct maq_work){2.0 * scores * (qk + v), SOFTMAX_FLOP * scores,
@@ -195,9 +207,27 @@ static struct maq_work grouped_work(const struct maq_op *op)
     return gemm_work(&all);
 }
 
+static struct maq_work work_of_parts(const struct maq_op *op)
+{
+    struct maq_op_list parts;
+    struct maq_work sum = {0, 0, 0};
+    if (!maq__op_parts(&parts, op))
+        return sum;
+    for (uint32_t i = 0; i < parts.n; i++) {
+        struct maq_work w = maq_op_work(&parts.at[i]);
+        sum.matrix_flop += w.matrix_flop;
+        sum.vector_flop += w.vector_flop;
+        sum.bytes += w.bytes;
+    }
+    return sum;
+}
+
 struct maq_work maq_op_work(const struct maq_op *op)
 {
     switch ((enum maq_op_kind)op->kind) {
+    case MAQ_OP_EXPERTS:
+    case MAQ_OP_MLA_BLOCK:
+        return work_of_parts(op);
     case MAQ_OP_GEMM:
         return gemm_work(op);
     case MAQ_OP_GROUPED_GEMM:

@@ -179,7 +179,9 @@ enum maq_status maq__store_connect(sqlite3 **out, bool *fresh, const char *path,
         status = maq__store_fail(db, rc, *path ? path : "a file without a name", diag);
     } else {
         sqlite3_busy_timeout(db, WAIT_MS);
-        status = check_form(db, fresh, path, diag);
+        rc = maq__store_exec(db, "BEGIN"); /* one state of the file, while another program may be creating its tables */
+        status = rc == SQLITE_OK ? check_form(db, fresh, path, diag) : maq__store_fail(db, rc, path, diag);
+        (void)maq__store_exec(db, "END");
         if (status == MAQ_OK && !*fresh)
             status = check_sound(db, path, diag);
     }

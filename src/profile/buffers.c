@@ -54,6 +54,8 @@ static const char *fill_gemm(struct maq_profile_case *c)
     double out = op->flags & (MAQ_OP_ACCUMULATE | MAQ_OP_OUT_FP32) ? 4 : written(op);
     if (op->dtype == MAQ_FP4 || op->dtype == MAQ_FP6)
         return "products of 4- and 6-bit types are not measured";
+    if (op->kind == MAQ_OP_GEMM && op->flags & (MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4))
+        return "blockwise scales and weights of other types are not measured";
     if (op->kind == MAQ_OP_GROUPED_GEMM && op->d[4] > 0)
         return "only the busiest group of an uneven product is known";
     add(c, count * m * k * element(op));
@@ -89,6 +91,8 @@ static const char *fill_attention(struct maq_profile_case *c)
     double k = tokens * kv * (double)op->d[4] * element(op), v = tokens * kv * (double)op->d[5] * element(op);
     if (op->flags & MAQ_OP_FLASH2)
         return "FlashAttention-2's kernels are not in this program";
+    if (op->flags & (MAQ_OP_WINDOW | MAQ_OP_KV_FP8))
+        return "windows and 8-bit keys are not measured";
     if (op->queries > 0)
         return "decoding and prefixes are not measured";
     if (op->dtype != MAQ_BF16 && op->dtype != MAQ_FP16)
@@ -239,10 +243,10 @@ const char *maq_profile_fill_case(struct maq_profile_case *c)
     c->n_buffers = 0;
     if (c->is_coll)
         return fill_coll(c);
-    if (c->op.flags & MAQ_OP_UNFUSED && c->op.kind != MAQ_OP_GEMM)
-        return "several kernels of a framework stand behind it";
     bool softmax = c->op.kind == MAQ_OP_SOFTMAX || c->op.kind == MAQ_OP_SOFTMAX_BWD;
-    if (c->op.flags & MAQ_OP_DROPOUT || (softmax && c->op.d[2] > 0))
+    if (c->op.kind != MAQ_OP_GEMM && c->op.flags & MAQ_OP_UNFUSED) /* a product has other words for these bits */
+        return "several kernels of a framework stand behind it";
+    if ((c->op.kind != MAQ_OP_GEMM && c->op.flags & MAQ_OP_DROPOUT) || (softmax && c->op.d[2] > 0))
         return "dropout is not measured";
     switch ((enum maq_op_kind)c->op.kind) {
     case MAQ_OP_GEMM:
@@ -277,6 +281,9 @@ const char *maq_profile_fill_case(struct maq_profile_case *c)
     case MAQ_OP_DELTA_RULE:
     case MAQ_OP_DELTA_RULE_BWD:
         return "there is no kernel of it in this program";
+    case MAQ_OP_EXPERTS:
+    case MAQ_OP_MLA_BLOCK:
+        return "it is a block of several operators";
     case MAQ_OP_NONE:
     case MAQ_OP_GAP:
     case MAQ_OP_KIND_COUNT:

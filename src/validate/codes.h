@@ -11,7 +11,8 @@
     X(CSV_SIZE, 1553, "a table over a limit of size")                                                                  \
     X(CSV_COLUMN, 1554, "a column that is needed and missing")                                                         \
     X(CSV_FILTER, 1555, "a filter on a column that the table does not have")                                           \
-    X(VALIDATE_NOTHING, 1556, "no row could be compared")
+    X(VALIDATE_NOTHING, 1556, "no row could be compared")                                                              \
+    X(KERNEL_FILE, 1560, "a file that is not named like a table of kernels")
 
 enum maq_validate_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -1,0 +1,267 @@
+/*
+ * kernel_table.c - reads a file of kernel times: its name, its comment, its columns, its rows.
+ */
+#include "validate/kernel_table.h"
+
+#include <string.h>
+#include <zlib.h>
+
+#include "base/check.h"
+#include "base/codes.h"
+#include "base/str.h"
+#include "cluster/cluster_internal.h"
+#include "validate/codes.h"
+
+static const char *const column_names[] = {
+#define COLUMN_NAME(name) [MAQ_KERNEL_##name] = #name,
+    MAQ_KERNEL_COLUMN_LIST(COLUMN_NAME)
+#undef COLUMN_NAME
+};
+
+/* ---- cells ---- */
+
+struct maq_str maq_kernel_text(const struct maq_kernel_row *row, enum maq_kernel_column column)
+{
+    const struct maq_kernel_table *t = row->table;
+    return t->at[column] != UINT32_MAX ? maq_csv_get(&t->csv, row->row, t->at[column]) : t->constants[column];
+}
+
+int64_t maq_kernel_int_or(struct maq_kernel_row *row, enum maq_kernel_column column, int64_t missing)
+{
+    struct maq_str text = maq_kernel_text(row, column);
+    int64_t value = 0;
+    if (text.len == 0)
+        return missing;
+    if (!maq_str_to_i64(&value, text) || value < 0 || value > (int64_t)1 << 40)
+        row->bad = true;
+    return row->bad ? 0 : value;
+}
+
+int64_t maq_kernel_int(struct maq_kernel_row *row, enum maq_kernel_column column)
+{
+    row->bad |= maq_kernel_text(row, column).len == 0;
+    return maq_kernel_int_or(row, column, 0);
+}
+
+/* ---- the name ---- */
+
+static struct maq_str last_part(struct maq_str path, struct maq_str *folder)
+{
+    size_t slash = path.len;
+    while (slash > 0 && path.ptr[slash - 1] != '/')
+        slash--;
+    *folder = (struct maq_str){path.ptr, slash > 0 ? slash - 1 : 0};
+    return (struct maq_str){path.ptr + slash, path.len - slash};
+}
+
+static bool drop_suffix(struct maq_str *s, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    if (s->len < n || memcmp(s->ptr + s->len - n, suffix, n) != 0)
+        return false;
+    s->len -= n;
+    return true;
+}
+
+/* Splits at the first "__". */
+static struct maq_str split(struct maq_str s, struct maq_str *head)
+{
+    for (size_t i = 0; i + 1 < s.len; i++)
+        if (s.ptr[i] == '_' && s.ptr[i + 1] == '_') {
+            *head = (struct maq_str){s.ptr, i};
+            return (struct maq_str){s.ptr + i + 2, s.len - i - 2};
+        }
+    *head = s;
+    return (struct maq_str){NULL, 0};
+}
+
+static bool library_of(enum maq_library *out, struct maq_str framework)
+{
+    for (int i = MAQ_LIBRARY_TRTLLM; i < MAQ_LIBRARY_COUNT; i++)
+        if (maq_str_is(framework, maq_library_name((enum maq_library)i))) {
+            *out = (enum maq_library)i;
+            return true;
+        }
+    return false;
+}
+
+bool maq_kernel_table_name(struct maq_kernel_table *out, struct maq_str *system, const char *path,
+                           struct maq_arena *arena)
+{
+    struct maq_str folder, above, op, table, framework, file = last_part(maq_str_of(path), &folder);
+    drop_suffix(&file, ".gz");
+    if (!drop_suffix(&file, ".csv"))
+        return false;
+    struct maq_str version = split(split(split(file, &op), &table), &framework);
+    const struct maq_kernel_reader *reader = maq_kernel_reader(op, table);
+    *out = (struct maq_kernel_table){.path = path};
+    *system = last_part(folder, &above);
+    if (!reader || !library_of(&out->library, framework))
+        return false;
+    out->group = reader->group;
+    out->name = maq_arena_strdup(arena, table);
+    out->version = maq_arena_strdup(arena, version);
+    return out->name && out->version;
+}
+
+/* The catalogue's device of a system: "h100_sxm" is H100-SXM. */
+static enum maq_status find_device(struct maq_kernel_table *t, struct maq_str system, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    char *name = maq_arena_strdup(arena, system);
+    if (!name)
+        return MAQ_NO_MEMORY;
+    for (char *c = name; *c; c++)
+        *c = (char)(*c == '_' ? '-' : *c);
+    return maq__device_by_name(&t->device, maq_str_of(name), (struct maq_span){0}, arena, diag);
+}
+
+/* ---- the file ---- */
+
+static enum maq_status unreadable(const char *path, const char *why, struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path, why);
+}
+
+/* All of a file, unpacked. */
+static enum maq_status slurp(struct maq_str *out, const char *path, struct maq_arena *arena, struct maq_diag *diag)
+{
+    size_t size = (size_t)1 << 20, used = 0;
+    gzFile file = gzopen(path, "rb");
+    char *text = MAQ_ARENA_NEW(arena, char, size);
+    if (!file)
+        return unreadable(path, "cannot be opened", diag);
+    gzbuffer(file, 1 << 17);
+    while (text) {
+        int got = gzread(file, text + used, (unsigned)(size - used));
+        if (got <= 0) {
+            int code = Z_OK;
+            gzerror(file, &code);
+            bool bad = got < 0 || (code != Z_OK && code != Z_STREAM_END);
+            gzclose(file);
+            *out = (struct maq_str){text, used};
+            return bad ? unreadable(path, "damaged, or not complete", diag) : MAQ_OK;
+        }
+        used += (size_t)got;
+        if (used < size)
+            continue;
+        char *more = size < MAQ_CSV_MAX_BYTES ? MAQ_ARENA_NEW(arena, char, size * 2) : NULL;
+        if (more)
+            memcpy(more, text, used);
+        text = more;
+        size *= 2;
+    }
+    gzclose(file);
+    return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, (struct maq_span){0}, NULL, "%s: larger than %zu MiB",
+                         path, MAQ_CSV_MAX_BYTES >> 20);
+}
+
+/* `# source=PATH key=value;key=value`: constants for columns that the file lacks. The rest of the text is returned. */
+static struct maq_str read_comment(struct maq_kernel_table *t, struct maq_str text)
+{
+    struct maq_str line, rest = maq_str_split(text, '\n', &line), word;
+    t->first_line = 2;
+    if (!maq_str_starts(text, "#"))
+        return text;
+    t->first_line = 3;
+    for (struct maq_str words = line; words.ptr;) {
+        words = maq_str_split(words, ' ', &word);
+        while (word.ptr) {
+            struct maq_str pair, key, next = maq_str_split(word, ';', &pair), value = maq_str_split(pair, '=', &key);
+            for (int c = 0; c < MAQ_KERNEL_COLUMN_COUNT && value.ptr; c++)
+                if (maq_str_is(key, column_names[c]))
+                    t->constants[c] = value;
+            word = next;
+        }
+    }
+    return rest;
+}
+
+/* ---- rows ---- */
+
+/* One copy of every text; the last one is nearly always it. */
+struct names {
+    const char **at;
+    uint32_t n, size;
+};
+
+static const char *intern(struct names *names, struct maq_str text, struct maq_arena *arena)
+{
+    for (uint32_t i = names->n; i-- > 0;)
+        if (maq_str_is(text, names->at[i]))
+            return names->at[i];
+    if (names->n == names->size)
+        return "";
+    char *copy = maq_arena_strdup(arena, text);
+    if (copy)
+        names->at[names->n++] = copy;
+    return copy ? copy : "";
+}
+
+/* Bytes that a cache of twice the device's could not hold come from memory, and FLOP take their time. */
+static bool is_impossible(const struct maq_kernel_sample *s, const struct maq_device *device)
+{
+    struct maq_work work = maq_op_work(&s->op);
+    double peak = device->peak_flops[s->op.dtype];
+    if (s->op.flags & MAQ_OP_KV_FP8 && device->peak_flops[MAQ_FP8] > peak)
+        peak = device->peak_flops[MAQ_FP8];
+    double memory = work.bytes > 2.0 * device->l2_bytes ? (work.bytes - device->l2_bytes) / device->mem_bps : 0.0;
+    return s->measured_s < 0.98 * memory || (peak > 0.0 && s->measured_s < 0.98 * work.matrix_flop / peak);
+}
+
+static enum maq_kernel_skip read_row(struct maq_kernel_sample *s, struct maq_kernel_row *row, maq_kernel_row_fn *make,
+                                     struct names *names, struct maq_arena *arena)
+{
+    double ms = 0.0;
+    memset(s, 0, sizeof *s);
+    if (!maq_str_to_double(&ms, maq_kernel_text(row, MAQ_KERNEL_latency)) || !(ms > 0.0))
+        return MAQ_KERNEL_SKIP_UNREADABLE;
+    bool known = make(&s->op, row);
+    if (row->bad)
+        return MAQ_KERNEL_SKIP_UNREADABLE;
+    if (!known)
+        return MAQ_KERNEL_SKIP_UNKNOWN;
+    s->kernel = intern(names, maq_kernel_text(row, MAQ_KERNEL_kernel_source), arena);
+    s->measured_s = ms * 1e-3;
+    s->row = row->row;
+    return is_impossible(s, &row->table->device) ? MAQ_KERNEL_SKIP_IMPOSSIBLE : MAQ_KERNEL_SKIP_NONE;
+}
+
+static enum maq_status read_rows(struct maq_kernel_table *t, maq_kernel_row_fn *make, struct maq_arena *arena,
+                                 struct maq_diag *diag)
+{
+    const char *kernels[64];
+    struct names names = {kernels, 0, 64};
+    t->n_rows = t->csv.n_rows;
+    t->samples = MAQ_ARENA_NEW(arena, struct maq_kernel_sample, t->n_rows);
+    if (!t->samples)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "no memory for the rows");
+    for (uint32_t i = 0; i < t->n_rows; i++) {
+        struct maq_kernel_row row = {t, i, false};
+        enum maq_kernel_skip skip = read_row(&t->samples[t->n], &row, make, &names, arena);
+        t->skipped[skip]++;
+        t->n += skip == MAQ_KERNEL_SKIP_NONE;
+    }
+    t->skipped[MAQ_KERNEL_SKIP_NONE] = 0;
+    return MAQ_OK;
+}
+
+enum maq_status maq_kernel_table_read(struct maq_kernel_table *out, const char *path, struct maq_arena *arena,
+                                      struct maq_diag *diag)
+{
+    struct maq_str system, text, op, table, folder, file = last_part(maq_str_of(path), &folder);
+    if (!maq_kernel_table_name(out, &system, path, arena))
+        return unreadable(path, "not the name of a table of kernels", diag);
+    split(split(file, &op), &table);
+    MAQ_TRY(find_device(out, system, arena, diag));
+    MAQ_TRY(slurp(&text, path, arena, diag));
+    text = read_comment(out, text);
+    MAQ_TRY(maq_csv_parse(&out->csv, path, text, arena, diag));
+    for (int c = 0; c < MAQ_KERNEL_COLUMN_COUNT; c++)
+        out->at[c] = maq_csv_column(&out->csv, column_names[c]);
+    if (out->at[MAQ_KERNEL_latency] == UINT32_MAX)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, (struct maq_span){0}, NULL,
+                             "%s: no column 'latency'", path);
+    return read_rows(out, maq_kernel_reader(op, table)->row, arena, diag);
+}

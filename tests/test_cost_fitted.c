@@ -1,0 +1,199 @@
+/* test_cost_fitted.c - fitted tables: the surface between knots, which table answers, and what a step of training makes of it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "cluster/cluster_internal.h"
+#include "cost/block.h"
+#include "cost/fit.h"
+
+static struct maq_device device_of(const char *name)
+{
+    static struct maq_arena arena; /* texts live as long as the program */
+    struct maq_device d = {0};
+    struct maq_diag *diag = maq_diag_new();
+    if (!arena.block)
+        maq_arena_init(&arena, 0);
+    assert_int_equal(maq__device_by_name(&d, maq_str_of(name), (struct maq_span){0}, &arena, diag), MAQ_OK);
+    maq_diag_free(diag);
+    return d;
+}
+
+static struct maq_op gemm(int64_t m, int64_t n, int64_t k)
+{
+    return (struct maq_op){.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {m, n, k}};
+}
+
+static struct maq_op prefill(int64_t queries, int64_t sequences, int64_t heads, int64_t kv_heads)
+{
+    return (struct maq_op){.kind = MAQ_OP_ATTENTION,
+                           .dtype = MAQ_BF16,
+                           .flags = MAQ_OP_CAUSAL,
+                           .d = {queries * sequences, queries / 2 + 1, heads, kv_heads, 128, 128}};
+}
+
+static const struct maq_costs burst = {.library = MAQ_LIBRARY_VLLM, .burst = true};
+
+static double seconds(const struct maq_costs *costs, struct maq_op op, const struct maq_device *d)
+{
+    struct maq_cost cost = maq_cost_op(costs, &op, d);
+    assert_true(isfinite(cost.seconds) && cost.seconds >= 0.0);
+    assert_true(cost.error >= 0.0f && cost.error < 1.0f);
+    return cost.seconds;
+}
+
+/* A surface that is linear in x and y times y comes back exactly, whatever the cell; beyond the knots it stays. */
+static void test_surface_is_multilinear(void **state)
+{
+    static const float knots[] = {0, 1, 4, 2, 3, 0, 0};
+    unsigned char values[6];
+    struct maq_fit_table t = {.n = {3, 2, 1, 1}, .knots = knots, .values = values, .step = 0.5f, .center = 0.25f};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 2; j++)
+            values[2 * i + j] = (unsigned char)(128 + 2 * (int)knots[i] + 3 * (int)knots[3 + j]);
+    for (double x = -2.0; x <= 6.0; x += 0.25)
+        for (double y = 1.0; y <= 4.0; y += 0.25) {
+            double in_x = fmin(fmax(x, 0.0), 4.0), in_y = fmin(fmax(y, 2.0), 3.0), outside;
+            double s = maq__fit_surface(&t, (double[]){x, y, 9.0, -9.0}, &outside);
+            assert_true(fabs(s - (0.25 + 0.5 * (2.0 * in_x + 3.0 * in_y))) < 1e-12);
+            /* an axis of one knot does not know what is far */
+            assert_true(fabs(outside - fmax(fmax(fabs(x - in_x), fabs(y - in_y)), 9.0)) < 1e-12);
+        }
+}
+
+static void test_tables_are_well_formed(void **state)
+{
+    (void)state;
+    assert_true(maq__fit_tables_count > 500);
+    for (size_t i = 0; i < maq__fit_tables_count; i++) {
+        const struct maq_fit_table *t = &maq__fit_tables[i];
+        const float *knots = t->knots;
+        assert_true(t->key.family < MAQ_FIT_FAMILY_COUNT && t->key.dtype < MAQ_DTYPE_COUNT);
+        assert_true(t->step > 0.0f && t->error >= 0.0f && t->error_p80 >= t->error && t->rows > 0);
+        for (int a = 0; a < MAQ_FIT_AXES; a++) {
+            assert_true(t->n[a] >= 1);
+            for (int k = 1; k < t->n[a]; k++)
+                assert_true(knots[k] > knots[k - 1]);
+            knots += t->n[a];
+        }
+        assert_ptr_equal(maq__fit_find(t->device, (enum maq_library)t->library, &t->key, t->kernel), t);
+        const struct maq_fit_table *usual = maq__fit_find(t->device, (enum maq_library)t->library, &t->key, NULL);
+        assert_true(usual && usual->rows >= t->rows);
+    }
+    for (size_t i = 0; i < maq__fit_devices_count; i++)
+        assert_true(maq__fit_devices[i].burst_flops > 0.5 * maq__fit_devices[i].device.peak_flops[MAQ_BF16]);
+}
+
+/* No prediction is better than the roofline, at any size, inside the tables or far outside. */
+static void test_never_better_than_the_roofline(void **state)
+{
+    static const char *const devices[] = {"a100-80gb", "l40s", "h100-sxm", "h200", "b200", "gb200", "h20", "b300"};
+    (void)state;
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        struct maq_device d = device_of(devices[i]);
+        for (int64_t m = 1; m <= 1 << 22; m *= 7)
+            for (int64_t n = 16; n <= 1 << 18; n *= 5)
+                for (int64_t k = 16; k <= 1 << 18; k *= 11) {
+                    double t = seconds(&burst, gemm(m, n, k), &d);
+                    assert_true(t >= 2.0 * (double)m * (double)n * (double)k / d.peak_flops[MAQ_BF16] * (1 - 1e-9));
+                }
+        for (int64_t s = 1; s <= 1 << 20; s *= 3)
+            for (int64_t b = 1; b <= 4096; b *= 8) {
+                struct maq_op op = prefill(s, b, 32, 8);
+                assert_true(seconds(&burst, op, &d) >=
+                            maq_op_work(&op).matrix_flop / d.peak_flops[MAQ_BF16] * (1 - 1e-9));
+            }
+    }
+}
+
+static void test_who_answers(void **state)
+{
+    (void)state;
+    struct maq_device h100 = device_of("h100-sxm"), h20 = device_of("h20"), mi300x = device_of("mi300x");
+    struct maq_op op = gemm(4096, 4096, 4096), half = op;
+    struct maq_costs only = burst;
+    half.dtype = MAQ_FP16;
+    assert_int_equal(maq_cost_op(&burst, &op, &h100).provider, MAQ_PROVIDER_FITTED);
+    assert_int_equal(maq_cost_op(&burst, &half, &h100).provider, MAQ_PROVIDER_FITTED);
+    assert_int_equal(maq_cost_op(&burst, &op, &h20).provider, MAQ_PROVIDER_FITTED); /* by a relative */
+    assert_true(maq_cost_op(&burst, &op, &h20).error > maq_cost_op(&burst, &op, &h100).error);
+    assert_int_equal(maq_cost_op(&burst, &op, &mi300x).provider, MAQ_PROVIDER_ANALYTICAL);
+    only.best = MAQ_PROVIDER_ANALYTICAL;
+    assert_int_equal(maq_cost_op(&only, &op, &h100).provider, MAQ_PROVIDER_ANALYTICAL);
+    only = (struct maq_costs){.library = MAQ_LIBRARY_VLLM, .burst = true, .leave_device_out = true};
+    assert_int_equal(maq_cost_op(&only, &op, &h100).provider, MAQ_PROVIDER_FITTED);
+    struct maq_op same = op; /* H100 and H200 differ in memory only, and it does not bound this product */
+    assert_true(fabs(seconds(&only, same, &h100) / seconds(&burst, same, &h100) - 1.0) < 0.1);
+}
+
+/* A relative with the same arithmetic and other memory: what memory bounds scales with it, what arithmetic bounds does not. */
+static void test_relative_scales_with_what_bounds(void **state)
+{
+    (void)state;
+    struct maq_device h200 = device_of("h200"), half = h200;
+    half.name = "half";
+    half.mem_bps *= 0.5;
+    struct maq_op decode = {
+        .kind = MAQ_OP_ATTENTION, .dtype = MAQ_BF16, .queries = 1, .d = {256, 32768, 32, 8, 128, 128}};
+    double slower = seconds(&burst, decode, &half) / seconds(&burst, decode, &h200);
+    assert_true(slower > 1.7 && slower <= 2.0 + 1e-9);
+    double same = seconds(&burst, gemm(8192, 8192, 8192), &half) / seconds(&burst, gemm(8192, 8192, 8192), &h200);
+    assert_true(same > 0.85 && same < 1.15); /* two devices, two measurements of one chip */
+}
+
+/* The power limit slows large products, and never makes anything faster; memory-bound ones keep their time. */
+static void test_training_is_not_faster_than_a_burst(void **state)
+{
+    static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING};
+    (void)state;
+    struct maq_device d = device_of("h100-sxm");
+    for (int64_t m = 1; m <= 1 << 17; m *= 2)
+        for (int64_t n = 512; n <= 1 << 15; n *= 4)
+            assert_true(seconds(&training, gemm(m, n, 4096), &d) >=
+                        seconds(&burst, gemm(m, n, 4096), &d) * (1 - 1e-12));
+    double large = seconds(&training, gemm(8192, 8192, 8192), &d) / seconds(&burst, gemm(8192, 8192, 8192), &d);
+    assert_true(large > 1.02 && large < 1.25);
+}
+
+/* A block costs about what its parts cost; one expert layer of one rank. */
+static void test_blocks_have_parts(void **state)
+{
+    (void)state;
+    struct maq_op op = {
+        .kind = MAQ_OP_EXPERTS, .dtype = MAQ_BF16, .flags = MAQ_OP_GATED, .d = {8192, 4096, 2048, 8, 0, 2}};
+    struct maq_op_list parts;
+    assert_true(maq__op_parts(&parts, &op));
+    double flop = 0.0;
+    for (uint32_t i = 0; i < parts.n; i++)
+        flop += maq_op_work(&parts.at[i]).matrix_flop;
+    assert_true(fabs(flop - 6.0 * 8192 * 4096 * 2048) < 1.0);
+    assert_true(fabs(maq_op_work(&op).matrix_flop - flop) < 1.0);
+    op = (struct maq_op){
+        .kind = MAQ_OP_MLA_BLOCK, .dtype = MAQ_BF16, .queries = 1, .d = {64, 4096, 128, 7168, 1536, 512}};
+    assert_true(maq__op_parts(&parts, &op) && parts.n == 7);
+    op.kind = MAQ_OP_GEMM;
+    assert_false(maq__op_parts(&parts, &op));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_surface_is_multilinear),
+        cmocka_unit_test(test_tables_are_well_formed),
+        cmocka_unit_test(test_never_better_than_the_roofline),
+        cmocka_unit_test(test_who_answers),
+        cmocka_unit_test(test_relative_scales_with_what_bounds),
+        cmocka_unit_test(test_training_is_not_faster_than_a_burst),
+        cmocka_unit_test(test_blocks_have_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""fit-kernels: a known law comes back, the same rows give the same bytes, and the tables in data/fitted are those that the
+program makes of the public measurements, where they are at hand (MAQ_SHARED)."""
+import base64
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from cli_case import Tap  # noqa: E402
+
+ROOT = pathlib.Path(os.environ.get("MAQ_SOURCE_ROOT", pathlib.Path(__file__).resolve().parent.parent))
+PROGRAM = pathlib.Path(os.environ.get("MAQ_BUILD_ROOT", "build")) / "tools" / "fit" / "fit-kernels"
+LAW = ROOT / "tests/data/kernels/h100_sxm/gemm__gemm__vllm__0.0.1.csv"
+
+
+def fit(folder, source, *tables):
+    subprocess.run([str(PROGRAM), str(folder), source, *map(str, tables)], check=True, stdin=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, timeout=300)
+
+
+def values_of(table):
+    raw = bytearray(zlib.decompress(base64.b64decode(table["values"])))
+    for i in range(1, len(raw)):
+        raw[i] = (raw[i] + raw[i - 1]) & 255
+    return [table["center"] + (v - 128) * table["step"] for v in raw]
+
+
+def check_law(folder):
+    fit(folder, "a law", LAW)
+    document = json.loads((folder / "h100-sxm--vllm.json").read_text())
+    (table,) = document["tables"]
+    assert table["rows"] == 128 and table["kernel"] == "law", table["rows"]
+    assert table["held_out"]["median"] < 0.10, table["held_out"]
+    values, (ms, ns, ks, _) = values_of(table), table["knots"]
+    figures = document["figures"]
+    worst = 0.0
+    for i, m in enumerate(ms):
+        for j, n in enumerate(ns):
+            for l, k in enumerate(ks):
+                m_, n_, k_ = 2**m, 2**n, 2**k
+                flop, size = 2 * m_ * n_ * k_, 2 * (m_ * k_ + k_ * n_ + m_ * n_)
+                kept = min(size, 0.5 * figures["l2_bytes"])
+                base = 2e-6 + ((flop / figures["peak_flops"]["bf16"]) ** 4
+                               + (kept / figures["l2_bps"] + (size - kept) / figures["mem_bps"]) ** 4) ** 0.25
+                law = 3e-6 + max(flop / 7e14, size / 2.5e12)
+                worst = max(worst, abs(base * math.exp(values[(i * len(ns) + j) * len(ks) + l]) / law - 1))
+    assert worst < 0.05, worst  # knots worth less than 2.8 % are dropped
+
+
+def check_same_bytes(folder):
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        fit(folder / name, "a law", LAW)
+    assert (folder / "one/h100-sxm--vllm.json").read_bytes() == (folder / "two/h100-sxm--vllm.json").read_bytes()
+
+
+def check_shipped(folder, kernels):
+    """One device and library of those that are shipped: all of them take minutes."""
+    tables = sorted((kernels / "a100_sxm").glob("*__vllm__*.csv.gz"))
+    shipped = ROOT / "data/fitted/a100-80gb--vllm.json"
+    fit(folder, json.loads(shipped.read_text())["source"], *tables)
+    assert (folder / shipped.name).read_bytes() == shipped.read_bytes(), "data/fitted is not what fit-kernels makes"
+
+
+def check_size():
+    total = sum(path.stat().st_size for path in (ROOT / "data/fitted").iterdir())
+    assert total < 4_000_000, total
+
+
+def attempt(tap, name, check, *args):
+    try:
+        check(*args)
+        tap.result(True, name)
+    except (AssertionError, subprocess.SubprocessError, OSError, KeyError, ValueError) as error:
+        tap.result(False, name, repr(error))
+
+
+def main():
+    tap = Tap()
+    kernels = pathlib.Path(os.environ.get("MAQ_SHARED", "/nonexistent")) / "data/kernels/aiconfigurator_kernels"
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        attempt(tap, "a law comes back", check_law, folder)
+        attempt(tap, "same rows, same bytes", check_same_bytes, folder)
+        attempt(tap, "all fitted data under 4 MB", check_size)
+        if re.search("asan|tsan", str(PROGRAM)):
+            tap.skip("shipped tables are what the program makes", "slow under a sanitizer")
+        elif kernels.is_dir():
+            attempt(tap, "shipped tables are what the program makes", check_shipped, folder, kernels)
+        else:
+            tap.skip("shipped tables are what the program makes", "no public kernel tables beside the checkout")
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
