@@ -1,7 +1,7 @@
 /*
  * nvml.h - clocks, power and temperature from NVIDIA's management library, which is part of the driver.
  *
- * It is opened at run time: its header is no part of the CUDA toolkit's Debian and PyPI packages, and a machine without
+ * It is opened at run time: its header is not part of every installation of the CUDA toolkit, and a machine without
  * it (a container, a Tegra) can measure all the same, with the state unknown.
  */
 #ifndef MAQ_PROFILE_CUDA_NVML_H
