@@ -351,7 +351,7 @@ static void test_any_damage(void **state)
 
 #define WRITERS 4
 #define EACH 5
-#define ROUNDS 20
+#define ROUNDS 5
 
 static void *write_many(void *arg)
 {
