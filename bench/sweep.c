@@ -79,7 +79,7 @@ int main(void)
     struct maq_plan *plans = malloc(n * sizeof *plans);
     struct maq_train_quick *out = malloc(n * sizeof *out);
     struct maq_train_sweep *sweep;
-    if (!plans || !out || maq_train_sweep_new(&sweep, job) != MAQ_OK)
+    if (!plans || !out || maq_train_sweep_new(&sweep, job, NULL) != MAQ_OK)
         return 5;
     for (size_t i = 0; i < n; i++)
         plans[i] = plan_of(&base, i);

@@ -19,9 +19,11 @@
 #include "base/text.h"
 #include "cli/codes.h"
 #include "cluster/codes.h"
+#include "cost/codes.h"
 #include "maquette/maquette.h"
 #include "model/codes.h"
 #include "plan/codes.h"
+#include "profile/codes.h"
 #include "report/codes.h"
 #include "report/page.h"
 #include "trace/codes.h"
@@ -472,7 +474,8 @@ static const struct code_row {
 #ifdef MAQ_CODE_LIST_VALIDATE
         MAQ_CODE_LIST_VALIDATE(ROW)
 #endif
-            MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW) MAQ_CODE_LIST_REPORT(ROW)
+            MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
+                MAQ_CODE_LIST_REPORT(ROW)
 #undef ROW
 };
 

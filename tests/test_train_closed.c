@@ -59,7 +59,7 @@ static double layer_bytes(const struct maq_job *job, bool redo)
     struct maq_cache cache;
     struct maq_lower lower;
     struct maq_block block = {.layer = &job->model.kinds[0]};
-    maq_cache_init(&cache, &job->cluster);
+    assert_int_equal(maq_cache_init(&cache, job, NULL), MAQ_OK);
     maq_lower_init(&lower, job, &cache.items, &cache.arena);
     maq_block_memory(&block, &lower);
     maq_cache_fini(&cache);
@@ -211,7 +211,7 @@ static void test_bytes_on_the_wire(void **unused)
     struct maq_cache cache;
     struct maq_arena arena;
     struct maq_blueprint bp;
-    maq_cache_init(&cache, &job->cluster);
+    assert_int_equal(maq_cache_init(&cache, job, NULL), MAQ_OK);
     maq_arena_init(&arena, 0);
     assert_int_equal(maq_blueprint_build(&bp, job, &cache, &arena, NULL), MAQ_OK);
     double reduced = 0, gathered = 0;
@@ -257,7 +257,7 @@ static void test_sweep(void **unused)
     for (size_t i = 0; i < n; i++) /* strings of freed jobs */
         plans[i].layout = (struct maq_str){"balanced", 8}, plans[i].rank_order = (struct maq_str){"tp-cp-ep-dp-pp", 14},
         plans[i].lora_targets.len = 0;
-    assert_int_equal(maq_train_sweep_new(&sweep, maq_job_get(box)), MAQ_OK);
+    assert_int_equal(maq_train_sweep_new(&sweep, maq_job_get(box), NULL), MAQ_OK);
     assert_int_equal(maq_train_sweep_eval(sweep, quick, plans, n), MAQ_OK);
     for (size_t i = 0; i < n; i++) {
         struct maq_job_box *one = parse(text[i]);

@@ -162,7 +162,15 @@ struct maq_cost {
 enum maq_library { MAQ_LIBRARY_TRAINING, MAQ_LIBRARY_TRTLLM, MAQ_LIBRARY_VLLM, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_COUNT };
 MAQ_API const char *maq_library_name(enum maq_library library);
 
-struct maq_measured; /* kernel times of the user's own device */
+/*
+ * Kernel times of the user's own device: a file that `maquette profile` wrote, read into a table that any thread may
+ * ask. *out is owned by the caller (maq_measured_close), and outlives every chain that names it.
+ */
+struct maq_measured;
+MAQ_API enum maq_status maq_measured_open(struct maq_measured **out, const char *path, struct maq_diag *diag);
+MAQ_API void maq_measured_close(struct maq_measured *measured);
+/* Operators and collectives that it has an answer for on a device of that name; on any device when it is NULL. */
+MAQ_API uint32_t maq_measured_count(const struct maq_measured *measured, const char *device);
 
 /* The chain of providers, and the conditions under which kernels run. All zero: every provider, a training step. */
 struct maq_costs {

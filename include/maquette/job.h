@@ -1,11 +1,12 @@
 /*
- * job.h - model + cluster + plan + workload: everything a simulation needs, checked.
+ * job.h - model + cluster + plan + workload (+ cost): everything a simulation needs, checked.
  *
  *   model: llama-3.1-405b                      # catalogue name, config.json, or a map
  *   cluster: h100-sxm:8 x 2048, rail 400G      # synthetic string, file, or a map
  *   plan: {tensor_model_parallel_size: 8, pipeline_model_parallel_size: 16, micro_batch_size: 1}
  *   workload: {global_batch_size: 2048, seq_length: 8192}
  *   framework: megatron-lm                     # what runs it: optional, see framework.h
+ *   cost: {measured: kernels.db}               # optional: kernels that were measured, and who may answer
  *
  * A job is frozen once loaded: read-only, any thread.
  */
@@ -54,6 +55,9 @@ struct maq_job {
     struct maq_plan plan; /* resolved */
     struct maq_workload workload;
     struct maq_framework framework;
+    const char
+        *measured; /* file of measured kernels (`maquette profile`) that costs are looked up in first; NULL = none */
+    int cost_provider; /* enum maq_provider of cost.h: the best one that may answer */
     /* derived, filled by the loader */
     int32_t dp, edp;
     int32_t microbatches;                           /* per pipeline and step */

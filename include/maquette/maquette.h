@@ -11,6 +11,7 @@
 #include "maquette/job.h"
 #include "maquette/model.h"
 #include "maquette/plan.h"
+#include "maquette/profile.h"
 #include "maquette/report.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"

@@ -53,6 +53,13 @@ struct maq_train_op {             /* one row of the costliest operators */
 
 #define MAQ_TRAIN_TOP_OPS 12
 
+/* What the job's file of measured kernels had to say. All zero without one. */
+struct maq_train_measured {
+    bool asked;            /* the job names a file and lets measured costs answer */
+    uint32_t held, others; /* operators and collectives that it has for the job's devices, and for other ones */
+    uint32_t items, hits;  /* distinct operators and collectives of the step; how many of them it answered for */
+};
+
 struct maq_train_result {
     const struct maq_job *job; /* borrowed */
     double step_s;
@@ -70,6 +77,7 @@ struct maq_train_result {
     uint32_t worst_stage;            /* by memory over capacity */
     bool fits;
     double provider_share[MAQ_PROVIDER_COUNT]; /* of the critical stage's costed time */
+    struct maq_train_measured measured;
     uint32_t n_ops;
     struct maq_train_op ops[MAQ_TRAIN_TOP_OPS];
     double grad_bytes, optimizer_s, grad_sync_s; /* of the critical stage */
@@ -98,7 +106,8 @@ struct maq_train_quick {
 };
 struct maq_train_sweep;
 /* `job` gives model, cluster and workload, and is borrowed for the life of the sweep. */
-MAQ_API enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job);
+MAQ_API enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job,
+                                            struct maq_diag *diag);
 MAQ_API void maq_train_sweep_free(struct maq_train_sweep *sweep);
 /* out[i] for plans[i]. The same numbers as maq_train_predict. */
 MAQ_API enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, struct maq_train_quick *out,

@@ -57,7 +57,7 @@ struct cli_command {
 };
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
-extern const struct cli_command cli_train, cli_show;
+extern const struct cli_command cli_train, cli_show, cli_profile;
 #ifdef MAQ_HAVE_VALIDATE
 extern const struct cli_command cli_validate;
 #endif

@@ -15,10 +15,13 @@ enum {
     OPT_TRACE,
     OPT_EXPLAIN,
     OPT_ENGINE,
+    OPT_MEASURED,
+    OPT_COST,
     OPT_OUTPUT
 };
 
 static const char *const engines[] = {"fast", "static", "dynamic", NULL};
+static const char *const providers[] = {"analytical", "fitted", "measured", NULL};
 
 static const struct cli_option options[] = {
     [OPT_MODEL] = {"--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json",
@@ -37,6 +40,10 @@ static const struct cli_option options[] = {
                     "fast: layers are evaluated once and counted (default); static: every operator of the step, to "
                     "compare with it; dynamic: the same, slower where compute and communication overlap",
                     NULL, engines},
+    [OPT_MEASURED] = {"--measured", CLI_JOB, "FILE",
+                      "look costs up in FILE first, kernels that `maquette profile` measured", "cost.measured", NULL},
+    [OPT_COST] = {"--cost", CLI_JOB, "analytical|fitted|measured", "the best kind of cost that may be used (measured)",
+                  "cost.provider", providers},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");

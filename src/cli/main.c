@@ -18,12 +18,11 @@
 #define EXIT_BUG 70
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,
-    &cli_show,
+    &cli_train,    &cli_show,
 #ifdef MAQ_HAVE_VALIDATE
     &cli_validate,
 #endif
-    NULL,
+    &cli_profile,  NULL,
 };
 
 _Noreturn static void on_bug(const char *what, const char *file, int line)

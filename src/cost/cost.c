@@ -1,14 +1,15 @@
 /*
  * cost.c - who answers for an operator, and how sure it is.
  *
- * So far there is one provider, the analytical one. Its `error` is the standard deviation of the relative error that
- * docs/cost-model.md reports for the kind of operator, rounded up; kinds for which there is no public measurement say
- * so with a larger figure.
+ * Measured costs come first (measured.c), then fitted ones (fitted.c), then the analytical ones. The analytical `error`
+ * is the standard deviation of the relative error that docs/cost-model.md reports for the kind of operator, rounded up;
+ * kinds for which there is no public measurement say so with a larger figure.
  */
 #include <math.h>
 
 #include "cost/block.h"
 #include "cost/fit.h"
+#include "cost/measured.h"
 #include "cost/model.h"
 
 static const char *const provider_names[] = {
@@ -112,7 +113,7 @@ struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *
     static const struct maq_costs all;
     struct maq_cost cost;
     costs = costs ? costs : &all;
-    if (maq__fitted_op(&cost, costs, op, device))
+    if (maq_measured_op(&cost, costs, op, device) || maq__fitted_op(&cost, costs, op, device))
         return cost;
     cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};
     double s = op_s(op, device, &cost.error);

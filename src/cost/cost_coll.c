@@ -11,6 +11,7 @@
  * Groups of one member and of no bytes cost nothing.
  */
 #include "cost/coll.h"
+#include "cost/measured.h"
 #include "cost/model.h"
 
 static const char *const kind_names[] = {
@@ -63,10 +64,11 @@ static float error_of(const struct maq_coll *coll, const struct maq_cluster *clu
 struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
                               const struct maq_cluster *cluster)
 {
-    (void)costs;
     struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
 
     if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)
+        return cost;
+    if (maq_measured_coll(&cost, costs, coll, cluster))
         return cost;
     struct maq_coll_links links = links_of(coll, cluster);
     double s = maq__coll_s((enum maq_coll_kind)coll->kind, maq__min(coll->bytes, 1e30), &links);

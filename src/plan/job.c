@@ -22,12 +22,16 @@ struct maq_job_box {
     struct maq_job job;
     struct maq_arena arena; /* job lifetime */
     struct maq_doc doc;
-    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX];
+    struct cost_doc {
+        struct maq_str measured;
+        int provider;
+    } cost;
+    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[2];
 };
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload, *framework;
+    struct maq_node *model, *cluster, *plan, *workload, *framework, *cost;
 };
 
 static const struct maq_field job_fields[] = {
@@ -38,6 +42,17 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, plan, "plan", .doc = "parallelization, memory and overlap"),
     MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
     MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),
+    MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
+    MAQ_FIELD_END};
+
+/* In the order of enum maq_provider behind NONE; the cost floor is above this one, a test holds the two together. */
+static const char *const provider_names[] = {"analytical", "fitted", "measured", NULL};
+
+static const struct maq_field cost_fields[] = {
+    MAQ_FIELD_STR(struct cost_doc, measured, "measured", .def = "",
+                  .doc = "file of measured kernels, written by maquette profile"),
+    MAQ_FIELD_ENUM(struct cost_doc, provider, "provider", provider_names, .def = "measured",
+                   .doc = "the best provider that may answer for a cost"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
@@ -72,7 +87,7 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     enum maq_status status = MAQ_OK;
     if (box->doc.root && box->doc.root->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, box->doc.root->at,
-                             "a job has the keys model, cluster, plan, workload", "a job is a map");
+                             "a job has the keys model, cluster, plan, workload, cost", "a job is a map");
     if (box->doc.root)
         box->doc.root->used = true;
     note(&status, maq_fields_check_keys(job_fields, NULL, box->doc.root, "job", diag));
@@ -88,6 +103,10 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
          maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
     if (status == MAQ_OK) /* conditions of a profile ask for model and cluster */
         status = read_framework(box, &doc, &plan, diag);
+    note(&status, maq_fields_check_keys(cost_fields, NULL, doc.cost, "cost", diag));
+    note(&status, maq_fields_read(&box->cost, cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
+    job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
+    job->cost_provider = box->cost.provider + 1;
     job->plan = plan.plan;
     job->name = doc.name.len > 0 ? maq_arena_strdup(&box->arena, doc.name) : job->model.name;
     if (status != MAQ_OK)
@@ -190,6 +209,7 @@ char *maq_job_explain(const struct maq_job_box *box)
     explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
     explain_framework(&out, &box->job.framework);
+    explain(&out, "cost", cost_fields, &box->cost, box->cost_origins);
     if (out.failed) {
         maq_buf_fini(&out);
         return NULL;

@@ -11,6 +11,8 @@
 
 #include "base/str.h"
 #include "plan/framework.h"
+#include "maquette/cost.h"
+#include "plan/plan_fields.h"
 #include "report/words.h"
 
 /* --- plan and workload --------------------------------------------------------------------------------------- */
@@ -187,5 +189,8 @@ void maq_json_job(struct maq_json map, const struct maq_job *job)
     add_plan(maq_json_map(map, "plan"), job);
     add_section(maq_json_map(map, "workload"), maq_workload_fields, &job->workload);
     maq_json_framework(maq_json_map(map, "framework"), &job->framework);
+    struct maq_json cost = maq_json_map(map, "cost");
+    maq_json_text(cost, "measured", job->measured);
+    maq_json_text(cost, "provider", maq_provider_name((enum maq_provider)job->cost_provider));
     maq_json_int(map, "microbatches", job->microbatches);
 }

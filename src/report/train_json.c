@@ -64,6 +64,15 @@ static void add_provenance(struct maq_json document, const struct maq_train_resu
     maq_json_real(map, "fitted_share", r->provider_share[MAQ_PROVIDER_FITTED]);
     maq_json_real(map, "analytical_share", r->provider_share[MAQ_PROVIDER_ANALYTICAL]);
     maq_json_real(map, "relative_error", r->error);
+    if (!r->job->measured)
+        return;
+    struct maq_json file = maq_json_map(map, "measured");
+    maq_json_text(file, "file", r->job->measured);
+    maq_json_bool(file, "asked", r->measured.asked);
+    maq_json_int(file, "held", r->measured.held);
+    maq_json_int(file, "other_devices", r->measured.others);
+    maq_json_int(file, "items", r->measured.items);
+    maq_json_int(file, "hits", r->measured.hits);
 }
 
 static void add_engine(struct maq_json document, const struct maq_report_engine *e)

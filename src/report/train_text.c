@@ -309,6 +309,33 @@ static void put_operators(struct maq_page *page, const struct maq_train_result *
     maq_table_fini(&t);
 }
 
+/* What the file of measured kernels was good for; a file that does not help is said so, never passed over. */
+static void put_measured(struct maq_page *page, const struct maq_train_result *r)
+{
+    const struct maq_train_measured *m = &r->measured;
+    const struct maq_job *job = r->job;
+    const char *device = job->cluster.n_groups > 1 ? "this cluster's devices" : job->cluster.groups[0].device.name;
+    char line[512];
+    struct maq_arena arena;
+    if (!job->measured)
+        return;
+    maq_arena_init(&arena, 0);
+    const char *file = maq_text_clean(&arena, job->measured);
+    if (!m->asked)
+        maq__snprintf(line, sizeof line, "Measured kernels: %.200s was not asked; cost.provider is %s.", file,
+                      maq_provider_name((enum maq_provider)job->cost_provider));
+    else if (m->held == 0)
+        maq__snprintf(line, sizeof line, "Measured kernels: %.200s has none for %.100s (%u for other devices).", file,
+                      device, m->others);
+    else
+        maq__snprintf(line, sizeof line,
+                      "Measured kernels: %.200s has %u for %.100s; they answer for %u of the step's %u operators and "
+                      "collectives.",
+                      file, m->held, device, m->hits, m->items);
+    maq_page_field(page, 0, "", line);
+    maq_arena_fini(&arena);
+}
+
 static void put_provenance(struct maq_page *page, const struct maq_train_result *r)
 {
     const double *share = r->provider_share;
@@ -320,6 +347,7 @@ static void put_provenance(struct maq_page *page, const struct maq_train_result 
         plus_minus(page), 100 * r->error);
     maq_buf_addc(&page->out, '\n');
     maq_page_field(page, 0, "", line);
+    put_measured(page, r);
     maq_page_field(
         page, 0, "",
         "MFU counts model FLOP (no recompute, causal attention as causal) over the dense peak; HFU those executed.");

@@ -73,30 +73,41 @@ static enum maq_status cannot_read(struct maq_diag *diag, const char *name, int 
                          why);
 }
 
-enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag)
+const char *maq__doc_name(const char *path)
 {
-    doc_init(out);
-    bool is_stdin = strcmp(path, "-") == 0;
-    const char *name = is_stdin ? "stdin" : path;
+    return strcmp(path, "-") == 0 ? "stdin" : path;
+}
+
+enum maq_status maq__doc_read(struct maq_buf *text, const char *path, struct maq_diag *diag)
+{
+    const char *name = maq__doc_name(path);
+    bool is_stdin = name != path;
     FILE *f = is_stdin ? stdin : fopen(path, "rbe");
+    maq_buf_init(text, MAQ_DOC_BYTES_MAX);
     if (!f)
         return cannot_read(diag, name, errno);
-
-    struct maq_buf text;
-    maq_buf_init(&text, MAQ_DOC_BYTES_MAX);
     errno = 0;
-    enum maq_status status = read_all(&text, f);
+    enum maq_status status = read_all(text, f);
     int error = errno;
     if (!is_stdin)
         fclose(f);
-    if (status == MAQ_OK)
-        status = maq_doc_parse(out, name, (struct maq_str){text.ptr ? text.ptr : "", text.len}, origin, diag);
-    else if (status == MAQ_IO)
+    if (status == MAQ_IO)
         cannot_read(diag, name, error);
     else if (status == MAQ_LIMIT)
         too_large(diag, name);
-    else
+    else if (status != MAQ_OK)
         maq__no_memory(diag);
+    return status;
+}
+
+enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag)
+{
+    struct maq_buf text;
+    doc_init(out);
+    enum maq_status status = maq__doc_read(&text, path, diag);
+    if (status == MAQ_OK)
+        status =
+            maq_doc_parse(out, maq__doc_name(path), (struct maq_str){text.ptr ? text.ptr : "", text.len}, origin, diag);
     maq_buf_fini(&text);
     return status;
 }

@@ -3,6 +3,7 @@
 #define MAQ_SPEC_DOC_INTERNAL_H
 
 #include "base/codes.h"
+#include "base/str.h"
 #include "base/text.h"
 #include "spec/doc.h"
 
@@ -39,6 +40,11 @@ enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, 
                                enum maq_origin origin, uint32_t depth, struct maq_diag *diag);
 
 /* --- doc.c ------------------------------------------------------------------------------------------------ */
+
+/* All of a file of at most MAQ_DOC_BYTES_MAX into text, which is to be freed even on failure; "-" is standard input. */
+enum maq_status maq__doc_read(struct maq_buf *text, const char *path, struct maq_diag *diag);
+/* What such a path is called in messages. */
+const char *maq__doc_name(const char *path);
 
 /* The child with this key, null or not; NULL when absent or when map is not a map. Marks nothing. */
 struct maq_node *maq__node_find(const struct maq_node *map, struct maq_str key);

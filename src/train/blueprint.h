@@ -26,6 +26,8 @@
  */
 struct maq_cache {
     struct maq_arena arena;
+    struct maq_measured *measured; /* owned; NULL = the job names no file of measured kernels */
+    struct maq_costs costs;        /* the chain that prices every item, as the job asks for it */
     struct maq_items items;
     struct maq_block_slot *blocks; /* open addressing */
     uint32_t n_blocks, block_slots;
@@ -34,7 +36,8 @@ struct maq_cache {
     double *finish; /* scratch of one evaluation, not initialised */
     size_t finish_size;
 };
-void maq_cache_init(struct maq_cache *cache, const struct maq_cluster *cluster);
+/* Of a job's cluster and cost chain; opens its file of measured kernels. *cache is to be ended (maq_cache_fini) even on failure. */
+enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag);
 void maq_cache_fini(struct maq_cache *cache);
 /* n doubles, not initialised, valid until the next call; NULL when out of memory. */
 double *maq_cache_finish(struct maq_cache *cache, size_t n);

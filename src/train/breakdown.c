@@ -138,14 +138,14 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
 struct counts {
     const struct maq_blueprint *bp;
     double *times;   /* per item */
-    uint16_t *where; /* module name of the first use */
+    uint16_t *where; /* module name of the first use; NULL = not asked for */
 };
 
 static void count_steps(void *user, const struct maq_segment *g, double times)
 {
     struct counts *c = user;
     for (uint32_t i = 0; i < g->n; i++) {
-        if (c->times[g->steps[i].item] == 0)
+        if (c->where && c->times[g->steps[i].item] == 0)
             c->where[g->steps[i].item] = g->steps[i].name;
         c->times[g->steps[i].item] += times;
     }
@@ -168,6 +168,13 @@ static void count_sync(struct counts *c, uint32_t stage)
             for (int k = 0; k < 2; k++)
                 c->times[s->gather[k]] += gathers;
         }
+}
+
+void maq_stage_count_items(double *times, uint16_t *where, const struct maq_blueprint *bp, uint32_t stage)
+{
+    struct counts c = {bp, times, where};
+    visit_stage(bp, stage, count_steps, &c);
+    count_sync(&c, stage);
 }
 
 static void add_row(struct maq_train_result *r, const struct maq_blueprint *bp, uint32_t item, double seconds,
@@ -194,8 +201,7 @@ static enum maq_status rank_operators(struct maq_train_result *r, const struct m
     if (!c.times || !c.where)
         return MAQ_NO_MEMORY;
     memset(c.where, 0xff, bp->items->n * sizeof *c.where);
-    visit_stage(bp, r->critical_stage, count_steps, &c);
-    count_sync(&c, r->critical_stage);
+    maq_stage_count_items(c.times, c.where, bp, r->critical_stage);
     double total = 0, error = 0, busy = r->stages[r->critical_stage].busy_s;
     for (uint32_t i = 1; i < bp->items->n; i++) {
         const struct maq_cost *cost = &bp->items->at[i].cost;

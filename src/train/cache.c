@@ -46,11 +46,21 @@ struct maq_cached_schedule {
     struct maq_grad_tasks grads;
 };
 
-void maq_cache_init(struct maq_cache *cache, const struct maq_cluster *cluster)
+/*
+ * The chain belongs to whoever keeps the items that it priced. Every entry point (a prediction, a graph, a sweep of any
+ * number of plans) has one cache, so each opens the file once, and a result never mixes two states of it.
+ */
+enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag)
 {
-    *cache = (struct maq_cache){0};
+    enum maq_status status = MAQ_OK;
+    *cache = (struct maq_cache){.costs = {.best = (enum maq_provider)job->cost_provider}};
     maq_arena_init(&cache->arena, 0);
-    maq_items_init(&cache->items, cluster, NULL, &cache->arena);
+    bool asked = job->cost_provider == MAQ_PROVIDER_NONE || job->cost_provider == MAQ_PROVIDER_MEASURED;
+    if (job->measured && asked)
+        status = maq_measured_open(&cache->measured, job->measured, diag);
+    cache->costs.measured = cache->measured;
+    maq_items_init(&cache->items, &job->cluster, &cache->costs, &cache->arena);
+    return status;
 }
 
 void maq_cache_fini(struct maq_cache *cache)
@@ -59,6 +69,7 @@ void maq_cache_fini(struct maq_cache *cache)
     free(cache->schedules);
     free(cache->finish);
     maq_arena_fini(&cache->arena);
+    maq_measured_close(cache->measured);
     *cache = (struct maq_cache){0};
 }
 

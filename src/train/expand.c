@@ -358,8 +358,9 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
         return MAQ_NO_MEMORY;
     maq_arena_init(&o->arena, 0);
     struct maq_graph graph = {0};
-    maq_cache_init(&o->cache, &job->cluster);
-    enum maq_status status = maq_blueprint_build(&o->bp, job, &o->cache, &o->arena, diag);
+    enum maq_status status = maq_cache_init(&o->cache, job, diag);
+    if (status == MAQ_OK)
+        status = maq_blueprint_build(&o->bp, job, &o->cache, &o->arena, diag);
     if (status == MAQ_OK)
         status = expand(&graph, &o->bp, &o->arena);
     if (status == MAQ_OK) {

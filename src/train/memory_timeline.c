@@ -74,8 +74,9 @@ enum maq_status maq_train_memory(struct maq_train_memory *out, const struct maq_
     struct maq_step_times times;
     struct maq_train_memory memory = {0};
     maq_arena_init(&arena, 0);
-    maq_cache_init(&cache, &job->cluster);
-    enum maq_status status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
+    enum maq_status status = maq_cache_init(&cache, job, diag);
+    if (status == MAQ_OK)
+        status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
     if (status == MAQ_OK)
         status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
     if (status == MAQ_OK)

@@ -72,6 +72,29 @@ static enum maq_status fill_memory(struct maq_train_result *r, const struct maq_
     return replay_allocator(r, bp);
 }
 
+/* A kind of device counts once, however many node groups have it. */
+static void fill_measured(struct maq_train_measured *out, const struct maq_cache *cache, const struct maq_job *job)
+{
+    const struct maq_cluster *c = &job->cluster;
+    if (!cache->measured)
+        return;
+    out->asked = true;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        bool seen = false;
+        for (uint32_t h = 0; h < g; h++)
+            seen |= strcmp(c->groups[h].device.name, c->groups[g].device.name) == 0;
+        out->held += seen ? 0 : maq_measured_count(cache->measured, c->groups[g].device.name);
+    }
+    out->others = maq_measured_count(cache->measured, NULL) - out->held;
+    for (uint32_t i = 1; i < cache->items.n; i++) {
+        const struct maq_item *it = &cache->items.at[i];
+        if (!it->is_coll && it->op.kind == MAQ_OP_GAP)
+            continue;
+        out->items++;
+        out->hits += it->cost.provider == MAQ_PROVIDER_MEASURED;
+    }
+}
+
 enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job, struct maq_diag *diag)
 {
     struct maq_arena arena;
@@ -79,10 +102,10 @@ enum maq_status maq_train_predict(struct maq_train_result **out, const struct ma
     struct maq_blueprint bp;
     struct maq_step_times times;
     maq_arena_init(&arena, 0);
-    maq_cache_init(&cache, &job->cluster);
+    enum maq_status status = maq_cache_init(&cache, job, diag);
     struct maq_train_result *r = calloc(1, sizeof *r);
-    enum maq_status status = r ? MAQ_OK : MAQ_NO_MEMORY;
-    if (r) {
+    status = r ? status : MAQ_NO_MEMORY;
+    if (status == MAQ_OK) {
         r->job = job;
         r->n_stages = (uint32_t)job->plan.pp;
         r->stages = calloc(r->n_stages, sizeof *r->stages);
@@ -94,6 +117,7 @@ enum maq_status maq_train_predict(struct maq_train_result **out, const struct ma
         status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
     if (status == MAQ_OK) {
         fill_rates(r, &bp, &times);
+        fill_measured(&r->measured, &cache, job);
         status = fill_memory(r, &bp);
         if (status == MAQ_OK)
             status = maq_stage_breakdown(r, &bp, &times, &arena);

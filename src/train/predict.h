@@ -33,6 +33,10 @@ bool maq_stage_fits(const struct maq_stage_result *stage);
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
                                     const struct maq_step_times *times, struct maq_arena *arena);
 
+/* Adds to times[items.n] how often one rank of a stage uses each item in a step; where[items.n], which may be NULL, gets the name
+ * of its first use (UINT16_MAX beforehand). */
+void maq_stage_count_items(double *times, uint16_t *where, const struct maq_blueprint *bp, uint32_t stage);
+
 /* FLOP of a step over the whole job: model (no recompute) and as executed. */
 void maq_step_flop(double *model, double *hardware, const struct maq_blueprint *bp);
 

@@ -29,7 +29,7 @@ struct maq_train_sweep {
     struct candidate *window; /* [WINDOW] */
 };
 
-enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job)
+enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job, struct maq_diag *diag)
 {
     struct maq_train_sweep *s = calloc(1, sizeof *s);
     if (!s || !(s->window = calloc(WINDOW, sizeof *s->window))) {
@@ -37,8 +37,12 @@ enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct m
         return MAQ_NO_MEMORY;
     }
     s->job = *job;
-    maq_cache_init(&s->cache, &s->job.cluster);
     maq_arena_init(&s->scratch, 0);
+    enum maq_status status = maq_cache_init(&s->cache, &s->job, diag);
+    if (status != MAQ_OK) {
+        maq_train_sweep_free(s);
+        return status;
+    }
     *out = s;
     return MAQ_OK;
 }
