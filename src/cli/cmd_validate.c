@@ -1,17 +1,22 @@
-/* cmd_validate.c - `maquette validate train`: predictions against published measurements. */
-#include <stdio.h>
-#include <stdlib.h>
+/*
+ * cmd_validate.c - `maquette validate WHAT TABLE`: predictions against published measurements.
+ *
+ * What can be validated is a row of `validations`, a file each; this one reads the options that they share.
+ */
+#include "cli/cmd_validate.h"
+
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/codes.h"
-#include "maquette/validate.h"
 
 enum { OPT_WHERE, OPT_JSON, OPT_WORST, OPT_PLOT, OPT_METRIC, OPT_THREADS, OPT_OUTPUT };
 
-#define MOST_FILTERS 32u
 #define MOST_THREADS 1024u
 #define MOST_WORST 1000000u
+
+static const struct cli_validation *const validations[] = {
+    &cli_validate_train,
+};
 
 static const char *const metrics[] = {"time", "memory", NULL};
 
@@ -21,12 +26,12 @@ static const struct cli_option options[] = {
         {"--where", CLI_JOB, "COLUMN=VALUE",
          "only rows with that value, or one that starts with it: --where 'gpu=H100*'; all of several must hold",
          "where", NULL},
-    [OPT_JSON] = {"--json", CLI_FLAG, NULL,
-                  "JSON instead of text (schema maquette.validate.train/1): every row with its job", NULL, NULL},
-    [OPT_WORST] = {"--worst", CLI_VALUE, "N", "list the N worst rows of each metric and what was assumed about them",
+    [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.validate.WHAT/1), with every row",
+                  NULL, NULL},
+    [OPT_WORST] = {"--worst", CLI_VALUE, "N", "list the N worst rows, with what was assumed about them or costs most",
                    NULL, NULL},
     [OPT_PLOT] = {"--plot", CLI_VALUE, "FILE.svg", "draw predicted against measured", NULL, NULL},
-    [OPT_METRIC] = {"--plot-metric", CLI_VALUE, "time|memory", "what --plot draws (time)", NULL, metrics},
+    [OPT_METRIC] = {"--plot-metric", CLI_VALUE, "time|memory", "train: what --plot draws (time)", NULL, metrics},
     [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "threads (one per core); the result does not depend on it", NULL,
                      NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
@@ -50,10 +55,11 @@ static enum maq_status read_count(struct cli *cli, uint32_t *out, size_t option,
     return MAQ_OK;
 }
 
-static enum maq_status read_filters(struct cli *cli, struct maq_validate_filter filters[MOST_FILTERS], size_t *n)
+static enum maq_status read_filters(struct cli *cli, struct maq_validate_filter filters[CLI_VALIDATE_FILTERS],
+                                    size_t *n)
 {
-    if (cli->n_overrides > MOST_FILTERS)
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "at most %u --where", MOST_FILTERS);
+    if (cli->n_overrides > CLI_VALIDATE_FILTERS)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "at most %u --where", CLI_VALIDATE_FILTERS);
     for (*n = 0; *n < cli->n_overrides; (*n)++) {
         const char *text = cli->overrides[*n].value, *equals = strchr(text, '=');
         if (!equals || equals == text)
@@ -67,7 +73,7 @@ static enum maq_status read_filters(struct cli *cli, struct maq_validate_filter 
     return MAQ_OK;
 }
 
-static enum maq_status write_text(struct cli *cli, char *text, const char *path)
+enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path)
 {
     if (!text)
         return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
@@ -75,58 +81,65 @@ static enum maq_status write_text(struct cli *cli, char *text, const char *path)
     return cli_write(cli, text, path);
 }
 
-static enum maq_status report(struct cli *cli, const struct maq_validate_result *result, uint32_t worst)
+static enum maq_status read_options(struct cli *cli, struct cli_validate_options *out)
 {
-    const char *metric = cli->values[OPT_METRIC];
-    char *text = cli->values[OPT_JSON] ? maq_validate_json(result) : maq_validate_text(result, worst);
-    enum maq_status status = write_text(cli, text, cli->values[OPT_OUTPUT]);
-    if (status == MAQ_OK && cli->values[OPT_PLOT])
-        status = write_text(
-            cli,
-            maq_validate_svg(result, metric && strcmp(metric, "memory") == 0 ? MAQ_VALIDATE_MEMORY : MAQ_VALIDATE_TIME),
-            cli->values[OPT_PLOT]);
-    bool compared = false;
-    for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++)
-        compared |= result->total.stats[m][MAQ_VALIDATE_ALL].n > 0;
-    return status == MAQ_OK && !compared ? MAQ_NO : status;
+    *out = (struct cli_validate_options){
+        .opts = MAQ_VALIDATE_OPTS_INIT,
+        .json = cli->values[OPT_JSON] != NULL,
+        .plot = cli->values[OPT_PLOT],
+        .metric = cli->values[OPT_METRIC],
+        .output = cli->values[OPT_OUTPUT],
+    };
+    enum maq_status status = read_count(cli, &out->opts.threads, OPT_THREADS, MOST_THREADS, 0);
+    if (status == MAQ_OK)
+        status = read_count(cli, &out->worst, OPT_WORST, MOST_WORST, 0);
+    if (status == MAQ_OK)
+        status = read_filters(cli, out->filters, &out->opts.n_where);
+    out->opts.where = out->filters;
+    return status;
+}
+
+static const struct cli_validation *find(const char *name)
+{
+    for (size_t i = 0; i < CLI_COUNT(validations); i++)
+        if (strcmp(name, validations[i]->name) == 0)
+            return validations[i];
+    return NULL;
+}
+
+/* "train, collectives": for messages. */
+static const char *names(struct cli *cli)
+{
+    const char *all = validations[0]->name;
+    for (size_t i = 1; all && i < CLI_COUNT(validations); i++)
+        all = cli_printf(cli, "%s, %s", all, validations[i]->name);
+    return all ? all : "";
 }
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_validate_filter filters[MOST_FILTERS];
-    struct maq_validate_opts opts = MAQ_VALIDATE_OPTS_INIT;
-    struct maq_validate_result *result;
-    uint32_t worst;
-    if (cli->n_args < 2 || strcmp(cli->args[0], "train") != 0)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette validate train TABLE.csv", "%s",
-                         cli->n_args == 0 || strcmp(cli->args[0], "train") == 0
-                             ? "there is no table"
-                             : "only `train` can be validated so far");
-    enum maq_status status = read_count(cli, &opts.threads, OPT_THREADS, MOST_THREADS, 0);
-    if (status == MAQ_OK)
-        status = read_count(cli, &worst, OPT_WORST, MOST_WORST, 0);
-    if (status == MAQ_OK)
-        status = read_filters(cli, filters, &opts.n_where);
-    if (status != MAQ_OK)
-        return status;
-    opts.where = filters;
-    status = maq_validate_train(&result, cli->args[1], &opts, cli->diag);
-    if (status != MAQ_OK)
-        return status;
-    status = report(cli, result, worst);
-    maq_validate_free(result);
-    return status;
+    struct cli_validate_options given;
+    const struct cli_validation *what = cli->n_args > 0 ? find(cli->args[0]) : NULL;
+    if (cli->n_args > 0 && !what)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette validate WHAT TABLE",
+                         "'%.80s' is nothing that can be validated; there are: %s", cli->args[0], names(cli));
+    if (cli->n_args < 2)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette validate WHAT TABLE", "there is no %s",
+                         what ? "table" : "WHAT and no table");
+    enum maq_status status = read_options(cli, &given);
+    return status == MAQ_OK ? what->run(cli, cli->args[1], &given) : status;
 }
 
 const struct cli_command cli_validate = {
     .name = "validate",
-    .args = "train TABLE.csv [OPTION...]",
+    .args = "WHAT TABLE [OPTION...]",
     .summary = "compare predictions with published measurements",
     .about =
-        "Makes a job of every row of a table of measured training runs, predicts it, and says how far off the\n"
-        "predictions are: by source, number of devices and device. `-` reads standard input. Rows that say too\n"
-        "little are left out and counted; what had to be guessed about a row is listed with it. Exit status 1 when\n"
-        "no row could be compared. docs/validate.md has the columns and the rules.\n",
+        "Predicts every row of a table of measurements and says how far off the predictions are, by source, device "
+        "and\n"
+        "size. `-` reads standard input. Rows that say too little are left out and counted. Exit status 1 when no row\n"
+        "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
+        "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",

@@ -1,0 +1,32 @@
+/*
+ * cmd_validate.h - what the validations share: their options, read once by cmd_validate.c.
+ */
+#ifndef MAQ_CLI_CMD_VALIDATE_H
+#define MAQ_CLI_CMD_VALIDATE_H
+
+#include "cli/cli.h"
+#include "maquette/validate.h"
+
+#define CLI_VALIDATE_FILTERS 32u
+
+struct cli_validate_options {
+    struct maq_validate_opts opts; /* threads, and the filters below */
+    struct maq_validate_filter filters[CLI_VALIDATE_FILTERS];
+    uint32_t worst;
+    bool json;
+    const char *plot, *output; /* files; NULL = none, standard output */
+    const char *metric;        /* of the plot; NULL = the first */
+};
+
+/* One thing that can be validated: a name for the command line, and what runs. MAQ_NO: no row could be compared. */
+struct cli_validation {
+    const char *name;
+    enum maq_status (*run)(struct cli *cli, const char *path, const struct cli_validate_options *options);
+};
+
+extern const struct cli_validation cli_validate_train;
+
+/* Takes `text` (free()); NULL is reported as out of memory. */
+enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);
+
+#endif
