@@ -258,6 +258,29 @@ static void test_constant_prediction(void **state)
     maq_validate_free((struct maq_validate_result *)r);
 }
 
+/* ---- intervals ---- */
+
+/* Ten rows measured at 1 to 10 s, stated 2.5 to 8.5 s, ends included: two below, six inside, two above. */
+static void test_coverage(void **state)
+{
+    struct maq_validate_row rows[10];
+    for (int i = 0; i < 10; i++) {
+        rows[i] = row("s", "m", "d", i + 1, 5);
+        rows[i].step_low_s = i == 2 ? 3 : 2.5;
+        rows[i].step_high_s = i == 7 ? 8 : 8.5;
+    }
+    rows[9].points[TIME].skip = MAQ_VALIDATE_SKIP_FLAGGED; /* not compared */
+    const struct maq_validate_result *r = summarize(rows, 10);
+    assert_int_equal(r->total.coverage.below, 2);
+    assert_int_equal(r->total.coverage.inside, 6);
+    assert_int_equal(r->total.coverage.above, 1);
+    assert_memory_equal(&r->total.capped_coverage, &r->total.coverage, sizeof r->total.coverage);
+    char *text = maq_validate_text(r, 0);
+    assert_non_null(strstr(text, "every row alike                 9     66.7     22.2     11.1"));
+    free(text);
+    maq_validate_free((struct maq_validate_result *)r);
+}
+
 /* ---- the worst rows ---- */
 
 static void test_explanation(void **state)
@@ -295,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_sweeps),
         cmocka_unit_test(test_constant_prediction),
         cmocka_unit_test(test_explanation),
+        cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,9 @@ struct maq_validate_row {
     double peak_flops;                     /* FLOP/s of one device in the recipe's matrix type */
     double passes;                         /* layers of the fullest stage times microbatches */
     double bucket_share[MAQ_BUCKET_COUNT]; /* of the predicted step */
-    double mem_bytes[MAQ_MEM_COUNT];       /* of the stage with most */
+    double step_low_s, step_high_s;        /* 80 % interval */
+    double regime[MAQ_TRAIN_REGIME_COUNT];
+    double mem_bytes[MAQ_MEM_COUNT]; /* of the stage with most */
     enum maq_validate_memory mem_kind;
 };
 
@@ -121,6 +123,11 @@ struct maq_validate_stat {
 
 enum maq_validate_part { MAQ_VALIDATE_ALL, MAQ_VALIDATE_FULL, MAQ_VALIDATE_NEAR, MAQ_VALIDATE_PART_COUNT };
 
+/* Where the measured time lies relative to the stated 80 % interval. */
+struct maq_validate_coverage {
+    uint32_t below, inside, above;
+};
+
 #define MAQ_VALIDATE_CAP 40 /* rows per source in `capped` */
 
 /* Rows that have something in common: a source, a device, a size. */
@@ -131,6 +138,7 @@ struct maq_validate_group {
     struct maq_validate_stat capped[MAQ_VALIDATE_METRIC_COUNT]
                                    [MAQ_VALIDATE_PART_COUNT]; /* those among the capped rows */
     uint32_t skipped[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_SKIP_COUNT];
+    struct maq_validate_coverage coverage, capped_coverage; /* of the time */
 };
 
 struct maq_validate_grouping {

@@ -17,11 +17,6 @@
 #define BAR 40      /* cells of a full bar */
 #define ROWS_MAX 24 /* rows of the memory table before its middle is left out */
 
-static const char *plus_minus(const struct maq_page *page)
-{
-    return page->unicode ? "\u00b1" : "+-";
-}
-
 /* --- what was asked ------------------------------------------------------------------------------------------ */
 
 typedef void words_fn(struct maq_buf *b, const struct maq_job *job);
@@ -136,7 +131,8 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
     maq_buf_addc(&page->out, '\n');
     put_label(page, "step");
     maq_page_putf(page, MAQ_INK_TITLE, "%s", precise_time(a, r->step_s));
-    maq_page_putf(page, MAQ_INK_PLAIN, " %s %.0f %%\n", plus_minus(page), 100 * r->error);
+    maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n", maq_format_time(a, r->step_low_s),
+                  maq_format_time(b, r->step_high_s));
     put_label(page, "throughput");
     maq_page_putf(page, MAQ_INK_TITLE, "%s tokens/s", rate_of(a, r->tokens_per_s));
     maq_page_putf(page, MAQ_INK_PLAIN, ", %s per GPU\n", rate_of(b, r->tokens_per_s_per_device));
@@ -308,9 +304,10 @@ static void put_provenance(struct maq_page *page, const struct maq_train_result 
     char line[256];
     maq__snprintf(
         line, sizeof line,
-        "Costs by time: %.0f %% measured, %.0f %% fitted, %.0f %% analytical; %s %.0f %% is their standard error.",
+        "Costs by time: %.0f %% measured, %.0f %% fitted, %.0f %% analytical. The interval holds four of five "
+        "published runs of this composition that its fit had not seen (standard error %.0f %%).",
         100 * share[MAQ_PROVIDER_MEASURED], 100 * share[MAQ_PROVIDER_FITTED], 100 * share[MAQ_PROVIDER_ANALYTICAL],
-        plus_minus(page), 100 * r->error);
+        100 * r->error);
     maq_buf_addc(&page->out, '\n');
     maq_page_field(page, 0, "", line);
     maq_page_field(

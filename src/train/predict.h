@@ -33,6 +33,9 @@ bool maq_stage_fits(const struct maq_stage_result *stage);
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
                                     const struct maq_step_times *times, struct maq_arena *arena);
 
+/* Error and interval of the step, from its breakdown and from how often the critical stage runs each item. */
+void maq_step_error(struct maq_train_result *result, const struct maq_blueprint *bp, const double *times);
+
 /* FLOP of a step over the whole job: model (no recompute) and as executed. */
 void maq_step_flop(double *model, double *hardware, const struct maq_blueprint *bp);
 

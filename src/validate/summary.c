@@ -103,6 +103,24 @@ static void fill_stats(struct maq_validate_group *g, const struct summary *s, co
     g->capped[metric][part] = maq__validate_stat(s->errors, capped);
 }
 
+static void add_coverage(struct maq_validate_coverage *c, const struct maq_validate_row *row)
+{
+    double measured = row->points[MAQ_VALIDATE_TIME].measured;
+    c->below += measured < row->step_low_s;
+    c->above += measured > row->step_high_s;
+    c->inside += measured >= row->step_low_s && measured <= row->step_high_s;
+}
+
+static void fill_coverage(struct maq_validate_group *g, const struct summary *s, const struct member *m, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_used(&s->rows[m[i].row], MAQ_VALIDATE_TIME, MAQ_VALIDATE_ALL))
+            add_coverage(&g->coverage, &s->rows[m[i].row]);
+        if (maq__validate_is_capped(s->owner, m[i].row, MAQ_VALIDATE_TIME, MAQ_VALIDATE_ALL))
+            add_coverage(&g->capped_coverage, &s->rows[m[i].row]);
+    }
+}
+
 static void fill_group(struct maq_validate_group *g, const struct summary *s, const struct member *m, uint32_t n)
 {
     for (int metric = 0; metric < MAQ_VALIDATE_METRIC_COUNT; metric++) {
@@ -112,6 +130,7 @@ static void fill_group(struct maq_validate_group *g, const struct summary *s, co
             g->skipped[metric][s->rows[m[i].row].points[metric].skip]++;
         g->skipped[metric][MAQ_VALIDATE_SKIP_NONE] = 0;
     }
+    fill_coverage(g, s, m, n);
     for (uint32_t i = 0; i < n; i++)
         g->rows += s->rows[m[i].row].points[0].skip != MAQ_VALIDATE_SKIP_FILTERED;
 }

@@ -85,6 +85,21 @@ static void add_detail(struct maq_buf *b, const struct maq_validate_row *row, en
     add_text(b, row->job);
 }
 
+/* Interval and what it was computed from. */
+static void add_regime(struct maq_buf *b, const struct maq_validate_row *row)
+{
+    maq_buf_adds(b, ", \"interval_80\": [");
+    add_number(b, row->step_low_s);
+    maq_buf_adds(b, ", ");
+    add_number(b, row->step_high_s);
+    maq_buf_adds(b, "], \"regime\": {");
+    for (int k = 0; k < MAQ_TRAIN_REGIME_COUNT; k++) {
+        maq_buf_adds(b, k > 0 ? ", " : "");
+        add_member(b, maq_train_regime_name((enum maq_train_regime)k), row->regime[k]);
+    }
+    maq_buf_adds(b, "}");
+}
+
 static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum maq_validate_metric metric)
 {
     const struct maq_validate_point *p = &row->points[metric];
@@ -92,7 +107,9 @@ static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum 
     add_text(b, row->id);
     maq_buf_adds(b, ", \"source\": ");
     add_text(b, row->source);
-    maq_buf_addf(b, ", \"line\": %u, \"metric\": \"%s\"", row->line, maq_validate_metric_name(metric));
+    maq_buf_addf(b, ", \"line\": %u, \"metric\": \"%s\", \"completeness\": ", row->line,
+                 maq_validate_metric_name(metric));
+    add_text(b, row->completeness);
     if (p->skip != MAQ_VALIDATE_SKIP_NONE) {
         maq_buf_addf(b, ", \"skipped\": \"%s\"", maq_validate_skip_text(p->skip));
         if (row->why[0]) {
@@ -107,6 +124,8 @@ static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum 
         maq_buf_adds(b, ", ");
         add_member(b, "error", p->error);
         add_detail(b, row, metric);
+        if (metric == MAQ_VALIDATE_TIME)
+            add_regime(b, row);
     }
     maq_buf_adds(b, "}");
 }
@@ -154,6 +173,12 @@ static void add_parts(struct maq_buf *b, const struct maq_validate_stat stats[MA
     }
 }
 
+static void add_coverage(struct maq_buf *b, const char *key, const struct maq_validate_coverage *c)
+{
+    maq_buf_addf(b, "\"%s\": {\"n\": %u, \"inside\": %u, \"below\": %u, \"above\": %u}", key,
+                 c->below + c->inside + c->above, c->inside, c->below, c->above);
+}
+
 static void add_group(struct maq_buf *b, const struct maq_validate_group *g, const char *indent)
 {
     maq_buf_addf(b, "{\"name\": ");
@@ -174,7 +199,11 @@ static void add_group(struct maq_buf *b, const struct maq_validate_group *g, con
             }
         maq_buf_adds(b, "}}");
     }
-    maq_buf_adds(b, "}");
+    maq_buf_addf(b, ",\n%s\"interval_80\": {", indent);
+    add_coverage(b, "all", &g->coverage);
+    maq_buf_adds(b, ", ");
+    add_coverage(b, "capped", &g->capped_coverage);
+    maq_buf_adds(b, "}}");
 }
 
 static void add_groups(struct maq_buf *b, const char *key, const struct maq_validate_grouping *g)

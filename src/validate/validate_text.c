@@ -118,6 +118,30 @@ static void add_baseline(struct maq_buf *b, const struct maq_validate_baseline *
         add_rival(b, &base->sources[i]);
 }
 
+/* ---- intervals ---- */
+
+static void add_covered(struct maq_buf *b, const char *name, const struct maq_validate_coverage *c)
+{
+    uint32_t n = c->below + c->inside + c->above;
+    if (n > 0)
+        maq_buf_addf(b, "  %-26.26s  %5u %8.1f %8.1f %8.1f\n", name, n, 100.0 * c->inside / n, 100.0 * c->below / n,
+                     100.0 * c->above / n);
+}
+
+static void add_coverage(struct maq_buf *b, const struct maq_validate_result *r)
+{
+    const struct maq_validate_grouping *sources = &r->by[MAQ_VALIDATE_BY_SOURCE];
+    if (r->total.stats[MAQ_VALIDATE_TIME][MAQ_VALIDATE_ALL].n == 0)
+        return;
+    maq_buf_addf(b, "\nstated 80 %% interval of the time: share of measurements in %%\n\n  %-26s  %5s %8s %8s %8s\n",
+                 "", "rows", "inside", "shorter", "longer");
+    add_covered(b, "every row alike", &r->total.coverage);
+    add_covered(b, "40 rows of a source", &r->total.capped_coverage);
+    maq_buf_adds(b, "\n  by source\n");
+    for (uint32_t i = 0; i < sources->n; i++)
+        add_covered(b, sources->groups[i].name, &sources->groups[i].coverage);
+}
+
 /* ---- ranking ---- */
 
 static void add_ranking(struct maq_buf *b, const struct maq_validate_result *r)
@@ -178,6 +202,7 @@ char *maq_validate_text(const struct maq_validate_result *r, uint32_t worst)
         add_metric(&b, r, m, worst);
     add_baseline(&b, &r->baseline);
     add_ranking(&b, r);
+    add_coverage(&b, r);
     if (b.failed) {
         maq_buf_fini(&b);
         return NULL;
