@@ -38,6 +38,7 @@ struct maq_stage_result {
     double reserved_bytes;  /* allocated + fragmentation */
     double total_bytes;     /* what nvidia-smi shows */
     double capacity_bytes;
+    bool returns_cache;                /* the allocator has to give cached blocks back to the driver */
     double busy_s;                     /* compute stream */
     double bucket_s[MAQ_BUCKET_COUNT]; /* adds up to step_s */
     double params;                     /* held by one rank of the stage */

@@ -85,11 +85,10 @@ static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
                       "\ndoes not fit: stage %u needs %s without cached blocks, %s has %s: %s too much\n",
                       r->worst_stage, need, device, have, maq_format_bytes(over, excess));
         maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", maq_train_advice(advice, r));
-    } else if (st->total_bytes > st->capacity_bytes) {
-        maq_format_bytes(need, st->total_bytes);
+    } else if (st->returns_cache) {
+        maq_format_bytes(need, needed_bytes(st));
         maq_page_putf(page, MAQ_INK_BAD,
-                      "\nfits, but only just: stage %u would hold %s of %s; the allocator has to give cached blocks "
-                      "back\n",
+                      "\nfits, but only just: stage %u needs %s of %s; the allocator has to give cached blocks back\n",
                       r->worst_stage, need, have);
     }
 }
