@@ -207,6 +207,16 @@ static void test_baseline(void **state)
     maq_validate_free((struct maq_validate_result *)r);
 }
 
+/* A table of one model has nothing to learn from without it. */
+static void test_baseline_of_one_model(void **state)
+{
+    const struct maq_validate_row rows[] = {row("s", "a", "d", 2, 2.2), row("s", "a", "d", 4, 4)};
+    const struct maq_validate_result *r = summarize(rows, 2);
+    assert_true(isnan(r->baseline.total.left_out_mean));
+    ASSERT_NEAR(r->baseline.total.fitted_mean, 0.25, 1e-12); /* 2 s for both */
+    maq_validate_free((struct maq_validate_result *)r);
+}
+
 /* ---- ranking ---- */
 
 static void test_sweeps(void **state)
@@ -308,17 +318,12 @@ static void test_explanation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_cap_is_even),
-        cmocka_unit_test(test_order_of_groups),
-        cmocka_unit_test(test_framework_names),
-        cmocka_unit_test(test_best_constant),
-        cmocka_unit_test(test_baseline),
-        cmocka_unit_test(test_sweeps),
-        cmocka_unit_test(test_constant_prediction),
-        cmocka_unit_test(test_explanation),
-        cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_statistics),      cmocka_unit_test(test_totals),
+        cmocka_unit_test(test_cap_is_even),     cmocka_unit_test(test_order_of_groups),
+        cmocka_unit_test(test_framework_names), cmocka_unit_test(test_best_constant),
+        cmocka_unit_test(test_baseline),        cmocka_unit_test(test_baseline_of_one_model),
+        cmocka_unit_test(test_sweeps),          cmocka_unit_test(test_constant_prediction),
+        cmocka_unit_test(test_explanation),     cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,7 +149,7 @@ struct maq_validate_grouping {
 /*
  * The rival that needs no simulator: step = hardware FLOP / (devices * peak * u) with one utilisation u per device, the one
  * with the least mean absolute error over the capped rows; once fitted on all of them, once leaving out every row of the model
- * that is predicted (where nothing is left of the device: over all devices).
+ * that is predicted (where nothing is left of the device: over all devices; NaN where nothing is left at all).
  */
 struct maq_validate_rival {
     const char *name;            /* device or source; "total" */

@@ -60,7 +60,7 @@ static double fit_without_model(const struct rows *r, const struct entry *e)
     double c = fit(r, device_of(e), e->row->model);
     if (isnan(c))
         c = fit(r, NULL, e->row->model);
-    return isnan(c) ? fit(r, NULL, NULL) : c; /* a table of one model: nothing to learn it from elsewhere */
+    return c; /* NaN in a table of one model: nothing to learn it from elsewhere */
 }
 
 static int by_device_and_model(const void *pa, const void *pb)
@@ -111,8 +111,9 @@ static void fill_column(double *mean, double *median, const struct rows *r, enum
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct entry *e = &r->at[i];
-        if (!name || strcmp(e->row->label[by], name) == 0)
-            r->errors[n++] = which == OWN ? e->own : which == FITTED ? e->fitted : e->left_out;
+        double error = which == OWN ? e->own : which == FITTED ? e->fitted : e->left_out;
+        if (!isnan(error) && (!name || strcmp(e->row->label[by], name) == 0))
+            r->errors[n++] = error;
     }
     *mean = maq_mean(r->errors, n);
     *median = maq_quantile(r->errors, n, 0.5);

@@ -164,6 +164,9 @@ static void as_gpt(struct maq_interpretation *in)
     }
     common_dimensions(in);
     const char *dropout = maq__framework_dropout(in);
+    /* sail-sg/VocabularyParallelism, pretrain_gpt.sh: --untie-embeddings-and-output-weights */
+    if (maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "megatron-lm fork&method", NULL))
+        maq__set(in, &in->model, "untie_embeddings_and_output_weights", "true");
     maq__set(in, &in->model, "max_position_embeddings", "%lld", (long long)in->seq);
     maq__set(in, &in->model, "hidden_dropout", "%s", dropout);
     maq__set(in, &in->model, "attention_dropout", "%s", dropout);

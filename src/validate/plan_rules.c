@@ -27,7 +27,8 @@ enum when { /* bits; all must hold */
             WHEN_UNFUSED = 64,  /* attention has been decided to be unfused */
             WHEN_DP = 128,
             WHEN_MOE = 256,
-            WHEN_NEAR = 512, /* the row is not complete: what it does not mention is not known to be off */
+            WHEN_ZERO = 1024, /* the optimizer state is shared */
+            WHEN_NEAR = 512,  /* the row is not complete: what it does not mention is not known to be off */
 };
 
 struct rule {
@@ -54,7 +55,11 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   ep_overlap[] = "overlap_moe_expert_parallel_comm", capacity[] = "moe_expert_capacity_factor",
                   fused[] = "fused_kernels", fusion[] = "gradient_accumulation_fusion",
                   main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
-                  attention[] = "attention_backend", vocab_pipe[] = "vocab_parallel_pipeline";
+                  attention[] = "attention_backend", vocab_pipe[] = "vocab_parallel_pipeline",
+                  interlaced[] = "use_interlaced_schedule", split_output[] = "disable_backward_fusion",
+                  module_loading[] = "cuda_module_loading", reduce_bucket[] = "reduce_bucket_size",
+                  pure[] = "pure_low_precision", selective_ac[] = "selective_ac_option",
+                  loss_function[] = "loss_function", upcast[] = "fp32_upcast";
 
 static const struct rule text_rules[] = {
     /* arithmetic */
@@ -103,6 +108,7 @@ static const struct rule text_rules[] = {
     IN(recompute, "per-op sac|selective op|torchtitan selective ac", method, "block", STATED),
     IN(recompute, "per-op sac|selective op|torchtitan selective ac", re_layers, "%3/8",
        "per-op checkpointing as 3/8 of the layers, recomputed whole", 0, 0, 0),
+    IN(recompute, "per-op sac|selective op|torchtitan selective ac", selective_ac, "op", STATED),
     IN(recompute, "selective ac", recompute, "full", STATED),
     IN(recompute, "selective ac", method, "block", STATED),
     IN(recompute, "selective ac", re_layers, "%1/2", "half of the layers are recomputed: the share is not stated", 0, 0,
@@ -162,6 +168,8 @@ static const struct rule text_rules[] = {
     IN(overlap_notes, "vocabulary parallelism*", vocab_pipe, "true", STATED),
     IN(overlap_notes, "interlaced pipeline", vocab_pipe, "true", "the interlaced pipeline as vocabulary parallelism", 0,
        0, 0),
+    IN(overlap_notes, "interlaced pipeline", interlaced, "true", STATED),
+    IN(overlap_notes, "vocabulary parallelism variant 1", split_output, "true", STATED), /* --disable-backward-fusion */
     IN(overlap_notes, "layer redistribution", NULL, NULL, "layers shared evenly: how they were moved is not stated", 0,
        0, 0),
 };
@@ -181,6 +189,21 @@ static const struct rule framework_rules[] = {
     IN(framework, deepspeed, main_grads, "fp16", "gradients kept in 16 bits, as DeepSpeed's FP16 engine does",
        WHEN_NOT_BF16, 0, 0),
     IN(framework, deepspeed, reduce_dtype, "fp16", NULL, WHEN_NOT_BF16, 0, 0),
+    /* ... and so does its ZeRO optimizer in BF16; only BF16_Optimizer, which is not called ZeRO, has gradients in FP32 */
+    IN(framework, deepspeed, main_grads, "bf16", NULL, WHEN_ZERO, 0, 0),
+    IN(framework, deepspeed, reduce_dtype, "bf16", NULL, WHEN_ZERO, 0, 0),
+    /* runtime/zero/stage_1_and_2.py: ZeRO's flat buffers; reduce_bucket_size is 5e8 unless the configuration says otherwise */
+    IN(framework, deepspeed, reduce_bucket, "5e8", STATED),
+    /* CUDA loads kernels when they are first used since 11.7, by default since 12.2; PyTorch asked for it from 1.13 on (end of 2022) */
+    IN(framework, "megatron*|deepspeed*", module_loading, "eager", NULL, 0, 0, 2022),
+    /* sail-sg/VocabularyParallelism, pretrain_gpt.sh: --fp16, and Megatron-LM keeps 16-bit gradients with it */
+    IN(framework, "megatron-lm fork&method", precision, "fp16", "FP16, as in the script that comes with the fork",
+       WHEN_NOT_BF16, 0, 0),
+    IN(framework, "megatron-lm fork&method", main_grads, "fp16", NULL, WHEN_NOT_BF16, 0, 0),
+    IN(framework, "megatron-lm fork&method", reduce_dtype, "fp16", NULL, WHEN_NOT_BF16, 0, 0),
+    /* NeMo AutoModel trains in the type of the checkpoint: torch.optim.Adam on 16-bit weights, no copy in 4 bytes */
+    IN(framework, "automodel", pure, "true", "weights and Adam's moments in 16 bits, as AutoModel's recipes load them",
+       0, 0, 0),
     /* PyTorch's scaled_dot_product_attention and the flash-attn package up to 2.x are FlashAttention-2; Transformer Engine and XLA call cuDNN's
      * kernels, which use each generation's own instructions. */
     IN(framework, "automodel", attention, "flash", "Transformer Engine's attention in NeMo AutoModel", 0, 0, 0),
@@ -213,6 +236,10 @@ static const struct rule framework_rules[] = {
     IN(framework, jax, graphs, "true", "XLA hides the cost of kernel launches", 0, 0, 0),
     /* NeMo AutoModel's layers are Transformer Engine's or compiled ones. */
     IN(framework, "automodel", fused, "true", "pointwise operations fused, as in Transformer Engine's layers", 0, 0, 0),
+    /* torch.nn.functional.cross_entropy on logits in 4 bytes; AutoModel's recipes leave them in 16 bits */
+    IN(framework, "automodel", loss_function, "cross_entropy", STATED),
+    IN(framework, "automodel", upcast, "false", "cross-entropy on 16-bit logits, as in AutoModel's recipes", 0, 0, 0),
+    IN(framework, eager_fsdp, loss_function, "cross_entropy", STATED),
     /* PyTorch: weight gradients are computed, then added; without torch.compile each pointwise operation is a kernel. */
     IN(framework, eager_fsdp, fusion, "false", STATED),
     IN(framework, eager_fsdp, fused, "false", "pointwise operations run one by one: torch.compile is not mentioned", 0,
@@ -231,13 +258,15 @@ static const struct rule default_rules[] = {
 static bool holds(const struct maq_interpretation *in, uint16_t when)
 {
     const char *backend = maq__setting(&in->plan, attention);
+    const char *shared = maq__setting(&in->plan, sharding);
     bool unfused = backend && strcmp(backend, "unfused") == 0;
     bool bf16 = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_precision), "bf16", NULL);
     bool full = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_completeness), "full", NULL);
     unsigned now = (in->tp > 1 ? WHEN_TP : 0u) | (in->cp > 1 ? WHEN_CP : 0u) | (in->vp > 1 ? WHEN_VP : 0u) |
                    (in->dp * in->cp > 1 ? WHEN_DP : 0u) | (in->experts > 0 ? WHEN_MOE : 0u) |
                    (in->blackwell ? WHEN_BLACKWELL : 0u) | (in->fp8 ? WHEN_FP8 : 0u) | (bf16 ? 0u : WHEN_NOT_BF16) |
-                   (unfused ? WHEN_UNFUSED : 0u) | (full ? 0u : WHEN_NEAR);
+                   (shared && strcmp(shared, "no_shard") != 0 ? WHEN_ZERO : 0u) | (unfused ? WHEN_UNFUSED : 0u) |
+                   (full ? 0u : WHEN_NEAR);
     return (now & when) == when;
 }
 
