@@ -7,24 +7,24 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.148
+#define MAQ_TRAIN_ERROR_BASE 0.0609
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.564
+#define MAQ_TRAIN_ERROR_CHAIN 1.11
 /* host bound */
-#define MAQ_TRAIN_ERROR_HOST 4.2
+#define MAQ_TRAIN_ERROR_HOST 4.22
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 1.1
+#define MAQ_TRAIN_ERROR_NEAR 1.11
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 0.231
+#define MAQ_TRAIN_ERROR_FAR 0.0
 /* bubble */
 #define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.882
+#define MAQ_TRAIN_ERROR_MEMORY 1.11
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.882
+#define MAQ_TRAIN_ERROR_EXPERTS 0.886
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.168
+#define MAQ_TRAIN_ERROR_Z10 -0.178
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 2.4
+#define MAQ_TRAIN_ERROR_Z90 2.38
 
 #endif

@@ -46,7 +46,6 @@ bool maq__validate_label_text(struct maq_validate_row *row, struct maq_arena *ar
         row->label[by] = "";
     const char *framework = maq_arena_strdup(arena, framework_name(row->framework));
     row->label[MAQ_VALIDATE_BY_SOURCE] = row->source;
-    row->label[MAQ_VALIDATE_BY_DEVICE] = row->gpu;
     row->label[MAQ_VALIDATE_BY_FRAMEWORK] = framework ? framework : "";
     return framework != NULL;
 }

@@ -25,7 +25,7 @@ struct maq_validate_owner {
 enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_validate_row *rows, const bool *keep,
                                   const struct maq_table *table, uint32_t threads, struct maq_diag *diag);
 
-/* Names the groups that a row is in; all are "" until the row was simulated, but for source, framework and device. false when out of memory. */
+/* Names the groups that a row is in; all are "" until there is a job, but for source and framework. false when out of memory. */
 bool maq__validate_label_text(struct maq_validate_row *row, struct maq_arena *arena);
 bool maq__validate_label_job(struct maq_validate_row *row, const struct maq_job *job, struct maq_arena *arena);
 
