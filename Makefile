@@ -27,6 +27,12 @@ test: build
 golden: build
 	MAQ=$(PROGRAM) tests/run_golden.py
 
+# The interval of a prediction, from what this build is off by; to be run when predictions have changed.
+.PHONY: fit-error
+fit-error: build
+	@tools/fit-train-error $(PROGRAM) $(SHARED)/data/measured/training.csv >$(BUILD)/train_error_fit.h
+	@mv $(BUILD)/train_error_fit.h src/train/train_error_fit.h
+
 # docs/accuracy.md and its plots, from the measurements in SHARED.
 accuracy: build
 	@tools/accuracy $(BUILD) $(SHARED)

@@ -56,6 +56,7 @@ static void check(const struct maq_train_result *r)
             fail_msg("%s is %g", maq_train_regime_name((enum maq_train_regime)k), r->regime[k]);
     assert_true(fabs(r->error - error_of(r->regime)) < 1e-12);
     assert_true(r->step_low_s < r->step_high_s);
+    assert_true(r->memory_low < 1 && r->memory_high > 1 && r->memory_high < 2);
     assert_true(fabs(log(r->step_high_s / r->step_s) - MAQ_TRAIN_ERROR_Z90 * r->error) < 1e-12);
     assert_true(fabs(log(r->step_low_s / r->step_s) - MAQ_TRAIN_ERROR_Z10 * r->error) < 1e-12);
 }

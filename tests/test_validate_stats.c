@@ -276,15 +276,16 @@ static void test_coverage(void **state)
     struct maq_validate_row rows[10];
     for (int i = 0; i < 10; i++) {
         rows[i] = row("s", "m", "d", i + 1, 5);
-        rows[i].step_low_s = i == 2 ? 3 : 2.5;
-        rows[i].step_high_s = i == 7 ? 8 : 8.5;
+        rows[i].low[TIME] = i == 2 ? 3 : 2.5;
+        rows[i].high[TIME] = i == 7 ? 8 : 8.5;
     }
     rows[9].points[TIME].skip = MAQ_VALIDATE_SKIP_FLAGGED; /* not compared */
     const struct maq_validate_result *r = summarize(rows, 10);
-    assert_int_equal(r->total.coverage.below, 2);
-    assert_int_equal(r->total.coverage.inside, 6);
-    assert_int_equal(r->total.coverage.above, 1);
-    assert_memory_equal(&r->total.capped_coverage, &r->total.coverage, sizeof r->total.coverage);
+    assert_int_equal(r->total.coverage[TIME].below, 2);
+    assert_int_equal(r->total.coverage[TIME].inside, 6);
+    assert_int_equal(r->total.coverage[TIME].above, 1);
+    assert_memory_equal(r->total.capped_coverage, r->total.coverage, sizeof r->total.coverage);
+    assert_int_equal(r->total.coverage[MEMORY].inside + r->total.coverage[MEMORY].below, 0);
     char *text = maq_validate_text(r, 0);
     assert_non_null(strstr(text, "every row alike                 9     66.7     22.2     11.1"));
     free(text);

@@ -79,7 +79,8 @@ struct maq_train_result {
     const struct maq_job *job; /* borrowed */
     double step_s;
     double error; /* one standard deviation of ln(measured / predicted), from residuals of published runs */
-    double step_low_s, step_high_s;        /* 80 % interval of the step time */
+    double step_low_s, step_high_s; /* 80 % interval of the step time */
+    double memory_low, memory_high; /* 80 % interval of allocated, reserved and total bytes, over the prediction */
     double regime[MAQ_TRAIN_REGIME_COUNT]; /* what `error` was computed from */
     double tokens_per_s, tokens_per_s_per_device;
     double model_flop, hardware_flop; /* per step, whole job */

@@ -91,7 +91,7 @@ struct maq_validate_row {
     double peak_flops;                     /* FLOP/s of one device in the recipe's matrix type */
     double passes;                         /* layers of the fullest stage times microbatches */
     double bucket_share[MAQ_BUCKET_COUNT]; /* of the predicted step */
-    double step_low_s, step_high_s;        /* 80 % interval */
+    double low[MAQ_VALIDATE_METRIC_COUNT], high[MAQ_VALIDATE_METRIC_COUNT]; /* 80 % interval of the prediction */
     double regime[MAQ_TRAIN_REGIME_COUNT];
     double mem_bytes[MAQ_MEM_COUNT]; /* of the stage with most */
     enum maq_validate_memory mem_kind;
@@ -123,7 +123,7 @@ struct maq_validate_stat {
 
 enum maq_validate_part { MAQ_VALIDATE_ALL, MAQ_VALIDATE_FULL, MAQ_VALIDATE_NEAR, MAQ_VALIDATE_PART_COUNT };
 
-/* Where the measured time lies relative to the stated 80 % interval. */
+/* Where measurements lie relative to the stated 80 % interval. */
 struct maq_validate_coverage {
     uint32_t below, inside, above;
 };
@@ -138,7 +138,7 @@ struct maq_validate_group {
     struct maq_validate_stat capped[MAQ_VALIDATE_METRIC_COUNT]
                                    [MAQ_VALIDATE_PART_COUNT]; /* those among the capped rows */
     uint32_t skipped[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_SKIP_COUNT];
-    struct maq_validate_coverage coverage, capped_coverage; /* of the time */
+    struct maq_validate_coverage coverage[MAQ_VALIDATE_METRIC_COUNT], capped_coverage[MAQ_VALIDATE_METRIC_COUNT];
 };
 
 struct maq_validate_grouping {

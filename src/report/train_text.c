@@ -142,8 +142,11 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
                   maq_dtype_name((enum maq_dtype)r->job->math_dtype));
     put_label(page, "memory");
     maq_page_putf(page, r->fits ? MAQ_INK_TITLE : MAQ_INK_BAD, "%s", maq_format_bytes(a, st->total_bytes));
-    maq_page_putf(page, MAQ_INK_PLAIN, " of %s on the fullest GPU (%.0f %%)\n", maq_format_bytes(b, st->capacity_bytes),
+    maq_page_putf(page, MAQ_INK_PLAIN, " of %s on the fullest GPU (%.0f %%)", maq_format_bytes(b, st->capacity_bytes),
                   100 * st->total_bytes / st->capacity_bytes);
+    maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n",
+                  maq_format_bytes(a, r->memory_low * st->total_bytes),
+                  maq_format_bytes(b, r->memory_high * st->total_bytes));
 }
 
 static void put_engine(struct maq_page *page, const struct maq_train_result *r, const struct maq_report_engine *e)

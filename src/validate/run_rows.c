@@ -132,8 +132,10 @@ static void compare(struct maq_validate_row *out, const struct maq_train_result 
     out->hardware_flop = r->hardware_flop;
     out->peak_flops = r->peak_flops;
     out->passes = passes_of(r->job);
-    out->step_low_s = r->step_low_s;
-    out->step_high_s = r->step_high_s;
+    out->low[MAQ_VALIDATE_TIME] = r->step_low_s;
+    out->high[MAQ_VALIDATE_TIME] = r->step_high_s;
+    out->low[MAQ_VALIDATE_MEMORY] = r->memory_low * memory_of(most, out->mem_kind);
+    out->high[MAQ_VALIDATE_MEMORY] = r->memory_high * memory_of(most, out->mem_kind);
     memcpy(out->regime, r->regime, sizeof out->regime);
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         out->bucket_share[b] = r->step_s > 0 ? r->bucket_s[b] / r->step_s : 0;

@@ -103,21 +103,22 @@ static void fill_stats(struct maq_validate_group *g, const struct summary *s, co
     g->capped[metric][part] = maq__validate_stat(s->errors, capped);
 }
 
-static void add_coverage(struct maq_validate_coverage *c, const struct maq_validate_row *row)
+static void add_coverage(struct maq_validate_coverage *c, const struct maq_validate_row *row, int metric)
 {
-    double measured = row->points[MAQ_VALIDATE_TIME].measured;
-    c->below += measured < row->step_low_s;
-    c->above += measured > row->step_high_s;
-    c->inside += measured >= row->step_low_s && measured <= row->step_high_s;
+    double measured = row->points[metric].measured;
+    c->below += measured < row->low[metric];
+    c->above += measured > row->high[metric];
+    c->inside += measured >= row->low[metric] && measured <= row->high[metric];
 }
 
-static void fill_coverage(struct maq_validate_group *g, const struct summary *s, const struct member *m, uint32_t n)
+static void fill_coverage(struct maq_validate_group *g, const struct summary *s, const struct member *m, uint32_t n,
+                          int metric)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (is_used(&s->rows[m[i].row], MAQ_VALIDATE_TIME, MAQ_VALIDATE_ALL))
-            add_coverage(&g->coverage, &s->rows[m[i].row]);
-        if (maq__validate_is_capped(s->owner, m[i].row, MAQ_VALIDATE_TIME, MAQ_VALIDATE_ALL))
-            add_coverage(&g->capped_coverage, &s->rows[m[i].row]);
+        if (is_used(&s->rows[m[i].row], metric, MAQ_VALIDATE_ALL))
+            add_coverage(&g->coverage[metric], &s->rows[m[i].row], metric);
+        if (maq__validate_is_capped(s->owner, m[i].row, metric, MAQ_VALIDATE_ALL))
+            add_coverage(&g->capped_coverage[metric], &s->rows[m[i].row], metric);
     }
 }
 
@@ -129,8 +130,8 @@ static void fill_group(struct maq_validate_group *g, const struct summary *s, co
         for (uint32_t i = 0; i < n; i++)
             g->skipped[metric][s->rows[m[i].row].points[metric].skip]++;
         g->skipped[metric][MAQ_VALIDATE_SKIP_NONE] = 0;
+        fill_coverage(g, s, m, n, metric);
     }
-    fill_coverage(g, s, m, n);
     for (uint32_t i = 0; i < n; i++)
         g->rows += s->rows[m[i].row].points[0].skip != MAQ_VALIDATE_SKIP_FILTERED;
 }

@@ -85,14 +85,17 @@ static void add_detail(struct maq_buf *b, const struct maq_validate_row *row, en
     add_text(b, row->job);
 }
 
-/* Interval and what it was computed from. */
-static void add_regime(struct maq_buf *b, const struct maq_validate_row *row)
+/* Interval, and what that of the time was computed from. */
+static void add_interval(struct maq_buf *b, const struct maq_validate_row *row, enum maq_validate_metric metric)
 {
     maq_buf_adds(b, ", \"interval_80\": [");
-    add_number(b, row->step_low_s);
+    add_number(b, row->low[metric]);
     maq_buf_adds(b, ", ");
-    add_number(b, row->step_high_s);
-    maq_buf_adds(b, "], \"regime\": {");
+    add_number(b, row->high[metric]);
+    maq_buf_adds(b, "]");
+    if (metric != MAQ_VALIDATE_TIME)
+        return;
+    maq_buf_adds(b, ", \"regime\": {");
     for (int k = 0; k < MAQ_TRAIN_REGIME_COUNT; k++) {
         maq_buf_adds(b, k > 0 ? ", " : "");
         add_member(b, maq_train_regime_name((enum maq_train_regime)k), row->regime[k]);
@@ -124,8 +127,7 @@ static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum 
         maq_buf_adds(b, ", ");
         add_member(b, "error", p->error);
         add_detail(b, row, metric);
-        if (metric == MAQ_VALIDATE_TIME)
-            add_regime(b, row);
+        add_interval(b, row, metric);
     }
     maq_buf_adds(b, "}");
 }
@@ -199,11 +201,14 @@ static void add_group(struct maq_buf *b, const struct maq_validate_group *g, con
             }
         maq_buf_adds(b, "}}");
     }
-    maq_buf_addf(b, ",\n%s\"interval_80\": {", indent);
-    add_coverage(b, "all", &g->coverage);
-    maq_buf_adds(b, ", ");
-    add_coverage(b, "capped", &g->capped_coverage);
-    maq_buf_adds(b, "}}");
+    for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++) {
+        maq_buf_addf(b, ",\n%s\"%s_interval_80\": {", indent, maq_validate_metric_name((enum maq_validate_metric)m));
+        add_coverage(b, "all", &g->coverage[m]);
+        maq_buf_adds(b, ", ");
+        add_coverage(b, "capped", &g->capped_coverage[m]);
+        maq_buf_adds(b, "}");
+    }
+    maq_buf_adds(b, "}");
 }
 
 static void add_groups(struct maq_buf *b, const char *key, const struct maq_validate_grouping *g)

@@ -128,18 +128,20 @@ static void add_covered(struct maq_buf *b, const char *name, const struct maq_va
                      100.0 * c->above / n);
 }
 
-static void add_coverage(struct maq_buf *b, const struct maq_validate_result *r)
+static void add_coverage(struct maq_buf *b, const struct maq_validate_result *r, int metric)
 {
     const struct maq_validate_grouping *sources = &r->by[MAQ_VALIDATE_BY_SOURCE];
-    if (r->total.stats[MAQ_VALIDATE_TIME][MAQ_VALIDATE_ALL].n == 0)
+    if (r->total.stats[metric][MAQ_VALIDATE_ALL].n == 0)
         return;
-    maq_buf_addf(b, "\nstated 80 %% interval of the time: share of measurements in %%\n\n  %-26s  %5s %8s %8s %8s\n",
-                 "", "rows", "inside", "shorter", "longer");
-    add_covered(b, "every row alike", &r->total.coverage);
-    add_covered(b, "40 rows of a source", &r->total.capped_coverage);
+    maq_buf_addf(b, "\nstated 80 %% interval of the %s: share of measurements in %%\n\n  %-26s  %5s %8s %8s %8s\n",
+                 maq_validate_metric_name((enum maq_validate_metric)metric), "", "rows", "inside",
+                 metric == MAQ_VALIDATE_TIME ? "shorter" : "smaller",
+                 metric == MAQ_VALIDATE_TIME ? "longer" : "larger");
+    add_covered(b, "every row alike", &r->total.coverage[metric]);
+    add_covered(b, "40 rows of a source", &r->total.capped_coverage[metric]);
     maq_buf_adds(b, "\n  by source\n");
     for (uint32_t i = 0; i < sources->n; i++)
-        add_covered(b, sources->groups[i].name, &sources->groups[i].coverage);
+        add_covered(b, sources->groups[i].name, &sources->groups[i].coverage[metric]);
 }
 
 /* ---- ranking ---- */
@@ -202,7 +204,8 @@ char *maq_validate_text(const struct maq_validate_result *r, uint32_t worst)
         add_metric(&b, r, m, worst);
     add_baseline(&b, &r->baseline);
     add_ranking(&b, r);
-    add_coverage(&b, r);
+    for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++)
+        add_coverage(&b, r, m);
     if (b.failed) {
         maq_buf_fini(&b);
         return NULL;
