@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/fit-train-error and tools/accuracy on numbers made here: the fit finds the coefficients that made the residuals, intervals
+"""tools/fit-train-error, leave-one-out and accuracy on numbers made here: the fit finds the coefficients that made the residuals, intervals
 hold what they say, pages are filled in."""
 import importlib.machinery
 import importlib.util
@@ -22,8 +22,10 @@ def load(name):
     return module
 
 
+sys.path.insert(0, str(HERE.parent / "tools"))
 fit = load("fit-train-error")
 page = load("accuracy")
+left = load("leave-one-out")
 
 
 def laplace(k, n):
@@ -71,6 +73,17 @@ def test_cap():
     chosen = fit.capped(list(range(100)))
     assert len(chosen) == 40 and chosen[:4] == [0, 3, 5, 8] and sum(k < 50 for k in chosen) == 20, chosen
     assert fit.capped([1, 2]) == [1, 2]
+
+
+def test_leave_one_out():
+    """The source that would choose 0.9 alone gets what the other two choose."""
+    errors = {"0.9": [0.0, 0.3, 0.3], "1.0": [0.2, 0.1, 0.1]}
+    predictions = {v: {"abc"[i]: [(e, "full"), (-e, "near")] for i, e in enumerate(es)} for v, es in errors.items()}
+    assert left.best_value(predictions, ["b", "c"]) == "1.0"
+    assert left.best_value(predictions, ["a", "b"]) == "0.9"  # a tie: 0.15 each
+    assert left.median([(0.1, ""), (-0.3, ""), (0.2, "")]) == 0.2
+    assert abs(left.p90([(k / 10, "") for k in range(11)]) - 0.9) < 1e-12
+    assert left.define_of("#define A 1\n#define SHARE 0.93\n", "SHARE") == "0.93"
 
 
 def test_bars():
