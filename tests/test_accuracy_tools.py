@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/fit-train-error, leave-one-out and accuracy on numbers made here: the fit finds the coefficients that made the residuals, intervals
+"""tools/fit-train-error, leave-one-out and accuracy on numbers made here: fits find what made the residuals, intervals
 hold what they say, pages are filled in."""
 import importlib.machinery
 import importlib.util
