@@ -8,7 +8,9 @@ FUZZ_S  ?= 60
 
 SOURCES  = $(shell find src include tests bench -name '*.[ch]' 2>/dev/null | sort)
 
-.PHONY: build run test bench fit lint format asan tsan fuzz clean deps golden
+SHARED  ?= ../shared
+
+.PHONY: build run test bench fit lint format asan tsan fuzz clean deps golden accuracy
 build: deps
 	@tools/build.sh $(BUILD) $(JOBS)
 
@@ -24,6 +26,16 @@ test: build
 
 golden: build
 	MAQ=$(PROGRAM) tests/run_golden.py
+
+# The interval of a prediction, from what this build is off by; to be run when predictions have changed.
+.PHONY: fit-error
+fit-error: build
+	@tools/fit-train-error $(PROGRAM) $(SHARED)/data/measured/training.csv >$(BUILD)/train_error_fit.h
+	@mv $(BUILD)/train_error_fit.h src/train/train_error_fit.h
+
+# docs/accuracy.md and its plots, from the measurements in SHARED.
+accuracy: build
+	@tools/accuracy $(BUILD) $(SHARED)
 
 bench: build
 	@if [ -x bench/run ]; then bench/run $(PROGRAM); else meson test -C $(BUILD) --benchmark --print-errorlogs; fi

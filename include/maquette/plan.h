@@ -67,6 +67,12 @@ enum maq_attention_backend {
     MAQ_ATTENTION_TRITON, /* the same algorithm written in Triton */
     MAQ_ATTENTION_UNFUSED
 };
+enum maq_loss_function { /* whose cross-entropy: Megatron-LM's works in place, PyTorch's does not */
+                         MAQ_LOSS_VOCAB_PARALLEL,
+                         MAQ_LOSS_TORCH
+};
+enum maq_selective_ac { MAQ_SELECTIVE_AC_LAYER, MAQ_SELECTIVE_AC_OP }; /* torchtitan's selective_ac_option */
+enum maq_module_loading { MAQ_MODULES_LAZY, MAQ_MODULES_EAGER };       /* CUDA_MODULE_LOADING */
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
 
 #define MAQ_MAX_STAGES 1024 /* pipeline stages times virtual stages */
@@ -88,6 +94,8 @@ struct maq_plan {
     struct maq_str
         layout; /* Megatron's "Et*3|(tt|)*29,m|L", "4,5,5,4" (layers per virtual stage) or "balanced"; empty = even */
     bool vocab_parallel_pipeline; /* embedding and head spread over all stages (vocabulary parallelism) */
+    bool disable_backward_fusion; /* vocabulary parallelism: gradients of the output layer in two passes */
+    bool use_interlaced_schedule; /* vocabulary parallelism: the interlaced pipeline */
     int overlap_p2p;              /* enum maq_auto_bool: auto = with virtual stages */
     bool scatter_gather_p2p;  /* without sequence parallelism, each TP rank sends its share of what all of them hold */
     int32_t microbatch_group; /* microbatches per interleaving group; 0 = pp */
@@ -100,6 +108,7 @@ struct maq_plan {
     bool gather_once;           /* FSDP: gather parameters once per step, not once per microbatch */
     int32_t fsdp_prefetch;      /* layers gathered ahead */
     int32_t bucket_layers;      /* layers per gradient bucket; 0 = by size */
+    double reduce_bucket_size;  /* DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none */
 
     /* batch */
     int32_t mbs;
@@ -111,6 +120,10 @@ struct maq_plan {
         recompute_num_layers; /* full: layers per checkpoint (uniform) or recomputed layers per virtual stage (block) */
     uint32_t recompute_parts; /* selective: bit set of enum maq_part */
     int32_t offload_layers;   /* cpu_offloading_num_layers: activations of this many layers go to the host */
+    int selective_ac;         /* enum maq_selective_ac */
+    int loss_function;        /* enum maq_loss_function */
+    bool fp32_upcast;         /* PyTorch's cross-entropy: logits become 4-byte numbers first */
+    int cuda_module_loading;  /* enum maq_module_loading */
     double optimizer_offload; /* share of the optimizer state on the host, 0..1 */
 
     /* precision */

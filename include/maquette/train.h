@@ -38,6 +38,7 @@ struct maq_stage_result {
     double reserved_bytes;  /* allocated + fragmentation */
     double total_bytes;     /* what nvidia-smi shows */
     double capacity_bytes;
+    bool returns_cache;                /* the allocator has to give cached blocks back to the driver */
     double busy_s;                     /* compute stream */
     double bucket_s[MAQ_BUCKET_COUNT]; /* adds up to step_s */
     double params;                     /* held by one rank of the stage */
@@ -59,11 +60,34 @@ struct maq_train_measured {
     uint32_t held, others; /* operators and collectives that it has for the job's devices, and for other ones */
     uint32_t items, hits;  /* distinct operators and collectives of the step; how many of them it answered for */
 };
+/* What decides how sure a step time is: shares, 0 to 1. */
+/* clang-format off: one row, one line */
+/*    id       name                              what                                                                           */
+#define MAQ_TRAIN_REGIME_LIST(X)                                                                                       \
+    X(CHAIN, "cost_chain", "standard error of the cost chain over all kernels and collectives")                        \
+    X(HOST, "host_bound", "of the step: waiting for kernel launches")                                                  \
+    X(NEAR, "communication_inside_domains", "of the step: exposed communication inside scale-up domains")              \
+    X(FAR, "communication_across_domains", "of the step: exposed communication of groups that span several")           \
+    X(BUBBLE, "bubble", "of the step: waiting for another stage")                                                      \
+    X(MEMORY, "memory_bound", "of costed time: kernels without matrix products")                                       \
+    X(EXPERTS, "experts", "of costed time: grouped matrix products")
+/* clang-format on */
+
+enum maq_train_regime {
+#define MAQ_TRAIN_REGIME_ENUM(id, name, what) MAQ_TRAIN_REGIME_##id,
+    MAQ_TRAIN_REGIME_LIST(MAQ_TRAIN_REGIME_ENUM)
+#undef MAQ_TRAIN_REGIME_ENUM
+        MAQ_TRAIN_REGIME_COUNT
+};
+MAQ_API const char *maq_train_regime_name(enum maq_train_regime regime);
 
 struct maq_train_result {
     const struct maq_job *job; /* borrowed */
     double step_s;
-    double error; /* relative, one standard deviation, from the cost chain */
+    double error; /* one standard deviation of ln(measured / predicted), from residuals of published runs */
+    double step_low_s, step_high_s; /* 80 % interval of the step time */
+    double memory_low, memory_high; /* 80 % interval of allocated, reserved and total bytes, over the prediction */
+    double regime[MAQ_TRAIN_REGIME_COUNT]; /* what `error` was computed from */
     double tokens_per_s, tokens_per_s_per_device;
     double model_flop, hardware_flop; /* per step, whole job */
     double model_flops_per_device;    /* FLOP/s */

@@ -53,19 +53,47 @@ struct maq_validate_point {
     double measured, predicted, error;
 };
 
+/*
+ * What rows are told apart by; `key` is the name in JSON.
+ *          key                 title
+ */
+#define MAQ_VALIDATE_BY_LIST(X)                                                                                        \
+    X(SOURCE, "sources", "by source")                                                                                  \
+    X(SIZE, "sizes", "by number of devices")                                                                           \
+    X(DEVICE, "devices", "by device")                                                                                  \
+    X(TP, "tensor_parallel", "by tensor parallelism")                                                                  \
+    X(PRECISION, "precisions", "by precision")                                                                         \
+    X(FRAMEWORK, "frameworks", "by framework")                                                                         \
+    X(KIND, "kinds", "by kind of model")
+
+enum maq_validate_by {
+#define MAQ_VALIDATE_BY_ENUM(name, key, title) MAQ_VALIDATE_BY_##name,
+    MAQ_VALIDATE_BY_LIST(MAQ_VALIDATE_BY_ENUM)
+#undef MAQ_VALIDATE_BY_ENUM
+        MAQ_VALIDATE_BY_COUNT
+};
+MAQ_API const char *maq_validate_by_key(enum maq_validate_by by);
+MAQ_API const char *maq_validate_by_title(enum maq_validate_by by);
+
 /* One row of the table, in its order. All pointers live as long as the result. */
 struct maq_validate_row {
-    const char *id, *source, *model, *gpu, *completeness;
+    const char *id, *source, *framework, *model, *gpu, *completeness;
     uint32_t line; /* in the file, 1-based */
     uint32_t devices;
+    const char *label[MAQ_VALIDATE_BY_COUNT]; /* the group it is in; "" = in none */
     struct maq_validate_point points[MAQ_VALIDATE_METRIC_COUNT];
     const char *why; /* further words on a skip (first diagnostic of a refused job); "" = none */
     const char *job; /* the job as a document; "" when it could not be written */
     uint32_t n_assumed;
     const char *const *assumed;            /* what had to be guessed */
     bool simulated;                        /* the rest holds */
+    double tokens, hardware_flop;          /* per step, whole job */
+    double peak_flops;                     /* FLOP/s of one device in the recipe's matrix type */
+    double passes;                         /* layers of the fullest stage times microbatches */
     double bucket_share[MAQ_BUCKET_COUNT]; /* of the predicted step */
-    double mem_bytes[MAQ_MEM_COUNT];       /* of the stage with most */
+    double low[MAQ_VALIDATE_METRIC_COUNT], high[MAQ_VALIDATE_METRIC_COUNT]; /* 80 % interval of the prediction */
+    double regime[MAQ_TRAIN_REGIME_COUNT];
+    double mem_bytes[MAQ_MEM_COUNT]; /* of the stage with most */
     enum maq_validate_memory mem_kind;
 };
 
@@ -95,28 +123,75 @@ struct maq_validate_stat {
 
 enum maq_validate_part { MAQ_VALIDATE_ALL, MAQ_VALIDATE_FULL, MAQ_VALIDATE_NEAR, MAQ_VALIDATE_PART_COUNT };
 
-/* Rows that have something in common: a source, a device, a size. */
-struct maq_validate_group {
-    const char *name;
-    uint32_t rows; /* after the filters */
-    struct maq_validate_stat stats[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_PART_COUNT];
-    uint32_t skipped[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_SKIP_COUNT];
+/* Where measurements lie relative to the stated 80 % interval. */
+struct maq_validate_coverage {
+    uint32_t below, inside, above;
 };
 
 #define MAQ_VALIDATE_CAP 40 /* rows per source in `capped` */
+
+/* Rows that have something in common: a source, a device, a size. */
+struct maq_validate_group {
+    const char *name;
+    uint32_t rows;                                                                      /* after the filters */
+    struct maq_validate_stat stats[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_PART_COUNT]; /* every row alike */
+    struct maq_validate_stat capped[MAQ_VALIDATE_METRIC_COUNT]
+                                   [MAQ_VALIDATE_PART_COUNT]; /* those among the capped rows */
+    uint32_t skipped[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_SKIP_COUNT];
+    struct maq_validate_coverage coverage[MAQ_VALIDATE_METRIC_COUNT], capped_coverage[MAQ_VALIDATE_METRIC_COUNT];
+};
+
+struct maq_validate_grouping {
+    uint32_t n;
+    const struct maq_validate_group *groups; /* by name, numbers in it by value */
+};
+
+/*
+ * The rival that needs no simulator: step = hardware FLOP / (devices * peak * u) with one utilisation u per device, the one
+ * with the least mean absolute error over the capped rows; once fitted on all of them, once leaving out every row of the model
+ * that is predicted (where nothing is left of the device: over all devices; NaN where nothing is left at all).
+ */
+struct maq_validate_rival {
+    const char *name;            /* device or source; "total" */
+    uint32_t n;                  /* capped rows with a measured time */
+    double utilisation;          /* of a device, fitted on all its rows; NaN in the lines of sources and the total */
+    double own_mean, own_median; /* of maquette's |error| */
+    double fitted_mean, fitted_median;
+    double left_out_mean, left_out_median;
+};
+struct maq_validate_baseline {
+    struct maq_validate_rival total;
+    uint32_t n_devices, n_sources;
+    const struct maq_validate_rival *devices, *sources;
+};
+
+/* Plans compared with one another: rows of one source and framework, with one model, device and number of devices. Ranked by
+ * tokens per second. */
+struct maq_validate_sweep {
+    const char *source, *model, *device;
+    uint32_t devices, rows;
+    double tau;    /* Kendall's tau-b of predicted and measured order; NaN when one side is constant */
+    double regret; /* measured time per token of the plan predicted to be best over that of the best, minus 1 */
+};
+struct maq_validate_ranking { /* of the sweeps of a source, or all */
+    const char *name;
+    uint32_t sweeps, rows; /* sweeps with a tau */
+    double mean_tau, least_tau, mean_regret;
+};
+#define MAQ_VALIDATE_SWEEP_ROWS 4 /* fewer are no sweep */
 
 struct maq_validate_result {
     const char *table; /* name of the file */
     uint32_t n_rows;   /* in the table */
     const struct maq_validate_row *rows;
-    uint32_t n_sources, n_devices, n_sizes;
-    const struct maq_validate_group *sources, *devices; /* by name */
-    const struct maq_validate_group *sizes;             /* 1-64, 65-512, 513 and more devices */
-    struct maq_validate_group total;                    /* every row alike */
+    struct maq_validate_grouping by[MAQ_VALIDATE_BY_COUNT];
+    struct maq_validate_group total; /* its `capped`: at most MAQ_VALIDATE_CAP rows of a source, evenly spaced */
     struct maq_validate_stat weighted[MAQ_VALIDATE_METRIC_COUNT][MAQ_VALIDATE_PART_COUNT]; /* every source alike */
-    struct maq_validate_stat
-        capped[MAQ_VALIDATE_METRIC_COUNT]
-              [MAQ_VALIDATE_PART_COUNT]; /* at most MAQ_VALIDATE_CAP rows of a source, evenly spaced */
+    struct maq_validate_baseline baseline;
+    uint32_t n_sweeps, n_rankings;
+    const struct maq_validate_sweep *sweeps;     /* by source, model, device, devices */
+    const struct maq_validate_ranking *rankings; /* by source */
+    struct maq_validate_ranking ranking;         /* every sweep alike */
 };
 
 /* Reads and compares; *out is owned by the caller. opts may be NULL. The second form takes the text; name is for messages. */

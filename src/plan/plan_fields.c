@@ -18,6 +18,9 @@ static const char *const precision_names[] = {"auto",        "fp32",          "f
                                               "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4", NULL};
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
+static const char *const selective_ac_names[] = {"layer", "op", NULL};
+static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy", NULL};
+static const char *const module_loading_names[] = {"lazy", "eager", NULL};
 static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
 
 #define P(member) plan.member
@@ -66,6 +69,10 @@ const struct maq_field maq_plan_fields[] = {
         .doc = "Megatron's layout (\"Et*3|(tt|)*29m|L\"), layers per virtual stage (\"4,5,5,4\"), or balanced"),
     BOOL(vocab_parallel_pipeline, "vocab_parallel_pipeline", .def = "false",
          .doc = "embedding and output spread over all stages (maquette)"),
+    BOOL(disable_backward_fusion, "disable_backward_fusion", .def = "false",
+         .doc = "vocab_parallel_pipeline: the two gradients of the output layer are passes of their own"),
+    BOOL(use_interlaced_schedule, "use_interlaced_schedule", .def = "false",
+         .doc = "vocab_parallel_pipeline: the interlaced pipeline, which holds half as many microbatches again"),
     AUTO(overlap_p2p, "overlap_p2p_comm", .doc = "send/recv beside compute; auto = with virtual stages"),
     BOOL(scatter_gather_p2p, "scatter_gather_tensors_in_pipeline", .def = "true",
          .doc = "each TP rank sends its share and the receivers gather it, where they all hold the same"),
@@ -86,6 +93,8 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "FSDP: parameters stay gathered over all microbatches of a step (maquette)"),
     I32(fsdp_prefetch, "fsdp_prefetch", .def = "1", .min = 0, .max = 64,
         .doc = "FSDP: layers gathered ahead (maquette)"),
+    DOUBLE(reduce_bucket_size, "reduce_bucket_size", .def = "0", .min = 0, .max = 1e12,
+           .doc = "DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none"),
     I32(bucket_layers, "bucket_layers", .def = "0", .min = 0, .max = 65535,
         .doc = "layers per gradient bucket; 0 = 40 M parameters, as ddp_bucket_size (maquette)"),
     /* batch */
@@ -107,6 +116,14 @@ const struct maq_field maq_plan_fields[] = {
         .doc = "layers per stage whose activations wait in host memory"),
     DOUBLE(optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
            .doc = "share of the optimizer that lives and runs on the host"),
+    ENUM(selective_ac, "selective_ac_option", selective_ac_names, .def = "layer",
+         .doc = "torchtitan: op keeps attention and every second matrix product of all layers; the time is that of "
+                "recompute_num_layers"),
+    ENUM(loss_function, "loss_function", loss_function_names, .def = "vocab_parallel_cross_entropy",
+         .doc = "cross_entropy is PyTorch's, which makes a new tensor of logits at every turn"),
+    BOOL(fp32_upcast, "fp32_upcast", .def = "true", .doc = "cross_entropy: logits in 4 bytes (NeMo AutoModel)"),
+    ENUM(cuda_module_loading, "cuda_module_loading", module_loading_names, .def = "lazy",
+         .doc = "CUDA_MODULE_LOADING: eager, the only one before CUDA 11.7, keeps every kernel in device memory"),
     /* precision */
     ENUM(precision, "precision", precision_names, .def = "auto",
          .doc = "recipe; auto = bf16 where the device has it, else fp16"),

@@ -111,6 +111,10 @@ static void add_headline(struct maq_json d, const struct maq_train_result *r)
 {
     maq_json_bool(d, "fits", r->fits);
     maq_json_real(d, "step_time_s", r->step_s);
+    maq_json_real(d, "step_time_low_s", r->step_low_s);
+    maq_json_real(d, "step_time_high_s", r->step_high_s);
+    maq_json_real(d, "memory_low", r->memory_low);
+    maq_json_real(d, "memory_high", r->memory_high);
     maq_json_real(d, "tokens_per_s", r->tokens_per_s);
     maq_json_real(d, "tokens_per_s_per_device", r->tokens_per_s_per_device);
     maq_json_real(d, "mfu", r->mfu);

@@ -17,11 +17,6 @@
 #define BAR 40      /* cells of a full bar */
 #define ROWS_MAX 24 /* rows of the memory table before its middle is left out */
 
-static const char *plus_minus(const struct maq_page *page)
-{
-    return page->unicode ? "\u00b1" : "+-";
-}
-
 /* --- what was asked ------------------------------------------------------------------------------------------ */
 
 typedef void words_fn(struct maq_buf *b, const struct maq_job *job);
@@ -97,11 +92,10 @@ static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
                       "\ndoes not fit: stage %u needs %s without cached blocks, %s has %s: %s too much\n",
                       r->worst_stage, need, device, have, maq_format_bytes(over, excess));
         maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", maq_train_advice(advice, r));
-    } else if (st->total_bytes > st->capacity_bytes) {
-        maq_format_bytes(need, st->total_bytes);
+    } else if (st->returns_cache) {
+        maq_format_bytes(need, needed_bytes(st));
         maq_page_putf(page, MAQ_INK_BAD,
-                      "\nfits, but only just: stage %u would hold %s of %s; the allocator has to give cached blocks "
-                      "back\n",
+                      "\nfits, but only just: stage %u needs %s of %s; the allocator has to give cached blocks back\n",
                       r->worst_stage, need, have);
     }
 }
@@ -143,7 +137,8 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
     maq_buf_addc(&page->out, '\n');
     put_label(page, "step");
     maq_page_putf(page, MAQ_INK_TITLE, "%s", precise_time(a, r->step_s));
-    maq_page_putf(page, MAQ_INK_PLAIN, " %s %.0f %%\n", plus_minus(page), 100 * r->error);
+    maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n", maq_format_time(a, r->step_low_s),
+                  maq_format_time(b, r->step_high_s));
     put_label(page, "throughput");
     maq_page_putf(page, MAQ_INK_TITLE, "%s tokens/s", rate_of(a, r->tokens_per_s));
     maq_page_putf(page, MAQ_INK_PLAIN, ", %s per GPU\n", rate_of(b, r->tokens_per_s_per_device));
@@ -154,8 +149,11 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
                   maq_dtype_name((enum maq_dtype)r->job->math_dtype));
     put_label(page, "memory");
     maq_page_putf(page, r->fits ? MAQ_INK_TITLE : MAQ_INK_BAD, "%s", maq_format_bytes(a, st->total_bytes));
-    maq_page_putf(page, MAQ_INK_PLAIN, " of %s on the fullest GPU (%.0f %%)\n", maq_format_bytes(b, st->capacity_bytes),
+    maq_page_putf(page, MAQ_INK_PLAIN, " of %s on the fullest GPU (%.0f %%)", maq_format_bytes(b, st->capacity_bytes),
                   100 * st->total_bytes / st->capacity_bytes);
+    maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n",
+                  maq_format_bytes(a, r->memory_low * st->total_bytes),
+                  maq_format_bytes(b, r->memory_high * st->total_bytes));
 }
 
 static void put_engine(struct maq_page *page, const struct maq_train_result *r, const struct maq_report_engine *e)
@@ -342,9 +340,10 @@ static void put_provenance(struct maq_page *page, const struct maq_train_result 
     char line[256];
     maq__snprintf(
         line, sizeof line,
-        "Costs by time: %.0f %% measured, %.0f %% fitted, %.0f %% analytical; %s %.0f %% is their standard error.",
+        "Costs by time: %.0f %% measured, %.0f %% fitted, %.0f %% analytical. The interval holds four of five "
+        "published runs of this composition that its fit had not seen (standard error %.0f %%).",
         100 * share[MAQ_PROVIDER_MEASURED], 100 * share[MAQ_PROVIDER_FITTED], 100 * share[MAQ_PROVIDER_ANALYTICAL],
-        plus_minus(page), 100 * r->error);
+        100 * r->error);
     maq_buf_addc(&page->out, '\n');
     maq_page_field(page, 0, "", line);
     put_measured(page, r);

@@ -56,7 +56,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
         if (use == MAQ_BLOCK_OFFLOADED) { /* on the device: this layer's, and the one on its way */
             b->backward_transient[redone] += 2 * b->act_bytes[redone];
             b->act_bytes[redone] = 0;
-            b->kept[redone].n = 0;
+            b->walk[redone].n = 0;
         }
     }
     b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;

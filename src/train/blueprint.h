@@ -42,11 +42,22 @@ void maq_cache_fini(struct maq_cache *cache);
 /* n doubles, not initialised, valid until the next call; NULL when out of memory. */
 double *maq_cache_finish(struct maq_cache *cache, size_t n);
 
-#define MAQ_MAX_KEPT 64 /* tensors; a longer layer's last one holds the rest */
+/* What a module does to the allocator, in bytes. */
+struct maq_walk_step {
+    double out;        /* its output */
+    double keep;       /* kept for its backward pass besides its input: masks, scores, quantized copies */
+    double scratch;    /* comes and goes with its forward pass: gathered input, raw scores */
+    double gradient;   /* of its input */
+    double weight;     /* of its weights, where it is not added to the main gradient in one kernel */
+    bool input_stays;  /* its input is kept for the backward pass */
+    bool shares_input; /* with the module before it */
+};
 
-struct maq_kept {
+/* The modules of a layer in forward order. */
+struct maq_walk {
+    const struct maq_walk_step *steps;
     uint32_t n;
-    double bytes[MAQ_MAX_KEPT];
+    double missing; /* parts that are recomputed, while the layer's backward pass runs */
 };
 
 struct maq_block {
@@ -56,7 +67,7 @@ struct maq_block {
     const struct maq_segment *weight;                   /* split schedules only */
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
     double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
-    struct maq_kept kept[2];                            /* the tensors that act_bytes adds up */
+    struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */
     double forward_transient, backward_transient[2];
 };
 
@@ -164,7 +175,7 @@ void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);
 
 /* Bytes that one rank keeps of a layer between its passes, and the working set of its costliest moment beyond
  * them. memory.c */
-void maq_block_memory(struct maq_block *block, const struct maq_lower *lower);
+void maq_block_memory(struct maq_block *block, struct maq_lower *lower);
 
 /* Buffers that the communicators of one rank hold. stage_memory.c */
 double maq_communicator_bytes(const struct maq_job *job);

@@ -202,21 +202,20 @@ static enum maq_status rank_operators(struct maq_train_result *r, const struct m
         return MAQ_NO_MEMORY;
     memset(c.where, 0xff, bp->items->n * sizeof *c.where);
     maq_stage_count_items(c.times, c.where, bp, r->critical_stage);
-    double total = 0, error = 0, busy = r->stages[r->critical_stage].busy_s;
+    double total = 0, busy = r->stages[r->critical_stage].busy_s;
     for (uint32_t i = 1; i < bp->items->n; i++) {
         const struct maq_cost *cost = &bp->items->at[i].cost;
         double seconds = c.times[i] * bp->items->at[i].dur_ns * 1e-9;
         if (seconds <= 0)
             continue;
         total += seconds;
-        error += seconds * (double)cost->error;
         r->provider_share[cost->provider] += seconds;
         if (r->n_ops < MAQ_TRAIN_TOP_OPS || seconds > r->ops[MAQ_TRAIN_TOP_OPS - 1].seconds)
             add_row(r, bp, i, seconds, busy, &c);
     }
     for (int p = 0; p < MAQ_PROVIDER_COUNT && total > 0; p++)
         r->provider_share[p] /= total;
-    r->error = total > 0 ? error / total : 0;
+    maq_step_error(r, bp, c.times);
     return MAQ_OK;
 }
 

@@ -9,12 +9,18 @@
  *                                        one byte per element when the recipe quantizes it
  *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s per row (e without dropout)
  *   residual, embedding with dropout     one byte per element for the mask
- *   loss                                 logits in 4 bytes
+ *   loss                                 logits in 4 bytes, in 2 without fp32_upcast
  *
  * For a GPT layer with e = 2 this is s b h (34 + 5 a s / h) on one device, s b h / t (34 + 5 a s / h) with
  * tensor and sequence parallelism, and s b h (10 + 24 / t + 5 a s / (h t)) without the latter: Korthikanti et
  * al., "Reducing Activation Recomputation in Large Transformer Models", equations 1, 2 and 4 (arXiv
  * 2205.05198).
+ *
+ * Megatron-LM's cross-entropy works in place: 16-bit logits become 4-byte ones, which become probabilities and then their gradient. PyTorch's
+ * makes the logarithm of the probabilities (kept), and on the way back its gradient and that of the 4-byte logits.
+ *
+ * Selective checkpointing by operator (torchtitan, selective_ac_option: op): a layer keeps its input, what attention returns and every second
+ * matrix product; here half of each product.
  *
  * A recomputed module's output is not kept, except core attention's (only its inside is dropped, as in
  * Megatron-LM). A recomputed layer keeps its input alone.
@@ -23,7 +29,7 @@
 #include "train/blueprint.h"
 
 struct tally {
-    const struct maq_lower *lower;
+    struct maq_lower *lower;
     const struct maq_layer *layer;
     uint32_t parts; /* recomputed */
 };
@@ -51,6 +57,27 @@ static double attention_inside(const struct maq_lower *lo, const struct maq_modu
     return 4 * rows * heads; /* log-sum-exp */
 }
 
+static bool torch_loss(const struct maq_lower *lo)
+{
+    return lo->plan->loss_function == MAQ_LOSS_TORCH;
+}
+
+/* Of an element of the logits as the loss keeps it. */
+static double loss_element(const struct maq_lower *lo)
+{
+    return torch_loss(lo) && !lo->plan->fp32_upcast ? lo->store_bytes : 4;
+}
+
+/* Beside the kept logits, per element: in the forward pass the 16-bit ones, and PyTorch's copy; in the backward pass the 16-bit gradient, or
+ * PyTorch's two of the kept type and, where nothing was copied, the logits themselves, which the caller still has. */
+static double loss_transient(const struct maq_lower *lo, bool backward)
+{
+    double e = lo->store_bytes, kept = loss_element(lo);
+    if (!torch_loss(lo))
+        return backward ? e : 2 * e;
+    return backward ? 2 * kept + (lo->plan->fp32_upcast ? 0 : e) : kept + e;
+}
+
 /* The tensor a module reads. */
 static double input_bytes(const struct tally *t, const struct maq_module *m)
 {
@@ -65,7 +92,7 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
     case MAQ_MODULE_EMBEDDING:
         return m->flags & MAQ_MODULE_DROPOUT ? (double)lo->tokens_region * (double)m->out : 0;
     case MAQ_MODULE_LOSS:
-        return rows * (double)d.in * 4;
+        return rows * (double)d.in * loss_element(lo);
     case MAQ_MODULE_ROUTER: /* its input, and probabilities in 4 bytes */
         return rows * ((double)m->in * lo->store_bytes + 4.0 * (double)m->out);
     case MAQ_MODULE_ROPE:
@@ -96,32 +123,132 @@ static bool redone(const struct tally *t, const struct maq_module *m)
     return (t->parts & (1u << m->part)) != 0;
 }
 
-static void keep(struct maq_kept *kept, double bytes)
+/* Whether a module finds its input in memory when its backward pass comes: its producer was not recomputed, or recomputed only inside. */
+static bool input_present(const struct tally *t, const struct maq_module *producer)
 {
-    if (bytes <= 0)
-        return;
-    if (kept->n == MAQ_MAX_KEPT)
-        kept->bytes[MAQ_MAX_KEPT - 1] += bytes;
-    else
-        kept->bytes[kept->n++] = bytes;
+    return !producer || !redone(t, producer) || producer->part == MAQ_PART_CORE_ATTENTION;
 }
 
-static double kept_bytes(const struct tally *t, struct maq_kept *kept)
+static double kept_bytes(const struct tally *t)
 {
     const struct maq_module *producer = NULL; /* of the tensor that the next module reads */
+    double sum = 0;
     for (uint32_t i = 0; i < t->layer->n_modules; i++) {
         const struct maq_module *m = &t->layer->modules[i];
-        bool dropped = producer && redone(t, producer) && producer->part != MAQ_PART_CORE_ATTENTION;
-        if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && !dropped)
-            keep(kept, input_bytes(t, m));
+        if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer))
+            sum += input_bytes(t, m);
         if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-            keep(kept, attention_inside(t->lower, m));
+            sum += attention_inside(t->lower, m);
         producer = m;
     }
-    double sum = 0;
-    for (uint32_t i = 0; i < kept->n; i++)
-        sum += kept->bytes[i];
     return sum;
+}
+
+/* ---- the tensors of a pass, for the allocator ---- */
+
+static double output_bytes(const struct tally *t, const struct maq_module *m)
+{
+    const struct maq_lower *lo = t->lower;
+    struct maq_local d = maq_lower_local(lo, t->layer, m);
+    if (m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING)
+        return (double)lo->tokens_region * (double)m->out * lo->store_bytes;
+    if (m->kind == MAQ_MODULE_LOSS)
+        return 0; /* a number per token; the 4-byte logits are kept */
+    return rows_of(lo, t->layer, m) * (double)d.out * lo->store_bytes;
+}
+
+static double scratch_bytes(const struct tally *t, const struct maq_module *m)
+{
+    const struct maq_lower *lo = t->lower;
+    if (m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_GATHER_IN) && lo->plan->sequence_parallel == MAQ_ON)
+        return (double)lo->tokens * (double)m->in * lo->store_bytes;
+    if (m->kind == MAQ_MODULE_ATTENTION && lo->plan->attention_backend == MAQ_ATTENTION_UNFUSED)
+        return (double)lo->tokens * (double)m->u.attention.heads / lo->plan->tp * (double)lo->job->workload.seq *
+               lo->store_bytes; /* scores before the softmax */
+    if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo))
+        return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in * 2 * loss_element(lo);
+    return 0;
+}
+
+/* Modules that keep something made from their input, not the input. */
+static bool keeps_copy(const struct tally *t, const struct maq_module *m)
+{
+    return quantized(t->lower, m) || m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING ||
+           m->kind == MAQ_MODULE_LOSS;
+}
+
+static struct maq_walk_step walk_step(const struct tally *t, const struct maq_module *m,
+                                      const struct maq_module *producer)
+{
+    const struct maq_lower *lo = t->lower;
+    struct maq_local d = maq_lower_local(lo, t->layer, m);
+    bool shares = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0, linear = m->kind == MAQ_MODULE_LINEAR;
+    double kept = shares || !input_present(t, producer) ? 0 : input_bytes(t, m);
+    struct maq_walk_step s = {.out = output_bytes(t, m), .scratch = scratch_bytes(t, m), .shares_input = shares};
+    s.input_stays = kept > 0 && !keeps_copy(t, m);
+    s.keep = s.input_stays ? 0 : kept;
+    if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
+        s.keep += attention_inside(lo, m);
+    if (m->kind != MAQ_MODULE_EMBEDDING)
+        s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;
+    if (linear && !lo->plan->weight_grad_fusion && maq_lower_trained(lo))
+        s.weight = maq_lower_local_params(lo, m) * lo->store_bytes;
+    return s;
+}
+
+static struct maq_walk walk_layer(const struct tally *t, double missing)
+{
+    struct maq_lower *lo = t->lower;
+    struct maq_walk_step *steps = MAQ_ARENA_NEW(lo->arena, struct maq_walk_step, t->layer->n_modules);
+    if (!steps) {
+        lo->failed = true;
+        return (struct maq_walk){NULL, 0, 0};
+    }
+    for (uint32_t i = 0; i < t->layer->n_modules; i++)
+        steps[i] = walk_step(t, &t->layer->modules[i], i > 0 ? &t->layer->modules[i - 1] : NULL);
+    return (struct maq_walk){steps, t->layer->n_modules, missing};
+}
+
+/* ---- selective checkpointing by operator ---- */
+
+static double widest_module(const struct tally *t, bool backward);
+
+/* Of a module's output, what is kept. */
+static double kept_by_op(const struct tally *t, const struct maq_module *m)
+{
+    bool product = m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR;
+    if (m->kind == MAQ_MODULE_ATTENTION)
+        return output_bytes(t, m) + attention_inside(t->lower, m);
+    return product ? output_bytes(t, m) / 2 : 0;
+}
+
+static bool by_op(const struct maq_lower *lo, const struct maq_layer *layer)
+{
+    const struct maq_model *m = &lo->job->model;
+    bool repeats = layer >= m->kinds && layer < m->kinds + m->n_kinds;
+    return repeats && lo->plan->recompute == MAQ_RECOMPUTE_FULL && lo->plan->selective_ac == MAQ_SELECTIVE_AC_OP;
+}
+
+static void keep_by_op(struct maq_block *block, const struct tally *t, double all)
+{
+    struct maq_walk_step *steps = MAQ_ARENA_NEW(t->lower->arena, struct maq_walk_step, t->layer->n_modules);
+    double sum = (double)t->lower->tokens_region * (double)t->lower->job->model.hidden * t->lower->store_bytes;
+    if (!steps) {
+        t->lower->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < t->layer->n_modules; i++) {
+        double kept = kept_by_op(t, &t->layer->modules[i]);
+        sum += kept;
+        steps[i] = block->walk[0].steps[i];
+        steps[i].keep = kept;
+        steps[i].input_stays = i == 0;
+    }
+    for (int redone = 0; redone < 2; redone++) {
+        block->act_bytes[redone] = sum;
+        block->walk[redone] = (struct maq_walk){steps, t->layer->n_modules, all - sum};
+        block->backward_transient[redone] = all - sum + widest_module(t, true);
+    }
 }
 
 /* Largest input + output of one module that is not kept: gradients and temporaries of a pass. */
@@ -134,8 +261,7 @@ static double widest_module(const struct tally *t, bool backward)
         double rows = rows_of(t->lower, t->layer, m), e = t->lower->store_bytes;
         double bytes = rows * (double)d.out * e;
         if (m->kind == MAQ_MODULE_LOSS)
-            bytes = rows * (double)d.in *
-                    (backward ? e : 2 * e); /* 16-bit logits beside the kept 32-bit ones, or their gradient */
+            bytes = rows * (double)d.in * loss_transient(t->lower, backward);
         else if (m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING)
             bytes = (double)t->lower->tokens_region * (double)m->out * e;
         if (backward)
@@ -149,23 +275,27 @@ static double widest_module(const struct tally *t, bool backward)
     return widest;
 }
 
-void maq_block_memory(struct maq_block *block, const struct maq_lower *lower)
+void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
 {
     uint32_t selective = lower->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? lower->plan->recompute_parts : 0;
     if (selective & (1u << MAQ_PART_MOE))
         selective |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     struct tally plain = {lower, block->layer, 0}, chosen = {lower, block->layer, selective};
-    double all = kept_bytes(&plain, &block->kept[0]);
+    double all = kept_bytes(&plain);
     block->act_bytes[0] = all;
+    block->walk[0] = walk_layer(&plain, 0);
     block->forward_transient = widest_module(&plain, false);
     block->backward_transient[0] = widest_module(&plain, true);
     if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
         /* the layer's input is kept; the rest comes back while it is worked on */
         block->act_bytes[1] = (double)lower->tokens_region * (double)lower->job->model.hidden * lower->store_bytes;
-        keep(&block->kept[1], block->act_bytes[1]);
+        block->walk[1] = block->walk[0];
         block->backward_transient[1] = all + block->backward_transient[0];
     } else {
-        block->act_bytes[1] = kept_bytes(&chosen, &block->kept[1]);
+        block->act_bytes[1] = kept_bytes(&chosen);
+        block->walk[1] = walk_layer(&chosen, all - block->act_bytes[1]);
         block->backward_transient[1] = all - block->act_bytes[1] + block->backward_transient[0];
     }
+    if (by_op(lower, block->layer) && block->walk[0].steps)
+        keep_by_op(block, &plain, all);
 }

@@ -27,8 +27,13 @@ static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *b
     r->optimizer_s = t->optimizer * 1e-9;
 }
 
+/* What the allocator holds unused goes back to the driver before an allocation fails: it never has more than the device. */
 static void add_fragmentation(struct maq_stage_result *st, double bytes)
 {
+    double room = st->capacity_bytes - st->allocated_bytes - st->bytes[MAQ_MEM_CONTEXT] - st->bytes[MAQ_MEM_NCCL];
+    st->returns_cache = bytes > room;
+    if (st->returns_cache)
+        bytes = room > 0 ? room : 0;
     st->bytes[MAQ_MEM_FRAGMENTATION] = bytes;
     st->reserved_bytes = st->allocated_bytes + bytes;
     st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];

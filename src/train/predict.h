@@ -26,6 +26,9 @@ void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *
  * out of memory. memory_replay.c */
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);
 
+/* Bytes per updated parameter that the optimizer step needs for gradients in 4 bytes; 0 where they are kept so. */
+double maq_step_gradient_bytes(const struct maq_blueprint *bp);
+
 /* Whether it runs: PyTorch gives cached blocks back before it fails, so what counts is what is handed out. */
 bool maq_stage_fits(const struct maq_stage_result *stage);
 
@@ -36,6 +39,8 @@ enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struc
 /* Adds to times[items.n] how often one rank of a stage uses each item in a step; where[items.n], which may be NULL, gets the name
  * of its first use (UINT16_MAX beforehand). */
 void maq_stage_count_items(double *times, uint16_t *where, const struct maq_blueprint *bp, uint32_t stage);
+/* Error and interval of the step, from its breakdown and from how often the critical stage runs each item. */
+void maq_step_error(struct maq_train_result *result, const struct maq_blueprint *bp, const double *times);
 
 /* FLOP of a step over the whole job: model (no recompute) and as executed. */
 void maq_step_flop(double *model, double *hardware, const struct maq_blueprint *bp);

@@ -11,47 +11,30 @@
  *
  * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8.
  *
- * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the
- * working set of one pass. PyTorch's caching allocator holds more than it hands out: graph/allocator.h bounds
- * it.
+ * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the working set of one pass.
+ *
+ * With the vocabulary spread over the pipeline, the output layer of a microbatch runs on all stages at once, when the last one is through with
+ * it. So a stage holds more microbatches of its layers: one, or two when the two gradients of the output layer are passes of their own,
+ * or half of the stages in the interlaced schedule; and of the output layer only the one that is being worked on, or two (Yeung et al., "Balancing
+ * Pipeline Parallelism with Vocabulary Parallelism", arXiv 2411.05288, and its code).
+ *
+ * The optimizer: gradients of 16 bits become 4-byte ones for the parameters that the rank updates, 4 P / N; DeepSpeed flattens the
+ * 16-bit ones first, 2 P / N more. Activations are gone by then.
+ *
+ * PyTorch's caching allocator holds more than it hands out: memory_replay.c.
  */
+#include <math.h>
+
 #include "train/predict.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
-/* A CUDA context with the kernels of PyTorch, cuBLAS and cuDNN loaded, and cuBLAS' workspace; nvidia-smi of
- * an idle training process shows 0.5 to 0.8 GiB. */
-#define CONTEXT_BYTES (0.6 * GIB)
+/* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process shows 0.5 to
+ * 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of the preparations for BLOOM,
+ * on an A100). */
+#define CONTEXT_LAZY_BYTES (0.6 * GIB)
+#define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)
-
-/*
- * NCCL holds buffers per channel and peer: NCCL_BUFFSIZE 4 MiB for the Simple protocol, and 1/8 and 1/2 of
- * that scale for LL and LL128 (NCCL documentation, environment variables). A ring uses one peer each way on
- * every channel.
- */
-#define NCCL_CHANNEL_BYTES ((4.0 + 0.5 + 1.2) * 1024 * 1024)
-#define NCCL_CHANNELS_DOMAIN 16
-#define NCCL_CHANNELS_NETWORK 8
-
-static double communicator_bytes(const struct maq_placement *p)
-{
-    if (p->size <= 1)
-        return 0;
-    double channels = p->domains == 1 ? NCCL_CHANNELS_DOMAIN : NCCL_CHANNELS_NETWORK;
-    return channels * NCCL_CHANNEL_BYTES;
-}
-
-double maq_communicator_bytes(const struct maq_job *job)
-{
-    static const enum maq_group_kind held[] = {MAQ_GROUP_TP, MAQ_GROUP_CP, MAQ_GROUP_SHARD, MAQ_GROUP_REPLICA,
-                                               MAQ_GROUP_PP};
-    double sum = 0;
-    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
-        sum += communicator_bytes(&job->groups[held[i]]);
-    if (job->plan.ep > 1)
-        sum += communicator_bytes(&job->groups[MAQ_GROUP_EP]) + communicator_bytes(&job->groups[MAQ_GROUP_EDP]);
-    return sum;
-}
 
 struct states {
     double weights, gradients, optimizer;
@@ -80,7 +63,7 @@ static struct states model_states(const struct maq_blueprint *bp, double held, d
     case MAQ_SHARDING_PARAMS:
         break;
     }
-    double kept = p->gather_once ? held * w : 0;
+    double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? held * w : 0; /* gathered at the peak */
     return (struct states){held * (master > 0 ? master : w) / shards + kept, held * g / shards,
                            held * 2 * m * (1 - p->optimizer_offload) / shards};
 }
@@ -105,11 +88,52 @@ static double program_transient(const struct maq_blueprint *bp, const struct maq
                                                        maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype));
 }
 
+double maq_step_gradient_bytes(const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    bool copied = maq_dtype_bytes((enum maq_dtype)p->grad_dtype) < 4 && !p->pure_low_precision &&
+                  bp->lower.store != MAQ_FP32 && p->optimizer_offload < 1;
+    return copied ? 4 * (1 - p->optimizer_offload) : 0;
+}
+
+/* Parameters that one rank updates. */
+static double updated_params(const struct maq_blueprint *bp, double dense, double expert, double adapters)
+{
+    const struct maq_job *job = bp->job;
+    double mine = job->plan.lora_rank > 0 ? adapters : dense;
+    if (job->plan.lora_rank > 0)
+        expert = 0;
+    bool shared = job->plan.sharding != MAQ_SHARDING_NONE;
+    return shared ? mine / job->groups[MAQ_GROUP_SHARD].size + expert / job->edp : mine + expert;
+}
+
 static void add_states(struct maq_stage_result *st, struct states s)
 {
     st->bytes[MAQ_MEM_WEIGHTS] += s.weights;
     st->bytes[MAQ_MEM_GRADIENTS] += s.gradients;
     st->bytes[MAQ_MEM_OPTIMIZER] += s.optimizer;
+}
+
+/* Activations of embedding and output in a program. */
+static double ends_bytes(const struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < pr->n_entries; i++)
+        if (pr->entries[i].layer == UINT16_MAX)
+            sum += bp->blocks[pr->entries[i].block]->act_bytes[pr->entries[i].redo];
+    return sum;
+}
+
+/* What the vocabulary's part of the schedule changes for a stage that holds `live` microbatches of a program. */
+static double spread_vocabulary(const struct maq_blueprint *bp, const struct maq_program *pr, double live)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    if (!p->vocab_parallel_pipeline || live <= 0)
+        return 0;
+    double barriers = p->disable_backward_fusion ? 2 : 1;
+    double waiting = p->use_interlaced_schedule ? p->pp / 2.0 : barriers;
+    double more = fmin(waiting, bp->schedule->microbatches - live), ends = ends_bytes(bp, pr);
+    return fmax(more, 0) * (pr->act_bytes - ends) - fmax(live - barriers, 0) * ends;
 }
 
 /* The largest sum of live activations over the combinations that the schedule reaches. */
@@ -121,7 +145,8 @@ static double peak_activations(const struct maq_blueprint *bp, uint32_t stage, c
         const struct maq_inflight *live = &bp->schedule->inflight[i];
         double sum = 0;
         for (uint32_t c = 0; c < n_at; c++)
-            sum += live->chunk[c] * bp->programs[at[c]]->act_bytes;
+            sum += live->chunk[c] * bp->programs[at[c]]->act_bytes +
+                   spread_vocabulary(bp, bp->programs[at[c]], live->chunk[c]);
         if (sum >= best) {
             best = sum;
             *microbatches = live->total;
@@ -150,8 +175,11 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     add_states(st, lora ? lora_states(bp, dense, adapters, shards) : model_states(bp, dense, shards));
     add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(bp, expert, job->edp));
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, at, n_at, &st->peak_microbatches);
-    st->bytes[MAQ_MEM_TRANSIENT] = transient + WORKSPACE_BYTES;
-    st->bytes[MAQ_MEM_CONTEXT] = CONTEXT_BYTES;
+    double each = maq_step_gradient_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
+    double update = updated_params(bp, dense, expert, adapters) * each - st->bytes[MAQ_MEM_ACTIVATIONS];
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
+    st->bytes[MAQ_MEM_CONTEXT] =
+        job->plan.cuda_module_loading == MAQ_MODULES_EAGER ? CONTEXT_EAGER_BYTES : CONTEXT_LAZY_BYTES;
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)
         st->allocated_bytes += st->bytes[k];

@@ -208,19 +208,23 @@ const char *maq_interpret_job(struct maq_interpretation *in)
 /* ---- memory ---- */
 
 /*
- * Peak memory is what PyTorch handed out (max_memory_allocated) unless the notes speak of reserved memory or nvidia-smi. torchtitan's log
- * prints reserved memory (max_reserved_gib); AutoModel's prints allocated memory over 1024^3. GB is 10^9 where nothing says GiB.
+ * Peak memory is what PyTorch handed out (max_memory_allocated) unless the notes speak of reserved memory or nvidia-smi. torchtitan's log prints
+ * reserved memory (max_reserved_gib), and so does Megatron-LM's in the place that counts (report_memory: "max reserved"), in units of
+ * 1024^2; AutoModel's prints allocated memory over 1024^3. nvidia-smi prints MiB: a figure in GB that was read from it is thousands of MiB.
+ * Otherwise GB is 10^9 where nothing says GiB.
  */
 enum maq_validate_memory maq_interpret_memory(const struct maq_table_row *row, double *unit_bytes)
 {
     struct maq_str notes = maq_row_text(row, MAQ_COLUMN_notes), framework = maq_row_text(row, MAQ_COLUMN_framework);
-    bool gib = maq__phrase_in(notes, "gib|mib", NULL) || maq__phrase_in(framework, "automodel|torchtitan", NULL);
-    *unit_bytes = gib ? 1073741824.0 : 1e9;
-    if (maq__phrase_in(notes, "nvidia-smi", NULL))
+    bool smi = maq__phrase_in(notes, "nvidia-smi", NULL);
+    bool binary = maq__phrase_in(notes, "gib|mib", NULL) ||
+                  (!smi && maq__phrase_in(framework, "automodel|torchtitan|megatron-lm", NULL));
+    *unit_bytes = binary ? 1073741824.0 : smi ? 1000 * 1048576.0 : 1e9;
+    if (smi)
         return MAQ_VALIDATE_TOTAL;
     if (maq__phrase_in(notes, "reserved", NULL))
         return MAQ_VALIDATE_RESERVED;
     if (maq__phrase_in(notes, "allocated", NULL))
         return MAQ_VALIDATE_ALLOCATED;
-    return maq__phrase_in(framework, "torchtitan", NULL) ? MAQ_VALIDATE_RESERVED : MAQ_VALIDATE_ALLOCATED;
+    return maq__phrase_in(framework, "torchtitan|megatron-lm", NULL) ? MAQ_VALIDATE_RESERVED : MAQ_VALIDATE_ALLOCATED;
 }

@@ -164,6 +164,9 @@ static void as_gpt(struct maq_interpretation *in)
         maq__assume(in, "vocabulary of %d: not stated", DEFAULT_GPT_VOCAB);
     }
     common_dimensions(in);
+    /* sail-sg/VocabularyParallelism, pretrain_gpt.sh: --untie-embeddings-and-output-weights */
+    if (maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "megatron-lm fork&method", NULL))
+        maq__set(in, &in->model, "untie_embeddings_and_output_weights", "true");
     char dropout[32];
     maq__snprintf(dropout, sizeof dropout, "%.1f", in->framework.dropout);
     maq__set(in, &in->model, "max_position_embeddings", "%lld", (long long)in->seq);

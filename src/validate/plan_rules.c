@@ -54,7 +54,8 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   fused[] = "fused_kernels", main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
                   attention[] = "attention_backend",
                   blocking[] = "launches_block", /* of the framework, not of the plan */
-    vocab_pipe[] = "vocab_parallel_pipeline";
+    vocab_pipe[] = "vocab_parallel_pipeline", interlaced[] = "use_interlaced_schedule",
+                  split_output[] = "disable_backward_fusion", selective_ac[] = "selective_ac_option";
 
 static const struct rule text_rules[] = {
     /* arithmetic */
@@ -103,6 +104,7 @@ static const struct rule text_rules[] = {
     IN(recompute, "per-op sac|selective op|torchtitan selective ac", method, "block", STATED),
     IN(recompute, "per-op sac|selective op|torchtitan selective ac", re_layers, "%3/8",
        "per-op checkpointing as 3/8 of the layers, recomputed whole", 0, 0, 0),
+    IN(recompute, "per-op sac|selective op|torchtitan selective ac", selective_ac, "op", STATED),
     IN(recompute, "selective ac", recompute, "full", STATED),
     IN(recompute, "selective ac", method, "block", STATED),
     IN(recompute, "selective ac", re_layers, "%1/2", "half of the layers are recomputed: the share is not stated", 0, 0,
@@ -164,6 +166,8 @@ static const struct rule text_rules[] = {
     IN(overlap_notes, "vocabulary parallelism*", vocab_pipe, "true", STATED),
     IN(overlap_notes, "interlaced pipeline", vocab_pipe, "true", "the interlaced pipeline as vocabulary parallelism", 0,
        0, 0),
+    IN(overlap_notes, "interlaced pipeline", interlaced, "true", STATED),
+    IN(overlap_notes, "vocabulary parallelism variant 1", split_output, "true", STATED), /* --disable-backward-fusion */
     IN(overlap_notes, "layer redistribution", NULL, NULL, "layers shared evenly: how they were moved is not stated", 0,
        0, 0),
 };
@@ -189,6 +193,7 @@ static const struct profile_rule {
     {"composer|llm-foundry", "llm-foundry", 0, 0},
     {"torchtitan", "torchtitan", 0, 0},
     {"lit-gpt|lightning", "lit-gpt", 0, 0},
+    {"megatron-lm fork&method", "megatron-vocab-parallel", 0, 0},
     {"megatron-lm|megatron lm|megatron-core", "megatron-lm", 2023, 0},
     {"megatron-lm|megatron lm|megatron-core", "megatron-lm-2022", 0, 0},
     {"fsdp*", "pytorch-fsdp", 0, 0},

@@ -46,6 +46,7 @@ static void describe(struct maq_validate_row *out, const struct maq_table_row *r
         enum maq_column column;
     } texts[] = {{offsetof(struct maq_validate_row, id), MAQ_COLUMN_id},
                  {offsetof(struct maq_validate_row, source), MAQ_COLUMN_source},
+                 {offsetof(struct maq_validate_row, framework), MAQ_COLUMN_framework},
                  {offsetof(struct maq_validate_row, model), MAQ_COLUMN_model},
                  {offsetof(struct maq_validate_row, gpu), MAQ_COLUMN_gpu},
                  {offsetof(struct maq_validate_row, completeness), MAQ_COLUMN_completeness}};
@@ -55,6 +56,7 @@ static void describe(struct maq_validate_row *out, const struct maq_table_row *r
     }
     out->why = "";
     out->job = "";
+    *failed |= !maq__validate_label_text(out, arena);
 }
 
 /* Both metrics get the reason, but for those that were not measured. */
@@ -102,6 +104,19 @@ static double memory_of(const struct maq_stage_result *s, enum maq_validate_memo
     }
 }
 
+/* Layers of the fullest stage times microbatches: how often the host starts a layer's forward pass. */
+static double passes_of(const struct maq_job *job)
+{
+    double most = 0;
+    for (int32_t stage = 0; stage < job->plan.pp; stage++) {
+        double layers = 0;
+        for (uint32_t v = 0; v < job->n_virtual; v++)
+            layers += job->virtual_stages[v].stage == stage ? job->virtual_stages[v].n_layers : 0;
+        most = layers > most ? layers : most;
+    }
+    return most * job->microbatches;
+}
+
 static void compare(struct maq_validate_row *out, const struct maq_train_result *r)
 {
     const struct maq_stage_result *most = &r->stages[0];
@@ -113,6 +128,15 @@ static void compare(struct maq_validate_row *out, const struct maq_train_result 
     for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++)
         if (out->points[m].skip == MAQ_VALIDATE_SKIP_NONE)
             out->points[m].error = out->points[m].predicted / out->points[m].measured - 1;
+    out->tokens = r->tokens_per_s * r->step_s;
+    out->hardware_flop = r->hardware_flop;
+    out->peak_flops = r->peak_flops;
+    out->passes = passes_of(r->job);
+    out->low[MAQ_VALIDATE_TIME] = r->step_low_s;
+    out->high[MAQ_VALIDATE_TIME] = r->step_high_s;
+    out->low[MAQ_VALIDATE_MEMORY] = r->memory_low * memory_of(most, out->mem_kind);
+    out->high[MAQ_VALIDATE_MEMORY] = r->memory_high * memory_of(most, out->mem_kind);
+    memcpy(out->regime, r->regime, sizeof out->regime);
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         out->bucket_share[b] = r->step_s > 0 ? r->bucket_s[b] / r->step_s : 0;
     memcpy(out->mem_bytes, most->bytes, sizeof out->mem_bytes);
@@ -139,6 +163,7 @@ static void simulate(struct maq_validate_row *out, struct maq_arena *arena, bool
     }
     enum maq_status status = maq_job_parse(&box, "row", maq_str_of(out->job), NULL, 0, diag);
     if (status == MAQ_OK) {
+        *failed |= !maq__validate_label_job(out, maq_job_get(box), arena);
         status = maq_train_predict(&result, maq_job_get(box), diag);
         if (status == MAQ_OK)
             compare(out, result);

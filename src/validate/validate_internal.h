@@ -5,6 +5,8 @@
 #define MAQ_VALIDATE_INTERNAL_H
 
 #include "base/arena.h"
+#include "base/stats.h"
+#include "base/str.h"
 #include "maquette/validate.h"
 #include "validate/row.h"
 
@@ -16,16 +18,34 @@ struct maq_validate_owner {
     struct maq_arena arena;                             /* text, table, rows, groups */
     struct maq_arena workers[MAQ_VALIDATE_MAX_THREADS]; /* what the rows of a worker point to */
     uint32_t n_workers;
+    uint8_t *capped; /* [n_rows] bit sets of metrics and parts: maq__validate_is_capped() */
 };
 
 /* Simulates rows[i] for every i with keep[i]; the others are FILTERED. Row i depends on the table alone, not on threads. */
 enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_validate_row *rows, const bool *keep,
                                   const struct maq_table *table, uint32_t threads, struct maq_diag *diag);
 
-/* Fills groups and totals of owner->result from its rows. */
+/* Names the groups that a row is in; all are "" until there is a job, but for source and framework. false when out of memory. */
+bool maq__validate_label_text(struct maq_validate_row *row, struct maq_arena *arena);
+bool maq__validate_label_job(struct maq_validate_row *row, const struct maq_job *job, struct maq_arena *arena);
+
+/* Fills groups, totals, baseline and ranking of owner->result from its rows. */
 enum maq_status maq__validate_summarize(struct maq_validate_owner *owner, struct maq_diag *diag);
+
+/* Its parts, which need the groups; false when out of memory. */
+bool maq__validate_baseline(struct maq_validate_owner *owner);
+bool maq__validate_rank(struct maq_validate_owner *owner);
+
+/* Whether a row is one of the at most MAQ_VALIDATE_CAP that stand for its source. */
+bool maq__validate_is_capped(const struct maq_validate_owner *owner, uint32_t row, int metric, int part);
+
+/* The constant that predicts n rows with these utilisations with the least mean absolute error. scratch: room for n. */
+double maq__validate_fit_utilisation(const double *utilisations, struct maq_weighted *scratch, uint32_t n);
 
 /* "median", "mean", ... of a list of signed errors (it is sorted). */
 struct maq_validate_stat maq__validate_stat(double *errors, uint32_t n);
+
+/* The `worst` rows of a metric, for the text. */
+void maq__validate_add_worst(struct maq_buf *b, const struct maq_validate_result *r, int metric, uint32_t worst);
 
 #endif

@@ -85,6 +85,24 @@ static void add_detail(struct maq_buf *b, const struct maq_validate_row *row, en
     add_text(b, row->job);
 }
 
+/* Interval, and what that of the time was computed from. */
+static void add_interval(struct maq_buf *b, const struct maq_validate_row *row, enum maq_validate_metric metric)
+{
+    maq_buf_adds(b, ", \"interval_80\": [");
+    add_number(b, row->low[metric]);
+    maq_buf_adds(b, ", ");
+    add_number(b, row->high[metric]);
+    maq_buf_adds(b, "]");
+    if (metric != MAQ_VALIDATE_TIME)
+        return;
+    maq_buf_adds(b, ", \"regime\": {");
+    for (int k = 0; k < MAQ_TRAIN_REGIME_COUNT; k++) {
+        maq_buf_adds(b, k > 0 ? ", " : "");
+        add_member(b, maq_train_regime_name((enum maq_train_regime)k), row->regime[k]);
+    }
+    maq_buf_adds(b, "}");
+}
+
 static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum maq_validate_metric metric)
 {
     const struct maq_validate_point *p = &row->points[metric];
@@ -92,7 +110,9 @@ static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum 
     add_text(b, row->id);
     maq_buf_adds(b, ", \"source\": ");
     add_text(b, row->source);
-    maq_buf_addf(b, ", \"line\": %u, \"metric\": \"%s\"", row->line, maq_validate_metric_name(metric));
+    maq_buf_addf(b, ", \"line\": %u, \"metric\": \"%s\", \"completeness\": ", row->line,
+                 maq_validate_metric_name(metric));
+    add_text(b, row->completeness);
     if (p->skip != MAQ_VALIDATE_SKIP_NONE) {
         maq_buf_addf(b, ", \"skipped\": \"%s\"", maq_validate_skip_text(p->skip));
         if (row->why[0]) {
@@ -107,6 +127,7 @@ static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum 
         maq_buf_adds(b, ", ");
         add_member(b, "error", p->error);
         add_detail(b, row, metric);
+        add_interval(b, row, metric);
     }
     maq_buf_adds(b, "}");
 }
@@ -154,6 +175,12 @@ static void add_parts(struct maq_buf *b, const struct maq_validate_stat stats[MA
     }
 }
 
+static void add_coverage(struct maq_buf *b, const char *key, const struct maq_validate_coverage *c)
+{
+    maq_buf_addf(b, "\"%s\": {\"n\": %u, \"inside\": %u, \"below\": %u, \"above\": %u}", key,
+                 c->below + c->inside + c->above, c->inside, c->below, c->above);
+}
+
 static void add_group(struct maq_buf *b, const struct maq_validate_group *g, const char *indent)
 {
     maq_buf_addf(b, "{\"name\": ");
@@ -163,7 +190,9 @@ static void add_group(struct maq_buf *b, const struct maq_validate_group *g, con
         bool first = true;
         maq_buf_addf(b, ",\n%s\"%s\": {", indent, maq_validate_metric_name((enum maq_validate_metric)m));
         add_parts(b, g->stats[m]);
-        maq_buf_adds(b, ", \"skipped\": {");
+        maq_buf_addf(b, ",\n%s  \"capped\": {", indent);
+        add_parts(b, g->capped[m]);
+        maq_buf_adds(b, "}, \"skipped\": {");
         for (int k = 0; k < MAQ_VALIDATE_SKIP_COUNT; k++)
             if (g->skipped[m][k] > 0 && k != MAQ_VALIDATE_SKIP_FILTERED) {
                 maq_buf_addf(b, "%s\"%s\": %u", first ? "" : ", ", maq_validate_skip_text((enum maq_validate_skip)k),
@@ -172,15 +201,22 @@ static void add_group(struct maq_buf *b, const struct maq_validate_group *g, con
             }
         maq_buf_adds(b, "}}");
     }
+    for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++) {
+        maq_buf_addf(b, ",\n%s\"%s_interval_80\": {", indent, maq_validate_metric_name((enum maq_validate_metric)m));
+        add_coverage(b, "all", &g->coverage[m]);
+        maq_buf_adds(b, ", ");
+        add_coverage(b, "capped", &g->capped_coverage[m]);
+        maq_buf_adds(b, "}");
+    }
     maq_buf_adds(b, "}");
 }
 
-static void add_groups(struct maq_buf *b, const char *key, const struct maq_validate_group *groups, uint32_t n)
+static void add_groups(struct maq_buf *b, const char *key, const struct maq_validate_grouping *g)
 {
     maq_buf_addf(b, ",\n    \"%s\": [", key);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < g->n; i++) {
         maq_buf_adds(b, i > 0 ? ",\n      " : "\n      ");
-        add_group(b, &groups[i], "        ");
+        add_group(b, &g->groups[i], "        ");
     }
     maq_buf_adds(b, "]");
 }
@@ -197,6 +233,92 @@ static void add_totals(struct maq_buf *b, const char *key,
     maq_buf_adds(b, "}");
 }
 
+static void add_rival(struct maq_buf *b, const struct maq_validate_rival *v)
+{
+    maq_buf_adds(b, "{\"name\": ");
+    add_text(b, v->name);
+    maq_buf_addf(b, ", \"n\": %u", v->n);
+    const struct {
+        const char *key;
+        double value;
+    } members[] = {{"maquette_mean", v->own_mean},
+                   {"maquette_median", v->own_median},
+                   {"fitted_mean", v->fitted_mean},
+                   {"fitted_median", v->fitted_median},
+                   {"model_left_out_mean", v->left_out_mean},
+                   {"model_left_out_median", v->left_out_median},
+                   {"utilisation", v->utilisation}};
+    for (size_t i = 0; i < MAQ_COUNT(members); i++) {
+        maq_buf_adds(b, ", ");
+        add_member(b, members[i].key, members[i].value);
+    }
+    maq_buf_adds(b, "}");
+}
+
+static void add_rivals(struct maq_buf *b, const char *key, const struct maq_validate_rival *v, uint32_t n)
+{
+    maq_buf_addf(b, ",\n      \"%s\": [", key);
+    for (uint32_t i = 0; i < n; i++) {
+        maq_buf_adds(b, i > 0 ? ",\n        " : "\n        ");
+        add_rival(b, &v[i]);
+    }
+    maq_buf_adds(b, "]");
+}
+
+static void add_baseline(struct maq_buf *b, const struct maq_validate_baseline *base)
+{
+    maq_buf_adds(b, ",\n    \"constant_utilisation\": {\n      \"total\": ");
+    add_rival(b, &base->total);
+    add_rivals(b, "devices", base->devices, base->n_devices);
+    add_rivals(b, "sources", base->sources, base->n_sources);
+    maq_buf_adds(b, "\n    }");
+}
+
+static void add_rank(struct maq_buf *b, const struct maq_validate_ranking *k)
+{
+    maq_buf_adds(b, "{\"name\": ");
+    add_text(b, k->name);
+    maq_buf_addf(b, ", \"sweeps\": %u, \"rows\": %u, ", k->sweeps, k->rows);
+    add_member(b, "mean_tau", k->mean_tau);
+    maq_buf_adds(b, ", ");
+    add_member(b, "least_tau", k->least_tau);
+    maq_buf_adds(b, ", ");
+    add_member(b, "mean_regret", k->mean_regret);
+    maq_buf_adds(b, "}");
+}
+
+static void add_sweep(struct maq_buf *b, const struct maq_validate_sweep *s)
+{
+    maq_buf_adds(b, "{\"source\": ");
+    add_text(b, s->source);
+    maq_buf_adds(b, ", \"model\": ");
+    add_text(b, s->model);
+    maq_buf_adds(b, ", \"device\": ");
+    add_text(b, s->device);
+    maq_buf_addf(b, ", \"devices\": %u, \"rows\": %u, ", s->devices, s->rows);
+    add_member(b, "tau", s->tau);
+    maq_buf_adds(b, ", ");
+    add_member(b, "regret", s->regret);
+    maq_buf_adds(b, "}");
+}
+
+static void add_ranking(struct maq_buf *b, const struct maq_validate_result *r)
+{
+    maq_buf_adds(b, ",\n    \"ranking\": {\n      \"total\": ");
+    add_rank(b, &r->ranking);
+    maq_buf_adds(b, ",\n      \"sources\": [");
+    for (uint32_t i = 0; i < r->n_rankings; i++) {
+        maq_buf_adds(b, i > 0 ? ",\n        " : "\n        ");
+        add_rank(b, &r->rankings[i]);
+    }
+    maq_buf_adds(b, "],\n      \"sweeps\": [");
+    for (uint32_t i = 0; i < r->n_sweeps; i++) {
+        maq_buf_adds(b, i > 0 ? ",\n        " : "\n        ");
+        add_sweep(b, &r->sweeps[i]);
+    }
+    maq_buf_adds(b, "]\n    }");
+}
+
 char *maq_validate_json(const struct maq_validate_result *r)
 {
     struct maq_buf b;
@@ -208,10 +330,11 @@ char *maq_validate_json(const struct maq_validate_result *r)
     maq_buf_adds(&b, "  \"summary\": {\n    \"total\": ");
     add_group(&b, &r->total, "      ");
     add_totals(&b, "each_source_weighted_equally", r->weighted);
-    add_totals(&b, "capped_at_40_rows_per_source", r->capped);
-    add_groups(&b, "sources", r->sources, r->n_sources);
-    add_groups(&b, "sizes", r->sizes, r->n_sizes);
-    add_groups(&b, "devices", r->devices, r->n_devices);
+    add_totals(&b, "capped_at_40_rows_per_source", r->total.capped);
+    for (int by = 0; by < MAQ_VALIDATE_BY_COUNT; by++)
+        add_groups(&b, maq_validate_by_key((enum maq_validate_by)by), &r->by[by]);
+    add_baseline(&b, &r->baseline);
+    add_ranking(&b, r);
     maq_buf_adds(&b, "\n  }\n}\n");
     if (b.failed) {
         maq_buf_fini(&b);

@@ -37,6 +37,11 @@ struct plot {
     uint32_t n_sources;
 };
 
+static const struct maq_validate_grouping *sources_of(const struct plot *p)
+{
+    return &p->r->by[MAQ_VALIDATE_BY_SOURCE];
+}
+
 static double x_of(const struct plot *p, double value)
 {
     return LEFT + (log10(value) - p->from) / p->decades * SIDE;
@@ -87,13 +92,13 @@ static bool find_range(struct plot *p)
 
 static uint32_t count_of(const struct plot *p, uint32_t source)
 {
-    return p->r->sources[source].stats[p->metric][MAQ_VALIDATE_ALL].n;
+    return sources_of(p)->groups[source].stats[p->metric][MAQ_VALIDATE_ALL].n;
 }
 
 /* Insertion sort: most rows first, then by name. */
 static void find_sources(struct plot *p)
 {
-    for (uint32_t g = 0; g < p->r->n_sources; g++) {
+    for (uint32_t g = 0; g < sources_of(p)->n; g++) {
         if (count_of(p, g) == 0)
             continue;
         uint32_t at = p->n_sources < MAX_LEGEND ? p->n_sources++ : MAX_LEGEND - 1;
@@ -182,7 +187,7 @@ static void add_mark(struct plot *p, uint32_t rank, double x, double y, double s
 static void add_points(struct plot *p)
 {
     for (uint32_t rank = 0; rank < p->n_sources; rank++) {
-        const char *source = p->r->sources[p->order[rank]].name;
+        const char *source = sources_of(p)->groups[p->order[rank]].name;
         bool many = count_of(p, p->order[rank]) > 300;
         maq_buf_addf(p->b, "<g fill=\"%s\" fill-opacity=\"%s\">\n", colours[rank % MAQ_COUNT(colours)],
                      many ? ".35" : ".75");
@@ -208,7 +213,7 @@ static void add_legend(struct plot *p)
     maq_buf_addf(p->b, "<text class=\"l\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">median error</text>\n", WIDTH - 14,
                  TOP + 2);
     for (uint32_t rank = 0; rank < p->n_sources; rank++) {
-        const struct maq_validate_group *g = &p->r->sources[p->order[rank]];
+        const struct maq_validate_group *g = &sources_of(p)->groups[p->order[rank]];
         const struct maq_validate_stat *s = &g->stats[p->metric][MAQ_VALIDATE_ALL];
         double y = TOP + (rank + 1) * LEGEND_ROW + 4;
         maq_buf_addf(p->b, "<g fill=\"%s\">", colours[rank % MAQ_COUNT(colours)]);

@@ -1,20 +1,15 @@
 /*
- * validate_text.c - a result for people: a table per metric, why rows were left out, and the worst rows.
+ * validate_text.c - a result for people: a table per metric, why rows were left out, the worst rows, the rival and the ranking.
  *
  * Errors are percentages of what was measured: 100 (predicted / measured - 1); bias is their mean with sign: minus means predicted too
  * short or too small.
  */
-#include "maquette/validate.h"
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "base/units.h"
+#include "validate/validate_internal.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 
@@ -26,31 +21,55 @@ static const char *percent(char buf[24], double x, bool sign)
     return buf;
 }
 
+/* ---- errors ---- */
+
+/* Count, median, mean, 90th percentile and bias. */
 static void add_stat(struct maq_buf *b, const struct maq_validate_stat *s)
 {
     char p[4][24];
-    maq_buf_addf(b, " %6u %7s %7s %7s %7s", s->n, percent(p[0], s->median, false), percent(p[1], s->mean, false),
+    maq_buf_addf(b, "  %5u %6s %6s %6s %6s", s->n, percent(p[0], s->median, false), percent(p[1], s->mean, false),
                  percent(p[2], s->p90, false), percent(p[3], s->bias, true));
 }
 
-/* One line: all rows, then full and near as count, median and bias. */
+/* Without the mean: there is no room for three of them. */
+static void add_short_stat(struct maq_buf *b, const struct maq_validate_stat *s)
+{
+    char p[3][24];
+    maq_buf_addf(b, "  %5u %6s %6s %6s", s->n, percent(p[0], s->median, false), percent(p[1], s->p90, false),
+                 percent(p[2], s->bias, true));
+}
+
+/* One line: all rows, then full and near. */
 static void add_line(struct maq_buf *b, const char *name, const struct maq_validate_stat stats[MAQ_VALIDATE_PART_COUNT])
 {
-    char p[2][24];
     maq_buf_addf(b, "  %-26.26s", name);
     add_stat(b, &stats[MAQ_VALIDATE_ALL]);
-    for (int part = MAQ_VALIDATE_FULL; part < MAQ_VALIDATE_PART_COUNT; part++)
-        maq_buf_addf(b, "  %6u %7s %7s", stats[part].n, percent(p[0], stats[part].median, false),
-                     percent(p[1], stats[part].bias, true));
+    add_short_stat(b, &stats[MAQ_VALIDATE_FULL]);
+    add_short_stat(b, &stats[MAQ_VALIDATE_NEAR]);
     maq_buf_adds(b, "\n");
 }
 
-static void add_groups(struct maq_buf *b, const char *title, const struct maq_validate_group *g, uint32_t n, int metric)
+static void add_sources(struct maq_buf *b, const struct maq_validate_grouping *g, int metric)
 {
-    maq_buf_addf(b, "\n  %s\n", title);
-    for (uint32_t i = 0; i < n; i++)
-        if (g[i].stats[metric][MAQ_VALIDATE_ALL].n > 0)
-            add_line(b, g[i].name, g[i].stats[metric]);
+    maq_buf_addf(b, "\n  %s\n", maq_validate_by_title(MAQ_VALIDATE_BY_SOURCE));
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->groups[i].stats[metric][MAQ_VALIDATE_ALL].n > 0)
+            add_line(b, g->groups[i].name, g->groups[i].stats[metric]);
+}
+
+/* One line: the capped rows, where no source outweighs the others, then every row. */
+static void add_groups(struct maq_buf *b, const struct maq_validate_grouping *g, enum maq_validate_by by, int metric)
+{
+    maq_buf_addf(b, "\n  %s\n", maq_validate_by_title(by));
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct maq_validate_group *group = &g->groups[i];
+        if (group->stats[metric][MAQ_VALIDATE_ALL].n == 0)
+            continue;
+        maq_buf_addf(b, "  %-26.26s", group->name);
+        add_stat(b, &group->capped[metric][MAQ_VALIDATE_ALL]);
+        add_short_stat(b, &group->stats[metric][MAQ_VALIDATE_ALL]);
+        maq_buf_adds(b, "\n");
+    }
 }
 
 static void add_skips(struct maq_buf *b, const struct maq_validate_group *g, int metric)
@@ -69,87 +88,80 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_group *g, int
     maq_buf_adds(b, "\n");
 }
 
-/* ---- worst rows ---- */
+/* ---- the rival ---- */
 
-struct ranked {
-    double error;
-    uint32_t row;
-};
-
-static int by_error(const void *a, const void *b)
+static void add_rival(struct maq_buf *b, const struct maq_validate_rival *v)
 {
-    const struct ranked *x = a, *y = b;
-    if (x->error < y->error || x->error > y->error)
-        return x->error < y->error ? 1 : -1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
-static const struct maq_validate_row **sorted_by_error(const struct maq_validate_result *r, int metric, uint32_t *n)
-{
-    struct ranked *ranked = malloc(((size_t)r->n_rows + 1) * sizeof *ranked);
-    const struct maq_validate_row **rows = malloc(((size_t)r->n_rows + 1) * sizeof *rows);
-    uint32_t used = 0;
-    for (uint32_t i = 0; ranked && rows && i < r->n_rows; i++)
-        if (r->rows[i].points[metric].skip == MAQ_VALIDATE_SKIP_NONE)
-            ranked[used++] = (struct ranked){fabs(r->rows[i].points[metric].error), i};
-    if (ranked && rows) {
-        qsort(ranked, used, sizeof *ranked, by_error);
-        for (uint32_t i = 0; i < used; i++)
-            rows[i] = &r->rows[ranked[i].row];
-    }
-    free(ranked);
-    *n = used;
-    return rows;
-}
-
-static void add_amount(struct maq_buf *b, int metric, double x)
-{
-    char buf[32];
-    maq_buf_adds(b, metric == MAQ_VALIDATE_TIME ? maq_format_time(buf, x) : maq_format_bytes(buf, x));
-}
-
-static void add_shares(struct maq_buf *b, const struct maq_validate_row *row, int metric)
-{
-    double total = 0;
-    for (int i = 0; i < MAQ_MEM_COUNT; i++)
-        total += row->mem_bytes[i];
-    maq_buf_adds(b, "      predicted:");
-    int n = metric == MAQ_VALIDATE_TIME ? (int)MAQ_BUCKET_COUNT : (int)MAQ_MEM_COUNT;
-    for (int i = 0; i < n; i++) {
-        double share = metric == MAQ_VALIDATE_TIME ? row->bucket_share[i] : total > 0 ? row->mem_bytes[i] / total : 0;
-        const char *name =
-            metric == MAQ_VALIDATE_TIME ? maq_bucket_name((enum maq_bucket)i) : maq_mem_name((enum maq_mem_kind)i);
-        if (share >= 0.005)
-            maq_buf_addf(b, " %s %.0f %%,", name, 100 * share);
-    }
-    if (b->ptr && b->len > 0 && b->ptr[b->len - 1] == ',')
-        b->len--;
+    char p[4][24];
+    maq_buf_addf(b, "  %-26.26s  %5u %8s %12s %12s", v->name, v->n, percent(p[0], v->own_mean, false),
+                 percent(p[1], v->fitted_mean, false), percent(p[2], v->left_out_mean, false));
+    if (isfinite(v->utilisation))
+        maq_buf_addf(b, " %12s", percent(p[3], v->utilisation, false));
     maq_buf_adds(b, "\n");
 }
 
-static void add_worst(struct maq_buf *b, const struct maq_validate_result *r, int metric, uint32_t worst)
+static void add_baseline(struct maq_buf *b, const struct maq_validate_baseline *base)
 {
-    uint32_t n = 0;
-    const struct maq_validate_row **rows = sorted_by_error(r, metric, &n);
-    if (!rows) {
-        b->failed = true;
+    if (base->total.n == 0)
         return;
+    maq_buf_addf(b,
+                 "\nagainst one constant utilisation per device: mean |error| in %%, at most %d rows of a source\n\n"
+                 "  %-26s  %5s %8s %12s %12s %12s\n  %-26s  %5s %8s %12s %12s %12s\n",
+                 MAQ_VALIDATE_CAP, "", "", "", "constant,", "constant,", "its", "", "rows", "maquette", "fitted here",
+                 "model unseen", "value (%)");
+    add_rival(b, &base->total);
+    maq_buf_adds(b, "\n  by device\n");
+    for (uint32_t i = 0; i < base->n_devices; i++)
+        add_rival(b, &base->devices[i]);
+    maq_buf_adds(b, "\n  by source\n");
+    for (uint32_t i = 0; i < base->n_sources; i++)
+        add_rival(b, &base->sources[i]);
+}
+
+/* ---- intervals ---- */
+
+static void add_covered(struct maq_buf *b, const char *name, const struct maq_validate_coverage *c)
+{
+    uint32_t n = c->below + c->inside + c->above;
+    if (n > 0)
+        maq_buf_addf(b, "  %-26.26s  %5u %8.1f %8.1f %8.1f\n", name, n, 100.0 * c->inside / n, 100.0 * c->below / n,
+                     100.0 * c->above / n);
+}
+
+static void add_coverage(struct maq_buf *b, const struct maq_validate_result *r, int metric)
+{
+    const struct maq_validate_grouping *sources = &r->by[MAQ_VALIDATE_BY_SOURCE];
+    if (r->total.stats[metric][MAQ_VALIDATE_ALL].n == 0)
+        return;
+    maq_buf_addf(b, "\nstated 80 %% interval of the %s: share of measurements in %%\n\n  %-26s  %5s %8s %8s %8s\n",
+                 maq_validate_metric_name((enum maq_validate_metric)metric), "", "rows", "inside",
+                 metric == MAQ_VALIDATE_TIME ? "shorter" : "smaller",
+                 metric == MAQ_VALIDATE_TIME ? "longer" : "larger");
+    add_covered(b, "every row alike", &r->total.coverage[metric]);
+    add_covered(b, "40 rows of a source", &r->total.capped_coverage[metric]);
+    maq_buf_adds(b, "\n  by source\n");
+    for (uint32_t i = 0; i < sources->n; i++)
+        add_covered(b, sources->groups[i].name, &sources->groups[i].coverage[metric]);
+}
+
+/* ---- ranking ---- */
+
+static void add_ranking(struct maq_buf *b, const struct maq_validate_result *r)
+{
+    if (r->ranking.sweeps == 0)
+        return;
+    maq_buf_addf(
+        b,
+        "\nranking of plans: %d rows and more of one source, framework, model, device and number of devices\n\n"
+        "  %-26s  %6s %5s %9s %9s %12s\n  %-26s  %6s %5s %9s %9s %12s\n",
+        MAQ_VALIDATE_SWEEP_ROWS, "", "", "", "mean", "lowest", "cost of the", "", "sweeps", "rows", "tau", "tau",
+        "choice (%)");
+    for (uint32_t i = 0; i <= r->n_rankings; i++) {
+        const struct maq_validate_ranking *k = i == 0 ? &r->ranking : &r->rankings[i - 1];
+        char regret[24];
+        maq_buf_addf(b, "  %-26.26s  %6u %5u %9.3f %9.3f %12s\n", k->name, k->sweeps, k->rows, k->mean_tau,
+                     k->least_tau, percent(regret, k->mean_regret, false));
     }
-    maq_buf_addf(b, "\n  worst %u\n", worst < n ? worst : n);
-    for (uint32_t i = 0; i < n && i < worst; i++) {
-        const struct maq_validate_point *p = &rows[i]->points[metric];
-        char percents[24];
-        maq_buf_addf(b, "    %s %%  %s (line %u): %s on %u x %s, measured ", percent(percents, p->error, true),
-                     rows[i]->id, rows[i]->line, rows[i]->model, rows[i]->devices, rows[i]->gpu);
-        add_amount(b, metric, p->measured);
-        maq_buf_adds(b, ", predicted ");
-        add_amount(b, metric, p->predicted);
-        maq_buf_adds(b, "\n");
-        add_shares(b, rows[i], metric);
-        for (uint32_t k = 0; k < rows[i]->n_assumed; k++)
-            maq_buf_addf(b, "      assumed: %s\n", rows[i]->assumed[k]);
-    }
-    free(rows);
 }
 
 /* ---- the whole ---- */
@@ -163,18 +175,21 @@ static void add_metric(struct maq_buf *b, const struct maq_validate_result *r, i
         return;
     }
     maq_buf_addf(b, "\n%s: error in %% of the measured value\n\n", titles[metric]);
-    maq_buf_addf(b, "  %-26s %6s %7s %7s %7s %7s  %-22s  %-22s\n", "", "all", "", "", "", "", "  full", "  near");
-    maq_buf_addf(b, "  %-26s %6s %7s %7s %7s %7s  %6s %7s %7s  %6s %7s %7s\n", "", "rows", "median", "mean", "p90",
-                 "bias", "rows", "median", "bias", "rows", "median", "bias");
+    maq_buf_addf(b, "  %-26s  %5s %6s %6s %6s %6s  %-26s  %-26s\n", "", "all", "", "", "", "", " full", " near");
+    maq_buf_addf(b, "  %-26s  %5s %6s %6s %6s %6s  %5s %6s %6s %6s  %5s %6s %6s %6s\n", "", "rows", "median", "mean",
+                 "p90", "bias", "rows", "median", "p90", "bias", "rows", "median", "p90", "bias");
     add_line(b, "every row alike", r->total.stats[metric]);
     add_line(b, "every source alike", r->weighted[metric]);
-    add_line(b, "40 rows of a source", r->capped[metric]);
-    add_groups(b, "by source", r->sources, r->n_sources, metric);
-    add_groups(b, "by number of devices", r->sizes, r->n_sizes, metric);
-    add_groups(b, "by device", r->devices, r->n_devices, metric);
+    add_line(b, "40 rows of a source", r->total.capped[metric]);
+    add_sources(b, &r->by[MAQ_VALIDATE_BY_SOURCE], metric);
+    maq_buf_addf(b, "\n  %-26s  %-34s %s\n", "", "40 rows of a source", "every row alike");
+    maq_buf_addf(b, "  %-26s  %5s %6s %6s %6s %6s  %5s %6s %6s %6s\n", "", "rows", "median", "mean", "p90", "bias",
+                 "rows", "median", "p90", "bias");
+    for (int by = MAQ_VALIDATE_BY_SOURCE + 1; by < MAQ_VALIDATE_BY_COUNT; by++)
+        add_groups(b, &r->by[by], (enum maq_validate_by)by, metric);
     add_skips(b, &r->total, metric);
     if (worst > 0)
-        add_worst(b, r, metric, worst);
+        maq__validate_add_worst(b, r, metric, worst);
 }
 
 char *maq_validate_text(const struct maq_validate_result *r, uint32_t worst)
@@ -187,6 +202,10 @@ char *maq_validate_text(const struct maq_validate_result *r, uint32_t worst)
     maq_buf_adds(&b, "\n");
     for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++)
         add_metric(&b, r, m, worst);
+    add_baseline(&b, &r->baseline);
+    add_ranking(&b, r);
+    for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++)
+        add_coverage(&b, r, m);
     if (b.failed) {
         maq_buf_fini(&b);
         return NULL;

@@ -1,0 +1,114 @@
+/* test_train_error.c - how sure a step is: the shares that it is computed from, and the interval. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "maquette/train.h"
+#include "train/train_error_fit.h"
+
+struct prediction {
+    struct maq_job_box *job;
+    struct maq_train_result *result;
+};
+
+static struct prediction predict(const char *model, const char *cluster, const char *plan)
+{
+    char text[1024];
+    struct prediction p = {0};
+    struct maq_diag *diag = maq_diag_new();
+    snprintf(text, sizeof text,
+             "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: 64, seq_length: 4096}}", model,
+             cluster, plan);
+    if (maq_job_parse(&p.job, "t", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_train_predict(&p.result, maq_job_get(p.job), diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return p;
+}
+
+static void drop(struct prediction *p)
+{
+    maq_train_result_free(p->result);
+    maq_job_free(p->job);
+}
+
+/* The equation of src/train/error.c, spelt out. */
+static double error_of(const double *x)
+{
+    static const double c[MAQ_TRAIN_REGIME_COUNT] = {
+        MAQ_TRAIN_ERROR_CHAIN,  MAQ_TRAIN_ERROR_HOST,   MAQ_TRAIN_ERROR_NEAR,   MAQ_TRAIN_ERROR_FAR,
+        MAQ_TRAIN_ERROR_BUBBLE, MAQ_TRAIN_ERROR_MEMORY, MAQ_TRAIN_ERROR_EXPERTS};
+    double sum = pow(MAQ_TRAIN_ERROR_BASE, 2);
+    for (int k = 0; k < MAQ_TRAIN_REGIME_COUNT; k++)
+        sum += pow(c[k] * x[k], 2);
+    return sqrt(sum);
+}
+
+static void check(const struct maq_train_result *r)
+{
+    for (int k = 0; k < MAQ_TRAIN_REGIME_COUNT; k++)
+        if (!(r->regime[k] >= 0 && r->regime[k] <= 1))
+            fail_msg("%s is %g", maq_train_regime_name((enum maq_train_regime)k), r->regime[k]);
+    assert_true(fabs(r->error - error_of(r->regime)) < 1e-12);
+    assert_true(r->step_low_s < r->step_high_s);
+    assert_true(r->memory_low < 1 && r->memory_high > 1 && r->memory_high < 2);
+    assert_true(fabs(log(r->step_high_s / r->step_s) - MAQ_TRAIN_ERROR_Z90 * r->error) < 1e-12);
+    assert_true(fabs(log(r->step_low_s / r->step_s) - MAQ_TRAIN_ERROR_Z10 * r->error) < 1e-12);
+}
+
+static void test_dense(void **state)
+{
+    struct prediction p = predict("llama-3.1-8b", "h100-sxm:8", "tensor_model_parallel_size: 2");
+    const double *x = p.result->regime;
+    check(p.result);
+    assert_true(x[MAQ_TRAIN_REGIME_CHAIN] > 0 && x[MAQ_TRAIN_REGIME_MEMORY] > 0);
+    assert_true(x[MAQ_TRAIN_REGIME_EXPERTS] == 0 && x[MAQ_TRAIN_REGIME_BUBBLE] == 0);
+    assert_true(x[MAQ_TRAIN_REGIME_NEAR] > 0 && x[MAQ_TRAIN_REGIME_FAR] == 0); /* one node: one domain */
+    double exposed = (p.result->bucket_s[MAQ_BUCKET_TP] + p.result->bucket_s[MAQ_BUCKET_DP]) / p.result->step_s;
+    assert_true(fabs(x[MAQ_TRAIN_REGIME_NEAR] - exposed) < 1e-12);
+    drop(&p);
+}
+
+/* Sixteen ranks of tensor parallelism over two nodes: what they wait for crosses domains. */
+static void test_far(void **state)
+{
+    struct prediction p = predict("llama-3.1-8b", "h100-sxm:8 x 2", "tensor_model_parallel_size: 16");
+    check(p.result);
+    assert_true(p.result->regime[MAQ_TRAIN_REGIME_FAR] > p.result->regime[MAQ_TRAIN_REGIME_NEAR]);
+    drop(&p);
+}
+
+static void test_experts_and_bubble(void **state)
+{
+    struct prediction p =
+        predict("mixtral-8x7b", "h100-sxm:8 x 4", "expert_model_parallel_size: 8, pipeline_model_parallel_size: 4");
+    check(p.result);
+    assert_true(p.result->regime[MAQ_TRAIN_REGIME_EXPERTS] > 0.1);
+    assert_true(p.result->regime[MAQ_TRAIN_REGIME_BUBBLE] > 0);
+    drop(&p);
+}
+
+/* Kernels of a few percent of error make a chain of the same order. */
+static void test_chain_of_a_dense_model(void **state)
+{
+    struct prediction p = predict("llama-3.1-70b", "h100-sxm:8 x 4", "tensor_model_parallel_size: 8");
+    check(p.result);
+    assert_true(p.result->regime[MAQ_TRAIN_REGIME_CHAIN] > 0.005 && p.result->regime[MAQ_TRAIN_REGIME_CHAIN] < 0.6);
+    drop(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_far),
+        cmocka_unit_test(test_experts_and_bubble),
+        cmocka_unit_test(test_chain_of_a_dense_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

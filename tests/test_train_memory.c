@@ -1,0 +1,192 @@
+/*
+ * test_train_memory.c - memory beside model states and kept activations, against closed forms: gradients of the optimizer step, DeepSpeed's flat
+ * copies, schedules of vocabulary parallelism, checkpointing by operator, cross-entropy, context, communicators, the cap on cached blocks.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "maquette/train.h"
+
+#define MIB (1024.0 * 1024.0)
+
+struct prediction {
+    struct maq_job_box *job;
+    struct maq_train_result *result;
+};
+
+#define GPT                                                                                                            \
+    "{model_type: megatron, num_layers: 8, hidden_size: 2048, ffn_hidden_size: 8192, num_attention_heads: 16, "        \
+    "vocab_size: 51200, max_position_embeddings: 2048, hidden_dropout: 0.0, attention_dropout: 0.0}"
+
+/* 2,048 tokens in a microbatch, 32 sequences in a step. */
+static struct prediction predict(const char *model, const char *cluster, const char *plan)
+{
+    char text[2048];
+    struct prediction p = {0};
+    struct maq_diag *diag = maq_diag_new();
+    snprintf(text, sizeof text,
+             "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: 32, seq_length: 2048}}", model,
+             cluster, plan);
+    if (maq_job_parse(&p.job, "t", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_train_predict(&p.result, maq_job_get(p.job), diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return p;
+}
+
+static struct maq_stage_result stage_of(const char *model, const char *cluster, const char *plan, uint32_t stage)
+{
+    struct prediction p = predict(model, cluster, plan);
+    struct maq_stage_result s = p.result->stages[stage];
+    maq_train_result_free(p.result);
+    maq_job_free(p.job);
+    return s;
+}
+
+static void assert_near(double a, double b, double relative)
+{
+    if (!(fabs(a - b) <= relative * fabs(b)))
+        fail_msg("%.17g, not %.17g", a, b);
+}
+
+/* 16-bit gradients become 4-byte ones for what the rank updates: 4 P / N, when activations are gone. */
+static void test_step_gradients(void **state)
+{
+    static const char full[] = "recompute_granularity: full, data_parallel_sharding_strategy: optim";
+    char with[256];
+    snprintf(with, sizeof with, "%s, main_grads_dtype: bf16", full);
+    struct maq_stage_result four = stage_of(GPT, "a100-sxm:8", full, 0), two = stage_of(GPT, "a100-sxm:8", with, 0);
+    assert_near(four.bytes[MAQ_MEM_GRADIENTS], 4 * four.params, 1e-12);
+    assert_near(two.bytes[MAQ_MEM_GRADIENTS], 2 * two.params, 1e-12);
+    /* here the passes need more than 4 P / 8 */
+    assert_near(two.bytes[MAQ_MEM_TRANSIENT], four.bytes[MAQ_MEM_TRANSIENT], 1e-12);
+    struct maq_stage_result alone = stage_of(GPT, "a100-sxm:1", with, 0);
+    assert_near(alone.bytes[MAQ_MEM_TRANSIENT] + alone.bytes[MAQ_MEM_ACTIVATIONS], 4 * alone.params + 32 * MIB, 1e-12);
+}
+
+/* DeepSpeed flattens the 16-bit gradients first: 6 P at that time, in blocks that no activation left behind. */
+static void test_flat_gradients(void **state)
+{
+    static const char plan[] = "recompute_granularity: full, main_grads_dtype: bf16, reduce_bucket_size: %s";
+    char megatron[256], deepspeed[256];
+    snprintf(megatron, sizeof megatron, plan, "0");
+    snprintf(deepspeed, sizeof deepspeed, plan, "5e8");
+    struct maq_stage_result one = stage_of(GPT, "a100-sxm:1", megatron, 0),
+                            flat = stage_of(GPT, "a100-sxm:1", deepspeed, 0);
+    assert_near(flat.bytes[MAQ_MEM_TRANSIENT] - one.bytes[MAQ_MEM_TRANSIENT], 2 * one.params, 1e-12);
+    assert_true(flat.reserved_bytes > one.reserved_bytes + 2 * one.params * 0.9);
+}
+
+/* Stage 0 of 4 holds 4 microbatches of its layers: 5 or 6 with the output layer spread, 6 (3/2 of the stages) interlaced. */
+static void test_vocabulary_schedules(void **state)
+{
+    static const char *const plans[] = {
+        "pipeline_model_parallel_size: 4, vocab_parallel_pipeline: true",
+        "pipeline_model_parallel_size: 4, vocab_parallel_pipeline: true, disable_backward_fusion: true",
+        "pipeline_model_parallel_size: 4, vocab_parallel_pipeline: true, use_interlaced_schedule: true"};
+    double act[3];
+    struct maq_stage_result middle = stage_of(GPT, "a100-sxm:4", "pipeline_model_parallel_size: 4", 1);
+    double layers = middle.bytes[MAQ_MEM_ACTIVATIONS] / 3; /* stage 1 holds three microbatches of layers alone */
+    for (int i = 0; i < 3; i++)
+        act[i] = stage_of(GPT, "a100-sxm:4", plans[i], 0).bytes[MAQ_MEM_ACTIVATIONS];
+    double output = act[0] - 5 * layers; /* of one microbatch */
+    assert_true(output > 0 && output < layers);
+    assert_near(act[1], 6 * layers + 2 * output, 1e-9);
+    assert_near(act[2], 6 * layers + output, 1e-9);
+}
+
+/* A layer of width h, MLP 4 h: input h, half of the products (3 h + h + 4 h + h) / 2, attention's h, 4 bytes of log-sum-exp per head. */
+static void test_checkpoint_by_op(void **state)
+{
+    static const char all[] = "recompute_granularity: full",
+                      op[] = "recompute_granularity: full, selective_ac_option: op";
+    struct maq_stage_result whole = stage_of(GPT, "a100-sxm:1", all, 0), by_op = stage_of(GPT, "a100-sxm:1", op, 0);
+    double tokens = 2048, h = 2048, layer = tokens * (h * 2 * (1 + 4.5 + 1) + 4 * 16);
+    assert_near(by_op.bytes[MAQ_MEM_ACTIVATIONS] - whole.bytes[MAQ_MEM_ACTIVATIONS], 8 * (layer - tokens * h * 2),
+                1e-9);
+}
+
+/* Per logit: Megatron-LM 4 kept and at most 4 beside; PyTorch 4 and 8, or in 16 bits 2 and 6. */
+static void test_cross_entropy(void **state)
+{
+    static const char *const plans[] = {
+        "recompute_granularity: full", "recompute_granularity: full, loss_function: cross_entropy",
+        "recompute_granularity: full, loss_function: cross_entropy, fp32_upcast: false"};
+    static const double kept[] = {4, 4, 2}, beside[] = {4, 8, 6};
+    double logits = 2048.0 * 51200, base = 0;
+    for (int i = 0; i < 3; i++) {
+        struct maq_stage_result s = stage_of(GPT, "a100-sxm:1", plans[i], 0);
+        base = i == 0 ? s.bytes[MAQ_MEM_ACTIVATIONS] : base;
+        assert_near(s.bytes[MAQ_MEM_ACTIVATIONS], base + (kept[i] - 4) * logits, 1e-9);
+        assert_near(s.bytes[MAQ_MEM_TRANSIENT], beside[i] * logits + 32 * MIB, 1e-9);
+    }
+}
+
+static void test_context_and_communicators(void **state)
+{
+    struct maq_stage_result lazy = stage_of(GPT, "a100-sxm:1", "", 0),
+                            eager = stage_of(GPT, "a100-sxm:1", "cuda_module_loading: eager", 0);
+    assert_near(lazy.bytes[MAQ_MEM_CONTEXT], 0.6 * 1024 * MIB, 1e-12);
+    assert_near(eager.bytes[MAQ_MEM_CONTEXT], 1573 * MIB, 1e-12);
+    assert_true(lazy.bytes[MAQ_MEM_NCCL] == 0);
+    /* data parallelism and the whole job: 16 channels, 3 buffers of 9.1875 MiB each */
+    double communicator = 16 * 3 * (0.5 + 4.6875 + 4) * MIB;
+    assert_near(stage_of(GPT, "a100-sxm:8", "", 0).bytes[MAQ_MEM_NCCL], 2 * communicator, 1e-12);
+    /* TP and PP as well: their own, and the one of a whole pipeline */
+    assert_near(stage_of(GPT, "a100-sxm:8", "tensor_model_parallel_size: 2, pipeline_model_parallel_size: 2", 0)
+                    .bytes[MAQ_MEM_NCCL],
+                5 * communicator, 1e-12);
+}
+
+/* Parameters that stay gathered from forward to backward (SHARD_GRAD_OP) are all there at the peak. */
+static void test_gathered_parameters(void **state)
+{
+    static const char keep[] = "data_parallel_sharding_strategy: optim_grads_params, reshard_after_forward: false",
+                      free_them[] = "data_parallel_sharding_strategy: optim_grads_params";
+    struct maq_stage_result kept = stage_of(GPT, "a100-sxm:8", keep, 0),
+                            freed = stage_of(GPT, "a100-sxm:8", free_them, 0);
+    assert_near(kept.bytes[MAQ_MEM_WEIGHTS] - freed.bytes[MAQ_MEM_WEIGHTS], 2 * kept.params, 1e-12);
+}
+
+/* Cached blocks go back to the driver: what nvidia-smi shows is never more than the device has, as long as the job fits. */
+static void test_cache_is_capped(void **state)
+{
+    bool any = false;
+    for (int layers = 8; layers <= 40; layers += 4) {
+        char model[512];
+        snprintf(model, sizeof model,
+                 "{model_type: megatron, num_layers: %d, hidden_size: 4096, ffn_hidden_size: 16384, "
+                 "num_attention_heads: 32, vocab_size: 51200, max_position_embeddings: 2048}",
+                 layers);
+        struct prediction p = predict(model, "a100-sxm:4",
+                                      "micro_batch_size: 8, attention_backend: unfused, "
+                                      "recompute_granularity: full");
+        const struct maq_stage_result *s = &p.result->stages[0];
+        assert_near(s->total_bytes, s->reserved_bytes + s->bytes[MAQ_MEM_CONTEXT] + s->bytes[MAQ_MEM_NCCL], 1e-12);
+        if (p.result->fits)
+            assert_true(s->total_bytes <= s->capacity_bytes * (1 + 1e-12));
+        else
+            assert_true(s->bytes[MAQ_MEM_FRAGMENTATION] == 0);
+        any |= s->returns_cache;
+        maq_train_result_free(p.result);
+        maq_job_free(p.job);
+    }
+    assert_true(any);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_step_gradients),       cmocka_unit_test(test_flat_gradients),
+        cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
+        cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
+        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_cache_is_capped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,25 @@
+"""What the tools that read `maquette validate train --json` share."""
+import json
+import subprocess
+
+CAP = 40  # rows of a source in the totals: MAQ_VALIDATE_CAP
+
+
+def capped(rows):
+    """At most CAP rows of a source, evenly spaced: the choice of `validate`."""
+    n = len(rows)
+    return [r for k, r in enumerate(rows) if n <= CAP or k == 0 or k * CAP // n != (k - 1) * CAP // n]
+
+
+def compared(document, metric):
+    """{source: rows of the document that were compared}, sources by name, rows in the order of the table."""
+    by_source = {}
+    for row in document['rows']:
+        if row['metric'] == metric and 'error' in row:
+            by_source.setdefault(row['source'], []).append(row)
+    return {source: by_source[source] for source in sorted(by_source)}
+
+
+def validate_train(program, table):
+    out = subprocess.run([program, 'validate', 'train', table, '--json'], stdout=subprocess.PIPE, check=True).stdout
+    return json.loads(out)
