@@ -145,7 +145,7 @@ static void test_relative_scales_with_what_bounds(void **state)
     struct maq_op decode = {
         .kind = MAQ_OP_ATTENTION, .dtype = MAQ_BF16, .queries = 1, .d = {256, 32768, 32, 8, 128, 128}};
     double slower = seconds(&burst, decode, &half) / seconds(&burst, decode, &h200);
-    assert_true(slower > 1.7 && slower <= 2.0 + 1e-9);
+    assert_true(slower > 1.5 && slower <= 2.0 + 1e-9);
     double same = seconds(&burst, gemm(8192, 8192, 8192), &half) / seconds(&burst, gemm(8192, 8192, 8192), &h200);
     assert_true(same > 0.85 && same < 1.15); /* two devices, two measurements of one chip */
 }

@@ -203,10 +203,10 @@ static void test_needs_are_complete(void **state)
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
     assert_int_equal(r->measured.held, measured);
     assert_int_equal(r->measured.hits, measured);
-    assert_true(r->provider_share[MAQ_PROVIDER_MEASURED] > 0.99);
+    assert_true(r->provider_share[MAQ_PROVIDER_MEASURED] > 0.95); /* the rest is waiting for the host */
     for (uint32_t i = 0; i < r->n_ops; i++)
         if (r->ops[i].provider == MAQ_PROVIDER_MEASURED)
-            assert_float_equal(r->ops[i].seconds / r->ops[i].count, FAKE_S, 1e-9);
+            assert_float_equal(r->ops[i].seconds / r->ops[i].count / FAKE_S, 1.0, 0.02); /* of the slowest device */
     maq_train_result_free(r);
     struct maq_train_sweep *sweep; /* the same file answers in a sweep, and in a graph */
     struct maq_train_quick quick;

@@ -16,6 +16,7 @@
 #include "cost/fit.h"
 #include "cost/model.h"
 
+#define ALIGNED 8.0   /* elements; tables hold multiples of 32 */
 #define LAUNCH_S 2e-6 /* order of the smallest kernel in any table; the surface corrects it */
 
 /* Where the bandwidth of the last-level cache is not known: bytes that it delivers per SM and clock (A100 35, H100 39). */
@@ -57,6 +58,8 @@ static bool gemm_point(struct maq_fit_point *p, const struct maq_op *op)
     double m = maq__count(op, 0), n = maq__count(op, 1), k = maq__count(op, 2), batch = maq__count(op, 3);
     p->key.variant[0] = op->flags & (MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4);
     if (!(m > 0.0 && n > 0.0 && k > 0.0))
+        return false;
+    if (fmod(n, ALIGNED) != 0.0 || fmod(k, ALIGNED) != 0.0) /* other kernels, which no table has */
         return false;
     if (batch > 1.0) {
         p->key.family = MAQ_FIT_BMM;

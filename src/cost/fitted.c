@@ -48,7 +48,7 @@ static const struct maq_fit_table *of_library(const char *device, enum maq_libra
 
 /*
  * Training frameworks call cuBLAS, cuDNN and FlashAttention, as vLLM does for 16-bit types, and the others nearly. Products
- * of narrower types are not cuBLASLt's in any of the tables, and experts not a training framework's.
+ * of narrower types are not cuBLASLt's in any of the tables, experts not a training framework's, and batched products those of latent attention.
  */
 static const enum maq_library wide[] = {MAQ_LIBRARY_VLLM, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_TRTLLM};
 
@@ -58,7 +58,8 @@ static const struct maq_fit_table *of_device(const char *device, const struct ma
     const struct maq_fit_table *t = NULL;
     if (costs->library != MAQ_LIBRARY_TRAINING)
         return of_library(device, costs->library, *key, costs->kernel);
-    if (key->family > MAQ_FIT_PREFILL || maq_dtype_bytes((enum maq_dtype)key->dtype) < 2.0)
+    bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
+    if (!called || maq_dtype_bytes((enum maq_dtype)key->dtype) < 2.0)
         return NULL;
     for (int i = 0; i < 3 && !t; i++)
         t = of_library(device, wide[i], *key, NULL);
