@@ -10,6 +10,8 @@
  *
  * Groups of one member and of no bytes cost nothing.
  */
+#include <math.h>
+
 #include "cost/coll.h"
 #include "cost/model.h"
 
@@ -25,11 +27,24 @@ const char *maq_coll_kind_name(enum maq_coll_kind kind)
     return (unsigned)kind < MAQ_COLL_KIND_COUNT ? kind_names[kind] : "unknown";
 }
 
-static struct maq_coll_links links_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+/* PCIe behind a pair of devices is shared with the others: the rate of each falls with their number. */
+static double near_bps(const struct maq_link *near, const struct maq_node_group *group,
+                       const struct maq_coll_generation *generation, double per_domain)
+{
+    if (group->domain_bps > group->device.host_bps || per_domain <= 2.0)
+        return near->bps;
+    return near->bps * pow(2.0 / per_domain, generation->contention);
+}
+
+struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct maq_cluster *cluster)
 {
     const struct maq_placement *at = &coll->at;
     const struct maq_node_group *group = &cluster->groups[at->group];
     const struct maq_links links = maq_cluster_links(cluster, at, coll->sharers);
+    const struct maq_coll_generation *generation = &maq__coll_generations[group->device.arch];
+    bool network = at->per_node < at->size;
+    const struct maq_coll_transport *transport =
+        &maq__coll_transports[network ? group->fabric.transport : MAQ_TRANSPORT_VERBS];
     double domains = maq__max(1.0, (double)at->domains), ranks = (double)at->size;
     double per_domain = maq__min(maq__max(1.0, (double)at->per_domain), ranks);
 
@@ -37,15 +52,17 @@ static struct maq_coll_links links_of(const struct maq_coll *coll, const struct 
         .ranks = ranks,
         .per_domain = per_domain,
         .domains = domains,
-        .near_bps = links.near.bps,
+        .near_bps = near_bps(&links.near, group, generation, per_domain),
         .near_s = links.near.latency_s,
         .rank_bps = links.far.bps,
         .domain_bps = links.far.bps * per_domain,
         .far_s = links.far.latency_s,
         .multicast = group->domain_multicast,
         .spans_nodes = at->per_domain > at->per_node,
-        .in_network_reduction = group->fabric.in_network_reduction && at->per_node < at->size,
-        .traits = maq__coll_traits(group->device.arch),
+        .in_network_reduction = group->fabric.in_network_reduction && network,
+        .shared_port = network && group->nics_per_node < group->devices_per_node,
+        .generation = generation,
+        .transport = transport,
     };
 }
 
@@ -63,13 +80,12 @@ static float error_of(const struct maq_coll *coll, const struct maq_cluster *clu
 struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
                               const struct maq_cluster *cluster)
 {
-    (void)costs;
     struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
 
     if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)
         return cost;
-    struct maq_coll_links links = links_of(coll, cluster);
-    double s = maq__coll_s((enum maq_coll_kind)coll->kind, maq__min(coll->bytes, 1e30), &links);
+    struct maq_coll_links links = maq__coll_links(coll, cluster);
+    double s = maq__coll_s(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
     cost.error = error_of(coll, cluster);
     return cost;
