@@ -17,7 +17,9 @@ enum maq_coll_proto { MAQ_PROTO_LL, MAQ_PROTO_LL128, MAQ_PROTO_SIMPLE, MAQ_PROTO
  *
  *   start_s   before the first hop
  *   hops      time of a hop, in latencies of the link
- *   gap       least time between two steps of a ring that crosses the link, in latencies of the link
+ *   gap       ring: least time between two steps where it crosses the link, in latencies of the link;
+ *             tree: how much slower per square of its height, as partners wait for one another;
+ *             all-to-all: time of one more peer, in latencies of the link
  *   share     of the link's rate
  *   overlap   how hops and transfer go together: 1 = the longer hides the shorter (as sides of a right angle add), 0 =
  *             one after the other, below 0 = besides, the rate comes up slowly with size
@@ -89,6 +91,7 @@ struct maq_coll_transport {
     struct maq_coll_curve far[MAQ_COLL_FAR_COUNT];
     double channel_bps; /* send/recv between more than MAQ_COLL_FEW domains: one channel to a peer */
     double shared_port; /* share of a port's rate where a node has fewer ports than devices */
+    double shared_tree; /* the same for trees */
 };
 
 /*
@@ -115,7 +118,20 @@ struct maq_coll_links {
 extern const struct maq_coll_generation maq__coll_ideal_generation;
 extern const struct maq_coll_transport maq__coll_ideal_transport;
 
-/* coll_fitted.c */
+/* Where errors differ, and how large a message is: up to 64 KiB, up to 16 MiB, larger. */
+enum maq_coll_regime {
+    MAQ_COLL_REGIME_NEAR,
+    MAQ_COLL_REGIME_PCIE, /* no scale-up link */
+    MAQ_COLL_REGIME_FAR,
+    MAQ_COLL_REGIME_EXPERTS,
+    MAQ_COLL_REGIME_COUNT
+};
+enum maq_coll_band { MAQ_COLL_SMALL, MAQ_COLL_MIDDLE, MAQ_COLL_LARGE, MAQ_COLL_BAND_COUNT };
+enum maq_coll_regime maq__coll_regime(const struct maq_coll *coll, const struct maq_cluster *cluster);
+enum maq_coll_band maq__coll_band(double bytes);
+
+/* coll_fitted.c. Errors: one standard deviation of what was held back from the fit. */
+extern const float maq__coll_errors[MAQ_COLL_REGIME_COUNT][MAQ_COLL_BAND_COUNT];
 extern const struct maq_coll_generation maq__coll_generations[MAQ_ARCH_COUNT];
 extern const struct maq_coll_transport maq__coll_transports[MAQ_TRANSPORT_COUNT];
 

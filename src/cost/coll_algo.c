@@ -18,7 +18,7 @@
  *              N enters whole because NCCL runs one ring per NIC, each through all ranks. Where a ring crosses the
  *              network, every step posts one message there, so that `a` is at least the gap between two messages.
  *   tree       all-reduce: up and down a chain in the domain and a double binary tree between domains
- *              L = 2 ((p - 1) a + log2(D) f);   M = S / min(B / 2, N / (D = 2 ? 1 : 2))
+ *              L = 2 ((p - 1) a + log2(D) f);   M = S / min(B / 2, N / (D = 2 ? 1 : 2) / (1 + gap (log2(D)^2 - 1)))
  *              Between two domains the tree degenerates into an exchange: every domain sends S once, not twice.
  *   NVLS       the switch reduces and multicasts: all-reduce moves S (1 + 1/p) over a rank's link. Between domains it
  *              is joined by a tree over the network (NVLS tree), or by a network that reduces (SHARP: S once).
@@ -67,6 +67,7 @@ const struct maq_coll_transport maq__coll_ideal_transport = {
     .far = {IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL},
     .channel_bps = UNLIMITED,
     .shared_port = 1.0,
+    .shared_tree = 1.0,
 };
 
 static double join(double latency, double move, double overlap)
@@ -139,13 +140,19 @@ static double tree_far_volume(const struct maq_coll_links *l)
     return l->in_network_reduction || l->domains <= 2.0 ? 1.0 : 2.0;
 }
 
+static double tree_far_s(double bytes, const struct maq_coll_curve *far, const struct maq_coll_links *l)
+{
+    double height = levels(l), bps = l->shared_port ? l->domain_bps * l->transport->shared_tree : l->domain_bps;
+    return move_s(tree_far_volume(l) * bytes, bps, far) * (1.0 + far->gap * (height * height - 1.0));
+}
+
 double maq__tree_s(double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
 {
     const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
                                 *far = far_of(l, MAQ_COLL_FAR_TREE_LL + (unsigned)proto);
     double latency = 2.0 * ((l->per_domain - 1.0) * near->hops * l->near_s + levels(l) * far->hops * l->far_s);
     double near_move = l->per_domain > 1.0 ? move_s(2.0 * bytes, l->near_bps, near) : 0.0;
-    double far_move = crosses(l) ? far_move_s(tree_far_volume(l) * bytes, l->domain_bps, far, l) : 0.0;
+    double far_move = crosses(l) ? tree_far_s(bytes, far, l) : 0.0;
     return near->start_s + far->start_s + join(latency, maq__max(near_move, far_move), far->overlap);
 }
 
@@ -160,7 +167,7 @@ double maq__multicast_s(double bytes, const struct maq_coll_links *l)
         return near->start_s + join(latency, near_move, near->overlap);
     const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_MULTICAST);
     latency += 2.0 * (l->in_network_reduction ? 1.0 : levels(l)) * far->hops * l->far_s;
-    double far_move = far_move_s(tree_far_volume(l) * bytes, l->domain_bps, far, l);
+    double far_move = tree_far_s(bytes, far, l);
     return near->start_s + far->start_s + join(latency, maq__max(near_move, far_move), far->overlap);
 }
 

@@ -6,7 +6,10 @@
  * oversubscription.
  *
  * A scale-up "link" that is no faster than the one to the host is PCIe: what it gives depends on the board's bridges
- * and sockets, which nothing here describes. Such answers say so in their error.
+ * and sockets, which nothing here describes.
+ *
+ * The error of an answer is one standard deviation of the residuals that were held back from the fit, of its regime
+ * and size.
  *
  * Groups of one member and of no bytes cost nothing.
  */
@@ -66,28 +69,33 @@ struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct 
     };
 }
 
-/* Standard deviation of the relative error, from the comparison in docs/cost-model.md. */
-static float error_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+enum maq_coll_regime maq__coll_regime(const struct maq_coll *coll, const struct maq_cluster *cluster)
 {
     const struct maq_node_group *group = &cluster->groups[coll->at.group];
-    bool expert = coll->kind == MAQ_COLL_DISPATCH || coll->kind == MAQ_COLL_COMBINE;
 
-    if (coll->at.per_domain > 1 && group->domain_bps <= group->device.host_bps)
-        return 0.6f;
-    return expert ? 0.4f : coll->at.domains > 1 ? 0.3f : 0.15f;
+    if (coll->kind == MAQ_COLL_DISPATCH || coll->kind == MAQ_COLL_COMBINE)
+        return MAQ_COLL_REGIME_EXPERTS;
+    if (coll->at.domains > 1)
+        return MAQ_COLL_REGIME_FAR;
+    return group->domain_bps <= group->device.host_bps ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
+}
+
+enum maq_coll_band maq__coll_band(double bytes)
+{
+    return bytes <= 65536.0 ? MAQ_COLL_SMALL : bytes <= 16777216.0 ? MAQ_COLL_MIDDLE : MAQ_COLL_LARGE;
 }
 
 struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
                               const struct maq_cluster *cluster)
 {
-    struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
+    struct maq_cost cost = {.provider = MAQ_PROVIDER_FITTED};
 
     if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)
         return cost;
     struct maq_coll_links links = maq__coll_links(coll, cluster);
     double s = maq__coll_s(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
-    cost.error = error_of(coll, cluster);
+    cost.error = maq__coll_errors[maq__coll_regime(coll, cluster)][maq__coll_band(coll->bytes)];
     return cost;
 }
 

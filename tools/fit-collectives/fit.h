@@ -12,8 +12,10 @@ struct sample {
     struct maq_coll_point point;
     struct maq_coll_links links;
     uint32_t source; /* index into samples.sources */
+    uint32_t origin; /* index into samples.origins */
     int generation;  /* index into fit.generations */
     int transport;   /* enum maq_transport; -1 inside a domain */
+    bool log;        /* of nccl-tests, not a kernel table */
     double weight;   /* of its source: at most SOURCE_CAP rows count */
 };
 
@@ -25,6 +27,8 @@ struct samples {
     uint32_t n, size;
     const char **sources; /* a log of nccl-tests, or a kernel table with its operation and number of devices */
     uint32_t n_sources, sources_size;
+    const char **origins; /* what is left out at a time: a repository of logs, a kernel table */
+    uint32_t n_origins, origins_size;
 };
 
 /* Rows of collectives.csv, and of all comm tables below a folder. False after a message. samples.c */
@@ -50,12 +54,20 @@ struct fit {
 /* ln(predicted / measured). */
 double sample_error(const struct sample *s);
 
-/* Which samples count: `except` is a source to leave out, UINT32_MAX = none. */
-void fit_search(struct fit *fit, const struct samples *samples, uint32_t except, bool quick);
+/* Fits without the rows of an origin (UINT32_MAX: with all); what these do not concern stays as it is. search.c */
+void fit_search(struct fit *fit, const struct samples *samples, uint32_t except);
 
-/* The result as YAML; errors[far][band] are one standard deviation. yaml.c */
-#define FIT_BANDS 3
-bool fit_write(const char *path, const struct fit *fit, const struct samples *samples,
-               const double errors[2][FIT_BANDS]);
+/* Errors of every sample: with the coefficients of all rows, and with those fitted without the sample's origin. */
+struct residuals {
+    double *fitted, *held; /* ln(predicted / measured), by sample */
+};
+
+/* 68 % of the held-out |errors| of a regime and band are smaller. report.c */
+void held_out_errors(double out[MAQ_COLL_REGIME_COUNT][MAQ_COLL_BAND_COUNT], const struct samples *samples,
+                     const struct residuals *r);
+bool report_write(const char *path, const struct samples *samples, const struct residuals *r);
+
+/* The result as YAML, which tools/coll-table.py reads. yaml.c */
+bool fit_write(const char *path, const struct fit *fit, double errors[MAQ_COLL_REGIME_COUNT][MAQ_COLL_BAND_COUNT]);
 
 #endif

@@ -1,13 +1,23 @@
-/* main.c - fit-collectives: coefficients of collectives from published measurements. */
-#include <math.h>
+/*
+ * main.c - fit-collectives: coefficients of collectives from published measurements.
+ *
+ *     fit-collectives collectives.csv KERNELS OUT.yaml REPORT.md
+ *
+ * Reads a table of nccl-tests results and the folder of kernel tables; fits all rows; fits once more for every origin
+ * without its rows; writes data/fitted/collectives.yaml and docs/accuracy-collectives.md. Nothing depends on time, threads
+ * or addresses: the same input gives the same bytes.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stats.h"
 #include "fit.h"
 
-static void point_at(struct fit *fit, struct samples *s)
+/* First guesses: fit_start.c, generated from start.yaml. */
+extern const struct maq_coll_generation fit_start_generations[MAQ_ARCH_COUNT];
+extern const struct maq_coll_transport fit_start_transports[MAQ_TRANSPORT_COUNT];
+
+static void point_at(struct samples *s, const struct fit *fit)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         s->list[i].links.generation = &fit->generations[s->list[i].generation];
@@ -16,101 +26,61 @@ static void point_at(struct fit *fit, struct samples *s)
     }
 }
 
-static void stat_line(const char *name, double *e, size_t n)
+static void start(struct fit *fit)
 {
-    if (n == 0)
-        return;
-    double bias = maq_mean(e, n);
-    for (size_t i = 0; i < n; i++)
-        e[i] = fabs(e[i]);
-    double med = maq_quantile(e, n, 0.5), p90 = maq_quantile(e, n, 0.9);
-    printf("%-90s %6zu  %5.1f %5.1f  %+5.1f\n", name, n, 100 * med, 100 * p90, 100 * bias);
+    for (int g = 0; g < FIT_GENERATIONS; g++)
+        fit->generations[g] = fit_start_generations[fit_generations[g].arch];
+    memcpy(fit->transports, fit_start_transports, sizeof fit->transports);
 }
 
-static int by_abs(const void *a, const void *b)
+/* Every origin in turn is left out; its rows see coefficients that never saw them. */
+static void hold_out(double *held, struct samples *samples, const struct fit *all)
 {
-    const double *x = a, *y = b;
-    return (x[0] > y[0]) - (x[0] < y[0]);
-}
-static void capped(const struct samples *s, bool far, int kernels)
-{
-    double (*w)[2] = malloc(s->n * sizeof *w), total = 0, sum = 0, med = -1, p90 = -1;
-    size_t n = 0;
-    for (uint32_t i = 0; i < s->n; i++)
-        if ((s->list[i].transport >= 0) == far && !s->list[i].point.doubt && (kernels < 0 || !!strstr(s->sources[s->list[i].source], ".csv.gz") == kernels)) {
-            w[n][0] = fabs(expm1(sample_error(&s->list[i])));
-            total += w[n++][1] = s->list[i].weight;
-        }
-    qsort(w, n, sizeof *w, by_abs);
-    for (size_t i = 0; i < n; i++) {
-        sum += w[i][1];
-        if (med < 0 && sum >= 0.5 * total)
-            med = w[i][0];
-        if (p90 < 0 && sum >= 0.9 * total)
-            p90 = w[i][0];
+    static struct fit fit;
+    for (uint32_t o = 0; o < samples->n_origins; o++) {
+        fprintf(stderr, "\rwithout %u of %u", o + 1, samples->n_origins);
+        fit = *all;
+        point_at(samples, &fit);
+        fit_search(&fit, samples, o);
+        for (uint32_t i = 0; i < samples->n; i++)
+            if (samples->list[i].origin == o)
+                held[i] = sample_error(&samples->list[i]);
     }
-    printf("CAPPED %s %d rows %zu median %.1f p90 %.1f\n", far ? "far" : "near", kernels, n, 100 * med, 100 * p90);
-    free(w);
-}
-static void report(const struct samples *s)
-{
-    double *e = malloc(s->n * sizeof *e);
-    size_t n;
-    for (uint32_t src = 0; src < s->n_sources; src++) {
-        n = 0;
-        for (uint32_t i = 0; i < s->n; i++)
-            if (s->list[i].source == src)
-                e[n++] = expm1(sample_error(&s->list[i]));
-        stat_line(s->sources[src], e, n);
-    }
-    for (int far = 0; far < 2; far++)
-        for (int g = -1; g < FIT_GENERATIONS; g++)
-            for (int k = -1; k < MAQ_COLL_KIND_COUNT; k++) {
-                char name[128];
-                n = 0;
-                for (uint32_t i = 0; i < s->n; i++)
-                    if ((s->list[i].transport >= 0) == far && (g < 0 || s->list[i].generation == g) &&
-                        (k < 0 || s->list[i].point.coll.kind == k))
-                        e[n++] = expm1(sample_error(&s->list[i]));
-                snprintf(name, sizeof name, "%s %s %s", far ? "FAR" : "NEAR", g < 0 ? "all" : fit_generations[g].name,
-                         k < 0 ? "all" : maq_coll_kind_name((enum maq_coll_kind)k));
-                stat_line(name, e, n);
-            }
-    free(e);
-    for (int k = -1; k < 2; k++)
-        capped(s, false, k);
-    capped(s, true, 0);
+    fprintf(stderr, "\n");
+    point_at(samples, all);
 }
 
-static void dump(const struct samples *s)
+static int run(struct samples *samples, const char *yaml, const char *report)
 {
-    FILE *f = fopen("/tmp/x/rows.csv", "w");
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct sample *a = &s->list[i];
-        fprintf(f, "%s|%s|%u|%u|%.0f|%.2f|%.2f|%.3f\n", s->sources[a->source],
-                maq_coll_kind_name((enum maq_coll_kind)a->point.coll.kind), a->point.coll.at.size,
-                a->point.coll.at.per_node, a->point.coll.bytes, a->point.measured_s * 1e6,
-                a->point.measured_s * 1e6 * exp(sample_error(a)), sample_error(a));
+    static struct fit fit;
+    double errors[MAQ_COLL_REGIME_COUNT][MAQ_COLL_BAND_COUNT];
+    struct residuals r = {calloc(samples->n, sizeof(double)), calloc(samples->n, sizeof(double))};
+    bool good = r.fitted && r.held;
+    if (good) {
+        start(&fit);
+        point_at(samples, &fit);
+        fit_search(&fit, samples, UINT32_MAX);
+        for (uint32_t i = 0; i < samples->n; i++)
+            r.fitted[i] = sample_error(&samples->list[i]);
+        hold_out(r.held, samples, &fit);
+        held_out_errors(errors, samples, &r);
+        good = fit_write(yaml, &fit, errors) && report_write(report, samples, &r);
     }
-    fclose(f);
+    if (!good)
+        fprintf(stderr, "cannot write %s or %s\n", yaml, report);
+    free(r.fitted);
+    free(r.held);
+    return good ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-    static struct fit fit;
     struct samples samples;
-    if (argc < 4 || !samples_load(&samples, argv[1], argv[2]))
+    if (argc != 5) {
+        fprintf(stderr, "fit-collectives collectives.csv KERNELS OUT.yaml REPORT.md\n");
         return 2;
-    for (int g = 0; g < FIT_GENERATIONS; g++)
-        fit.generations[g] = maq__coll_generations[fit_generations[g].arch];
-    memcpy(fit.transports, maq__coll_transports, sizeof fit.transports);
-    point_at(&fit, &samples);
-    if (argc > 4)
-        fit_search(&fit, &samples, UINT32_MAX, false);
-    double errors[2][FIT_BANDS] = {{0}};
-    report(&samples);
-    dump(&samples);
-    fit_write(argv[3], &fit, &samples, errors);
+    }
+    int code = samples_load(&samples, argv[1], argv[2]) ? run(&samples, argv[3], argv[4]) : 3;
     samples_fini(&samples);
-    return 0;
+    return code;
 }

@@ -41,15 +41,16 @@ static char *read_all(const char *path, size_t *len)
     return f && got == 0 ? text : NULL;
 }
 
-static uint32_t source_index(struct samples *s, const char *name)
+/* Index of a name in a growing list, which gets it when it is new. */
+static uint32_t name_index(const char ***list, uint32_t *n, uint32_t *size, const char *name, struct maq_arena *arena)
 {
-    for (uint32_t i = s->n_sources; i-- > 0;)
-        if (strcmp(s->sources[i], name) == 0)
+    for (uint32_t i = *n; i-- > 0;)
+        if (strcmp((*list)[i], name) == 0)
             return i;
-    if (s->n_sources == s->sources_size)
-        s->sources = maq__realloc(s->sources, (s->sources_size = 2 * s->sources_size + 64) * sizeof *s->sources);
-    s->sources[s->n_sources] = maq_arena_strdup(&s->arena, maq_str_of(name));
-    return s->n_sources++;
+    if (*n == *size)
+        *list = maq__realloc(*list, (*size = 2 * *size + 64) * sizeof **list);
+    (*list)[*n] = maq_arena_strdup(arena, maq_str_of(name));
+    return (*n)++;
 }
 
 static int generation_of(const struct maq_coll_point *p)
@@ -61,7 +62,7 @@ static int generation_of(const struct maq_coll_point *p)
     return -1;
 }
 
-static void add(struct samples *s, const struct maq_coll_point *point, const char *source)
+static void add(struct samples *s, const struct maq_coll_point *point, const char *source, const char *origin)
 {
     int generation = generation_of(point);
     bool network = point->coll.at.per_node < point->coll.at.size && point->coll.at.domains > 1;
@@ -72,7 +73,9 @@ static void add(struct samples *s, const struct maq_coll_point *point, const cha
     s->list[s->n++] = (struct sample){
         .point = *point,
         .links = maq__coll_links(&point->coll, point->cluster),
-        .source = source_index(s, source),
+        .source = name_index(&s->sources, &s->n_sources, &s->sources_size, source, &s->arena),
+        .origin = name_index(&s->origins, &s->n_origins, &s->origins_size, origin, &s->arena),
+        .log = strncmp(source, origin, strlen(origin)) == 0,
         .generation = generation,
         .transport = network ? point->cluster->groups[point->coll.at.group].fabric.transport : -1,
     };
@@ -82,7 +85,7 @@ static bool load_csv(struct loader *l, const char *path)
 {
     struct maq_coll_table table;
     size_t len;
-    char *text = read_all(path, &len), source[256];
+    char *text = read_all(path, &len), source[256], origin[256];
     if (!text || maq_csv_parse(&table.csv, path, (struct maq_str){text, len}, &l->out->arena, l->diag) != MAQ_OK ||
         maq__coll_table_bind(&table, l->diag) != MAQ_OK)
         return false;
@@ -92,7 +95,8 @@ static bool load_csv(struct loader *l, const char *path)
         if (maq__coll_row(&point, &table, i, &l->clusters, l->diag))
             continue;
         maq__snprintf(source, sizeof source, "%.*s", (int)name.len, name.ptr);
-        add(l->out, &point, source);
+        maq__snprintf(origin, sizeof origin, "%.*s", (int)strcspn(source, " "), source);
+        add(l->out, &point, source, origin);
     }
     return true;
 }
@@ -123,7 +127,7 @@ static bool split_name(struct maq_str *table, struct maq_str *framework, const c
 
 static bool load_table(struct loader *l, const char *folder, const char *system, const char *name)
 {
-    char path[1024], source[256];
+    char path[1024], source[256], origin[256];
     struct maq_str table, framework;
     struct maq_csv csv;
     size_t len;
@@ -134,6 +138,7 @@ static bool load_table(struct loader *l, const char *folder, const char *system,
     if (!body || maq_csv_parse(&csv, path, (struct maq_str){body + 1, len - (size_t)(body + 1 - text)}, &l->out->arena,
                                l->diag) != MAQ_OK)
         return false;
+    maq__snprintf(origin, sizeof origin, "%s/%.*s", system, (int)strcspn(name + 6, "."), name + 6);
     for (uint32_t i = 0; i < csv.n_rows; i++) {
         struct row row = {&csv, i};
         struct maq_kernel_comm comm;
@@ -143,7 +148,7 @@ static bool load_table(struct loader *l, const char *folder, const char *system,
             maq__snprintf(source, sizeof source, "%s/%s %s %u", system, name,
                           maq_coll_kind_name((enum maq_coll_kind)comm.points[k].coll.kind),
                           comm.points[k].coll.at.size);
-            add(l->out, &comm.points[k], source);
+            add(l->out, &comm.points[k], source, origin);
         }
     }
     return true;
@@ -191,5 +196,6 @@ void samples_fini(struct samples *samples)
 {
     free(samples->list);
     free(samples->sources);
+    free(samples->origins);
     maq_arena_fini(&samples->arena);
 }

@@ -17,7 +17,7 @@
 
 struct problem {
     const struct samples *samples;
-    uint32_t except;
+    uint32_t except;           /* origin to leave out; UINT32_MAX = none */
     int generation, transport; /* whose rows; -1 = any */
     double cut;
 };
@@ -29,7 +29,7 @@ double sample_error(const struct sample *s)
 
 static bool counts(const struct problem *p, const struct sample *s)
 {
-    if (s->source == p->except)
+    if (s->origin == p->except)
         return false;
     if (p->transport >= 0)
         return s->transport == p->transport;
@@ -54,70 +54,133 @@ struct bound {
     double least, most, unit; /* unit: step of a coefficient that is 0 */
 };
 
-/* Tries to make *x larger and smaller; true when it moved. */
-static bool step(double *x, struct bound b, double size, double *best, const struct problem *p)
+struct coefficient {
+    double *x;
+    struct bound bound;
+};
+
+static double moved(const struct coefficient *c, double size)
 {
-    double from = *x;
-    bool moved = false;
-    for (int sign = 1; sign >= -1; sign -= 2) {
-        double to = fabs(from) > b.unit ? from * (1 + sign * size * (from < 0 ? -1 : 1)) : from + sign * size * b.unit;
-        to = fabs(to) < 0.05 * b.unit ? 0 : to;
-        *x = fmin(fmax(to, b.least), b.most);
-        double now = *x != from ? loss(p) : *best;
+    double from = *c->x, unit = c->bound.unit;
+    double to = fabs(from) > unit ? from + size * fabs(from) : from + size * unit;
+    to = fabs(to) < 0.05 * unit ? 0 : to;
+    return fmin(fmax(to, c->bound.least), c->bound.most);
+}
+
+/* A coefficient that makes no difference goes back to where it was. */
+static void undo_idle(const struct coefficient *c, double was, double now, const struct problem *p)
+{
+    double is = *c->x;
+    *c->x = was;
+    if (loss(p) > now)
+        *c->x = is;
+}
+
+/* Moves a by size, and b (if any) by other; keeps that if the loss falls. */
+static bool try_move(const struct coefficient *a, double size, const struct coefficient *b, double other, double *best,
+                     const struct problem *p)
+{
+    double was_a = *a->x, was_b = b ? *b->x : 0;
+    *a->x = moved(a, size);
+    if (b)
+        *b->x = moved(b, other);
+    if (*a->x != was_a || (b && *b->x != was_b)) {
+        double now = loss(p);
         if (now < *best - GAIN) {
             *best = now;
-            from = *x;
-            moved = true;
+            if (b)
+                undo_idle(b, was_b, now, p);
+            return true;
         }
-        *x = from;
     }
-    return moved;
+    *a->x = was_a;
+    if (b)
+        *b->x = was_b;
+    return false;
 }
 
-static bool step_curve(struct maq_coll_curve *c, bool network, double size, double *best, const struct problem *p)
+/* Every coefficient alone, up and down; then every two of them, one of which may make up for the other. */
+static bool step_all(const struct coefficient *c, size_t n, double size, bool pairs, double *best,
+                     const struct problem *p)
 {
-    static const struct bound start = {0, 1e-3, 1e-6}, hops = {0, 200, 0.2}, share = {1e-4, 1, 1e-4},
-                              wide = {1e-4, 10, 1e-4}, overlap = {-3, 1, 0.2};
-    bool moved = false;
-    if (!(c->share > 0))
-        return false;
-    moved |= step(&c->start_s, start, size, best, p);
-    moved |= step(&c->hops, hops, size, best, p);
-    if (network)
-        moved |= step(&c->gap, hops, size, best, p);
-    moved |= step(&c->share, network ? share : wide, size, best, p);
-    moved |= step(&c->overlap, overlap, size, best, p);
-    return moved;
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        for (int up = 1; up >= -1; up -= 2)
+            any |= try_move(&c[i], up * size, NULL, 0, best, p);
+    for (size_t i = 0; pairs && i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            for (int signs = 0; signs < 4; signs++)
+                any |= try_move(&c[i], signs & 1 ? size : -size, &c[j], signs & 2 ? size : -size, best, p);
+    return any;
 }
 
-static bool round_near(struct maq_coll_generation *g, double size, double *best, const struct problem *p)
+/* What a coefficient of a curve may be. */
+struct bounds {
+    struct bound start, hops, gap, share, overlap;
+};
+
+static const struct bounds near_bounds = {{0, 1e-3, 1e-6}, {0, 200, 0.2}, {0, 0, 1}, {1e-4, 10, 1e-4}, {-3, 1, 0.2}};
+static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0, 30, 0.2}, {0, 4, 0.02}, {1e-4, 1, 1e-4}, {-3, 1, 0.2}};
+/*
+ * InfiniBand and RoCE have few small messages among the measurements, most of them disturbed: what NCCL itself reckons
+ * with (src/graph/tuning.cc) bounds start and hops: up to 14 us a hop, 1 or 2 us between two steps, three times that in
+ * bulk.
+ */
+static const struct bounds
+    verbs_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.4, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}},
+    verbs_bulk_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 1.2, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}};
+
+static const struct bounds *bounds_of(int transport, int curve)
 {
-    static const struct bound bytes = {1e3, 1e9, 1}, part = {0.1, 1, 0.1}, power = {0, 4, 0.2};
-    bool moved = false;
-    for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++)
-        moved |= step_curve(&g->near[i], false, size, best, p);
-    moved |= step(&g->ll_bytes, bytes, size, best, p);
-    moved |= step(&g->span, part, size, best, p);
-    (void)power;
-    return moved;
+    bool flagged = curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_RING_LL128;
+    return transport != MAQ_TRANSPORT_VERBS ? &far_bounds : flagged ? &verbs_bounds : &verbs_bulk_bounds;
 }
 
-static bool round_far(struct maq_coll_transport *t, double size, double *best, const struct problem *p)
+#define CURVE_COEFFICIENTS 5
+
+static void list_curve(struct coefficient out[CURVE_COEFFICIENTS], struct maq_coll_curve *c, const struct bounds *b)
 {
-    static const struct bound channel = {1e9, 1e11, 1e9};
-    static const struct bound part = {0.3, 1, 0.1};
-    bool moved = false;
-    for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++)
-        moved |= step_curve(&t->far[i], true, size, best, p);
-    moved |= step(&t->channel_bps, channel, size, best, p);
-    return moved | step(&t->shared_port, part, size, best, p);
+    out[0] = (struct coefficient){&c->start_s, b->start};
+    out[1] = (struct coefficient){&c->hops, b->hops};
+    out[2] = (struct coefficient){&c->gap, b->gap};
+    out[3] = (struct coefficient){&c->share, b->share};
+    out[4] = (struct coefficient){&c->overlap, b->overlap};
+}
+
+static bool round_near(struct maq_coll_generation *g, double size, bool pairs, double *best, const struct problem *p)
+{
+    struct coefficient c[CURVE_COEFFICIENTS + 2] = {
+        [CURVE_COEFFICIENTS] = {&g->ll_bytes, {1e3, 1e9, 1}},
+        [CURVE_COEFFICIENTS + 1] = {&g->span, {0.1, 1, 0.1}},
+    };
+    bool any = false;
+    for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++) {
+        list_curve(c, &g->near[i], &near_bounds);
+        any |= step_all(c, CURVE_COEFFICIENTS + (i == 0 || i == MAQ_COLL_NEAR_MULTICAST ? 2 : 0), size, pairs, best, p);
+    }
+    return any;
+}
+
+static bool round_far(struct maq_coll_transport *t, double size, bool pairs, double *best, const struct problem *p)
+{
+    struct coefficient c[CURVE_COEFFICIENTS + 3] = {
+        [CURVE_COEFFICIENTS] = {&t->channel_bps, {1e9, 1e11, 1e9}},
+        [CURVE_COEFFICIENTS + 1] = {&t->shared_port, {0.3, 1, 0.1}},
+        [CURVE_COEFFICIENTS + 2] = {&t->shared_tree, {0.3, 1, 0.1}},
+    };
+    bool any = false;
+    for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {
+        list_curve(c, &t->far[i], bounds_of(p->transport, i));
+        any |= step_all(c, MAQ_COUNT(c), size, pairs, best, p);
+    }
+    return any;
 }
 
 static void search_near(struct maq_coll_generation *g, struct problem p, const double *sizes, size_t n, size_t rounds)
 {
     double best = loss(&p);
     for (size_t k = 0; k < n; k++)
-        for (size_t r = 0; r < rounds && round_near(g, sizes[k], &best, &p); r++)
+        for (size_t r = 0; r < rounds && round_near(g, sizes[k], r % 3 == 2, &best, &p); r++)
             ;
 }
 
@@ -125,22 +188,39 @@ static void search_far(struct maq_coll_transport *t, struct problem p, const dou
 {
     double best = loss(&p);
     for (size_t k = 0; k < n; k++)
-        for (size_t r = 0; r < rounds && round_far(t, sizes[k], &best, &p); r++)
+        for (size_t r = 0; r < rounds && round_far(t, sizes[k], r % 3 == 2, &best, &p); r++)
             ;
 }
 
-void fit_search(struct fit *fit, const struct samples *samples, uint32_t except, bool quick)
+/* Whether the origin left out has rows there: elsewhere nothing would change. */
+static bool concerns(const struct problem *p)
 {
-    static const double rough[] = {0.6, 0.4, 0.25, 0.15}, fine[] = {0.5, 0.25, 0.1, 0.3, 0.05, 0.1, 0.03, 0.01};
-    size_t skip = quick ? 4 : 0, rounds = quick ? 2 : 6;
+    struct problem all = *p;
+    all.except = UINT32_MAX;
+    for (uint32_t i = 0; i < p->samples->n; i++)
+        if (p->samples->list[i].origin == p->except && counts(&all, &p->samples->list[i]))
+            return true;
+    return p->except == UINT32_MAX;
+}
+
+void fit_search(struct fit *fit, const struct samples *samples, uint32_t except)
+{
+    static const double rough[] = {0.3, 0.2, 0.25, 0.15}, fine[] = {0.5, 0.25, 0.1, 0.3, 0.05, 0.1, 0.03, 0.01};
+    const size_t rounds = 6;
     for (int g = 0; g < FIT_GENERATIONS; g++) {
-        if (!quick)
-            search_near(&fit->generations[g], (struct problem){samples, except, g, -1, WIDE}, rough, 4, rounds);
-        search_near(&fit->generations[g], (struct problem){samples, except, g, -1, CUT}, fine + skip, 8 - skip, rounds);
+        struct problem p = {samples, except, g, -1, WIDE};
+        if (!concerns(&p))
+            continue;
+        search_near(&fit->generations[g], p, rough, MAQ_COUNT(rough), rounds);
+        p.cut = CUT;
+        search_near(&fit->generations[g], p, fine, MAQ_COUNT(fine), rounds);
     }
     for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++) {
-        if (!quick)
-            search_far(&fit->transports[t], (struct problem){samples, except, -1, t, WIDE}, rough, 4, rounds);
-        search_far(&fit->transports[t], (struct problem){samples, except, -1, t, CUT}, fine + skip, 8 - skip, rounds);
+        struct problem p = {samples, except, -1, t, WIDE};
+        if (!concerns(&p))
+            continue;
+        search_far(&fit->transports[t], p, rough, MAQ_COUNT(rough), rounds);
+        p.cut = CUT;
+        search_far(&fit->transports[t], p, fine, MAQ_COUNT(fine), rounds);
     }
 }
