@@ -87,7 +87,7 @@ static double seconds(const struct maq_coll *coll, const struct maq_cluster *clu
 static double fastest(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
 {
     struct maq_coll coll = {.kind = (uint16_t)kind, .bytes = bytes};
-    return maq__coll_s(&coll, l, MAQ_LIBRARY_TRAINING);
+    return maq__coll_parts(&coll, l, MAQ_LIBRARY_TRAINING).total_s;
 }
 
 static double time_of(enum maq_coll_kind kind, double bytes, uint32_t per_node, uint32_t nodes)
@@ -115,19 +115,19 @@ static void test_closed_forms(void **state)
     for (double n = 2; n <= 64; n *= 2) {
         struct maq_coll_links l = ideal(n, 1, B, 0);
         for (int proto = 0; proto < MAQ_PROTO_COUNT; proto++) {
-            assert_close(maq__ring_s(MAQ_COLL_ALL_GATHER, S, &l, (enum maq_coll_proto)proto), (n - 1) / n * S / B,
+            assert_close(maq__ring(MAQ_COLL_ALL_GATHER, S, &l, (enum maq_coll_proto)proto).total_s, (n - 1) / n * S / B,
                          1e-14);
-            assert_close(maq__ring_s(MAQ_COLL_REDUCE_SCATTER, S, &l, (enum maq_coll_proto)proto), (n - 1) / n * S / B,
-                         1e-14);
-            assert_close(maq__ring_s(MAQ_COLL_ALL_REDUCE, S, &l, (enum maq_coll_proto)proto), 2 * (n - 1) / n * S / B,
-                         1e-14);
-            assert_close(maq__ring_s(MAQ_COLL_BROADCAST, S, &l, (enum maq_coll_proto)proto), S / B, 1e-14);
+            assert_close(maq__ring(MAQ_COLL_REDUCE_SCATTER, S, &l, (enum maq_coll_proto)proto).total_s,
+                         (n - 1) / n * S / B, 1e-14);
+            assert_close(maq__ring(MAQ_COLL_ALL_REDUCE, S, &l, (enum maq_coll_proto)proto).total_s,
+                         2 * (n - 1) / n * S / B, 1e-14);
+            assert_close(maq__ring(MAQ_COLL_BROADCAST, S, &l, (enum maq_coll_proto)proto).total_s, S / B, 1e-14);
         }
         assert_close(fastest(MAQ_COLL_ALL_GATHER, S, &l), (n - 1) / n * S / B, 1e-14);
         assert_close(fastest(MAQ_COLL_ALL_TO_ALL, S, &l), (n - 1) / n * S / B, 1e-14);
         assert_close(fastest(MAQ_COLL_SEND_RECV, S, &l), S / B, 1e-14);
-        assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), 2 * S / B, 1e-14);
-        assert_close(maq__multicast_s(S, &l), (1 + 1 / n) * S / B, 1e-14);
+        assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, 2 * S / B, 1e-14);
+        assert_close(maq__multicast(S, &l).total_s, (1 + 1 / n) * S / B, 1e-14);
     }
 }
 
@@ -138,9 +138,9 @@ static void test_all_reduce_is_two_halves(void **state)
     for (double p = 1; p <= 8; p *= 2)
         for (double d = 2; d <= 128; d *= 2) {
             struct maq_coll_links l = ideal(p, d, 450e9, 50e9);
-            double halves = maq__ring_s(MAQ_COLL_REDUCE_SCATTER, 1e9, &l, MAQ_PROTO_SIMPLE) +
-                            maq__ring_s(MAQ_COLL_ALL_GATHER, 1e9, &l, MAQ_PROTO_SIMPLE);
-            assert_close(maq__ring_s(MAQ_COLL_ALL_REDUCE, 1e9, &l, MAQ_PROTO_SIMPLE), halves, 1e-13);
+            double halves = maq__ring(MAQ_COLL_REDUCE_SCATTER, 1e9, &l, MAQ_PROTO_SIMPLE).total_s +
+                            maq__ring(MAQ_COLL_ALL_GATHER, 1e9, &l, MAQ_PROTO_SIMPLE).total_s;
+            assert_close(maq__ring(MAQ_COLL_ALL_REDUCE, 1e9, &l, MAQ_PROTO_SIMPLE).total_s, halves, 1e-13);
         }
 }
 
@@ -149,19 +149,19 @@ static void test_closed_forms_between_nodes(void **state)
     (void)state;
     const double S = 1e9, near = 450e9, nic = 50e9;
     struct maq_coll_links l = ideal(8, 4, near, nic); /* 32 ranks, 400 GB/s of network per node */
-    assert_close(maq__ring_s(MAQ_COLL_ALL_GATHER, S, &l, MAQ_PROTO_SIMPLE), 31.0 / 32.0 * S / 400e9, 1e-14);
-    assert_close(maq__exchange_s(S, &l), 24.0 / 32.0 * S / nic, 1e-14);
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 200e9,
+    assert_close(maq__ring(MAQ_COLL_ALL_GATHER, S, &l, MAQ_PROTO_SIMPLE).total_s, 31.0 / 32.0 * S / 400e9, 1e-14);
+    assert_close(maq__exchange(S, &l).total_s, 24.0 / 32.0 * S / nic, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 200e9,
                  1e-14); /* up and down: 400 / 2, less than 450 / 2 inside */
     l.domain_bps = 300e9;
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 150e9, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 150e9, 1e-14);
     l.domains = 2; /* two nodes exchange: every byte leaves a node once */
     l.ranks = 16;
     l.domain_bps = 100e9;
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 100e9, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 100e9, 1e-14);
     l.domains = 8;
     l.in_network_reduction = true;
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 100e9, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 100e9, 1e-14);
 }
 
 static void test_one_member_or_no_bytes(void **state)

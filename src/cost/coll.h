@@ -138,14 +138,24 @@ extern const struct maq_coll_transport maq__coll_transports[MAQ_TRANSPORT_COUNT]
 /* Placement on a cluster into links. cost_coll.c */
 struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct maq_cluster *cluster);
 
-/* Seconds of the fastest algorithm and protocol; ranks >= 2. */
-double maq__coll_s(const struct maq_coll *coll, const struct maq_coll_links *links, enum maq_library library);
+/* Where the time of a collective goes. hops, near and far overlap: they need not add up to the total. */
+struct maq_coll_parts {
+    const char *how;                       /* algorithm and protocol: "ring LL128" */
+    double start_s, hops_s, near_s, far_s; /* before the first byte, hops, moving over either link */
+    double total_s;
+};
+/* "start", "hops", "scale-up link" or "network": the largest part. */
+const char *maq__coll_largest(const struct maq_coll_parts *parts);
 
-/* One algorithm each, for tests and for reports. */
-double maq__ring_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *links,
-                   enum maq_coll_proto proto);
-double maq__tree_s(double bytes, const struct maq_coll_links *links, enum maq_coll_proto proto);
-double maq__multicast_s(double bytes, const struct maq_coll_links *links);
-double maq__exchange_s(double bytes, const struct maq_coll_links *links);
+/* The fastest algorithm and protocol; ranks >= 2. */
+struct maq_coll_parts maq__coll_parts(const struct maq_coll *coll, const struct maq_coll_links *links,
+                                      enum maq_library library);
+
+/* One algorithm each, for tests. */
+struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *links,
+                                enum maq_coll_proto proto);
+struct maq_coll_parts maq__tree(double bytes, const struct maq_coll_links *links, enum maq_coll_proto proto);
+struct maq_coll_parts maq__multicast(double bytes, const struct maq_coll_links *links);
+struct maq_coll_parts maq__exchange(double bytes, const struct maq_coll_links *links);
 
 #endif

@@ -110,8 +110,28 @@ static bool crosses(const struct maq_coll_links *l)
     return l->domains > 1.0;
 }
 
-double maq__ring_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
+/* A part takes its longer link's time; copies of one's own part count as near. */
+static struct maq_coll_parts parts_of(const char *how, double start, double hops, double near, double far,
+                                      double overlap)
 {
+    return (struct maq_coll_parts){how, start, hops, near, far, start + join(hops, maq__max(near, far), overlap)};
+}
+
+static struct maq_coll_parts faster(struct maq_coll_parts a, struct maq_coll_parts b)
+{
+    return b.total_s < a.total_s ? b : a;
+}
+
+const char *maq__coll_largest(const struct maq_coll_parts *p)
+{
+    double most = maq__max(maq__max(p->start_s, p->hops_s), maq__max(p->near_s, p->far_s));
+    return p->far_s >= most ? "network" : p->near_s >= most ? "scale-up link" : p->hops_s >= most ? "hops" : "start";
+}
+
+struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l,
+                                enum maq_coll_proto proto)
+{
+    static const char *const names[MAQ_PROTO_COUNT] = {"ring LL", "ring LL128", "ring Simple"};
     const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto);
     double turns = kind == MAQ_COLL_ALL_REDUCE ? 2.0 : 1.0;
     double steps = turns * (l->ranks - 1.0), volume = kind == MAQ_COLL_BROADCAST ? bytes : steps / l->ranks * bytes;
@@ -119,13 +139,14 @@ double maq__ring_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_
     double hop = near->hops * l->near_s;
 
     if (!crosses(l))
-        return near->start_s + join(hop * steps, move_s(volume, l->near_bps, near) + copy, near->overlap);
+        return parts_of(names[proto], near->start_s, hop * steps, move_s(volume, l->near_bps, near) + copy, 0.0,
+                        near->overlap);
     const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_RING_LL + (unsigned)proto);
     double far_steps = turns * (l->domains - 1.0);
     double latency = maq__max(hop, far->gap * l->far_s) * (steps - far_steps) + far->hops * l->far_s * far_steps;
     double near_move = l->per_domain > 1.0 ? move_s(volume, l->near_bps, near) : 0.0;
-    double move = maq__max(near_move, far_move_s(volume, l->domain_bps, far, l)) + copy;
-    return near->start_s + far->start_s + join(latency, move, far->overlap);
+    return parts_of(names[proto], near->start_s + far->start_s, latency, near_move + copy,
+                    far_move_s(volume, l->domain_bps, far, l) + copy, far->overlap);
 }
 
 /* Levels of a binary tree over the domains. */
@@ -146,17 +167,18 @@ static double tree_far_s(double bytes, const struct maq_coll_curve *far, const s
     return move_s(tree_far_volume(l) * bytes, bps, far) * (1.0 + far->gap * (height * height - 1.0));
 }
 
-double maq__tree_s(double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
+struct maq_coll_parts maq__tree(double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
 {
+    static const char *const names[MAQ_PROTO_COUNT] = {"tree LL", "tree LL128", "tree Simple"};
     const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
                                 *far = far_of(l, MAQ_COLL_FAR_TREE_LL + (unsigned)proto);
     double latency = 2.0 * ((l->per_domain - 1.0) * near->hops * l->near_s + levels(l) * far->hops * l->far_s);
     double near_move = l->per_domain > 1.0 ? move_s(2.0 * bytes, l->near_bps, near) : 0.0;
-    double far_move = crosses(l) ? tree_far_s(bytes, far, l) : 0.0;
-    return near->start_s + far->start_s + join(latency, maq__max(near_move, far_move), far->overlap);
+    return parts_of(names[proto], near->start_s + far->start_s, latency, near_move,
+                    crosses(l) ? tree_far_s(bytes, far, l) : 0.0, far->overlap);
 }
 
-double maq__multicast_s(double bytes, const struct maq_coll_links *l)
+struct maq_coll_parts maq__multicast(double bytes, const struct maq_coll_links *l)
 {
     const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_MULTICAST);
     double span = l->spans_nodes ? l->generation->span : 1.0;
@@ -164,42 +186,50 @@ double maq__multicast_s(double bytes, const struct maq_coll_links *l)
     double latency = near->hops * l->near_s;
 
     if (!crosses(l))
-        return near->start_s + join(latency, near_move, near->overlap);
+        return parts_of("NVLS", near->start_s, latency, near_move, 0.0, near->overlap);
     const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_MULTICAST);
     latency += 2.0 * (l->in_network_reduction ? 1.0 : levels(l)) * far->hops * l->far_s;
-    double far_move = tree_far_s(bytes, far, l);
-    return near->start_s + far->start_s + join(latency, maq__max(near_move, far_move), far->overlap);
+    return parts_of("NVLS tree", near->start_s + far->start_s, latency, near_move, tree_far_s(bytes, far, l),
+                    far->overlap);
 }
 
 /* Small parts travel with their flags, to all peers at once; large ones in bulk. */
-static double near_exchange_s(double part, double peers, enum maq_coll_near bulk_kind, const struct maq_coll_links *l)
+static struct maq_coll_parts near_exchange(double part, double peers, double copy, enum maq_coll_near bulk_kind,
+                                           const struct maq_coll_links *l)
 {
     const struct maq_coll_curve *flagged = near_of(l, MAQ_COLL_NEAR_PEER_FLAGGED), *bulk = near_of(l, bulk_kind);
-    double small = flagged->start_s + l->near_s * flagged->hops + move_s(part, l->near_bps, flagged) +
-                   maq__over(part * peers, l->near_bps);
-    double large = bulk->start_s + join(bulk->hops * l->near_s, move_s(part * peers, l->near_bps, bulk), bulk->overlap);
-    return maq__min(small, large);
+    struct maq_coll_parts small =
+        parts_of("peers LL", flagged->start_s, flagged->hops * l->near_s,
+                 move_s(part, l->near_bps, flagged) + maq__over(part * peers, l->near_bps), 0.0, 0.0);
+    struct maq_coll_parts large = parts_of("peers Simple", bulk->start_s, bulk->hops * l->near_s,
+                                           move_s(part * peers, l->near_bps, bulk), 0.0, bulk->overlap);
+    struct maq_coll_parts best = faster(small, large);
+    best.near_s += copy;
+    best.total_s += copy;
+    return best;
 }
 
-double maq__exchange_s(double bytes, const struct maq_coll_links *l)
+struct maq_coll_parts maq__exchange(double bytes, const struct maq_coll_links *l)
 {
-    double part = bytes / l->ranks, copy = copy_s(part, l);
-    double near = near_exchange_s(part, l->per_domain - 1.0, MAQ_COLL_NEAR_PEER_BULK, l) + copy;
+    double part = bytes / l->ranks;
+    struct maq_coll_parts near = near_exchange(part, l->per_domain - 1.0, copy_s(part, l), MAQ_COLL_NEAR_PEER_BULK, l);
     if (!crosses(l))
         return near;
-    const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_PEERS);
-    double peers = l->ranks - l->per_domain;
-    double latency = (far->hops + far->gap * peers) * l->far_s;
-    return maq__max(near, far->start_s + join(latency, far_move_s(part * peers, l->rank_bps, far, l), far->overlap));
+    const struct maq_coll_curve *curve = far_of(l, MAQ_COLL_FAR_PEERS);
+    double peers = l->ranks - l->per_domain, latency = (curve->hops + curve->gap * peers) * l->far_s;
+    struct maq_coll_parts far = parts_of("peers over the network", curve->start_s, latency, 0.0,
+                                         far_move_s(part * peers, l->rank_bps, curve, l), curve->overlap);
+    return far.total_s >= near.total_s ? far : near;
 }
 
-static double sendrecv_s(double bytes, const struct maq_coll_links *l)
+static struct maq_coll_parts send_receive(double bytes, const struct maq_coll_links *l)
 {
     if (!crosses(l))
-        return near_exchange_s(bytes, 1.0, MAQ_COLL_NEAR_PAIR_BULK, l);
+        return near_exchange(bytes, 1.0, 0.0, MAQ_COLL_NEAR_PAIR_BULK, l);
     const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_PAIR);
     double bps = l->domains > MAQ_COLL_FEW ? maq__min(l->rank_bps, l->transport->channel_bps) : l->rank_bps;
-    return far->start_s + join(far->hops * l->far_s, far_move_s(bytes, bps, far, l), far->overlap);
+    return parts_of("one peer over the network", far->start_s, far->hops * l->far_s, 0.0,
+                    far_move_s(bytes, bps, far, l), far->overlap);
 }
 
 static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_library library)
@@ -215,78 +245,78 @@ static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_lib
 }
 
 /* Kernels that send tokens to the ranks of their experts: near and far at once, forwarded inside the far domain. */
-static double expert_exchange_s(const struct maq_coll *coll, double bytes, const struct maq_coll_links *l,
-                                enum maq_library library)
+static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, const struct maq_coll_links *l,
+                                     enum maq_library library)
 {
     const struct maq_coll_curve *curve = near_of(l, expert_curve(coll, library)), *far = far_of(l, MAQ_COLL_FAR_EP);
     double out = bytes * (l->ranks - l->per_domain) / l->ranks;
     double near = bytes * (l->per_domain - 1.0) / l->ranks + out * (l->per_domain - 1.0) / l->per_domain;
-    double move = move_s(near, l->near_bps, curve), latency = curve->hops * l->near_s;
+    double start = curve->start_s, hops = curve->hops * l->near_s, far_move = 0.0;
 
     if (crosses(l)) {
-        latency += far->hops * l->far_s;
-        move = maq__max(move, far_move_s(out, l->rank_bps, far, l));
+        start += far->start_s;
+        hops += far->hops * l->far_s;
+        far_move = far_move_s(out, l->rank_bps, far, l);
     }
-    return curve->start_s + (crosses(l) ? far->start_s : 0.0) + join(latency, move, curve->overlap);
+    return parts_of("expert exchange", start, hops, move_s(near, l->near_bps, curve), far_move, curve->overlap);
 }
 
-static double fastest_ring_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
+static struct maq_coll_parts fastest_ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
 {
-    double best = maq__ring_s(kind, bytes, l, MAQ_PROTO_SIMPLE);
-    best = maq__min(best, maq__ring_s(kind, bytes, l, MAQ_PROTO_LL128));
-    if (bytes <= l->generation->ll_bytes * l->ranks)
-        best = maq__min(best, maq__ring_s(kind, bytes, l, MAQ_PROTO_LL));
-    return best;
+    struct maq_coll_parts best =
+        faster(maq__ring(kind, bytes, l, MAQ_PROTO_SIMPLE), maq__ring(kind, bytes, l, MAQ_PROTO_LL128));
+    return bytes <= l->generation->ll_bytes * l->ranks ? faster(best, maq__ring(kind, bytes, l, MAQ_PROTO_LL)) : best;
 }
 
-static double all_reduce_s(double bytes, const struct maq_coll_links *l)
+static struct maq_coll_parts all_reduce(double bytes, const struct maq_coll_links *l)
 {
-    double best = fastest_ring_s(MAQ_COLL_ALL_REDUCE, bytes, l);
+    struct maq_coll_parts best = fastest_ring(MAQ_COLL_ALL_REDUCE, bytes, l);
     if (crosses(l)) {
-        best = maq__min(best, maq__tree_s(bytes, l, MAQ_PROTO_SIMPLE));
-        best = maq__min(best, maq__tree_s(bytes, l, MAQ_PROTO_LL128));
-        best = maq__min(best, maq__tree_s(bytes, l, MAQ_PROTO_LL));
+        best = faster(best, maq__tree(bytes, l, MAQ_PROTO_SIMPLE));
+        best = faster(best, maq__tree(bytes, l, MAQ_PROTO_LL128));
+        best = faster(best, maq__tree(bytes, l, MAQ_PROTO_LL));
     }
-    if (l->multicast && l->per_domain > 2.0)
-        best = maq__min(best, maq__multicast_s(bytes, l));
-    return best;
+    return l->multicast && l->per_domain > 2.0 ? faster(best, maq__multicast(bytes, l)) : best;
 }
 
 /* The engine's own kernels, or NCCL where that is faster. */
-static double engine_all_reduce_s(double bytes, const struct maq_coll_links *l, enum maq_library library)
+static struct maq_coll_parts engine_all_reduce(double bytes, const struct maq_coll_links *l, enum maq_library library)
 {
     unsigned engine = (unsigned)library - MAQ_LIBRARY_TRTLLM;
     const struct maq_coll_curve *one = near_of(l, MAQ_COLL_NEAR_ONE_SHOT_TRTLLM + engine),
                                 *two = near_of(l, MAQ_COLL_NEAR_TWO_SHOT_TRTLLM + engine);
     double n = l->ranks, flags = (n - 1.0) * l->near_s;
-    double one_s = one->start_s + join(one->hops * flags, move_s((n - 1.0) * bytes, l->near_bps, one), one->overlap);
-    double two_s =
-        two->start_s + join(two->hops * flags, move_s(2.0 * (n - 1.0) / n * bytes, l->near_bps, two), two->overlap);
-    return maq__min(all_reduce_s(bytes, l), maq__min(one_s, two_s));
+    struct maq_coll_parts best = all_reduce(bytes, l);
+
+    best = faster(best, parts_of("one shot", one->start_s, one->hops * flags,
+                                 move_s((n - 1.0) * bytes, l->near_bps, one), 0.0, one->overlap));
+    return faster(best, parts_of("two shots", two->start_s, two->hops * flags,
+                                 move_s(2.0 * (n - 1.0) / n * bytes, l->near_bps, two), 0.0, two->overlap));
 }
 
-double maq__coll_s(const struct maq_coll *coll, const struct maq_coll_links *l, enum maq_library library)
+struct maq_coll_parts maq__coll_parts(const struct maq_coll *coll, const struct maq_coll_links *l,
+                                      enum maq_library library)
 {
     enum maq_coll_kind kind = (enum maq_coll_kind)coll->kind;
     double bytes = maq__min(coll->bytes, 1e30);
+    bool engine = library > MAQ_LIBRARY_TRAINING && library < MAQ_LIBRARY_COUNT && !crosses(l);
 
     switch (kind) {
     case MAQ_COLL_ALL_REDUCE:
-        return library == MAQ_LIBRARY_TRAINING || crosses(l) ? all_reduce_s(bytes, l)
-                                                             : engine_all_reduce_s(bytes, l, library);
+        return engine ? engine_all_reduce(bytes, l, library) : all_reduce(bytes, l);
     case MAQ_COLL_ALL_GATHER:
     case MAQ_COLL_REDUCE_SCATTER:
     case MAQ_COLL_BROADCAST:
-        return fastest_ring_s(kind, bytes, l);
+        return fastest_ring(kind, bytes, l);
     case MAQ_COLL_ALL_TO_ALL:
-        return maq__exchange_s(bytes, l);
+        return maq__exchange(bytes, l);
     case MAQ_COLL_SEND_RECV:
-        return sendrecv_s(bytes, l);
+        return send_receive(bytes, l);
     case MAQ_COLL_DISPATCH:
     case MAQ_COLL_COMBINE:
-        return expert_exchange_s(coll, bytes, l, library);
+        return experts(coll, bytes, l, library);
     case MAQ_COLL_KIND_COUNT:
         break;
     }
-    return 0.0;
+    return (struct maq_coll_parts){"nothing", 0, 0, 0, 0, 0};
 }

@@ -30,11 +30,19 @@ const char *maq_coll_kind_name(enum maq_coll_kind kind)
     return (unsigned)kind < MAQ_COLL_KIND_COUNT ? kind_names[kind] : "unknown";
 }
 
+/* A "scale-up link" that is the one to the host, and no C2C: 16 lanes of PCIe 6.0 have 121 GB/s. */
+#define PCIE_MOST_BPS 128e9
+
+static bool is_pcie(const struct maq_node_group *group)
+{
+    return group->domain_bps <= group->device.host_bps && group->domain_bps < PCIE_MOST_BPS;
+}
+
 /* PCIe behind a pair of devices is shared with the others: the rate of each falls with their number. */
 static double near_bps(const struct maq_link *near, const struct maq_node_group *group,
                        const struct maq_coll_generation *generation, double per_domain)
 {
-    if (group->domain_bps > group->device.host_bps || per_domain <= 2.0)
+    if (!is_pcie(group) || per_domain <= 2.0)
         return near->bps;
     return near->bps * pow(2.0 / per_domain, generation->contention);
 }
@@ -77,7 +85,7 @@ enum maq_coll_regime maq__coll_regime(const struct maq_coll *coll, const struct 
         return MAQ_COLL_REGIME_EXPERTS;
     if (coll->at.domains > 1)
         return MAQ_COLL_REGIME_FAR;
-    return group->domain_bps <= group->device.host_bps ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
+    return is_pcie(group) ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
 }
 
 enum maq_coll_band maq__coll_band(double bytes)
@@ -93,7 +101,7 @@ struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_co
     if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)
         return cost;
     struct maq_coll_links links = maq__coll_links(coll, cluster);
-    double s = maq__coll_s(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING);
+    double s = maq__coll_parts(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING).total_s;
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
     cost.error = maq__coll_errors[maq__coll_regime(coll, cluster)][maq__coll_band(coll->bytes)];
     return cost;

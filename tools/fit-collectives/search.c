@@ -24,7 +24,7 @@ struct problem {
 
 double sample_error(const struct sample *s)
 {
-    return log(maq__coll_s(&s->point.coll, &s->links, s->point.library) / s->point.measured_s);
+    return log(maq__coll_parts(&s->point.coll, &s->links, s->point.library).total_s / s->point.measured_s);
 }
 
 static bool counts(const struct problem *p, const struct sample *s)
@@ -88,8 +88,10 @@ static bool try_move(const struct coefficient *a, double size, const struct coef
         double now = loss(p);
         if (now < *best - GAIN) {
             *best = now;
-            if (b)
+            if (b) {
                 undo_idle(b, was_b, now, p);
+                undo_idle(a, was_a, now, p);
+            }
             return true;
         }
     }
@@ -130,10 +132,34 @@ static const struct bounds
     verbs_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.4, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}},
     verbs_bulk_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 1.2, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}};
 
-static const struct bounds *bounds_of(int transport, int curve)
+/* Half of what LL sends is flags, a sixteenth of what LL128 sends; copies stay on the device. */
+static double near_share_most(int curve)
+{
+    return curve == MAQ_COLL_NEAR_RING_LL      ? 0.5
+           : curve == MAQ_COLL_NEAR_RING_LL128 ? 0.9375
+           : curve == MAQ_COLL_NEAR_COPY       ? 10
+                                               : 1;
+}
+
+static double far_share_most(int curve)
+{
+    bool ll = curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_TREE_LL;
+    return ll ? 0.5 : curve == MAQ_COLL_FAR_RING_LL128 || curve == MAQ_COLL_FAR_TREE_LL128 ? 0.9375 : 1;
+}
+
+static struct bounds near_bounds_of(int curve)
+{
+    struct bounds b = near_bounds;
+    b.share.most = near_share_most(curve);
+    return b;
+}
+
+static struct bounds far_bounds_of(int transport, int curve)
 {
     bool flagged = curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_RING_LL128;
-    return transport != MAQ_TRANSPORT_VERBS ? &far_bounds : flagged ? &verbs_bounds : &verbs_bulk_bounds;
+    struct bounds b = transport != MAQ_TRANSPORT_VERBS ? far_bounds : flagged ? verbs_bounds : verbs_bulk_bounds;
+    b.share.most = far_share_most(curve);
+    return b;
 }
 
 #define CURVE_COEFFICIENTS 5
@@ -155,7 +181,8 @@ static bool round_near(struct maq_coll_generation *g, double size, bool pairs, d
     };
     bool any = false;
     for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++) {
-        list_curve(c, &g->near[i], &near_bounds);
+        const struct bounds b = near_bounds_of(i);
+        list_curve(c, &g->near[i], &b);
         any |= step_all(c, CURVE_COEFFICIENTS + (i == 0 || i == MAQ_COLL_NEAR_MULTICAST ? 2 : 0), size, pairs, best, p);
     }
     return any;
@@ -170,7 +197,8 @@ static bool round_far(struct maq_coll_transport *t, double size, bool pairs, dou
     };
     bool any = false;
     for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {
-        list_curve(c, &t->far[i], bounds_of(p->transport, i));
+        const struct bounds b = far_bounds_of(p->transport, i);
+        list_curve(c, &t->far[i], &b);
         any |= step_all(c, MAQ_COUNT(c), size, pairs, best, p);
     }
     return any;
