@@ -114,6 +114,7 @@ MAQ_API const char *maq_coll_kind_name(enum maq_coll_kind kind);
 /* Which kernels of an expert-parallel exchange. */
 enum maq_coll_flag {
     MAQ_COLL_LOW_LATENCY = 1u << 0, /* DeepEP's low-latency kernels: every copy goes straight to its expert's rank */
+    MAQ_COLL_HYBRID = 1u << 2,      /* HybridEP: NVLink kernels with the permutation inside */
     MAQ_COLL_ONE_SIDED = 1u << 1    /* TensorRT-LLM's one-sided exchange */
 };
 

@@ -146,7 +146,7 @@ struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const str
     double latency = maq__max(hop, far->gap * l->far_s) * (steps - far_steps) + far->hops * l->far_s * far_steps;
     double near_move = l->per_domain > 1.0 ? move_s(volume, l->near_bps, near) : 0.0;
     return parts_of(names[proto], near->start_s + far->start_s, latency, near_move + copy,
-                    far_move_s(volume, l->domain_bps, far, l) + copy, far->overlap);
+                    far_move_s(volume, l->domain_bps, far, l) + copy, maq__min(near->overlap, far->overlap));
 }
 
 /* Levels of a binary tree over the domains. */
@@ -239,7 +239,7 @@ static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_lib
         return combine ? MAQ_COLL_NEAR_EP_COMBINE_FAST : MAQ_COLL_NEAR_EP_DISPATCH_FAST;
     if (coll->flags & MAQ_COLL_ONE_SIDED)
         return combine ? MAQ_COLL_NEAR_EP_COMBINE_ONESIDED : MAQ_COLL_NEAR_EP_DISPATCH_ONESIDED;
-    if (library == MAQ_LIBRARY_TRTLLM)
+    if (library == MAQ_LIBRARY_TRTLLM || (coll->flags & MAQ_COLL_HYBRID)) /* HybridEP: the nearest that was measured */
         return combine ? MAQ_COLL_NEAR_EP_COMBINE_TRTLLM : MAQ_COLL_NEAR_EP_DISPATCH_TRTLLM;
     return combine ? MAQ_COLL_NEAR_EP_COMBINE : MAQ_COLL_NEAR_EP_DISPATCH;
 }

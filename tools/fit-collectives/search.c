@@ -128,9 +128,9 @@ static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0, 30, 0.2}, {0, 4, 0
  * with (src/graph/tuning.cc) bounds start and hops: up to 14 us a hop, 1 or 2 us between two steps, three times that in
  * bulk.
  */
-static const struct bounds
-    verbs_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.4, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}},
-    verbs_bulk_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 1.2, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}};
+static const struct bounds verbs_bounds = {
+    {0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.1, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}};
+static const struct bound flagged_gap = {0.2, 0.4, 0.02}, bulk_gap = {0.6, 1.2, 0.02}, peer_gap = {0, 0.4, 0.02};
 
 /* Half of what LL sends is flags, a sixteenth of what LL128 sends; copies stay on the device. */
 static double near_share_most(int curve)
@@ -156,9 +156,16 @@ static struct bounds near_bounds_of(int curve)
 
 static struct bounds far_bounds_of(int transport, int curve)
 {
-    bool flagged = curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_RING_LL128;
-    struct bounds b = transport != MAQ_TRANSPORT_VERBS ? far_bounds : flagged ? verbs_bounds : verbs_bulk_bounds;
+    struct bounds b = transport == MAQ_TRANSPORT_VERBS ? verbs_bounds : far_bounds;
     b.share.most = far_share_most(curve);
+    if (transport != MAQ_TRANSPORT_VERBS)
+        return b;
+    if (curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_RING_LL128)
+        b.gap = flagged_gap;
+    else if (curve == MAQ_COLL_FAR_RING_SIMPLE)
+        b.gap = bulk_gap;
+    else if (curve == MAQ_COLL_FAR_PEERS)
+        b.gap = peer_gap;
     return b;
 }
 
