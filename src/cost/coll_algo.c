@@ -128,25 +128,54 @@ const char *maq__coll_largest(const struct maq_coll_parts *p)
     return p->far_s >= most ? "network" : p->near_s >= most ? "scale-up link" : p->hops_s >= most ? "hops" : "start";
 }
 
+static const char *const ring_names[MAQ_PROTO_COUNT] = {"ring LL", "ring LL128", "ring Simple"};
+
+/* Steps of a ring of n ranks, in turns: n - 1, and once more for an all-reduce. */
+static double ring_steps(enum maq_coll_kind kind, double n)
+{
+    return kind == MAQ_COLL_ALL_REDUCE ? 2.0 * (n - 1.0) : n - 1.0;
+}
+
+/* Bytes that a rank sends in a ring of n, and those it moves to their place in its own output. */
+static double ring_volume(enum maq_coll_kind kind, double bytes, double n)
+{
+    return kind == MAQ_COLL_BROADCAST ? bytes : ring_steps(kind, n) / n * bytes;
+}
+
+static double ring_copy_s(enum maq_coll_kind kind, double bytes, double n, const struct maq_coll_links *l)
+{
+    return kind == MAQ_COLL_ALL_GATHER || kind == MAQ_COLL_REDUCE_SCATTER ? copy_s(bytes / n, l) : 0.0;
+}
+
+/* Over the n members of one domain. */
+static struct maq_coll_parts ring_inside(enum maq_coll_kind kind, double bytes, double n,
+                                         const struct maq_coll_links *l, enum maq_coll_proto proto)
+{
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto);
+    double move = move_s(ring_volume(kind, bytes, n), l->near_bps, near) + ring_copy_s(kind, bytes, n, l);
+    return parts_of(ring_names[proto], near->start_s, near->hops * l->near_s * ring_steps(kind, n), move, 0.0,
+                    near->overlap);
+}
+
+/* Across domains; never faster than over the members of one. */
 struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l,
                                 enum maq_coll_proto proto)
 {
-    static const char *const names[MAQ_PROTO_COUNT] = {"ring LL", "ring LL128", "ring Simple"};
-    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto);
-    double turns = kind == MAQ_COLL_ALL_REDUCE ? 2.0 : 1.0;
-    double steps = turns * (l->ranks - 1.0), volume = kind == MAQ_COLL_BROADCAST ? bytes : steps / l->ranks * bytes;
-    double copy = kind == MAQ_COLL_ALL_GATHER || kind == MAQ_COLL_REDUCE_SCATTER ? copy_s(bytes / l->ranks, l) : 0.0;
-    double hop = near->hops * l->near_s;
-
     if (!crosses(l))
-        return parts_of(names[proto], near->start_s, hop * steps, move_s(volume, l->near_bps, near) + copy, 0.0,
-                        near->overlap);
-    const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_RING_LL + (unsigned)proto);
-    double far_steps = turns * (l->domains - 1.0);
-    double latency = maq__max(hop, far->gap * l->far_s) * (steps - far_steps) + far->hops * l->far_s * far_steps;
+        return ring_inside(kind, bytes, l->ranks, l, proto);
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
+                                *far = far_of(l, MAQ_COLL_FAR_RING_LL + (unsigned)proto);
+    double steps = ring_steps(kind, l->ranks), far_steps = ring_steps(kind, l->domains);
+    double hops =
+        maq__max(near->hops * l->near_s, far->gap * l->far_s) * (steps - far_steps) + far->hops * l->far_s * far_steps;
+    double volume = ring_volume(kind, bytes, l->ranks), copy = ring_copy_s(kind, bytes, l->ranks, l);
     double near_move = l->per_domain > 1.0 ? move_s(volume, l->near_bps, near) : 0.0;
-    return parts_of(names[proto], near->start_s + far->start_s, latency, near_move + copy,
-                    far_move_s(volume, l->domain_bps, far, l) + copy, maq__min(near->overlap, far->overlap));
+    struct maq_coll_parts across = parts_of(ring_names[proto], near->start_s + far->start_s, hops, near_move + copy,
+                                            far_move_s(volume, l->domain_bps, far, l) + copy, far->overlap);
+    if (l->per_domain <= 1.0)
+        return across;
+    struct maq_coll_parts inside = ring_inside(kind, bytes, l->per_domain, l, proto);
+    return inside.total_s > across.total_s ? inside : across;
 }
 
 /* Levels of a binary tree over the domains. */

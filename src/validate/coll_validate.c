@@ -157,19 +157,33 @@ static void group_capped(struct coll_owner *o)
     }
 }
 
-static bool of_source(const struct maq_validate_coll_row *row, const void *what)
+/* A column by which rows are grouped. */
+typedef const char *column_of(const struct maq_validate_coll_row *row);
+
+static const char *source_of(const struct maq_validate_coll_row *row)
 {
-    return strcmp(row->source, what) == 0;
+    return row->source;
 }
 
-static bool of_device(const struct maq_validate_coll_row *row, const void *what)
+static const char *device_of(const struct maq_validate_coll_row *row)
 {
-    return strcmp(row->gpu, what) == 0;
+    return row->gpu;
 }
 
-static bool of_kind(const struct maq_validate_coll_row *row, const void *what)
+static const char *kind_of(const struct maq_validate_coll_row *row)
 {
-    return strcmp(row->collective, what) == 0;
+    return row->collective;
+}
+
+struct named {
+    column_of *column;
+    const char *text;
+};
+
+static bool of_text(const struct maq_validate_coll_row *row, const void *what)
+{
+    const struct named *n = what;
+    return strcmp(n->column(row), n->text) == 0;
 }
 
 struct range {
@@ -197,15 +211,15 @@ static const struct range sizes[] = {
     {"100 MB - 1 GB", 1e8, 1e9}, {"1-10 GB", 1e9, 1e10}, {"over 10 GB", 1e10, (double)INFINITY}};
 
 /* The distinct texts of a column, as they first appear. */
-static void group_by_text(struct coll_owner *o, const char *by, size_t offset, row_test *test)
+static void group_by_text(struct coll_owner *o, const char *by, column_of *column)
 {
     for (uint32_t i = 0; i < o->result.n_rows; i++) {
-        const char *name = *(const char *const *)((const char *)&o->rows[i] + offset);
+        const struct named name = {column, column(&o->rows[i])};
         bool known = !compared(&o->rows[i]);
         for (uint32_t j = 0; j < i && !known; j++)
-            known = compared(&o->rows[j]) && test(&o->rows[j], name);
+            known = compared(&o->rows[j]) && of_text(&o->rows[j], &name);
         if (!known)
-            group_by(o, by, name, test, name);
+            group_by(o, by, name.text, of_text, &name);
     }
 }
 
@@ -231,11 +245,11 @@ static void summarize(struct coll_owner *o)
 {
     group_by(o, "total", "total", NULL, NULL);
     group_capped(o);
-    group_by_text(o, "source", offsetof(struct maq_validate_coll_row, source), of_source);
-    group_by_text(o, "device", offsetof(struct maq_validate_coll_row, gpu), of_device);
+    group_by_text(o, "source", source_of);
+    group_by_text(o, "device", device_of);
     for (size_t i = 0; i < MAQ_COUNT(counts); i++)
         group_by(o, "devices", counts[i].name, of_count, &counts[i]);
-    group_by_text(o, "collective", offsetof(struct maq_validate_coll_row, collective), of_kind);
+    group_by_text(o, "collective", kind_of);
     for (size_t i = 0; i < MAQ_COUNT(sizes); i++)
         group_by(o, "size", sizes[i].name, of_size, &sizes[i]);
     count_skips(o);

@@ -102,16 +102,11 @@ struct where {
     double from, to;     /* devices or bytes */
 };
 
-static bool is_log(const struct sample *s)
-{
-    return s->log;
-}
-
 static bool at(const struct sample *s, const void *what)
 {
     const struct where *w = what;
     return (w->far < 0 || (s->point.coll.at.domains > 1) == w->far) && (w->kind < 0 || s->point.coll.kind == w->kind) &&
-           (w->logs < 0 || is_log(s) == w->logs);
+           (w->logs < 0 || s->log == w->logs);
 }
 
 static bool of_devices(const struct sample *s, const void *what)

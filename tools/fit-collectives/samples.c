@@ -62,7 +62,7 @@ static int generation_of(const struct maq_coll_point *p)
     return -1;
 }
 
-static void add(struct samples *s, const struct maq_coll_point *point, const char *source, const char *origin)
+static void add(struct samples *s, const struct maq_coll_point *point, const char *source, const char *origin, bool log)
 {
     int generation = generation_of(point);
     bool network = point->coll.at.per_node < point->coll.at.size && point->coll.at.domains > 1;
@@ -75,7 +75,7 @@ static void add(struct samples *s, const struct maq_coll_point *point, const cha
         .links = maq__coll_links(&point->coll, point->cluster),
         .source = name_index(&s->sources, &s->n_sources, &s->sources_size, source, &s->arena),
         .origin = name_index(&s->origins, &s->n_origins, &s->origins_size, origin, &s->arena),
-        .log = strncmp(source, origin, strlen(origin)) == 0,
+        .log = log,
         .generation = generation,
         .transport = network ? point->cluster->groups[point->coll.at.group].fabric.transport : -1,
     };
@@ -96,7 +96,7 @@ static bool load_csv(struct loader *l, const char *path)
             continue;
         maq__snprintf(source, sizeof source, "%.*s", (int)name.len, name.ptr);
         maq__snprintf(origin, sizeof origin, "%.*s", (int)strcspn(source, " "), source);
-        add(l->out, &point, source, origin);
+        add(l->out, &point, source, origin, true);
     }
     return true;
 }
@@ -148,7 +148,7 @@ static bool load_table(struct loader *l, const char *folder, const char *system,
             maq__snprintf(source, sizeof source, "%s/%s %s %u", system, name,
                           maq_coll_kind_name((enum maq_coll_kind)comm.points[k].coll.kind),
                           comm.points[k].coll.at.size);
-            add(l->out, &comm.points[k], source, origin);
+            add(l->out, &comm.points[k], source, origin, false);
         }
     }
     return true;
