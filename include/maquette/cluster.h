@@ -94,6 +94,7 @@ enum maq_transport {
     MAQ_TRANSPORT_SOCKETS, /* TCP */
     MAQ_TRANSPORT_COUNT
 };
+MAQ_API const char *maq_transport_name(enum maq_transport transport);
 
 /* An inter-node network as the user names it: "ib-ndr", "roce-400", "efa-v2", "slingshot-11", ... */
 struct maq_fabric {

@@ -16,6 +16,11 @@
 static const char *const transport_names[] = {"verbs", "efa", "cxi", "cxi_sw", "sockets", NULL};
 _Static_assert(MAQ_COUNT(transport_names) == MAQ_TRANSPORT_COUNT + 1, "a name per transport");
 
+const char *maq_transport_name(enum maq_transport transport)
+{
+    return (unsigned)transport < MAQ_TRANSPORT_COUNT ? transport_names[transport] : "unknown";
+}
+
 struct fabric_reader {
     struct maq_fabric f;
     struct maq_str name, title, source;

@@ -172,7 +172,7 @@ struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const str
     double near_move = l->per_domain > 1.0 ? move_s(volume, l->near_bps, near) : 0.0;
     struct maq_coll_parts across = parts_of(ring_names[proto], near->start_s + far->start_s, hops, near_move + copy,
                                             far_move_s(volume, l->domain_bps, far, l) + copy, far->overlap);
-    if (l->per_domain <= 1.0)
+    if (l->per_domain <= 1.0 || far->overlap <= near->overlap) /* then every term is at least that of one domain */
         return across;
     struct maq_coll_parts inside = ring_inside(kind, bytes, l->per_domain, l, proto);
     return inside.total_s > across.total_s ? inside : across;

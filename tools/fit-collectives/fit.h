@@ -42,8 +42,7 @@ extern const struct fit_generation {
     enum maq_device_arch arch;
     const char *used_for; /* architectures, as YAML */
 } fit_generations[FIT_GENERATIONS];
-extern const char *const fit_near_names[MAQ_COLL_NEAR_COUNT], *const fit_far_names[MAQ_COLL_FAR_COUNT],
-                                                                  *const fit_transport_names[MAQ_TRANSPORT_COUNT];
+extern const char *const fit_near_names[MAQ_COLL_NEAR_COUNT], *const fit_far_names[MAQ_COLL_FAR_COUNT];
 
 /* The coefficients at hand; samples point into it. */
 struct fit {

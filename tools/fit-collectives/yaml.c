@@ -14,8 +14,6 @@ const char *const fit_far_names[MAQ_COLL_FAR_COUNT] = {
     MAQ_COLL_FAR_LIST(NAME)
 #undef NAME
 };
-const char *const fit_transport_names[MAQ_TRANSPORT_COUNT] = {"verbs", "efa", "cxi", "cxi_sw", "sockets"};
-
 const struct fit_generation fit_generations[FIT_GENERATIONS] = {
     {"ampere", MAQ_ARCH_AMPERE, "[volta, turing, ampere]"},
     {"ada", MAQ_ARCH_ADA, "[ada]"},
@@ -72,7 +70,7 @@ bool fit_write(const char *path, const struct fit *fit, double errors[MAQ_COLL_R
     for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++) {
         const struct maq_coll_transport *at = &fit->transports[t];
         fprintf(f, "  %s:\n    channel_bps: %.4g\n    shared_port: %.4g\n    shared_tree: %.4g\n",
-                fit_transport_names[t], at->channel_bps, at->shared_port, at->shared_tree);
+                maq_transport_name((enum maq_transport)t), at->channel_bps, at->shared_port, at->shared_tree);
         for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++)
             write_curve(f, fit_far_names[i], &at->far[i]);
     }
