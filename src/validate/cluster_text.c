@@ -26,7 +26,7 @@ static const struct {
     const char *phrase, *kind;
 } kinds[] = {
     {"tcp|sockets", "tcp"},
-    {"slingshot*&software matching", "slingshot-11-sw"},
+    {"slingshot*&software matching", "soft-slingshot-11"},
     {"gib", "gib"},
     {"roce|rocev2|roce2", "roce"},
     {"efa*", "efa"},
@@ -39,8 +39,12 @@ static const struct {
 /* A kind by name, the whole of it: its preset knows rate and ports. */
 static const struct {
     const char *kind, *preset;
-} presets[] = {{"gpudirect", "gpudirect-tcpx"},        {"omnipath", "omnipath-100"}, {"slingshot", "slingshot-11"},
-               {"slingshot-11-sw", "slingshot-11-sw"}, {"tcp", "tcp-200"},           {"gib", "gib-roce-400"}};
+} presets[] = {{"gpudirect", "gpudirect-tcpx"},
+               {"omnipath", "omnipath-100"},
+               {"slingshot", "slingshot-11"},
+               {"soft-slingshot-11", "soft-slingshot-11"},
+               {"tcp", "tcp-200"},
+               {"gib", "gib-roce-400"}};
 
 static const char rate_pattern[] =
     "# tb/s|#tb/s|# tbps|# gb/s|#gb/s|# gb/sec|#gb/sec|# gbps|#gbps|# (gb/s*|# gb|#gb|#gbe|# gbe";
