@@ -286,6 +286,93 @@ static void test_in_network_reduction_helps(void **state)
     assert_true(seconds(&coll, &c) < 0.7 * without);
 }
 
+/* Every table that was fitted: generations, transports, engines, kernels of the expert exchange. */
+static void test_every_table_is_monotone(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {0, MAQ_COLL_LOW_LATENCY, MAQ_COLL_ONE_SIDED, MAQ_COLL_HYBRID};
+    for (int arch = 0; arch < MAQ_ARCH_COUNT; arch++)
+        for (int transport = 0; transport < MAQ_TRANSPORT_COUNT; transport++)
+            for (int library = 0; library < MAQ_LIBRARY_COUNT; library++)
+                for (int kind = 0; kind < MAQ_COLL_KIND_COUNT; kind++) {
+                    struct maq_node_group g = h100();
+                    g.device.arch = arch;
+                    g.fabric.transport = transport;
+                    g.nics_per_node = arch % 2 ? 8 : 4; /* shared ports too */
+                    struct maq_cluster c = cluster_of(&g);
+                    struct maq_costs costs = {.library = (enum maq_library)library};
+                    double smaller[5] = {0};
+                    for (double bytes = 1.0; bytes < 1e12; bytes *= 3.7) {
+                        double fewer = 0.0;
+                        for (uint32_t i = 0; i < 5; i++) {
+                            struct maq_coll coll =
+                                coll_of((enum maq_coll_kind)kind, bytes, 8, i == 0 ? 1 : 1u << (2 * i - 1));
+                            coll.flags = flags[(arch + library) % COUNT(flags)];
+                            double now = maq_cost_coll(&costs, &coll, &c).seconds;
+                            assert_true(isfinite(now) && now >= smaller[i]);
+                            assert_true(i < 2 || now >= fewer * (1.0 - 1e-12));
+                            smaller[i] = fewer = now;
+                        }
+                    }
+                }
+}
+
+/* Coefficients that are not there would be zero: a share of nothing is forever. */
+static void test_every_table_is_filled(void **state)
+{
+    (void)state;
+    for (int arch = 0; arch < MAQ_ARCH_COUNT; arch++)
+        for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++) {
+            const struct maq_coll_curve *c = &maq__coll_generations[arch].near[i];
+            assert_true(c->share > 0 && c->share <= (i == MAQ_COLL_NEAR_COPY ? 10 : 1));
+            assert_true(c->start_s >= 0 && c->start_s < 1e-3 && c->hops >= 0 && c->overlap <= 1);
+        }
+    for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++)
+        for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {
+            const struct maq_coll_curve *c = &maq__coll_transports[t].far[i];
+            assert_true(c->share > 0 && c->share <= 1 && c->start_s >= 0 && c->gap >= 0 && c->overlap <= 1);
+            assert_true(maq__coll_transports[t].shared_port <= 1 && maq__coll_transports[t].shared_tree <= 1);
+        }
+    for (int r = 0; r < MAQ_COLL_REGIME_COUNT; r++)
+        for (int b = 0; b < MAQ_COLL_BAND_COUNT; b++)
+            assert_true(maq__coll_errors[r][b] > 0.01f && maq__coll_errors[r][b] < 1.0f);
+}
+
+/* Serving engines bring kernels that beat NCCL on small messages, inside a domain only. */
+static void test_engines(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    for (int library = MAQ_LIBRARY_TRTLLM; library < MAQ_LIBRARY_COUNT; library++) {
+        struct maq_costs costs = {.library = (enum maq_library)library};
+        struct maq_coll small = coll_of(MAQ_COLL_ALL_REDUCE, 4096.0, 8, 1),
+                        far = coll_of(MAQ_COLL_ALL_REDUCE, 4096.0, 8, 2);
+        assert_true(maq_cost_coll(&costs, &small, &c).seconds < 0.6 * maq_cost_coll(NULL, &small, &c).seconds);
+        assert_true(maq_cost_coll(&costs, &far, &c).seconds == maq_cost_coll(NULL, &far, &c).seconds);
+    }
+}
+
+/* What most of the time is, where there is no doubt. */
+static void test_largest_part(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    static const struct {
+        double bytes;
+        uint32_t per_node, nodes;
+        const char *largest;
+    } rows[] = {{1e10, 8, 1, "scale-up link"}, {1e10, 1, 16, "network"}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct maq_coll coll = coll_of(MAQ_COLL_ALL_GATHER, rows[i].bytes, rows[i].per_node, rows[i].nodes);
+        struct maq_coll_links links = maq__coll_links(&coll, &c);
+        struct maq_coll_parts parts = maq__coll_parts(&coll, &links, MAQ_LIBRARY_TRAINING);
+        assert_string_equal(maq__coll_largest(&parts), rows[i].largest);
+        assert_close(parts.total_s, seconds(&coll, &c), 1e-15);
+    }
+}
+
 static void test_extremes_are_finite(void **state)
 {
     (void)state;
@@ -433,6 +520,10 @@ int main(void)
         cmocka_unit_test(test_better_links_not_slower),
         cmocka_unit_test(test_sharing_and_oversubscription),
         cmocka_unit_test(test_in_network_reduction_helps),
+        cmocka_unit_test(test_every_table_is_monotone),
+        cmocka_unit_test(test_every_table_is_filled),
+        cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_largest_part),
         cmocka_unit_test(test_extremes_are_finite),
         cmocka_unit_test(test_determinism),
         cmocka_unit_test(test_published_bus_bandwidth),

@@ -26,8 +26,14 @@ struct maq_coll_clusters {
     struct maq_coll_machine *first;
 };
 
+/* Settings of a run that decide which algorithms there are. */
+struct maq_coll_setting {
+    bool no_multicast;         /* NVLS switched off */
+    bool in_network_reduction; /* SHARP switched on: NCCL does not use it by itself */
+};
+
 /* The machine of a one-line form, loaded when it is new; NULL when it cannot be: out of memory, or why in diag. */
-const struct maq_cluster *maq__coll_cluster(struct maq_coll_clusters *clusters, struct maq_str text, bool multicast,
-                                            struct maq_diag *diag);
+const struct maq_cluster *maq__coll_cluster(struct maq_coll_clusters *clusters, struct maq_str text,
+                                            struct maq_coll_setting setting, struct maq_diag *diag);
 
 #endif

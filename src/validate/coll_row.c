@@ -196,8 +196,11 @@ static const char *find_cluster(const struct maq_cluster **out, const struct maq
         maq_buf_addf(&b, ", domain 72");
     if (devices > per_node)
         known = add_network(&b, note, notes, per_node);
-    bool multicast = !maq__phrase_in(notes, "nvls off|nvls_enable=0|ring", NULL);
-    *out = b.failed || !known ? NULL : maq__coll_cluster(clusters, (struct maq_str){b.ptr, b.len}, multicast, diag);
+    struct maq_coll_setting setting = {
+        .no_multicast = maq__phrase_in(notes, "nvls off|nvls_enable=0|ring", NULL),
+        .in_network_reduction = maq__phrase_in(note, "sharp", NULL) || maq__phrase_in(notes, "sharp", NULL),
+    };
+    *out = b.failed || !known ? NULL : maq__coll_cluster(clusters, (struct maq_str){b.ptr, b.len}, setting, diag);
     maq_buf_fini(&b);
     return !known ? "ports of the network not stated" : *out ? NULL : "a machine that maquette refuses";
 }

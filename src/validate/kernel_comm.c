@@ -67,7 +67,7 @@ static const struct maq_cluster *find_machine(uint32_t *per_node, struct maq_str
             *per_node = machines[i].per_node;
             maq__snprintf(text, sizeof text, "%s:%u x %u%s", machines[i].device, machines[i].per_node,
                           machines[i].nodes, machines[i].domain);
-            return maq__coll_cluster(clusters, maq_str_of(text), true, diag);
+            return maq__coll_cluster(clusters, maq_str_of(text), (struct maq_coll_setting){0}, diag);
         }
     return NULL;
 }
