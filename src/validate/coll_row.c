@@ -18,16 +18,12 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "spec/catalogue.h"
-#include "validate/codes.h"
 #include "validate/interpret.h"
 #include "validate/phrase.h"
 
 #define MAX_DEVICES 1048576
 
-static const struct {
-    const char *name;
-    bool needed;
-} columns[MAQ_COLL_COLUMN_COUNT] = {
+static const struct maq_csv_wanted columns[MAQ_COLL_COLUMN_COUNT] = {
 #define COLUMN_ROW(name, needed) [MAQ_COLL_COLUMN_##name] = {#name, needed},
     MAQ_COLL_COLUMN_LIST(COLUMN_ROW)
 #undef COLUMN_ROW
@@ -49,16 +45,7 @@ static const struct {
 
 enum maq_status maq__coll_table_bind(struct maq_coll_table *table, struct maq_diag *diag)
 {
-    enum maq_status status = MAQ_OK;
-    struct maq_span header = {table->csv.file, table->csv.names[0].off, table->csv.names[0].len};
-    for (int c = 0; c < MAQ_COLL_COLUMN_COUNT; c++) {
-        table->at[c] = maq_csv_column(&table->csv, columns[c].name);
-        if (columns[c].needed && table->at[c] == UINT32_MAX)
-            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, header,
-                                   "docs/validate.md lists the columns; cells may be empty",
-                                   "the table has no column '%s'", columns[c].name);
-    }
-    return status;
+    return maq_csv_bind(table->at, &table->csv, columns, MAQ_COLL_COLUMN_COUNT, diag);
 }
 
 struct maq_str maq__coll_cell(const struct maq_coll_table *table, uint32_t row, enum maq_coll_column column)
