@@ -66,7 +66,7 @@ static void test_what_a_row_says(void **state)
                "a,NVIDIA A100-SXM4-40GB,8,4,NVLink3 intra; Slingshot-11 2x200Gb/s per node inter,all_gather,1e6,,,10,\n"
                "a,NVIDIA A100-SXM4-80GB,16,8,NVLink3 intra; EFA 4x100Gb/s (p4de) inter,all_reduce,8,164,,,\n"
                "a,NVIDIA H100 80GB HBM3,16,8,NVLink4 intra; EFAv2 3200Gb/s (p5) inter,all_reduce,8,69,,,\n"
-               "a,NVIDIA GB200,72,4,NVLink5 NVL72 rack,all_reduce,1e9,3100,,,\n"
+               "a,DGX GB200 rack,72,4,NVLink5 NVL72 rack,all_reduce,1e9,3100,,,\n"
                "a,NVIDIA H200,8,8,NVLink4+NVSwitch,all_reduce,1e9,4800,,,\"NVLS off\"\n");
 
     assert_null(maq__coll_row(&p, &o.t, 0, &o.clusters, o.diag));

@@ -4,7 +4,7 @@
  *   collective   nccl-tests' names: all_reduce, alltoall, sendrecv, ...
  *   size_bytes   nccl-tests' size column: the buffer of struct maq_coll
  *   time_us      out of place; a row without it has a bandwidth, algorithm (size / time) or bus
- *   gpu          the driver's name: "NVIDIA H100 80GB HBM3" is H100, the longest run of words that the catalogue knows
+ *   gpu          the driver's name: "NVIDIA H100 80GB HBM3" is H100, a run of words that the catalogue knows
  *   interconnect prose, of which the parts about the network are read as those of training runs are (cluster_text.c)
  *   notes        settings that change which mechanism runs: NVLS off, TCP sockets
  *
@@ -91,17 +91,29 @@ static double seconds(const struct maq_coll_table *table, uint32_t row, enum maq
     return bus > 0 ? bytes * bus_factor(kind, n) / (bus * 1e9) : 0;
 }
 
-/* The driver's name without the maker, and one word less at a time from the end, until the catalogue knows it. */
-static const struct maq_catalogue_entry *find_device(struct maq_str gpu)
+/* The longest run of words at the start of a name that the catalogue knows. */
+static const struct maq_catalogue_entry *find_at_start(struct maq_str name)
 {
-    if (gpu.len > 7 && maq_str_ieq((struct maq_str){gpu.ptr, 7}, "NVIDIA "))
-        gpu = (struct maq_str){gpu.ptr + 7, gpu.len - 7};
-    while (gpu.len > 0) {
-        const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", gpu);
+    while (name.len > 0) {
+        const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
         if (entry)
             return entry;
-        while (gpu.len > 0 && gpu.ptr[gpu.len - 1] != ' ')
-            gpu.len--;
+        while (name.len > 0 && name.ptr[name.len - 1] != ' ')
+            name.len--;
+        name = maq_str_trim(name);
+    }
+    return NULL;
+}
+
+/* "NVIDIA H100 80GB HBM3", "DGX H100", "GH200 120GB (Alps)": words in front and behind are passed over. */
+static const struct maq_catalogue_entry *find_device(struct maq_str gpu)
+{
+    while (gpu.len > 0) {
+        const struct maq_catalogue_entry *entry = find_at_start(gpu);
+        if (entry)
+            return entry;
+        while (gpu.len > 0 && gpu.ptr[0] != ' ')
+            gpu = (struct maq_str){gpu.ptr + 1, gpu.len - 1};
         gpu = maq_str_trim(gpu);
     }
     return NULL;
