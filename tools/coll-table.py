@@ -72,7 +72,8 @@ def main() -> None:
            "#define US 1e-6", "", f"const struct maq_coll_generation {prefix}generations[MAQ_ARCH_COUNT] = {{"]
     for name, entry in data["generations"].items():
         for arch in entry["used_for"]:
-            out += [f"    [MAQ_ARCH_{arch.upper()}] = {{"] + table(entry, "NEAR", "near", name) + ["    },"]
+            fitted = ["        .fitted = true,"] if arch == name else []
+            out += [f"    [MAQ_ARCH_{arch.upper()}] = {{"] + table(entry, "NEAR", "near", name) + fitted + ["    },"]
     out += ["};", "", f"const struct maq_coll_transport {prefix}transports[MAQ_TRANSPORT_COUNT] = {{"]
     for name, entry in data["transports"].items():
         out += [f"    [MAQ_TRANSPORT_{name.upper()}] = {{"] + table(entry, "FAR", "far", name) + ["    },"]

@@ -8,6 +8,8 @@
  * A scale-up "link" that is no faster than the one to the host is PCIe: what it gives depends on the board's bridges
  * and sockets, which nothing here describes.
  *
+ * Answers for generations that no measurement was at hand for use another one's coefficients and count as analytical.
+ *
  * The error of an answer is one standard deviation of the residuals that were held back from the fit, of its regime
  * and size.
  *
@@ -96,13 +98,15 @@ enum maq_coll_band maq__coll_band(double bytes)
 struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
                               const struct maq_cluster *cluster)
 {
-    struct maq_cost cost = {.provider = MAQ_PROVIDER_FITTED};
+    struct maq_cost cost = {.provider = MAQ_PROVIDER_ANALYTICAL};
 
     if (coll->at.size < 2 || !(coll->bytes > 0.0) || coll->at.group >= cluster->n_groups)
         return cost;
     struct maq_coll_links links = maq__coll_links(coll, cluster);
     double s = maq__coll_parts(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING).total_s;
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
+    if (links.generation->fitted && !(costs && costs->best == MAQ_PROVIDER_ANALYTICAL))
+        cost.provider = MAQ_PROVIDER_FITTED;
     cost.error = maq__coll_errors[maq__coll_regime(coll, cluster)][maq__coll_band(coll->bytes)];
     return cost;
 }

@@ -154,10 +154,15 @@ static struct bounds near_bounds_of(int curve)
     return b;
 }
 
+/* In bulk a ring takes what the network gives, wherever long rings were measured; EFA has all-reduce alone, by trees. */
+#define RING_LEAST 0.9
+
 static struct bounds far_bounds_of(int transport, int curve)
 {
     struct bounds b = transport == MAQ_TRANSPORT_VERBS ? verbs_bounds : far_bounds;
     b.share.most = far_share_most(curve);
+    if (curve == MAQ_COLL_FAR_RING_SIMPLE && transport != MAQ_TRANSPORT_SOCKETS)
+        b.share.least = RING_LEAST;
     if (transport != MAQ_TRANSPORT_VERBS)
         return b;
     if (curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_RING_LL128)
