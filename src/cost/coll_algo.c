@@ -31,11 +31,11 @@
  *   experts    dispatch and combine: near and far at once, forwarded inside the far domain
  *
  * The time is the minimum over what NCCL would consider for the collective. It never falls with size and never rises
- * with bandwidth; NCCL's own choice sometimes does (docs/accuracy-collectives.md), of which one case is here: LL is not
+ * with bandwidth; NCCL's own choice sometimes does (docs/cost-model.md), of which one case is here: LL is not
  * considered above `ll_bytes` per rank.
  *
  * Structure and volumes are NCCL's (NVIDIA/nccl, src/graph/tuning.cc, Apache-2.0). The latencies there serve to choose,
- * not to predict; the coefficients here are fitted to published measurements (tools/fit-collectives.c).
+ * not to predict; the coefficients here are fitted to published measurements (tools/fit-collectives).
  */
 #include <math.h>
 
