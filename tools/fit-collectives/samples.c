@@ -138,7 +138,8 @@ static bool load_table(struct loader *l, const char *folder, const char *system,
     if (!body || maq_csv_parse(&csv, path, (struct maq_str){body + 1, len - (size_t)(body + 1 - text)}, &l->out->arena,
                                l->diag) != MAQ_OK)
         return false;
-    maq__snprintf(origin, sizeof origin, "%s/%.*s", system, (int)strcspn(name + 6, "."), name + 6);
+    maq__snprintf(origin, sizeof origin, "%s/%.*s %.*s", system, (int)table.len, table.ptr, (int)framework.len,
+                  framework.ptr);
     for (uint32_t i = 0; i < csv.n_rows; i++) {
         struct row row = {&csv, i};
         struct maq_kernel_comm comm;

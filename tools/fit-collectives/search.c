@@ -122,7 +122,7 @@ struct bounds {
 };
 
 static const struct bounds near_bounds = {{0, 1e-3, 1e-6}, {0, 200, 0.2}, {0, 0, 1}, {1e-4, 10, 1e-4}, {-3, 1, 0.2}};
-static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0, 30, 0.2}, {0, 4, 0.02}, {1e-4, 1, 1e-4}, {-3, 1, 0.2}};
+static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0.2, 30, 0.2}, {0, 4, 0.02}, {1e-4, 1, 1e-4}, {-3, 1, 0.2}};
 /*
  * InfiniBand and RoCE have few small messages among the measurements, most of them disturbed: what NCCL itself reckons
  * with (src/graph/tuning.cc) bounds start and hops: up to 14 us a hop, 1 or 2 us between two steps, three times that in
