@@ -130,52 +130,73 @@ const char *maq__coll_largest(const struct maq_coll_parts *p)
 
 static const char *const ring_names[MAQ_PROTO_COUNT] = {"ring LL", "ring LL128", "ring Simple"};
 
-/* Steps of a ring of n ranks, in turns: n - 1, and once more for an all-reduce. */
+/* What a collective is for a ring of n ranks, whatever the protocol. */
+struct ring_work {
+    double steps;  /* n - 1, twice for an all-reduce */
+    double volume; /* bytes that a rank sends */
+    double copy_s; /* bytes that it moves to their place in its own output */
+};
+
 static double ring_steps(enum maq_coll_kind kind, double n)
 {
     return kind == MAQ_COLL_ALL_REDUCE ? 2.0 * (n - 1.0) : n - 1.0;
 }
 
-/* Bytes that a rank sends in a ring of n, and those it moves to their place in its own output. */
-static double ring_volume(enum maq_coll_kind kind, double bytes, double n)
+static struct ring_work ring_work(enum maq_coll_kind kind, double bytes, double n, const struct maq_coll_links *l)
 {
-    return kind == MAQ_COLL_BROADCAST ? bytes : ring_steps(kind, n) / n * bytes;
+    double steps = ring_steps(kind, n), part = bytes / n;
+    bool copies = kind == MAQ_COLL_ALL_GATHER || kind == MAQ_COLL_REDUCE_SCATTER;
+    return (struct ring_work){steps, kind == MAQ_COLL_BROADCAST ? bytes : steps / n * bytes,
+                              copies ? copy_s(part, l) : 0.0};
 }
 
-static double ring_copy_s(enum maq_coll_kind kind, double bytes, double n, const struct maq_coll_links *l)
-{
-    return kind == MAQ_COLL_ALL_GATHER || kind == MAQ_COLL_REDUCE_SCATTER ? copy_s(bytes / n, l) : 0.0;
-}
-
-/* Over the n members of one domain. */
-static struct maq_coll_parts ring_inside(enum maq_coll_kind kind, double bytes, double n,
-                                         const struct maq_coll_links *l, enum maq_coll_proto proto)
+/* Over the members of one domain. */
+static struct maq_coll_parts ring_inside(const struct ring_work *w, const struct maq_coll_links *l,
+                                         enum maq_coll_proto proto)
 {
     const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto);
-    double move = move_s(ring_volume(kind, bytes, n), l->near_bps, near) + ring_copy_s(kind, bytes, n, l);
-    return parts_of(ring_names[proto], near->start_s, near->hops * l->near_s * ring_steps(kind, n), move, 0.0,
-                    near->overlap);
+    return parts_of(ring_names[proto], near->start_s, near->hops * l->near_s * w->steps,
+                    move_s(w->volume, l->near_bps, near) + w->copy_s, 0.0, near->overlap);
 }
 
-/* Across domains; never faster than over the members of one. */
+/* More than join(latency, move, overlap), without a root: the mean is at least the root of the product. */
+static double join_at_most(double latency, double move, double overlap)
+{
+    return (latency + move) * (overlap < 0.0 ? 1.0 - 0.5 * overlap : 1.0);
+}
+
+/* Across domains; never faster than over the members of one, which is rarely in doubt. */
+static struct maq_coll_parts ring_across(enum maq_coll_kind kind, double bytes, const struct ring_work *w,
+                                         const struct maq_coll_links *l, enum maq_coll_proto proto)
+{
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
+                                *far = far_of(l, MAQ_COLL_FAR_RING_LL + (unsigned)proto);
+    double far_steps = ring_steps(kind, l->domains), gap = maq__max(near->hops * l->near_s, far->gap * l->far_s);
+    double near_move = l->per_domain > 1.0 ? move_s(w->volume, l->near_bps, near) : 0.0;
+    struct maq_coll_parts across =
+        parts_of(ring_names[proto], near->start_s + far->start_s,
+                 gap * (w->steps - far_steps) + far->hops * l->far_s * far_steps, near_move + w->copy_s,
+                 far_move_s(w->volume, l->domain_bps, far, l) + w->copy_s, far->overlap);
+    double hops_inside = near->hops * l->near_s * ring_steps(kind, l->per_domain);
+    double most_inside = near->start_s + join_at_most(hops_inside, near_move + w->copy_s * l->domains, near->overlap);
+    if (l->per_domain <= 1.0 || across.total_s >= most_inside)
+        return across;
+    struct ring_work one = ring_work(kind, bytes, l->per_domain, l);
+    struct maq_coll_parts inside = ring_inside(&one, l, proto);
+    return inside.total_s > across.total_s ? inside : across;
+}
+
+static struct maq_coll_parts ring_of(enum maq_coll_kind kind, double bytes, const struct ring_work *w,
+                                     const struct maq_coll_links *l, enum maq_coll_proto proto)
+{
+    return crosses(l) ? ring_across(kind, bytes, w, l, proto) : ring_inside(w, l, proto);
+}
+
 struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l,
                                 enum maq_coll_proto proto)
 {
-    if (!crosses(l))
-        return ring_inside(kind, bytes, l->ranks, l, proto);
-    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
-                                *far = far_of(l, MAQ_COLL_FAR_RING_LL + (unsigned)proto);
-    double steps = ring_steps(kind, l->ranks), far_steps = ring_steps(kind, l->domains);
-    double hops =
-        maq__max(near->hops * l->near_s, far->gap * l->far_s) * (steps - far_steps) + far->hops * l->far_s * far_steps;
-    double volume = ring_volume(kind, bytes, l->ranks), copy = ring_copy_s(kind, bytes, l->ranks, l);
-    double near_move = l->per_domain > 1.0 ? move_s(volume, l->near_bps, near) : 0.0;
-    struct maq_coll_parts across = parts_of(ring_names[proto], near->start_s + far->start_s, hops, near_move + copy,
-                                            far_move_s(volume, l->domain_bps, far, l) + copy, far->overlap);
-    if (l->per_domain <= 1.0 || far->overlap <= near->overlap) /* then every term is at least that of one domain */
-        return across;
-    struct maq_coll_parts inside = ring_inside(kind, bytes, l->per_domain, l, proto);
-    return inside.total_s > across.total_s ? inside : across;
+    struct ring_work w = ring_work(kind, bytes, l->ranks, l);
+    return ring_of(kind, bytes, &w, l, proto);
 }
 
 /* Levels of a binary tree over the domains. */
@@ -292,9 +313,12 @@ static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, 
 
 static struct maq_coll_parts fastest_ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
 {
+    struct ring_work w = ring_work(kind, bytes, l->ranks, l);
     struct maq_coll_parts best =
-        faster(maq__ring(kind, bytes, l, MAQ_PROTO_SIMPLE), maq__ring(kind, bytes, l, MAQ_PROTO_LL128));
-    return bytes <= l->generation->ll_bytes * l->ranks ? faster(best, maq__ring(kind, bytes, l, MAQ_PROTO_LL)) : best;
+        faster(ring_of(kind, bytes, &w, l, MAQ_PROTO_SIMPLE), ring_of(kind, bytes, &w, l, MAQ_PROTO_LL128));
+    if (bytes <= l->generation->ll_bytes * l->ranks)
+        best = faster(best, ring_of(kind, bytes, &w, l, MAQ_PROTO_LL));
+    return best;
 }
 
 static struct maq_coll_parts all_reduce(double bytes, const struct maq_coll_links *l)
