@@ -33,7 +33,8 @@ static struct maq_coll_links ideal(double per_domain, double domains, double nea
         .near_bps = near_bps,
         .rank_bps = rank_bps,
         .domain_bps = rank_bps * per_domain,
-        .traits = &maq__coll_ideal,
+        .generation = &maq__coll_ideal_generation,
+        .transport = &maq__coll_ideal_transport,
     };
 }
 
@@ -82,6 +83,13 @@ static double seconds(const struct maq_coll *coll, const struct maq_cluster *clu
     return cost.seconds;
 }
 
+/* Of links alone. */
+static double fastest(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
+{
+    struct maq_coll coll = {.kind = (uint16_t)kind, .bytes = bytes};
+    return maq__coll_parts(&coll, l, MAQ_LIBRARY_TRAINING).total_s;
+}
+
 static double time_of(enum maq_coll_kind kind, double bytes, uint32_t per_node, uint32_t nodes)
 {
     struct maq_node_group g = h100();
@@ -107,19 +115,19 @@ static void test_closed_forms(void **state)
     for (double n = 2; n <= 64; n *= 2) {
         struct maq_coll_links l = ideal(n, 1, B, 0);
         for (int proto = 0; proto < MAQ_PROTO_COUNT; proto++) {
-            assert_close(maq__ring_s(MAQ_COLL_ALL_GATHER, S, &l, (enum maq_coll_proto)proto), (n - 1) / n * S / B,
+            assert_close(maq__ring(MAQ_COLL_ALL_GATHER, S, &l, (enum maq_coll_proto)proto).total_s, (n - 1) / n * S / B,
                          1e-14);
-            assert_close(maq__ring_s(MAQ_COLL_REDUCE_SCATTER, S, &l, (enum maq_coll_proto)proto), (n - 1) / n * S / B,
-                         1e-14);
-            assert_close(maq__ring_s(MAQ_COLL_ALL_REDUCE, S, &l, (enum maq_coll_proto)proto), 2 * (n - 1) / n * S / B,
-                         1e-14);
-            assert_close(maq__ring_s(MAQ_COLL_BROADCAST, S, &l, (enum maq_coll_proto)proto), S / B, 1e-14);
+            assert_close(maq__ring(MAQ_COLL_REDUCE_SCATTER, S, &l, (enum maq_coll_proto)proto).total_s,
+                         (n - 1) / n * S / B, 1e-14);
+            assert_close(maq__ring(MAQ_COLL_ALL_REDUCE, S, &l, (enum maq_coll_proto)proto).total_s,
+                         2 * (n - 1) / n * S / B, 1e-14);
+            assert_close(maq__ring(MAQ_COLL_BROADCAST, S, &l, (enum maq_coll_proto)proto).total_s, S / B, 1e-14);
         }
-        assert_close(maq__coll_s(MAQ_COLL_ALL_GATHER, S, &l), (n - 1) / n * S / B, 1e-14);
-        assert_close(maq__coll_s(MAQ_COLL_ALL_TO_ALL, S, &l), (n - 1) / n * S / B, 1e-14);
-        assert_close(maq__coll_s(MAQ_COLL_SEND_RECV, S, &l), S / B, 1e-14);
-        assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), 2 * S / B, 1e-14);
-        assert_close(maq__multicast_s(MAQ_COLL_ALL_REDUCE, S, &l), (1 + 1 / n) * S / B, 1e-14);
+        assert_close(fastest(MAQ_COLL_ALL_GATHER, S, &l), (n - 1) / n * S / B, 1e-14);
+        assert_close(fastest(MAQ_COLL_ALL_TO_ALL, S, &l), (n - 1) / n * S / B, 1e-14);
+        assert_close(fastest(MAQ_COLL_SEND_RECV, S, &l), S / B, 1e-14);
+        assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, 2 * S / B, 1e-14);
+        assert_close(maq__multicast(S, &l).total_s, (1 + 1 / n) * S / B, 1e-14);
     }
 }
 
@@ -130,9 +138,9 @@ static void test_all_reduce_is_two_halves(void **state)
     for (double p = 1; p <= 8; p *= 2)
         for (double d = 2; d <= 128; d *= 2) {
             struct maq_coll_links l = ideal(p, d, 450e9, 50e9);
-            double halves = maq__ring_s(MAQ_COLL_REDUCE_SCATTER, 1e9, &l, MAQ_PROTO_SIMPLE) +
-                            maq__ring_s(MAQ_COLL_ALL_GATHER, 1e9, &l, MAQ_PROTO_SIMPLE);
-            assert_close(maq__ring_s(MAQ_COLL_ALL_REDUCE, 1e9, &l, MAQ_PROTO_SIMPLE), halves, 1e-13);
+            double halves = maq__ring(MAQ_COLL_REDUCE_SCATTER, 1e9, &l, MAQ_PROTO_SIMPLE).total_s +
+                            maq__ring(MAQ_COLL_ALL_GATHER, 1e9, &l, MAQ_PROTO_SIMPLE).total_s;
+            assert_close(maq__ring(MAQ_COLL_ALL_REDUCE, 1e9, &l, MAQ_PROTO_SIMPLE).total_s, halves, 1e-13);
         }
 }
 
@@ -141,19 +149,19 @@ static void test_closed_forms_between_nodes(void **state)
     (void)state;
     const double S = 1e9, near = 450e9, nic = 50e9;
     struct maq_coll_links l = ideal(8, 4, near, nic); /* 32 ranks, 400 GB/s of network per node */
-    assert_close(maq__ring_s(MAQ_COLL_ALL_GATHER, S, &l, MAQ_PROTO_SIMPLE), 31.0 / 32.0 * S / 400e9, 1e-14);
-    assert_close(maq__exchange_s(S, &l), 24.0 / 32.0 * S / nic, 1e-14);
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 200e9,
+    assert_close(maq__ring(MAQ_COLL_ALL_GATHER, S, &l, MAQ_PROTO_SIMPLE).total_s, 31.0 / 32.0 * S / 400e9, 1e-14);
+    assert_close(maq__exchange(S, &l).total_s, 24.0 / 32.0 * S / nic, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 200e9,
                  1e-14); /* up and down: 400 / 2, less than 450 / 2 inside */
     l.domain_bps = 300e9;
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 150e9, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 150e9, 1e-14);
     l.domains = 2; /* two nodes exchange: every byte leaves a node once */
     l.ranks = 16;
     l.domain_bps = 100e9;
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 100e9, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 100e9, 1e-14);
     l.domains = 8;
     l.in_network_reduction = true;
-    assert_close(maq__tree_s(S, &l, MAQ_PROTO_SIMPLE), S / 100e9, 1e-14);
+    assert_close(maq__tree(S, &l, MAQ_PROTO_SIMPLE).total_s, S / 100e9, 1e-14);
 }
 
 static void test_one_member_or_no_bytes(void **state)
@@ -276,6 +284,93 @@ static void test_in_network_reduction_helps(void **state)
     double without = seconds(&coll, &c);
     g.fabric.in_network_reduction = true;
     assert_true(seconds(&coll, &c) < 0.7 * without);
+}
+
+/* Every table that was fitted: generations, transports, engines, kernels of the expert exchange. */
+static void test_every_table_is_monotone(void **state)
+{
+    (void)state;
+    static const uint32_t flags[] = {0, MAQ_COLL_LOW_LATENCY, MAQ_COLL_ONE_SIDED, MAQ_COLL_HYBRID};
+    for (int arch = 0; arch < MAQ_ARCH_COUNT; arch++)
+        for (int transport = 0; transport < MAQ_TRANSPORT_COUNT; transport++)
+            for (int library = 0; library < MAQ_LIBRARY_COUNT; library++)
+                for (int kind = 0; kind < MAQ_COLL_KIND_COUNT; kind++) {
+                    struct maq_node_group g = h100();
+                    g.device.arch = arch;
+                    g.fabric.transport = transport;
+                    g.nics_per_node = arch % 2 ? 8 : 4; /* shared ports too */
+                    struct maq_cluster c = cluster_of(&g);
+                    struct maq_costs costs = {.library = (enum maq_library)library};
+                    double smaller[5] = {0};
+                    for (double bytes = 1.0; bytes < 1e12; bytes *= 3.7) {
+                        double fewer = 0.0;
+                        for (uint32_t i = 0; i < 5; i++) {
+                            struct maq_coll coll =
+                                coll_of((enum maq_coll_kind)kind, bytes, 8, i == 0 ? 1 : 1u << (2 * i - 1));
+                            coll.flags = flags[(arch + library) % COUNT(flags)];
+                            double now = maq_cost_coll(&costs, &coll, &c).seconds;
+                            assert_true(isfinite(now) && now >= smaller[i]);
+                            assert_true(i < 2 || now >= fewer * (1.0 - 1e-12));
+                            smaller[i] = fewer = now;
+                        }
+                    }
+                }
+}
+
+/* Coefficients that are not there would be zero: a share of nothing is forever. */
+static void test_every_table_is_filled(void **state)
+{
+    (void)state;
+    for (int arch = 0; arch < MAQ_ARCH_COUNT; arch++)
+        for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++) {
+            const struct maq_coll_curve *c = &maq__coll_generations[arch].near[i];
+            assert_true(c->share > 0 && c->share <= (i == MAQ_COLL_NEAR_COPY ? 10 : 1));
+            assert_true(c->start_s >= 0 && c->start_s < 1e-3 && c->hops >= 0 && c->overlap <= 1);
+        }
+    for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++)
+        for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {
+            const struct maq_coll_curve *c = &maq__coll_transports[t].far[i];
+            assert_true(c->share > 0 && c->share <= 1 && c->start_s >= 0 && c->gap >= 0 && c->overlap <= 1);
+            assert_true(maq__coll_transports[t].shared_port <= 1 && maq__coll_transports[t].shared_tree <= 1);
+        }
+    for (int r = 0; r < MAQ_COLL_REGIME_COUNT; r++)
+        for (int b = 0; b < MAQ_COLL_BAND_COUNT; b++)
+            assert_true(maq__coll_errors[r][b] > 0.01f && maq__coll_errors[r][b] < 1.0f);
+}
+
+/* Serving engines bring kernels that beat NCCL on small messages, inside a domain only. */
+static void test_engines(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    for (int library = MAQ_LIBRARY_TRTLLM; library < MAQ_LIBRARY_COUNT; library++) {
+        struct maq_costs costs = {.library = (enum maq_library)library};
+        struct maq_coll small = coll_of(MAQ_COLL_ALL_REDUCE, 4096.0, 8, 1),
+                        far = coll_of(MAQ_COLL_ALL_REDUCE, 4096.0, 8, 2);
+        assert_true(maq_cost_coll(&costs, &small, &c).seconds < 0.6 * maq_cost_coll(NULL, &small, &c).seconds);
+        assert_true(maq_cost_coll(&costs, &far, &c).seconds == maq_cost_coll(NULL, &far, &c).seconds);
+    }
+}
+
+/* What most of the time is, where there is no doubt. */
+static void test_largest_part(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    static const struct {
+        double bytes;
+        uint32_t per_node, nodes;
+        const char *largest;
+    } rows[] = {{1e10, 8, 1, "scale-up link"}, {1e10, 1, 16, "network"}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct maq_coll coll = coll_of(MAQ_COLL_ALL_GATHER, rows[i].bytes, rows[i].per_node, rows[i].nodes);
+        struct maq_coll_links links = maq__coll_links(&coll, &c);
+        struct maq_coll_parts parts = maq__coll_parts(&coll, &links, MAQ_LIBRARY_TRAINING);
+        assert_string_equal(maq__coll_largest(&parts), rows[i].largest);
+        assert_close(parts.total_s, seconds(&coll, &c), 1e-15);
+    }
 }
 
 static void test_extremes_are_finite(void **state)
@@ -425,6 +520,10 @@ int main(void)
         cmocka_unit_test(test_better_links_not_slower),
         cmocka_unit_test(test_sharing_and_oversubscription),
         cmocka_unit_test(test_in_network_reduction_helps),
+        cmocka_unit_test(test_every_table_is_monotone),
+        cmocka_unit_test(test_every_table_is_filled),
+        cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_largest_part),
         cmocka_unit_test(test_extremes_are_finite),
         cmocka_unit_test(test_determinism),
         cmocka_unit_test(test_published_bus_bandwidth),

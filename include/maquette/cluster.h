@@ -85,6 +85,17 @@ struct maq_device {
     double nics_per_device;   /* ports of that network; 0 = as many as the fabric usually has */
 };
 
+/* The library and protocol that NCCL reaches a network through. */
+enum maq_transport {
+    MAQ_TRANSPORT_VERBS,   /* InfiniBand and RoCE */
+    MAQ_TRANSPORT_EFA,     /* AWS: libfabric over SRD */
+    MAQ_TRANSPORT_CXI,     /* Slingshot: libfabric over CXI, messages matched by the NIC */
+    MAQ_TRANSPORT_CXI_SW,  /* the same, matched by the host (FI_CXI_RX_MATCH_MODE=software) */
+    MAQ_TRANSPORT_SOCKETS, /* TCP */
+    MAQ_TRANSPORT_COUNT
+};
+MAQ_API const char *maq_transport_name(enum maq_transport transport);
+
 /* An inter-node network as the user names it: "ib-ndr", "roce-400", "efa-v2", "slingshot-11", ... */
 struct maq_fabric {
     const char *name, *title, *source;
@@ -93,6 +104,7 @@ struct maq_fabric {
     double efficiency;         /* achievable share of the line rate for large messages (protocol headers, encoding) */
     bool in_network_reduction; /* SHARP and the like */
     double nics_per_device;    /* as usually sold: 1; 4 for EFA on p5; 0.5 where two devices share a port */
+    int transport;             /* enum maq_transport */
 };
 
 struct maq_node_group {

@@ -128,6 +128,13 @@ enum maq_coll_kind {
 };
 MAQ_API const char *maq_coll_kind_name(enum maq_coll_kind kind);
 
+/* Which kernels of an expert-parallel exchange. */
+enum maq_coll_flag {
+    MAQ_COLL_LOW_LATENCY = 1u << 0, /* DeepEP's low-latency kernels: every copy goes straight to its expert's rank */
+    MAQ_COLL_HYBRID = 1u << 2,      /* HybridEP: NVLink kernels with the permutation inside */
+    MAQ_COLL_ONE_SIDED = 1u << 1    /* TensorRT-LLM's one-sided exchange */
+};
+
 /*
  * bytes: the full buffer, as nccl-tests counts it: all-reduce the tensor; all-gather the gathered output;
  * reduce-scatter the input; all-to-all what one rank holds before (and after); send/recv the message;
@@ -138,7 +145,7 @@ MAQ_API const char *maq_coll_kind_name(enum maq_coll_kind kind);
 struct maq_coll {
     uint16_t kind; /* enum maq_coll_kind */
     uint16_t sharers;
-    uint32_t zero;
+    uint32_t flags; /* enum maq_coll_flag */
     double bytes;
     struct maq_placement at;
 };

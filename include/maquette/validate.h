@@ -207,6 +207,55 @@ MAQ_API char *maq_validate_text(const struct maq_validate_result *result, uint32
 MAQ_API char *maq_validate_json(const struct maq_validate_result *result);
 MAQ_API char *maq_validate_svg(const struct maq_validate_result *result, enum maq_validate_metric metric);
 
+/* ---- collectives ---- */
+
+/* One measured collective of the table, in its order. Pointers live as long as the result. */
+struct maq_validate_coll_row {
+    const char *source, *gpu, *collective;
+    uint32_t line; /* in the file, 1-based */
+    uint32_t devices, devices_per_node;
+    double bytes; /* nccl-tests' size */
+    bool filtered;
+    const char *why; /* why the row is not compared; "" = it is, and the rest holds */
+    bool far;        /* the group spans several scale-up domains */
+    double measured_s, predicted_s, error;
+    double stated_error; /* one standard deviation, as the prediction carries it */
+    const char *how;     /* algorithm and protocol of the prediction: "ring LL128" */
+    const char *largest; /* what most of it is: "start", "hops", "scale-up link", "network" */
+};
+
+/* Rows that have something in common: `by` is "total", "source", "device", "devices", "collective" or "size"; `distance` is "all",
+ * "near" (inside a scale-up domain) or "far". Totals come once more with at most MAQ_VALIDATE_CAP rows of a source: "capped". */
+struct maq_validate_coll_group {
+    const char *by, *name, *distance;
+    struct maq_validate_stat stat;
+};
+
+struct maq_validate_coll_skip {
+    const char *why;
+    uint32_t rows;
+};
+
+struct maq_validate_coll_result {
+    const char *table;
+    uint32_t n_rows, n_kept; /* in the table, after the filters */
+    const struct maq_validate_coll_row *rows;
+    uint32_t n_groups, n_skips;
+    const struct maq_validate_coll_group *groups;
+    const struct maq_validate_coll_skip *skips;
+};
+
+/* As above, for a table of nccl-tests results. opts->threads is not used: a row takes a microsecond. */
+MAQ_API enum maq_status maq_validate_collectives(struct maq_validate_coll_result **out, const char *path,
+                                                 const struct maq_validate_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_validate_collectives_text(struct maq_validate_coll_result **out, const char *name,
+                                                      struct maq_str text, const struct maq_validate_opts *opts,
+                                                      struct maq_diag *diag);
+MAQ_API void maq_validate_coll_free(struct maq_validate_coll_result *result);
+MAQ_API char *maq_validate_coll_text(const struct maq_validate_coll_result *result, uint32_t worst);
+MAQ_API char *maq_validate_coll_json(const struct maq_validate_coll_result *result);
+MAQ_API char *maq_validate_coll_svg(const struct maq_validate_coll_result *result);
+
 /* --- kernels: tables of measured operators, in aiconfigurator's layout (docs/validate.md) --- */
 
 struct maq_validate_kernels_opts {
@@ -236,7 +285,9 @@ struct maq_kernel_group {
 struct maq_kernel_worst {
     const char *file, *kernel;
     uint32_t line;
+    bool is_coll;
     struct maq_op op;
+    struct maq_coll coll; /* when is_coll */
     enum maq_provider provider;
     double measured_s, predicted_s, error;
     const char *why; /* the largest part of the prediction */

@@ -16,6 +16,7 @@ enum { OPT_WHERE, OPT_JSON, OPT_WORST, OPT_PLOT, OPT_METRIC, OPT_THREADS, OPT_OU
 
 static const struct cli_validation *const validations[] = {
     &cli_validate_train,
+    &cli_validate_collectives,
     &cli_validate_kernels,
 };
 
@@ -148,8 +149,11 @@ const struct cli_command cli_validate = {
         "size. `-` reads standard input. Rows that say too little are left out and counted. Exit status 1 when no row\n"
         "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
+        "  collectives  nccl-tests results: time by message size, devices and network\n"
         "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n",
     .examples = "  maquette validate train measured.csv\n"
+                "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
+                "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,

@@ -25,7 +25,7 @@ struct cli_validation {
     enum maq_status (*run)(struct cli *cli, const char *path, const struct cli_validate_options *options);
 };
 
-extern const struct cli_validation cli_validate_train, cli_validate_kernels;
+extern const struct cli_validation cli_validate_train, cli_validate_collectives, cli_validate_kernels;
 
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);

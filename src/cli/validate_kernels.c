@@ -16,7 +16,7 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
         return status;
     status = cli_validate_write(cli, o->json ? maq_validate_kernels_json(result) : maq_validate_kernels_text(result),
                                 o->output);
-    if (status == MAQ_OK && o->plot && 0)
+    if (status == MAQ_OK && o->plot)
         status = cli_validate_write(cli, maq_validate_kernels_svg(result), o->plot);
     if (status == MAQ_OK && result->n_by_op == 0)
         status = MAQ_NO;

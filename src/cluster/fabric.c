@@ -9,8 +9,17 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "spec/catalogue.h"
 #include "spec/field.h"
+
+static const char *const transport_names[] = {"verbs", "efa", "cxi", "cxi_sw", "sockets", NULL};
+_Static_assert(MAQ_COUNT(transport_names) == MAQ_TRANSPORT_COUNT + 1, "a name per transport");
+
+const char *maq_transport_name(enum maq_transport transport)
+{
+    return (unsigned)transport < MAQ_TRANSPORT_COUNT ? transport_names[transport] : "unknown";
+}
 
 struct fabric_reader {
     struct maq_fabric f;
@@ -35,6 +44,8 @@ static const struct maq_field fabric_fields[] = {
     ROW(MAQ_FIELD_BOOL, f.in_network_reduction, "in_network_reduction", .doc = "switches can reduce (SHARP)"),
     ROW(MAQ_FIELD_DOUBLE, f.nics_per_device, "nics_per_device", .min = 0.01, .max = 64,
         .doc = "usual ports per device"),
+    MAQ_FIELD_ENUM(struct fabric_reader, f.transport, "transport", transport_names,
+                   .doc = "what NCCL reaches the network through"),
     MAQ_FIELD_END};
 
 static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)

@@ -1,31 +1,41 @@
 /*
- * coll_algo.c - NCCL's algorithms as latency + volume / bandwidth (LogGP without the small terms).
+ * coll_algo.c - NCCL's algorithms as latency and volume / bandwidth (LogGP without the small terms).
  *
  * n ranks, p in each of D = n / p scale-up domains; S bytes as nccl-tests counts them. B = near bandwidth of a rank,
- * N = network bandwidth of a domain's members together, both times the protocol's share; a = near hop, f = network
- * hop, t0 = start of the protocol.
+ * N = network bandwidth of a domain's members together, both times the curve's share; a = near hop, f = network hop.
+ *
+ *   t = start + join(L, M)   L = all hops one after the other, M = volume over the slowest link
+ *   join = sqrt(L^2 + M^2 + 2 (1 - o) L M)          0 <= o <= 1, the overlap of the curve
+ *        = L + M - o sqrt(L M)                      o < 0
+ *
+ * Two extremes of the first are L + M (o = 0: nothing overlaps) and the hypotenuse (o = 1: a long transfer hides its
+ * hops, as chunks of many channels pass one another); the second describes rates that come up over decades of size.
  *
  *   ring       steps: n - 1 for all-gather and reduce-scatter, twice that for all-reduce; D - 1 of them (twice) cross
  *              the network
- *              t = t0 + a (steps - far steps) + f (far steps) + steps S / (n min(B, N))
+ *              L = a (steps - far steps) + f (far steps);   M = steps S / (n min(B, N))
  *                  + own part S / n copied to its place in the output (not for all-reduce)
  *              N enters whole because NCCL runs one ring per NIC, each through all ranks. Where a ring crosses the
  *              network, every step posts one message there, so that `a` is at least the gap between two messages.
  *   tree       all-reduce: up and down a chain in the domain and a double binary tree between domains
- *              t = t0 + 2 ((p - 1) a + log2(D) f) + S / min(B / 2, N / (D = 2 ? 1 : 2))
+ *              L = 2 ((p - 1) a + log2(D) f);   M = S / min(B / 2, N / (D = 2 ? 1 : 2) / (1 + gap (log2(D)^2 - 1)))
  *              Between two domains the tree degenerates into an exchange: every domain sends S once, not twice.
  *   NVLS       the switch reduces and multicasts: all-reduce moves S (1 + 1/p) over a rank's link. Between domains it
  *              is joined by a tree over the network (NVLS tree), or by a network that reduces (SHARP: S once).
  *   exchange   all-to-all: every rank sends (p - 1) S / n over its near link and, at the same time, (n - p) S / n
  *              over its share of the network
- *   send/recv  t = t0 + hop + S / link
+ *   send/recv  t = start + hop + S / link
  *   broadcast  pipelined ring: S / min(B, N)
+ *   engines    all-reduce of serving engines inside a domain: one shot, everyone reads (n - 1) S; two shots, reduce and
+ *              gather, 2 (n - 1) S / n
+ *   experts    dispatch and combine: near and far at once, forwarded inside the far domain
  *
- * The time is the minimum over the algorithms and protocols that NCCL would consider for the collective.
+ * The time is the minimum over what NCCL would consider for the collective. It never falls with size and never rises
+ * with bandwidth; NCCL's own choice sometimes does (docs/cost-model.md), of which one case is here: LL is not
+ * considered above `ll_bytes` per rank.
  *
  * Structure and volumes are NCCL's (NVIDIA/nccl, src/graph/tuning.cc, Apache-2.0). The latencies there serve to choose,
- * not to predict; the ones here were chosen against nccl-tests tables (docs/cost-model.md). The rule for two domains
- * and the NVLS volume reproduce published bus bandwidths of 4 to 8 GPUs, and of 2 to 64 nodes.
+ * not to predict; the coefficients here are fitted to published measurements (tools/fit-collectives).
  */
 #include <math.h>
 
@@ -34,118 +44,65 @@
 
 /* A link that is not in the way. */
 #define UNLIMITED ((double)INFINITY)
-
-const struct maq_coll_traits maq__coll_ideal = {
-    .near_share = {1, 1, 1},
-    .far_share = {1, 1, 1},
-    .far_hops = {1, 1, 1},
-    .tree_share = 1,
-    .multicast_share = 1,
-    .multicast_span = 1,
-    .copy_share = UNLIMITED,
-    .exchange_share = 1,
-    .exchange_peer_bps = UNLIMITED,
-    .exchange_copy_share = UNLIMITED,
-    .ep_share = 1,
-    .ep_far_share = 1,
-};
-
-#define US 1e-6
-/* What the network does to a protocol does not depend on the accelerator's generation. */
-#define FAR                                                                                                            \
-    .far_share = {0.40, 0.90, 1.0}, /* LL: flags take half; the rest as measured */                                    \
-        .far_hops = {1.0, 2.0,                                                                                         \
-                     3.2}, /* NCCL counts 5.0, 8.5, 14 us for a tree over InfiniBand; measured tables ask for more */  \
-        .far_gap = {0.4, 0.7, 1.5}, .tree_share = 0.98, .tree_dip = true, .exchange_peer_s = 2 * US,                   \
-    .ep_far_share = 0.9
-
-static const struct maq_coll_traits ampere = {
-    FAR,
-    .start_s = {7.5 * US, 13 * US, 30 * US},
-    .near_share = {0.20, 0.42, 0.74},
-    .copy_share = 1.8,
-    .multicast_share = 0.6,
-    .multicast_start_s = 50 * US,
-    .multicast_span = 0.78,
-    .exchange_share = 0.75,
-    .exchange_start_s = {11 * US, 21 * US},
-    .exchange_peer_bps = 5e9,
-    .exchange_ramp = 0.6,
-    .exchange_ramp_bytes = 14e6,
-    .exchange_copy_share = 1.8,
-    .ep_share = 0.75,
-    .ep_start_s = 40 * US,
-};
-static const struct maq_coll_traits hopper = {
-    FAR,
-    .start_s = {4.5 * US, 8.5 * US, 23 * US},
-    .near_share = {0.20, 0.60, 0.79},
-    .copy_share = 1.8,
-    .multicast_share = 0.67,
-    .multicast_start_s = 50 * US,
-    .multicast_span = 0.78,
-    .exchange_share = 0.78,
-    .exchange_start_s = {6 * US, 12.5 * US},
-    .exchange_peer_bps = 7e9,
-    .exchange_ramp = 0.6,
-    .exchange_ramp_bytes = 14e6,
-    .exchange_copy_share = 3.6,
-    .ep_share = 0.75,
-    .ep_start_s = 40 * US,
-};
-static const struct maq_coll_traits blackwell = {
-    FAR,
-    .start_s = {7.5 * US, 9 * US, 35 * US},
-    .near_share = {0.20, 0.40, 0.755},
-    .copy_share = 1.3,
-    .multicast_share = 0.603,
-    .multicast_start_s = 150 * US,
-    .multicast_span = 0.78,
-    .exchange_share = 0.72,
-    .exchange_start_s = {9 * US, 14 * US},
-    .exchange_peer_bps = 7e9,
-    .exchange_ramp = 0.6,
-    .exchange_ramp_bytes = 25e6,
-    .exchange_copy_share = 0.85,
-    .ep_share = 0.78,
-    .ep_start_s = 40 * US,
-};
-static const struct maq_coll_traits other = {
-    FAR,
-    .start_s = {8 * US, 13 * US, 25 * US},
-    .near_share = {0.25, 0.60, 0.78},
-    .copy_share = 1.8,
-    .multicast_share = 0.6,
-    .multicast_start_s = 50 * US,
-    .multicast_span = 0.78,
-    .exchange_share = 0.72,
-    .exchange_start_s = {9 * US, 16 * US},
-    .exchange_peer_bps = 5e9,
-    .exchange_ramp = 0.6,
-    .exchange_ramp_bytes = 14e6,
-    .exchange_copy_share = 1.8,
-    .ep_share = 0.7,
-    .ep_start_s = 50 * US,
-};
-
-const struct maq_coll_traits *maq__coll_traits(int arch)
-{
-    switch (arch) {
-    case MAQ_ARCH_AMPERE:
-        return &ampere;
-    case MAQ_ARCH_HOPPER:
-        return &hopper;
-    case MAQ_ARCH_BLACKWELL:
-        return &blackwell;
-    default:
-        return &other;
+#define IDEAL                                                                                                          \
+    {                                                                                                                  \
+        .share = 1.0                                                                                                   \
     }
+
+const struct maq_coll_generation maq__coll_ideal_generation = {
+    .near = {[MAQ_COLL_NEAR_RING_LL] = IDEAL,
+             [MAQ_COLL_NEAR_RING_LL128] = IDEAL,
+             [MAQ_COLL_NEAR_RING_SIMPLE] = IDEAL,
+             [MAQ_COLL_NEAR_MULTICAST] = IDEAL,
+             [MAQ_COLL_NEAR_PEER_FLAGGED] = {.share = UNLIMITED},
+             [MAQ_COLL_NEAR_PEER_BULK] = IDEAL,
+             [MAQ_COLL_NEAR_PAIR_BULK] = IDEAL,
+             [MAQ_COLL_NEAR_COPY] = {.share = UNLIMITED},
+             [MAQ_COLL_NEAR_EP_DISPATCH] = IDEAL,
+             [MAQ_COLL_NEAR_EP_COMBINE] = IDEAL},
+    .ll_bytes = UNLIMITED,
+    .span = 1.0,
+};
+const struct maq_coll_transport maq__coll_ideal_transport = {
+    .far = {IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL, IDEAL},
+    .channel_bps = UNLIMITED,
+    .shared_port = 1.0,
+    .shared_tree = 1.0,
+};
+
+static double join(double latency, double move, double overlap)
+{
+    if (overlap < 0.0)
+        return latency + move - overlap * sqrt(latency * move);
+    return sqrt(latency * latency + move * move + 2.0 * (1.0 - overlap) * latency * move);
 }
 
-/* Bytes that a rank moves into its own output, beside what it sends. */
-static double copy_s(double bytes, double share, const struct maq_coll_links *l)
+/* Seconds of bytes over a link of which the curve has its share. */
+static double move_s(double bytes, double bps, const struct maq_coll_curve *curve)
 {
-    return l->near_bps > 0.0 ? maq__over(bytes, l->near_bps * share) : 0.0;
+    return maq__over(bytes, bps * curve->share);
+}
+
+/* The same over the network: devices that share a port reach it through one another's PCIe switch. */
+static double far_move_s(double bytes, double bps, const struct maq_coll_curve *curve, const struct maq_coll_links *l)
+{
+    return move_s(bytes, l->shared_port ? bps * l->transport->shared_port : bps, curve);
+}
+
+static const struct maq_coll_curve *near_of(const struct maq_coll_links *l, enum maq_coll_near i)
+{
+    return &l->generation->near[i];
+}
+
+static const struct maq_coll_curve *far_of(const struct maq_coll_links *l, enum maq_coll_far i)
+{
+    return &l->transport->far[i];
+}
+
+/* Own part of the output, beside what is sent. */
+static double copy_s(double bytes, const struct maq_coll_links *l)
+{
+    return l->near_bps > 0.0 ? move_s(bytes, l->near_bps, near_of(l, MAQ_COLL_NEAR_COPY)) : 0.0;
 }
 
 static bool crosses(const struct maq_coll_links *l)
@@ -153,25 +110,93 @@ static bool crosses(const struct maq_coll_links *l)
     return l->domains > 1.0;
 }
 
-/* Bandwidth of a ring through all ranks: the slower of a rank's near link and its domain's network. */
-static double ring_bps(const struct maq_coll_links *l, enum maq_coll_proto proto)
+/* A part takes its longer link's time; copies of one's own part count as near. */
+static struct maq_coll_parts parts_of(const char *how, double start, double hops, double near, double far,
+                                      double overlap)
 {
-    double near = l->per_domain > 1.0 ? l->near_bps * l->traits->near_share[proto] : UNLIMITED;
-    double far = crosses(l) ? l->domain_bps * l->traits->far_share[proto] : UNLIMITED;
-    return maq__min(near, far);
+    return (struct maq_coll_parts){how, start, hops, near, far, start + join(hops, maq__max(near, far), overlap)};
 }
 
-double maq__ring_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
+static struct maq_coll_parts faster(struct maq_coll_parts a, struct maq_coll_parts b)
 {
-    const struct maq_coll_traits *t = l->traits;
-    double turns = kind == MAQ_COLL_ALL_REDUCE ? 2.0 : 1.0;
-    double steps = turns * (l->ranks - 1.0), far = turns * (l->domains - 1.0);
-    double volume = kind == MAQ_COLL_BROADCAST ? bytes : steps / l->ranks * bytes;
-    double copy = kind == MAQ_COLL_ALL_GATHER || kind == MAQ_COLL_REDUCE_SCATTER ? bytes / l->ranks : 0.0;
-    double near_step = crosses(l) ? maq__max(l->near_s, l->far_s * t->far_gap[proto]) : l->near_s;
-    double latency = t->start_s[proto] + near_step * (steps - far) + l->far_s * t->far_hops[proto] * far;
+    return b.total_s < a.total_s ? b : a;
+}
 
-    return latency + maq__over(volume, ring_bps(l, proto)) + copy_s(copy, t->copy_share, l);
+const char *maq__coll_largest(const struct maq_coll_parts *p)
+{
+    double most = maq__max(maq__max(p->start_s, p->hops_s), maq__max(p->near_s, p->far_s));
+    return p->far_s >= most ? "network" : p->near_s >= most ? "scale-up link" : p->hops_s >= most ? "hops" : "start";
+}
+
+static const char *const ring_names[MAQ_PROTO_COUNT] = {"ring LL", "ring LL128", "ring Simple"};
+
+/* What a collective is for a ring of n ranks, whatever the protocol. */
+struct ring_work {
+    double steps;  /* n - 1, twice for an all-reduce */
+    double volume; /* bytes that a rank sends */
+    double copy_s; /* bytes that it moves to their place in its own output */
+};
+
+static double ring_steps(enum maq_coll_kind kind, double n)
+{
+    return kind == MAQ_COLL_ALL_REDUCE ? 2.0 * (n - 1.0) : n - 1.0;
+}
+
+static struct ring_work ring_work(enum maq_coll_kind kind, double bytes, double n, const struct maq_coll_links *l)
+{
+    double steps = ring_steps(kind, n), part = bytes / n;
+    bool copies = kind == MAQ_COLL_ALL_GATHER || kind == MAQ_COLL_REDUCE_SCATTER;
+    return (struct ring_work){steps, kind == MAQ_COLL_BROADCAST ? bytes : steps / n * bytes,
+                              copies ? copy_s(part, l) : 0.0};
+}
+
+/* Over the members of one domain. */
+static struct maq_coll_parts ring_inside(const struct ring_work *w, const struct maq_coll_links *l,
+                                         enum maq_coll_proto proto)
+{
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto);
+    return parts_of(ring_names[proto], near->start_s, near->hops * l->near_s * w->steps,
+                    move_s(w->volume, l->near_bps, near) + w->copy_s, 0.0, near->overlap);
+}
+
+/* More than join(latency, move, overlap), without a root: the mean is at least the root of the product. */
+static double join_at_most(double latency, double move, double overlap)
+{
+    return (latency + move) * (overlap < 0.0 ? 1.0 - 0.5 * overlap : 1.0);
+}
+
+/* Across domains; never faster than over the members of one, which is rarely in doubt. */
+static struct maq_coll_parts ring_across(enum maq_coll_kind kind, double bytes, const struct ring_work *w,
+                                         const struct maq_coll_links *l, enum maq_coll_proto proto)
+{
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
+                                *far = far_of(l, MAQ_COLL_FAR_RING_LL + (unsigned)proto);
+    double far_steps = ring_steps(kind, l->domains), gap = maq__max(near->hops * l->near_s, far->gap * l->far_s);
+    double near_move = l->per_domain > 1.0 ? move_s(w->volume, l->near_bps, near) : 0.0;
+    struct maq_coll_parts across =
+        parts_of(ring_names[proto], near->start_s + far->start_s,
+                 gap * (w->steps - far_steps) + far->hops * l->far_s * far_steps, near_move + w->copy_s,
+                 far_move_s(w->volume, l->domain_bps, far, l) + w->copy_s, far->overlap);
+    double hops_inside = near->hops * l->near_s * ring_steps(kind, l->per_domain);
+    double most_inside = near->start_s + join_at_most(hops_inside, near_move + w->copy_s * l->domains, near->overlap);
+    if (l->per_domain <= 1.0 || across.total_s >= most_inside)
+        return across;
+    struct ring_work one = ring_work(kind, bytes, l->per_domain, l);
+    struct maq_coll_parts inside = ring_inside(&one, l, proto);
+    return inside.total_s > across.total_s ? inside : across;
+}
+
+static struct maq_coll_parts ring_of(enum maq_coll_kind kind, double bytes, const struct ring_work *w,
+                                     const struct maq_coll_links *l, enum maq_coll_proto proto)
+{
+    return crosses(l) ? ring_across(kind, bytes, w, l, proto) : ring_inside(w, l, proto);
+}
+
+struct maq_coll_parts maq__ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l,
+                                enum maq_coll_proto proto)
+{
+    struct ring_work w = ring_work(kind, bytes, l->ranks, l);
+    return ring_of(kind, bytes, &w, l, proto);
 }
 
 /* Levels of a binary tree over the domains. */
@@ -186,132 +211,165 @@ static double tree_far_volume(const struct maq_coll_links *l)
     return l->in_network_reduction || l->domains <= 2.0 ? 1.0 : 2.0;
 }
 
-/*
- * Trees between nodes reach less of their bandwidth at medium sizes: NCCL's own correction of its model (tuning.cc,
- * treeCorrectionFactor, Simple;
- * 64 B and powers of two), here interpolated so that a larger message is never faster.
- */
-static double tree_dip(double bytes, const struct maq_coll_links *l)
+static double tree_far_s(double bytes, const struct maq_coll_curve *far, const struct maq_coll_links *l)
 {
-    static const double factor[] = {0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5,
-                                    0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9, 0.9, 1.0};
-    const int last = (int)(sizeof factor / sizeof factor[0]) - 1;
-    if (!l->traits->tree_dip || !crosses(l))
-        return 1.0;
-    int exponent;
-    double mantissa = frexp(bytes / 64.0, &exponent); /* bytes / 64 = mantissa 2^exponent, mantissa in [1/2, 1) */
-    int i = exponent - 1;
-    if (i < 0)
-        return factor[0];
-    if (i >= last)
-        return factor[last];
-    return factor[i] + (factor[i + 1] - factor[i]) * (2.0 * mantissa - 1.0);
+    double height = levels(l), bps = l->shared_port ? l->domain_bps * l->transport->shared_tree : l->domain_bps;
+    return move_s(tree_far_volume(l) * bytes, bps, far) * (1.0 + far->gap * (height * height - 1.0));
 }
 
-double maq__tree_s(double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
+struct maq_coll_parts maq__tree(double bytes, const struct maq_coll_links *l, enum maq_coll_proto proto)
 {
-    const struct maq_coll_traits *t = l->traits;
-    double near = l->per_domain > 1.0 ? l->near_bps * t->near_share[proto] * t->tree_share / 2.0 : UNLIMITED;
-    double far = crosses(l) ? l->domain_bps * t->far_share[proto] * t->tree_share / tree_far_volume(l) : UNLIMITED;
-    double latency =
-        t->start_s[proto] + 2.0 * ((l->per_domain - 1.0) * l->near_s + levels(l) * l->far_s * t->far_hops[proto]);
-
-    return latency + maq__over(bytes, maq__min(near, far) * tree_dip(bytes, l));
+    static const char *const names[MAQ_PROTO_COUNT] = {"tree LL", "tree LL128", "tree Simple"};
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_RING_LL + (unsigned)proto),
+                                *far = far_of(l, MAQ_COLL_FAR_TREE_LL + (unsigned)proto);
+    double latency = 2.0 * ((l->per_domain - 1.0) * near->hops * l->near_s + levels(l) * far->hops * l->far_s);
+    double near_move = l->per_domain > 1.0 ? move_s(2.0 * bytes, l->near_bps, near) : 0.0;
+    return parts_of(names[proto], near->start_s + far->start_s, latency, near_move,
+                    crosses(l) ? tree_far_s(bytes, far, l) : 0.0, far->overlap);
 }
 
-double maq__multicast_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
+struct maq_coll_parts maq__multicast(double bytes, const struct maq_coll_links *l)
 {
-    const struct maq_coll_traits *t = l->traits;
-    double bps = l->near_bps * t->multicast_share * (l->spans_nodes ? t->multicast_span : 1.0);
-    double volume = kind == MAQ_COLL_ALL_REDUCE ? 1.0 + 1.0 / l->per_domain : 1.0;
-    double near = bps / volume, far = UNLIMITED, latency = t->multicast_start_s + 2.0 * l->near_s;
+    const struct maq_coll_curve *near = near_of(l, MAQ_COLL_NEAR_MULTICAST);
+    double span = l->spans_nodes ? l->generation->span : 1.0;
+    double near_move = move_s((1.0 + 1.0 / l->per_domain) * bytes, l->near_bps * span, near);
+    double latency = near->hops * l->near_s;
 
-    if (crosses(l)) {
-        far = l->domain_bps * t->far_share[MAQ_PROTO_SIMPLE] * t->tree_share / tree_far_volume(l);
-        latency += 2.0 * (l->in_network_reduction ? 1.0 : levels(l)) * l->far_s * t->far_hops[MAQ_PROTO_SIMPLE];
-    }
-    return latency + maq__over(bytes, maq__min(near, far) * tree_dip(bytes, l));
+    if (!crosses(l))
+        return parts_of("NVLS", near->start_s, latency, near_move, 0.0, near->overlap);
+    const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_MULTICAST);
+    latency += 2.0 * (l->in_network_reduction ? 1.0 : levels(l)) * far->hops * l->far_s;
+    return parts_of("NVLS tree", near->start_s + far->start_s, latency, near_move, tree_far_s(bytes, far, l),
+                    far->overlap);
 }
 
-/* Bytes over the near link in bulk, with few channels at work on small amounts. */
-static double bulk_s(double bytes, const struct maq_coll_links *l)
+/* Small parts travel with their flags, to all peers at once; large ones in bulk. */
+static struct maq_coll_parts near_exchange(double part, double peers, double copy, enum maq_coll_near bulk_kind,
+                                           const struct maq_coll_links *l)
 {
-    const struct maq_coll_traits *t = l->traits;
-    return maq__over(bytes, l->near_bps * t->exchange_share) +
-           maq__over(t->exchange_ramp * maq__min(bytes, t->exchange_ramp_bytes), l->near_bps);
-}
-
-double maq__exchange_s(double bytes, const struct maq_coll_links *l)
-{
-    const struct maq_coll_traits *t = l->traits;
-    double part = bytes / l->ranks, near = part * (l->per_domain - 1.0), far = part * (l->ranks - l->per_domain);
-    double bulk = t->exchange_start_s[1] + bulk_s(near, l) + copy_s(part, t->exchange_copy_share, l);
-
-    if (!crosses(l)) /* small parts travel with their flags, to all peers at once */
-        return l->near_s + maq__min(bulk, t->exchange_start_s[0] + maq__over(part, t->exchange_peer_bps) +
-                                              maq__over(near, l->near_bps));
-    double far_s = t->exchange_start_s[1] + l->far_s + t->exchange_peer_s * (l->ranks - l->per_domain) +
-                   maq__over(far, l->rank_bps * t->far_share[MAQ_PROTO_SIMPLE]);
-    return maq__max(l->near_s + bulk, far_s);
-}
-
-static double sendrecv_s(double bytes, const struct maq_coll_links *l)
-{
-    const struct maq_coll_traits *t = l->traits;
-    if (crosses(l))
-        return t->exchange_start_s[1] + l->far_s + maq__over(bytes, l->rank_bps * t->far_share[MAQ_PROTO_SIMPLE]);
-    double flagged = t->exchange_start_s[0] + maq__over(bytes, maq__min(t->exchange_peer_bps, l->near_bps));
-    return l->near_s + maq__min(flagged, t->exchange_start_s[1] + bulk_s(bytes, l));
-}
-
-/* Kernels that send tokens to the ranks of their experts: near and far at once, forwarded inside the far domain. */
-static double expert_exchange_s(double bytes, const struct maq_coll_links *l)
-{
-    const struct maq_coll_traits *t = l->traits;
-    double out = bytes * (l->ranks - l->per_domain) / l->ranks;
-    double near = bytes * (l->per_domain - 1.0) / l->ranks + out * (l->per_domain - 1.0) / l->per_domain;
-    double near_s = maq__over(near, l->near_bps * t->ep_share), far_s = maq__over(out, l->rank_bps * t->ep_far_share);
-    return t->ep_start_s + l->near_s + (crosses(l) ? 2.0 * l->far_s : 0.0) + maq__max(near_s, far_s);
-}
-
-static double fastest_ring_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
-{
-    double best = maq__ring_s(kind, bytes, l, MAQ_PROTO_SIMPLE);
-    best = maq__min(best, maq__ring_s(kind, bytes, l, MAQ_PROTO_LL128));
-    return maq__min(best, maq__ring_s(kind, bytes, l, MAQ_PROTO_LL));
-}
-
-static double all_reduce_s(double bytes, const struct maq_coll_links *l)
-{
-    double best = fastest_ring_s(MAQ_COLL_ALL_REDUCE, bytes, l);
-    if (crosses(l)) {
-        best = maq__min(best, maq__tree_s(bytes, l, MAQ_PROTO_SIMPLE));
-        best = maq__min(best, maq__tree_s(bytes, l, MAQ_PROTO_LL128));
-        best = maq__min(best, maq__tree_s(bytes, l, MAQ_PROTO_LL));
-    }
-    if (l->multicast && l->per_domain > 2.0)
-        best = maq__min(best, maq__multicast_s(MAQ_COLL_ALL_REDUCE, bytes, l));
+    const struct maq_coll_curve *flagged = near_of(l, MAQ_COLL_NEAR_PEER_FLAGGED), *bulk = near_of(l, bulk_kind);
+    struct maq_coll_parts small =
+        parts_of("peers LL", flagged->start_s, flagged->hops * l->near_s,
+                 move_s(part, l->near_bps, flagged) + maq__over(part * peers, l->near_bps), 0.0, 0.0);
+    struct maq_coll_parts large = parts_of("peers Simple", bulk->start_s, bulk->hops * l->near_s,
+                                           move_s(part * peers, l->near_bps, bulk), 0.0, bulk->overlap);
+    struct maq_coll_parts best = faster(small, large);
+    best.near_s += copy;
+    best.total_s += copy;
     return best;
 }
 
-double maq__coll_s(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
+struct maq_coll_parts maq__exchange(double bytes, const struct maq_coll_links *l)
 {
+    double part = bytes / l->ranks;
+    struct maq_coll_parts near = near_exchange(part, l->per_domain - 1.0, copy_s(part, l), MAQ_COLL_NEAR_PEER_BULK, l);
+    if (!crosses(l))
+        return near;
+    const struct maq_coll_curve *curve = far_of(l, MAQ_COLL_FAR_PEERS);
+    double peers = l->ranks - l->per_domain, latency = (curve->hops + curve->gap * peers) * l->far_s;
+    struct maq_coll_parts far = parts_of("peers over the network", curve->start_s, latency, 0.0,
+                                         far_move_s(part * peers, l->rank_bps, curve, l), curve->overlap);
+    return far.total_s >= near.total_s ? far : near;
+}
+
+static struct maq_coll_parts send_receive(double bytes, const struct maq_coll_links *l)
+{
+    if (!crosses(l))
+        return near_exchange(bytes, 1.0, 0.0, MAQ_COLL_NEAR_PAIR_BULK, l);
+    const struct maq_coll_curve *far = far_of(l, MAQ_COLL_FAR_PAIR);
+    double bps = l->domains > MAQ_COLL_FEW ? maq__min(l->rank_bps, l->transport->channel_bps) : l->rank_bps;
+    return parts_of("one peer over the network", far->start_s, far->hops * l->far_s, 0.0,
+                    far_move_s(bytes, bps, far, l), far->overlap);
+}
+
+static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_library library)
+{
+    bool combine = coll->kind == MAQ_COLL_COMBINE;
+    if (coll->flags & MAQ_COLL_LOW_LATENCY)
+        return combine ? MAQ_COLL_NEAR_EP_COMBINE_FAST : MAQ_COLL_NEAR_EP_DISPATCH_FAST;
+    if (coll->flags & MAQ_COLL_ONE_SIDED)
+        return combine ? MAQ_COLL_NEAR_EP_COMBINE_ONESIDED : MAQ_COLL_NEAR_EP_DISPATCH_ONESIDED;
+    if (library == MAQ_LIBRARY_TRTLLM || (coll->flags & MAQ_COLL_HYBRID)) /* HybridEP: the nearest that was measured */
+        return combine ? MAQ_COLL_NEAR_EP_COMBINE_TRTLLM : MAQ_COLL_NEAR_EP_DISPATCH_TRTLLM;
+    return combine ? MAQ_COLL_NEAR_EP_COMBINE : MAQ_COLL_NEAR_EP_DISPATCH;
+}
+
+/* Kernels that send tokens to the ranks of their experts: near and far at once, forwarded inside the far domain. */
+static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, const struct maq_coll_links *l,
+                                     enum maq_library library)
+{
+    const struct maq_coll_curve *curve = near_of(l, expert_curve(coll, library)), *far = far_of(l, MAQ_COLL_FAR_EP);
+    double out = bytes * (l->ranks - l->per_domain) / l->ranks;
+    double near = bytes * (l->per_domain - 1.0) / l->ranks + out * (l->per_domain - 1.0) / l->per_domain;
+    double start = curve->start_s, hops = curve->hops * l->near_s, far_move = 0.0;
+
+    if (crosses(l)) {
+        start += far->start_s;
+        hops += far->hops * l->far_s;
+        far_move = far_move_s(out, l->rank_bps, far, l);
+    }
+    return parts_of("expert exchange", start, hops, move_s(near, l->near_bps, curve), far_move, curve->overlap);
+}
+
+static struct maq_coll_parts fastest_ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)
+{
+    struct ring_work w = ring_work(kind, bytes, l->ranks, l);
+    struct maq_coll_parts best =
+        faster(ring_of(kind, bytes, &w, l, MAQ_PROTO_SIMPLE), ring_of(kind, bytes, &w, l, MAQ_PROTO_LL128));
+    if (bytes <= l->generation->ll_bytes * l->ranks)
+        best = faster(best, ring_of(kind, bytes, &w, l, MAQ_PROTO_LL));
+    return best;
+}
+
+static struct maq_coll_parts all_reduce(double bytes, const struct maq_coll_links *l)
+{
+    struct maq_coll_parts best = fastest_ring(MAQ_COLL_ALL_REDUCE, bytes, l);
+    if (crosses(l)) {
+        best = faster(best, maq__tree(bytes, l, MAQ_PROTO_SIMPLE));
+        best = faster(best, maq__tree(bytes, l, MAQ_PROTO_LL128));
+        best = faster(best, maq__tree(bytes, l, MAQ_PROTO_LL));
+    }
+    return l->multicast && l->per_domain > 2.0 ? faster(best, maq__multicast(bytes, l)) : best;
+}
+
+/* The engine's own kernels, or NCCL where that is faster. */
+static struct maq_coll_parts engine_all_reduce(double bytes, const struct maq_coll_links *l, enum maq_library library)
+{
+    unsigned engine = (unsigned)library - MAQ_LIBRARY_TRTLLM;
+    const struct maq_coll_curve *one = near_of(l, MAQ_COLL_NEAR_ONE_SHOT_TRTLLM + engine),
+                                *two = near_of(l, MAQ_COLL_NEAR_TWO_SHOT_TRTLLM + engine);
+    double n = l->ranks, flags = (n - 1.0) * l->near_s;
+    struct maq_coll_parts best = all_reduce(bytes, l);
+
+    best = faster(best, parts_of("one shot", one->start_s, one->hops * flags,
+                                 move_s((n - 1.0) * bytes, l->near_bps, one), 0.0, one->overlap));
+    return faster(best, parts_of("two shots", two->start_s, two->hops * flags,
+                                 move_s(2.0 * (n - 1.0) / n * bytes, l->near_bps, two), 0.0, two->overlap));
+}
+
+struct maq_coll_parts maq__coll_parts(const struct maq_coll *coll, const struct maq_coll_links *l,
+                                      enum maq_library library)
+{
+    enum maq_coll_kind kind = (enum maq_coll_kind)coll->kind;
+    double bytes = maq__min(coll->bytes, 1e30);
+    bool engine = library > MAQ_LIBRARY_TRAINING && library < MAQ_LIBRARY_COUNT && !crosses(l);
+
     switch (kind) {
     case MAQ_COLL_ALL_REDUCE:
-        return all_reduce_s(bytes, l);
+        return engine ? engine_all_reduce(bytes, l, library) : all_reduce(bytes, l);
     case MAQ_COLL_ALL_GATHER:
     case MAQ_COLL_REDUCE_SCATTER:
     case MAQ_COLL_BROADCAST:
-        return fastest_ring_s(kind, bytes, l);
+        return fastest_ring(kind, bytes, l);
     case MAQ_COLL_ALL_TO_ALL:
-        return maq__exchange_s(bytes, l);
+        return maq__exchange(bytes, l);
     case MAQ_COLL_SEND_RECV:
-        return sendrecv_s(bytes, l);
+        return send_receive(bytes, l);
     case MAQ_COLL_DISPATCH:
     case MAQ_COLL_COMBINE:
-        return expert_exchange_s(bytes, l);
+        return experts(coll, bytes, l, library);
     case MAQ_COLL_KIND_COUNT:
         break;
     }
-    return 0.0;
+    return (struct maq_coll_parts){"nothing", 0, 0, 0, 0, 0};
 }

@@ -6,10 +6,17 @@
  * oversubscription.
  *
  * A scale-up "link" that is no faster than the one to the host is PCIe: what it gives depends on the board's bridges
- * and sockets, which nothing here describes. Such answers say so in their error.
+ * and sockets, which nothing here describes.
+ *
+ * Answers for generations that no measurement was at hand for use another one's coefficients and count as analytical.
+ *
+ * The error of an answer is one standard deviation of the residuals that were held back from the fit, of its regime
+ * and size.
  *
  * Groups of one member and of no bytes cost nothing.
  */
+#include <math.h>
+
 #include "cost/coll.h"
 #include "cost/measured.h"
 #include "cost/model.h"
@@ -26,11 +33,32 @@ const char *maq_coll_kind_name(enum maq_coll_kind kind)
     return (unsigned)kind < MAQ_COLL_KIND_COUNT ? kind_names[kind] : "unknown";
 }
 
-static struct maq_coll_links links_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+/* A "scale-up link" that is the one to the host, and no C2C: 16 lanes of PCIe 6.0 have 121 GB/s. */
+#define PCIE_MOST_BPS 128e9
+
+static bool is_pcie(const struct maq_node_group *group)
+{
+    return group->domain_bps <= group->device.host_bps && group->domain_bps < PCIE_MOST_BPS;
+}
+
+/* PCIe behind a pair of devices is shared with the others: the rate of each falls with their number. */
+static double near_bps(const struct maq_link *near, const struct maq_node_group *group,
+                       const struct maq_coll_generation *generation, double per_domain)
+{
+    if (!is_pcie(group) || per_domain <= 2.0)
+        return near->bps;
+    return near->bps * pow(2.0 / per_domain, generation->contention);
+}
+
+struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct maq_cluster *cluster)
 {
     const struct maq_placement *at = &coll->at;
     const struct maq_node_group *group = &cluster->groups[at->group];
     const struct maq_links links = maq_cluster_links(cluster, at, coll->sharers);
+    const struct maq_coll_generation *generation = &maq__coll_generations[group->device.arch];
+    bool network = at->per_node < at->size;
+    const struct maq_coll_transport *transport =
+        &maq__coll_transports[network ? group->fabric.transport : MAQ_TRANSPORT_VERBS];
     double domains = maq__max(1.0, (double)at->domains), ranks = (double)at->size;
     double per_domain = maq__min(maq__max(1.0, (double)at->per_domain), ranks);
 
@@ -38,27 +66,34 @@ static struct maq_coll_links links_of(const struct maq_coll *coll, const struct 
         .ranks = ranks,
         .per_domain = per_domain,
         .domains = domains,
-        .near_bps = links.near.bps,
+        .near_bps = near_bps(&links.near, group, generation, per_domain),
         .near_s = links.near.latency_s,
         .rank_bps = links.far.bps,
         .domain_bps = links.far.bps * per_domain,
         .far_s = links.far.latency_s,
         .multicast = group->domain_multicast,
         .spans_nodes = at->per_domain > at->per_node,
-        .in_network_reduction = group->fabric.in_network_reduction && at->per_node < at->size,
-        .traits = maq__coll_traits(group->device.arch),
+        .in_network_reduction = group->fabric.in_network_reduction && network,
+        .shared_port = network && group->nics_per_node < group->devices_per_node,
+        .generation = generation,
+        .transport = transport,
     };
 }
 
-/* Standard deviation of the relative error, from the comparison in docs/cost-model.md. */
-static float error_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+enum maq_coll_regime maq__coll_regime(const struct maq_coll *coll, const struct maq_cluster *cluster)
 {
     const struct maq_node_group *group = &cluster->groups[coll->at.group];
-    bool expert = coll->kind == MAQ_COLL_DISPATCH || coll->kind == MAQ_COLL_COMBINE;
 
-    if (coll->at.per_domain > 1 && group->domain_bps <= group->device.host_bps)
-        return 0.6f;
-    return expert ? 0.4f : coll->at.domains > 1 ? 0.3f : 0.15f;
+    if (coll->kind == MAQ_COLL_DISPATCH || coll->kind == MAQ_COLL_COMBINE)
+        return MAQ_COLL_REGIME_EXPERTS;
+    if (coll->at.domains > 1)
+        return MAQ_COLL_REGIME_FAR;
+    return is_pcie(group) ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
+}
+
+enum maq_coll_band maq__coll_band(double bytes)
+{
+    return bytes <= 65536.0 ? MAQ_COLL_SMALL : bytes <= 16777216.0 ? MAQ_COLL_MIDDLE : MAQ_COLL_LARGE;
 }
 
 struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
@@ -70,10 +105,12 @@ struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_co
         return cost;
     if (maq_measured_coll(&cost, costs, coll, cluster))
         return cost;
-    struct maq_coll_links links = links_of(coll, cluster);
-    double s = maq__coll_s((enum maq_coll_kind)coll->kind, maq__min(coll->bytes, 1e30), &links);
+    struct maq_coll_links links = maq__coll_links(coll, cluster);
+    double s = maq__coll_parts(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING).total_s;
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
-    cost.error = error_of(coll, cluster);
+    if (links.generation->fitted && !(costs && costs->best == MAQ_PROVIDER_ANALYTICAL))
+        cost.provider = MAQ_PROVIDER_FITTED;
+    cost.error = maq__coll_errors[maq__coll_regime(coll, cluster)][maq__coll_band(coll->bytes)];
     return cost;
 }
 

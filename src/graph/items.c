@@ -137,6 +137,7 @@ uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll)
     it.is_coll = true;
     it.coll.kind = coll->kind;
     it.coll.sharers = coll->sharers;
+    it.coll.flags = coll->flags;
     it.coll.bytes = coll->bytes;
     it.coll.at.size = coll->at.size; /* member by member: padding stays zero */
     it.coll.at.per_domain = coll->at.per_domain;

@@ -149,6 +149,7 @@ void maq_json_fabric(struct maq_json map, const struct maq_fabric *f)
     maq_json_real(map, "efficiency", f->efficiency);
     maq_json_bool(map, "in_network_reduction", f->in_network_reduction);
     maq_json_real(map, "nics_per_device", f->nics_per_device);
+    maq_json_text(map, "transport", maq_transport_name((enum maq_transport)f->transport));
 }
 
 void maq_json_framework(struct maq_json map, const struct maq_framework *f)

@@ -188,6 +188,7 @@ enum maq_status maq_show_fabric(struct maq_show *s, const char *name)
           maq_words_bit_rate(a, f.nic_bps), maq_format_rate(b, f.nic_bps), f.nics_per_device);
     field(s->page, "latency", "%s between two nodes, software included", maq_format_time(a, f.latency_s));
     field(s->page, "efficiency", "%.3g %% of the line rate for large messages", 100 * f.efficiency);
+    field(s->page, "transport", "%s", maq_transport_name((enum maq_transport)f.transport));
     field(s->page, "reduces", "%s", f.in_network_reduction ? "yes: switches can reduce (SHARP)" : "no");
     field(s->page, "source", "%s", f.source);
     return MAQ_OK;

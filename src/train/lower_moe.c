@@ -38,6 +38,8 @@ static int64_t busy_rows(const struct maq_lower *lo)
 static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
 {
     struct maq_coll c = maq_coll_make(l->lower, kind, group, bytes);
+    if (l->lower->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP)
+        c.flags = MAQ_COLL_HYBRID;
     if (l->lower->plan->overlap_ep == MAQ_ON)
         maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
     else if (!l->shared_pending)

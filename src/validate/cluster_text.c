@@ -26,16 +26,26 @@
 static const struct {
     const char *phrase, *kind;
 } kinds[] = {
-    {"roce|rocev2|roce2", "roce"}, {"efa", "efa"},
-    {"*tcpx*", "gpudirect"},       {"omnipath|omni-path|opa", "omnipath"},
-    {"slingshot*", "slingshot"},   {"infiniband|ib|ndr|hdr|edr|xdr", "ib"},
+    {"tcp|sockets", "tcp"},
+    {"slingshot*&software matching", "soft-slingshot-11"},
+    {"gib", "gib"},
+    {"roce|rocev2|roce2", "roce"},
+    {"efa*", "efa"},
+    {"*tcpx*", "gpudirect"},
+    {"omnipath|omni-path|opa", "omnipath"},
+    {"slingshot*", "slingshot"},
+    {"infiniband|ib|ndr|hdr|edr|xdr", "ib"},
 };
 
 /* A kind by name, the whole of it: its preset knows rate and ports. */
 static const struct {
     const char *kind, *preset;
-} presets[] = {
-    {"efa", "efa-v2"}, {"gpudirect", "gpudirect-tcpx"}, {"omnipath", "omnipath-100"}, {"slingshot", "slingshot-11"}};
+} presets[] = {{"gpudirect", "gpudirect-tcpx"},
+               {"omnipath", "omnipath-100"},
+               {"slingshot", "slingshot-11"},
+               {"soft-slingshot-11", "soft-slingshot-11"},
+               {"tcp", "tcp-200"},
+               {"gib", "gib-roce-400"}};
 
 static const char rate_pattern[] =
     "# tb/s|#tb/s|# tbps|# gb/s|#gb/s|# gb/sec|#gb/sec|# gbps|#gbps|# (gb/s*|# gb|#gb|#gbe|# gbe";
@@ -106,31 +116,64 @@ static const char *preset_of(const char *kind)
     return NULL;
 }
 
-/* Appends ", nics ..." or nothing. */
-static void add_network(struct maq_interpretation *in, struct maq_buf *b)
+/* EFA's cards where their number is not stated: those of the machine that the prose names. */
+static const char *efa_preset(struct maq_str note)
 {
-    struct network net = read_network(maq_row_text(&in->row, MAQ_COLUMN_inter_node_bw_note));
-    const char *preset = preset_of(net.kind), *kind = net.kind ? net.kind : "";
+    if (maq__phrase_in(note, "efav1|efa v1|*p4d*|efa 4x100*", NULL))
+        return "efa-v1";
+    if (maq__phrase_in(note, "efav3|efa v3|*p5en*|*p6*", NULL))
+        return "efa-v3";
+    return "efa-v2";
+}
+
+enum maq_network_guess maq__network_text(struct maq_buf *b, double *gbps, const char **kind, struct maq_str note,
+                                         int64_t per_node)
+{
+    struct network net = read_network(note);
     bool cards = net.kind && maq_str_is(maq_str_of(net.kind), "efa");
-    if (in->nodes == 1)
-        return;
+    const char *preset = cards ? efa_preset(note) : preset_of(net.kind);
+    *gbps = net.gbps;
+    *kind = cards ? preset : net.kind ? net.kind : "";
     if (net.gbps > 0 && net.gbps < 1e5 && net.ports > 0) {
-        maq_buf_addf(b, ", nics %lld x %gG %s", (long long)net.ports, net.gbps, kind);
+        maq_buf_addf(b, ", nics %lld x %gG %s", (long long)net.ports, net.gbps, *kind);
     } else if (net.gbps > 0 && net.per_device && !cards) {
-        maq_buf_addf(b, ", rail %gG %s", net.gbps, kind);
-    } else if (net.gbps >= 100 && net.gbps < 1e5 && net.per_node && cards) {
+        maq_buf_addf(b, ", rail %gG %s", net.gbps, *kind);
+    } else if (net.gbps >= 100 && net.gbps < 1e5 && (net.per_node || net.gbps > 400) && cards) {
         maq_buf_addf(b, ", nics %lld x 100G %s", (long long)(net.gbps / 100), preset);
     } else if (net.gbps > 0 && net.per_node) {
-        maq_buf_addf(b, ", nics %lld x %gG %s", (long long)in->per_node, net.gbps / (double)in->per_node, kind);
-        maq__assume(in, "network: %g Gb/s of a node come from one port per device", net.gbps);
+        maq_buf_addf(b, ", nics %lld x %gG %s", (long long)per_node, net.gbps / (double)per_node, *kind);
+        return MAQ_NETWORK_PORT_EACH;
     } else if (net.gbps > 0) {
-        maq_buf_addf(b, ", rail %gG %s", net.gbps, kind);
-        maq__assume(in, "network: a port of %g Gb/s for every device", net.gbps);
+        maq_buf_addf(b, ", rail %gG %s", net.gbps, *kind);
+        return MAQ_NETWORK_RATE_EACH;
     } else if (preset) {
         maq_buf_addf(b, ", %s", preset);
     } else {
-        maq__assume(in, "network: what the device is usually sold with%s%s", net.kind ? ", though the row says " : "",
+        return MAQ_NETWORK_USUAL;
+    }
+    return MAQ_NETWORK_STATED;
+}
+
+/* Appends ", nics ..." or nothing. */
+static void add_network(struct maq_interpretation *in, struct maq_buf *b)
+{
+    double gbps;
+    const char *kind;
+    if (in->nodes == 1)
+        return;
+    switch (maq__network_text(b, &gbps, &kind, maq_row_text(&in->row, MAQ_COLUMN_inter_node_bw_note), in->per_node)) {
+    case MAQ_NETWORK_PORT_EACH:
+        maq__assume(in, "network: %g Gb/s of a node come from one port per device", gbps);
+        break;
+    case MAQ_NETWORK_RATE_EACH:
+        maq__assume(in, "network: a port of %g Gb/s for every device", gbps);
+        break;
+    case MAQ_NETWORK_USUAL:
+        maq__assume(in, "network: what the device is usually sold with%s%s", kind[0] ? ", though the row says " : "",
                     kind);
+        break;
+    case MAQ_NETWORK_STATED:
+        break;
     }
 }
 

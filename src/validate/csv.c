@@ -199,6 +199,21 @@ uint32_t maq_csv_column(const struct maq_csv *csv, const char *name)
     return UINT32_MAX;
 }
 
+enum maq_status maq_csv_bind(uint32_t *at, const struct maq_csv *csv, const struct maq_csv_wanted *wanted, size_t n,
+                             struct maq_diag *diag)
+{
+    enum maq_status status = MAQ_OK;
+    struct maq_span header = {csv->file, csv->names[0].off, csv->names[0].len};
+    for (size_t i = 0; i < n; i++) {
+        at[i] = maq_csv_column(csv, wanted[i].name);
+        if (wanted[i].needed && at[i] == UINT32_MAX)
+            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, header,
+                                   "docs/validate.md lists the columns; cells may be empty",
+                                   "the table has no column '%s'", wanted[i].name);
+    }
+    return status;
+}
+
 struct maq_str maq_csv_get(const struct maq_csv *csv, uint32_t row, uint32_t column)
 {
     if (column == UINT32_MAX)

@@ -35,6 +35,16 @@ enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_
 /* Index of a column, UINT32_MAX when there is none. Names are compared as they are. */
 uint32_t maq_csv_column(const struct maq_csv *csv, const char *name);
 
+/* A column that a reader knows. */
+struct maq_csv_wanted {
+    const char *name;
+    bool needed;
+};
+
+/* at[i]: index of wanted[i], UINT32_MAX when there is none; each one that is needed and missing is an error. */
+enum maq_status maq_csv_bind(uint32_t *at, const struct maq_csv *csv, const struct maq_csv_wanted *wanted, size_t n,
+                             struct maq_diag *diag);
+
 /* Field of a record; an empty one for column UINT32_MAX. */
 struct maq_str maq_csv_get(const struct maq_csv *csv, uint32_t row, uint32_t column);
 struct maq_span maq_csv_span(const struct maq_csv *csv, uint32_t row, uint32_t column);

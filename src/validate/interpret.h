@@ -63,6 +63,17 @@ void maq__interpret_cluster(struct maq_interpretation *in);
 void maq__interpret_model(struct maq_interpretation *in);
 void maq__interpret_plan(struct maq_interpretation *in);
 
+/* How much of a network prose states; what is not stated is a guess. */
+enum maq_network_guess {
+    MAQ_NETWORK_STATED,
+    MAQ_NETWORK_PORT_EACH, /* the rate of a node was shared out, a port per device */
+    MAQ_NETWORK_RATE_EACH, /* a rate alone was taken for a port per device */
+    MAQ_NETWORK_USUAL      /* nothing: what the device is usually sold with */
+};
+/* Appends ", nics ..." to a cluster's one-line form, or nothing; gbps and kind ("") are what the note has. cluster_text.c */
+enum maq_network_guess maq__network_text(struct maq_buf *b, double *gbps, const char **kind, struct maq_str note,
+                                         int64_t per_node);
+
 /* Adds a guess, or gives the row up (the first reason stays). */
 void maq__assume(struct maq_interpretation *in, const char *fmt, ...) MAQ_PRINTF(2, 3);
 void maq__give_up(struct maq_interpretation *in, enum maq_validate_skip skip, const char *fmt, ...) MAQ_PRINTF(3, 4);

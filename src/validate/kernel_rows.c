@@ -92,7 +92,7 @@ static void set_prefill(struct maq_op *op, int64_t sequences, int64_t queries, i
     }
     op->flags |= MAQ_OP_CAUSAL;
     op->queries = queries > 1 ? (uint32_t)queries : 0; /* one query would mean decoding */
-    op->d[1] = past + queries / 2 + 1; /* in the mean, rounded up */
+    op->d[1] = past + queries / 2 + 1;                 /* in the mean, rounded up */
 }
 
 static void set_decode(struct maq_op *op, int64_t sequences, int64_t past, int64_t window)

@@ -180,7 +180,7 @@ static const char *why_of(struct owner *o, const struct maq_kernel_sample *s, co
     struct maq_fit_point p;
     struct maq_work work = maq_op_work(&s->op);
     double memory = device->mem_bps > 0.0 ? work.bytes / device->mem_bps : 0.0;
-    if (!maq__fit_point(&p, &s->op, device))
+    if (s->cluster || !maq__fit_point(&p, &s->op, device))
         return "";
     const char *what = p.math_s >= memory ? "arithmetic" : "memory";
     double most = fmax(p.math_s, memory), launch = p.base_s - most;
@@ -218,10 +218,12 @@ static void predict_rows(struct owner *o, struct file *f, const struct maq_kerne
     uint32_t every = t->n / 100 + 1;
     for (uint32_t i = 0; i < t->n; i++) {
         const struct maq_kernel_sample *s = &t->samples[i];
-        if (!passes(o, BY_KERNEL, s->kernel) || !passes(o, BY_DTYPE, maq_dtype_name((enum maq_dtype)s->op.dtype)))
+        const char *dtype = s->cluster ? "" : maq_dtype_name((enum maq_dtype)s->op.dtype);
+        if (!passes(o, BY_KERNEL, s->kernel) || !passes(o, BY_DTYPE, dtype))
             continue;
         costs.kernel = s->kernel[0] ? s->kernel : NULL;
-        struct maq_cost cost = maq_cost_op(&costs, &s->op, &t->device);
+        struct maq_cost cost =
+            s->cluster ? maq_cost_coll(&costs, &s->coll, s->cluster) : maq_cost_op(&costs, &s->op, &t->device);
         double error = cost.seconds / s->measured_s - 1.0;
         f->errors[f->group.rows++] = (float)error;
         f->inside += fabs(error) <= INTERVAL_80 * (double)cost.error;
@@ -230,7 +232,9 @@ static void predict_rows(struct owner *o, struct file *f, const struct maq_kerne
                    &(struct maq_kernel_worst){.file = f->path,
                                               .kernel = s->kernel,
                                               .line = s->row + t->first_line,
+                                              .is_coll = s->cluster != NULL,
                                               .op = s->op,
+                                              .coll = s->coll,
                                               .provider = (enum maq_provider)cost.provider,
                                               .measured_s = s->measured_s,
                                               .predicted_s = cost.seconds,
@@ -252,7 +256,8 @@ static void keep_texts(struct owner *o, struct file *f, const struct maq_kernel_
     f->group.device = maq_arena_strdup(&o->arena, maq_str_of(t->device.name));
     for (uint32_t i = 0; i < f->n_worst; i++) {
         f->worst[i].kernel = maq_arena_strdup(&o->arena, maq_str_of(f->worst[i].kernel));
-        f->worst[i].why = why_of(o, &(struct maq_kernel_sample){.op = f->worst[i].op}, &t->device);
+        f->worst[i].why =
+            f->worst[i].is_coll ? "" : why_of(o, &(struct maq_kernel_sample){.op = f->worst[i].op}, &t->device);
     }
     pthread_mutex_unlock(&o->lock);
 }

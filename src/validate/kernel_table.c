@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cluster/cluster_internal.h"
 #include "validate/codes.h"
+#include "validate/kernel_comm.h"
 
 static const char *const column_names[] = {
 #define COLUMN_NAME(name) [MAQ_KERNEL_##name] = #name,
@@ -77,12 +78,29 @@ static struct maq_str split(struct maq_str s, struct maq_str *head)
 
 static bool library_of(enum maq_library *out, struct maq_str framework)
 {
+    *out = MAQ_LIBRARY_TRAINING; /* NCCL is nobody's */
+    if (maq_str_is(framework, "nccl"))
+        return true;
     for (int i = MAQ_LIBRARY_TRTLLM; i < MAQ_LIBRARY_COUNT; i++)
         if (maq_str_is(framework, maq_library_name((enum maq_library)i))) {
             *out = (enum maq_library)i;
             return true;
         }
     return false;
+}
+
+/* Kind of operator for reports of a table of collectives; NULL when it is none. */
+static const char *comm_group(struct maq_str op, struct maq_str table)
+{
+    static const char *const groups[][2] = {{"nccl", "nccl"},
+                                            {"custom_allreduce", "custom_allreduce"},
+                                            {"wideep_deepep_ll", "deepep"},
+                                            {"wideep_deepep_normal", "deepep"},
+                                            {"trtllm_alltoall", "trtllm_alltoall"}};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0] && maq_str_is(op, "comm"); i++)
+        if (maq_str_is(table, groups[i][0]))
+            return groups[i][1];
+    return NULL;
 }
 
 bool maq_kernel_table_name(struct maq_kernel_table *out, struct maq_str *system, const char *path,
@@ -96,9 +114,9 @@ bool maq_kernel_table_name(struct maq_kernel_table *out, struct maq_str *system,
     const struct maq_kernel_reader *reader = maq_kernel_reader(op, table);
     *out = (struct maq_kernel_table){.path = path};
     *system = last_part(folder, &above);
-    if (!reader || !library_of(&out->library, framework))
+    out->group = reader ? reader->group : comm_group(op, table);
+    if (!out->group || !library_of(&out->library, framework))
         return false;
-    out->group = reader->group;
     out->name = maq_arena_strdup(arena, table);
     out->version = maq_arena_strdup(arena, version);
     return out->name && out->version;
@@ -247,19 +265,60 @@ static enum maq_status read_rows(struct maq_kernel_table *t, maq_kernel_row_fn *
     return MAQ_OK;
 }
 
+/* ---- rows of collectives ---- */
+
+static struct maq_str comm_cell(void *user, const char *column)
+{
+    const struct maq_kernel_row *row = user;
+    uint32_t at = maq_csv_column(&row->table->csv, column);
+    if (at != UINT32_MAX)
+        return maq_csv_get(&row->table->csv, row->row, at);
+    for (int c = 0; c < MAQ_KERNEL_COLUMN_COUNT; c++)
+        if (strcmp(column, column_names[c]) == 0)
+            return row->table->constants[c];
+    return (struct maq_str){NULL, 0};
+}
+
+static enum maq_status read_comm_rows(struct maq_kernel_table *t, struct maq_str system, struct maq_str table,
+                                      struct maq_str framework, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_coll_clusters clusters = {.arena = arena};
+    t->n_rows = t->csv.n_rows;
+    t->samples = MAQ_ARENA_NEW(arena, struct maq_kernel_sample, (size_t)t->n_rows * MAQ_KERNEL_COMM_POINTS);
+    if (!t->samples)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "no memory for the rows");
+    for (uint32_t i = 0; i < t->n_rows; i++) {
+        struct maq_kernel_row row = {t, i, false};
+        struct maq_kernel_comm comm;
+        maq__kernel_comm_row(&comm, table, system, framework, &(struct maq_kernel_cells){comm_cell, &row}, &clusters,
+                             diag);
+        for (uint32_t p = 0; p < comm.n; p++)
+            t->samples[t->n++] = (struct maq_kernel_sample){.coll = comm.points[p].coll,
+                                                            .cluster = comm.points[p].cluster,
+                                                            .kernel = "",
+                                                            .measured_s = comm.points[p].measured_s,
+                                                            .row = i};
+        t->skipped[MAQ_KERNEL_SKIP_UNKNOWN] += comm.n == 0;
+    }
+    return MAQ_OK;
+}
+
 enum maq_status maq_kernel_table_read(struct maq_kernel_table *out, const char *path, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {
-    struct maq_str system, text, op, table, folder, file = last_part(maq_str_of(path), &folder);
+    struct maq_str system, text, op, table, framework, folder, file = last_part(maq_str_of(path), &folder);
     if (!maq_kernel_table_name(out, &system, path, arena))
         return unreadable(path, "not the name of a table of kernels", diag);
-    split(split(file, &op), &table);
+    split(split(split(file, &op), &table), &framework);
     MAQ_TRY(find_device(out, system, arena, diag));
     MAQ_TRY(slurp(&text, path, arena, diag));
     text = read_comment(out, text);
     MAQ_TRY(maq_csv_parse(&out->csv, path, text, arena, diag));
     for (int c = 0; c < MAQ_KERNEL_COLUMN_COUNT; c++)
         out->at[c] = maq_csv_column(&out->csv, column_names[c]);
+    if (!maq_kernel_reader(op, table))
+        return read_comm_rows(out, system, table, framework, arena, diag);
     if (out->at[MAQ_KERNEL_latency] == UINT32_MAX)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, (struct maq_span){0}, NULL,
                              "%s: no column 'latency'", path);

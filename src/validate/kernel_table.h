@@ -78,8 +78,11 @@ enum maq_kernel_skip {
         MAQ_KERNEL_SKIP_COUNT
 };
 
+/* An operator, or a collective when `cluster` is set. */
 struct maq_kernel_sample {
     struct maq_op op;
+    struct maq_coll coll;
+    const struct maq_cluster *cluster;
     const char *kernel; /* in the table's arena, each text once; "" when the table does not say */
     double measured_s;
     uint32_t row; /* of the table, from 0 */
@@ -133,7 +136,7 @@ struct maq_kernel_reader {
     const char *group;
     maq_kernel_row_fn *row;
 };
-/* NULL when there is none. */
+/* NULL when there is none: also for tables of collectives, which kernel_comm.c reads. */
 const struct maq_kernel_reader *maq_kernel_reader(struct maq_str op, struct maq_str table);
 
 #endif

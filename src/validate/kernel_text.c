@@ -1,10 +1,13 @@
-/* kernel_text.c - a comparison with kernel tables as text for people, and as JSON. */
+/* kernel_text.c - a comparison with kernel tables as text for people, as a picture, and as JSON. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "maquette/validate.h"
 #include "report/json_util.h"
+#include "validate/plot.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 
@@ -63,10 +66,14 @@ static void add_worst(struct maq_buf *b, const struct maq_validate_kernels *r)
         const struct maq_kernel_worst *w = &r->worst[i];
         maq_buf_addf(b, "    %+.1f %%  %s, line %u: measured %.4g us, predicted %.4g us (%s)\n", 100.0 * w->error,
                      w->file, w->line, w->measured_s * 1e6, w->predicted_s * 1e6, maq_provider_name(w->provider));
-        maq_buf_addf(b, "      %s %s, queries %u, d %lld %lld %lld %lld %lld %lld %s\n      %s\n",
-                     maq_op_kind_name((enum maq_op_kind)w->op.kind), maq_dtype_name((enum maq_dtype)w->op.dtype),
-                     w->op.queries, (long long)w->op.d[0], (long long)w->op.d[1], (long long)w->op.d[2],
-                     (long long)w->op.d[3], (long long)w->op.d[4], (long long)w->op.d[5], w->kernel, w->why);
+        if (w->is_coll)
+            maq_buf_addf(b, "      %s of %.0f bytes over %u\n", maq_coll_kind_name((enum maq_coll_kind)w->coll.kind),
+                         w->coll.bytes, w->coll.at.size);
+        else
+            maq_buf_addf(b, "      %s %s, queries %u, d %lld %lld %lld %lld %lld %lld %s\n      %s\n",
+                         maq_op_kind_name((enum maq_op_kind)w->op.kind), maq_dtype_name((enum maq_dtype)w->op.dtype),
+                         w->op.queries, (long long)w->op.d[0], (long long)w->op.d[1], (long long)w->op.d[2],
+                         (long long)w->op.d[3], (long long)w->op.d[4], (long long)w->op.d[5], w->kernel, w->why);
     }
 }
 
@@ -90,6 +97,25 @@ char *maq_validate_kernels_text(const struct maq_validate_kernels *r)
     if (b.failed)
         maq_buf_fini(&b);
     return b.ptr;
+}
+
+/* ---- picture ---- */
+
+char *maq_validate_kernels_svg(const struct maq_validate_kernels *r)
+{
+    struct maq_plot_point *points = maq__calloc(((size_t)r->n_points + 1) * sizeof *points);
+    char about[160], *svg = NULL;
+    for (uint32_t i = 0; points && i < r->n_points; i++) {
+        double measured = (double)r->points[i].measured_s, predicted = (double)r->points[i].predicted_s;
+        points[i] = (struct maq_plot_point){r->by_op[r->points[i].group].op, "", measured, predicted,
+                                            predicted / measured - 1.0};
+    }
+    maq__snprintf(about, sizeof about, "%u of %llu rows of %u tables, evenly chosen", r->n_points,
+                  (unsigned long long)r->n_rows, r->n_files);
+    if (points)
+        svg = maq__plot_svg(&(struct maq_plot){.what = "kernels", .about = about, .points = points, .n = r->n_points});
+    free(points);
+    return svg;
 }
 
 /* ---- JSON ---- */
@@ -117,8 +143,10 @@ static void add_row(struct maq_json at, const struct maq_kernel_worst *w)
 {
     maq_json_text(at, "file", w->file);
     maq_json_int(at, "line", w->line);
-    maq_json_text(at, "kind", maq_op_kind_name((enum maq_op_kind)w->op.kind));
-    maq_json_text(at, "dtype", maq_dtype_name((enum maq_dtype)w->op.dtype));
+    maq_json_text(at, "kind",
+                  w->is_coll ? maq_coll_kind_name((enum maq_coll_kind)w->coll.kind)
+                             : maq_op_kind_name((enum maq_op_kind)w->op.kind));
+    maq_json_text(at, "dtype", w->is_coll ? NULL : maq_dtype_name((enum maq_dtype)w->op.dtype));
     maq_json_text(at, "kernel", w->kernel);
     maq_json_text(at, "provider", maq_provider_name(w->provider));
     maq_json_real(at, "measured", w->measured_s);

@@ -5,12 +5,8 @@
 
 #include "base/str.h"
 #include "base/text.h"
-#include "validate/codes.h"
 
-static const struct {
-    const char *name;
-    bool needed;
-} columns[MAQ_COLUMN_COUNT] = {
+static const struct maq_csv_wanted columns[MAQ_COLUMN_COUNT] = {
 #define MAQ_COLUMN_ROW(name, needed) [MAQ_COLUMN_##name] = {#name, needed},
     MAQ_COLUMN_LIST(MAQ_COLUMN_ROW)
 #undef MAQ_COLUMN_ROW
@@ -25,16 +21,7 @@ const char *maq_column_name(enum maq_column column)
 
 enum maq_status maq_table_bind(struct maq_table *table, struct maq_diag *diag)
 {
-    enum maq_status status = MAQ_OK;
-    struct maq_span header = {table->csv.file, table->csv.names[0].off, table->csv.names[0].len};
-    for (int c = 0; c < MAQ_COLUMN_COUNT; c++) {
-        table->at[c] = maq_csv_column(&table->csv, columns[c].name);
-        if (columns[c].needed && table->at[c] == UINT32_MAX)
-            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, header,
-                                   "docs/validate.md lists the columns; cells may be empty",
-                                   "the table has no column '%s'", columns[c].name);
-    }
-    return status;
+    return maq_csv_bind(table->at, &table->csv, columns, MAQ_COLUMN_COUNT, diag);
 }
 
 struct maq_str maq_row_text(const struct maq_table_row *row, enum maq_column column)

@@ -39,8 +39,8 @@ static bool passes(struct maq_str cell, const char *value)
     return prefix ? cell.len >= want.len && memcmp(cell.ptr, want.ptr, want.len) == 0 : maq_str_eq(cell, want);
 }
 
-static enum maq_status filter_rows(bool *keep, const struct maq_csv *csv, const struct maq_validate_opts *opts,
-                                   struct maq_diag *diag)
+enum maq_status maq__validate_filter(bool *keep, const struct maq_csv *csv, const struct maq_validate_opts *opts,
+                                     struct maq_diag *diag)
 {
     enum maq_status status = MAQ_OK;
     for (uint32_t i = 0; i < csv->n_rows; i++)
@@ -59,6 +59,14 @@ static enum maq_status filter_rows(bool *keep, const struct maq_csv *csv, const 
             keep[i] &= passes(maq_csv_get(csv, i, column), opts->where[f].value);
     }
     return status;
+}
+
+struct maq_validate_opts maq__validate_opts(const struct maq_validate_opts *given)
+{
+    struct maq_validate_opts opts = MAQ_VALIDATE_OPTS_INIT;
+    if (given)
+        memcpy(&opts, given, given->size > 0 && given->size < sizeof opts ? given->size : sizeof opts);
+    return opts;
 }
 
 /* ---- the whole ---- */
@@ -86,7 +94,7 @@ static enum maq_status run(struct maq_validate_owner *owner, const char *name, s
     if (!keep || !rows)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
                              "no memory for %u rows", n);
-    MAQ_TRY(filter_rows(keep, &table->csv, opts, diag));
+    MAQ_TRY(maq__validate_filter(keep, &table->csv, opts, diag));
     r->n_rows = n;
     r->rows = rows;
     fill_lines(rows, &table->csv, diag);
@@ -103,14 +111,11 @@ static enum maq_status run(struct maq_validate_owner *owner, const char *name, s
 enum maq_status maq_validate_train_text(struct maq_validate_result **out, const char *name, struct maq_str text,
                                         const struct maq_validate_opts *opts, struct maq_diag *diag)
 {
-    static const struct maq_validate_opts defaults = MAQ_VALIDATE_OPTS_INIT;
-    struct maq_validate_opts given = defaults;
+    struct maq_validate_opts given = maq__validate_opts(opts);
     struct maq_validate_owner *owner = maq__calloc(sizeof *owner);
     if (!owner)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
                              "no memory for a result");
-    if (opts) /* a caller built with an older header gives less */
-        memcpy(&given, opts, opts->size > 0 && opts->size < sizeof given ? opts->size : sizeof given);
     maq_arena_init(&owner->arena, 0);
     enum maq_status status = run(owner, name, text, &given, diag);
     if (status != MAQ_OK) {
@@ -134,7 +139,7 @@ void maq_validate_free(struct maq_validate_result *result)
 
 /* ---- files ---- */
 
-static enum maq_status read_file(char **text, size_t *len, const char *path, struct maq_diag *diag)
+enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag)
 {
     bool std_in = strcmp(path, "-") == 0;
     FILE *f = std_in ? stdin : fopen(path, "rb");
@@ -183,7 +188,7 @@ enum maq_status maq_validate_train(struct maq_validate_result **out, const char 
 {
     char *text = NULL;
     size_t len = 0;
-    MAQ_TRY(read_file(&text, &len, path, diag));
+    MAQ_TRY(maq__validate_read(&text, &len, path, diag));
     enum maq_status status = maq_validate_train_text(out, path, (struct maq_str){text, len}, opts, diag);
     free(text);
     return status;

@@ -21,6 +21,16 @@ struct maq_validate_owner {
     uint8_t *capped; /* [n_rows] bit sets of metrics and parts: maq__validate_is_capped() */
 };
 
+/* The bytes of a file, or of standard input for "-"; *text is owned by the caller (free()). validate.c */
+enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag);
+
+/* keep[i]: whether record i passes all filters. A filter on a column that is not there is an error. */
+enum maq_status maq__validate_filter(bool *keep, const struct maq_csv *csv, const struct maq_validate_opts *opts,
+                                     struct maq_diag *diag);
+
+/* What the caller gave, over the defaults; a caller built with an older header gives less. */
+struct maq_validate_opts maq__validate_opts(const struct maq_validate_opts *given);
+
 /* Simulates rows[i] for every i with keep[i]; the others are FILTERED. Row i depends on the table alone, not on threads. */
 enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_validate_row *rows, const bool *keep,
                                   const struct maq_table *table, uint32_t threads, struct maq_diag *diag);

@@ -182,6 +182,8 @@ static void read_file(struct fit_pool *pool, const char *path, struct maq_arena 
     size_t from = pool->n;
     pool->device = table->device;
     pool->library = table->library;
+    if (table->n > 0 && table->samples[0].cluster)
+        return; /* collectives have a fit of their own */
     add_table(pool, table);
     pool->device.name = keep_text(table->device.name, keep);
     for (size_t i = from; i < pool->n; i++)

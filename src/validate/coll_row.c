@@ -1,0 +1,240 @@
+/*
+ * coll_row.c - from a row of nccl-tests results to a collective on a cluster.
+ *
+ *   collective   nccl-tests' names: all_reduce, alltoall, sendrecv, ...
+ *   size_bytes   nccl-tests' size column: the buffer of struct maq_coll
+ *   time_us      out of place; a row without it has a bandwidth, algorithm (size / time) or bus
+ *   gpu          the driver's name: "NVIDIA H100 80GB HBM3" is H100, a run of words that the catalogue knows
+ *   interconnect prose, of which the parts about the network are read as those of training runs are (cluster_text.c)
+ *   notes        settings that change which mechanism runs: NVLS off, TCP sockets
+ *
+ * sendrecv of nccl-tests is a ring: every rank sends to the next one and receives from the one before.
+ */
+#include "validate/coll_row.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "spec/catalogue.h"
+#include "validate/interpret.h"
+#include "validate/phrase.h"
+
+#define MAX_DEVICES 1048576
+
+static const struct maq_csv_wanted columns[MAQ_COLL_COLUMN_COUNT] = {
+#define COLUMN_ROW(name, needed) [MAQ_COLL_COLUMN_##name] = {#name, needed},
+    MAQ_COLL_COLUMN_LIST(COLUMN_ROW)
+#undef COLUMN_ROW
+};
+
+static const struct {
+    const char *name;
+    enum maq_coll_kind kind;
+} kinds[] = {
+    {"all_reduce", MAQ_COLL_ALL_REDUCE},
+    {"all_gather", MAQ_COLL_ALL_GATHER},
+    {"reduce_scatter", MAQ_COLL_REDUCE_SCATTER},
+    {"alltoall", MAQ_COLL_ALL_TO_ALL},
+    {"all_to_all", MAQ_COLL_ALL_TO_ALL},
+    {"broadcast", MAQ_COLL_BROADCAST},
+    {"sendrecv", MAQ_COLL_SEND_RECV},
+    {"send_recv", MAQ_COLL_SEND_RECV},
+};
+
+enum maq_status maq__coll_table_bind(struct maq_coll_table *table, struct maq_diag *diag)
+{
+    return maq_csv_bind(table->at, &table->csv, columns, MAQ_COLL_COLUMN_COUNT, diag);
+}
+
+struct maq_str maq__coll_cell(const struct maq_coll_table *table, uint32_t row, enum maq_coll_column column)
+{
+    return maq_csv_get(&table->csv, row, table->at[column]);
+}
+
+/* A positive number; 0 when there is none. */
+static double number(const struct maq_coll_table *table, uint32_t row, enum maq_coll_column column)
+{
+    double value;
+    if (!maq_str_to_double(&value, maq__coll_cell(table, row, column)) || !isfinite(value) || value < 0)
+        return 0;
+    return value;
+}
+
+static bool read_kind(enum maq_coll_kind *out, struct maq_str name)
+{
+    for (size_t i = 0; i < MAQ_COUNT(kinds); i++)
+        if (maq_str_is(name, kinds[i].name)) {
+            *out = kinds[i].kind;
+            return true;
+        }
+    return false;
+}
+
+/* Bus bandwidth over algorithm bandwidth, as nccl-tests defines it (its doc/PERFORMANCE.md). */
+static double bus_factor(enum maq_coll_kind kind, double n)
+{
+    if (kind == MAQ_COLL_ALL_REDUCE)
+        return 2.0 * (n - 1.0) / n;
+    return kind == MAQ_COLL_BROADCAST || kind == MAQ_COLL_SEND_RECV ? 1.0 : (n - 1.0) / n;
+}
+
+static double seconds(const struct maq_coll_table *table, uint32_t row, enum maq_coll_kind kind, double bytes, double n)
+{
+    double us = number(table, row, MAQ_COLL_COLUMN_time_us), alg = number(table, row, MAQ_COLL_COLUMN_algbw_GBs),
+           bus = number(table, row, MAQ_COLL_COLUMN_busbw_GBs);
+    if (us > 0)
+        return us * 1e-6;
+    if (alg > 0)
+        return bytes / (alg * 1e9);
+    return bus > 0 ? bytes * bus_factor(kind, n) / (bus * 1e9) : 0;
+}
+
+/* The longest run of words at the start of a name that the catalogue knows. */
+static const struct maq_catalogue_entry *find_at_start(struct maq_str name)
+{
+    while (name.len > 0) {
+        const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
+        if (entry)
+            return entry;
+        while (name.len > 0 && name.ptr[name.len - 1] != ' ')
+            name.len--;
+        name = maq_str_trim(name);
+    }
+    return NULL;
+}
+
+/* "NVIDIA H100 80GB HBM3", "DGX H100", "GH200 120GB (Alps)": words in front and behind are passed over. */
+static const struct maq_catalogue_entry *find_device(struct maq_str gpu)
+{
+    while (gpu.len > 0) {
+        const struct maq_catalogue_entry *entry = find_at_start(gpu);
+        if (entry)
+            return entry;
+        while (gpu.len > 0 && gpu.ptr[0] != ' ')
+            gpu = (struct maq_str){gpu.ptr + 1, gpu.len - 1};
+        gpu = maq_str_trim(gpu);
+    }
+    return NULL;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* A part and its end; "2x200Gb/s" becomes "2x 200Gb/s", the words that phrases know. */
+static void add_part(struct maq_buf *net, struct maq_str part)
+{
+    for (size_t i = 0; i < part.len; i++) {
+        bool times = part.ptr[i] == 'x' && i > 0 && i + 1 < part.len && is_digit(part.ptr[i - 1]);
+        maq_buf_addc(net, part.ptr[i]);
+        if (times && is_digit(part.ptr[i + 1]))
+            maq_buf_addc(net, ' ');
+    }
+    maq_buf_adds(net, "; ");
+}
+
+/*
+ * Settings that change what NCCL reaches the network through. The numbered ones are those of argonne-lcf/alcf-nccl-tests,
+ * bench_opt.sh: 1 and 2 come before the plugin for libfabric is chosen, 5 has the host match messages.
+ */
+static const struct {
+    const char *phrase, *network;
+} settings[] = {
+    {"tcp|sockets|setup2", "tcp; "},
+    {"software matching|alltoall tuning", "slingshot-11 software matching; "},
+};
+
+/* The parts of the interconnect that are not about the links inside a node. */
+static void network_parts(struct maq_buf *net, struct maq_str note, struct maq_str notes)
+{
+    for (size_t i = 0; i < MAQ_COUNT(settings); i++) /* first, so that it counts */
+        if (maq__phrase_in(notes, settings[i].phrase, NULL))
+            maq_buf_adds(net, settings[i].network);
+    while (note.len > 0) {
+        size_t n = 0;
+        while (n < note.len && note.ptr[n] != ';')
+            n++;
+        struct maq_str part = {note.ptr, n};
+        if (!maq__phrase_in(part, "nvlink*|intra|nvswitch", NULL))
+            add_part(net, part);
+        note = n < note.len ? (struct maq_str){note.ptr + n + 1, note.len - n - 1} : MAQ_STR("");
+    }
+}
+
+/* Appends the network to a cluster's one-line form; false when too little is said: machines with Slingshot have one, two
+ * or four ports in a node, where other networks go with their machine. */
+static bool add_network(struct maq_buf *b, struct maq_str note, struct maq_str notes, int64_t per_node)
+{
+    struct maq_buf net;
+    double gbps;
+    const char *kind;
+    maq_buf_init(&net, 1024);
+    network_parts(&net, note, notes);
+    (void)maq__network_text(b, &gbps, &kind, (struct maq_str){net.ptr ? net.ptr : "", net.len}, per_node);
+    b->failed |= net.failed;
+    bool known = gbps > 0 || !maq__phrase_in((struct maq_str){net.ptr ? net.ptr : "", net.len}, "slingshot*", NULL);
+    maq_buf_fini(&net);
+    return known;
+}
+
+static const char *find_cluster(const struct maq_cluster **out, const struct maq_coll_table *table, uint32_t row,
+                                const struct maq_catalogue_entry *device, int64_t devices, int64_t per_node,
+                                struct maq_coll_clusters *clusters, struct maq_diag *diag)
+{
+    bool known = true;
+    struct maq_str note = maq__coll_cell(table, row, MAQ_COLL_COLUMN_interconnect),
+                   notes = maq__coll_cell(table, row, MAQ_COLL_COLUMN_notes);
+    struct maq_buf b;
+    maq_buf_init(&b, 1024);
+    maq_buf_addf(&b, "%s:%lld x %lld", device->name, (long long)per_node,
+                 (long long)((devices + per_node - 1) / per_node));
+    if (devices > per_node && 72 % per_node == 0 && maq__phrase_in(note, "*nvl72", NULL))
+        maq_buf_addf(&b, ", domain 72");
+    if (devices > per_node)
+        known = add_network(&b, note, notes, per_node);
+    struct maq_coll_setting setting = {
+        .no_multicast = maq__phrase_in(notes, "nvls off|nvls_enable=0|ring", NULL),
+        .in_network_reduction = maq__phrase_in(note, "sharp", NULL) || maq__phrase_in(notes, "sharp", NULL),
+    };
+    *out = b.failed || !known ? NULL : maq__coll_cluster(clusters, (struct maq_str){b.ptr, b.len}, setting, diag);
+    maq_buf_fini(&b);
+    return !known ? "ports of the network not stated" : *out ? NULL : "a machine that maquette refuses";
+}
+
+const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_table *table, uint32_t row,
+                          struct maq_coll_clusters *clusters, struct maq_diag *diag)
+{
+    enum maq_coll_kind kind;
+    double n = number(table, row, MAQ_COLL_COLUMN_num_gpus),
+           per_node = number(table, row, MAQ_COLL_COLUMN_gpus_per_node),
+           bytes = number(table, row, MAQ_COLL_COLUMN_size_bytes);
+    const struct maq_catalogue_entry *device = find_device(maq__coll_cell(table, row, MAQ_COLL_COLUMN_gpu));
+    if (!device)
+        return "device missing or unknown";
+    if (!read_kind(&kind, maq__coll_cell(table, row, MAQ_COLL_COLUMN_collective)))
+        return "collective missing or unknown";
+    if (!(n >= 2 && n <= MAX_DEVICES && n == floor(n)))
+        return "number of devices missing";
+    if (!(bytes > 0))
+        return "size missing";
+    double s = seconds(table, row, kind, bytes, n);
+    if (!(s > 0))
+        return "not measured";
+    if (!(per_node >= 1 && per_node == floor(per_node)))
+        per_node = n < 8 ? n : 8;
+    const struct maq_cluster *cluster;
+    const char *why = find_cluster(&cluster, table, row, device, (int64_t)n, (int64_t)per_node, clusters, diag);
+    if (why)
+        return why;
+    *out = (struct maq_coll_point){
+        .cluster = cluster,
+        .coll = {.kind = (uint16_t)kind, .bytes = bytes, .at = maq_cluster_place(cluster, 0, (uint32_t)n, 1)},
+        .measured_s = s,
+    };
+    if (out->coll.at.per_node < n && cluster->groups[out->coll.at.group].fabric.transport == MAQ_TRANSPORT_SOCKETS)
+        out->doubt = "TCP sockets: how many of them, over which ports, is not stated";
+    return NULL;
+}

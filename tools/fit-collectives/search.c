@@ -1,0 +1,266 @@
+/*
+ * search.c - coordinate search over the coefficients.
+ *
+ * Loss: weighted mean of |ln(predicted / measured)|, cut off at CUT so that rows which no coefficient can reach (a
+ * protocol chosen wrongly, an outlier) do not pull. One coefficient at a time is made larger or smaller by a step and
+ * kept if the loss falls; steps shrink. Coefficients of a generation see its rows inside a domain, those of a transport
+ * the rows that cross it, the first before the second. Everything in a fixed order: same input, same bytes.
+ */
+#include <math.h>
+
+#include "base/check.h"
+#include "fit.h"
+
+#define CUT 0.7
+#define WIDE 3.0  /* the cut while the rough shape is found */
+#define GAIN 1e-6 /* least fall of the loss that counts */
+
+struct problem {
+    const struct samples *samples;
+    uint32_t except;           /* origin to leave out; UINT32_MAX = none */
+    int generation, transport; /* whose rows; -1 = any */
+    double cut;
+};
+
+double sample_error(const struct sample *s)
+{
+    return log(maq__coll_parts(&s->point.coll, &s->links, s->point.library).total_s / s->point.measured_s);
+}
+
+static bool counts(const struct problem *p, const struct sample *s)
+{
+    if (s->origin == p->except)
+        return false;
+    if (p->transport >= 0)
+        return s->transport == p->transport;
+    return s->transport < 0 && s->generation == p->generation;
+}
+
+static double loss(const struct problem *p)
+{
+    double sum = 0, weight = 0;
+    for (uint32_t i = 0; i < p->samples->n; i++) {
+        const struct sample *s = &p->samples->list[i];
+        if (!counts(p, s))
+            continue;
+        double e = fabs(sample_error(s));
+        sum += s->weight * fmin(e, p->cut);
+        weight += s->weight;
+    }
+    return weight > 0 ? sum / weight : 0;
+}
+
+struct bound {
+    double least, most, unit; /* unit: step of a coefficient that is 0 */
+};
+
+struct coefficient {
+    double *x;
+    struct bound bound;
+};
+
+static double moved(const struct coefficient *c, double size)
+{
+    double from = *c->x, unit = c->bound.unit;
+    double to = fabs(from) > unit ? from + size * fabs(from) : from + size * unit;
+    to = fabs(to) < 0.05 * unit ? 0 : to;
+    return fmin(fmax(to, c->bound.least), c->bound.most);
+}
+
+/* A coefficient that makes no difference goes back to where it was. */
+static void undo_idle(const struct coefficient *c, double was, double now, const struct problem *p)
+{
+    double is = *c->x;
+    *c->x = was;
+    if (loss(p) > now)
+        *c->x = is;
+}
+
+/* Moves a by size, and b (if any) by other; keeps that if the loss falls. */
+static bool try_move(const struct coefficient *a, double size, const struct coefficient *b, double other, double *best,
+                     const struct problem *p)
+{
+    double was_a = *a->x, was_b = b ? *b->x : 0;
+    *a->x = moved(a, size);
+    if (b)
+        *b->x = moved(b, other);
+    if (*a->x != was_a || (b && *b->x != was_b)) {
+        double now = loss(p);
+        if (now < *best - GAIN) {
+            *best = now;
+            if (b) {
+                undo_idle(b, was_b, now, p);
+                undo_idle(a, was_a, now, p);
+            }
+            return true;
+        }
+    }
+    *a->x = was_a;
+    if (b)
+        *b->x = was_b;
+    return false;
+}
+
+/* Every coefficient alone, up and down; then every two of them, one of which may make up for the other. */
+static bool step_all(const struct coefficient *c, size_t n, double size, bool pairs, double *best,
+                     const struct problem *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        for (int up = 1; up >= -1; up -= 2)
+            any |= try_move(&c[i], up * size, NULL, 0, best, p);
+    for (size_t i = 0; pairs && i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            for (int signs = 0; signs < 4; signs++)
+                any |= try_move(&c[i], signs & 1 ? size : -size, &c[j], signs & 2 ? size : -size, best, p);
+    return any;
+}
+
+/* What a coefficient of a curve may be. */
+struct bounds {
+    struct bound start, hops, gap, share, overlap;
+};
+
+static const struct bounds near_bounds = {{0, 1e-3, 1e-6}, {0, 200, 0.2}, {0, 0, 1}, {1e-4, 10, 1e-4}, {-3, 1, 0.2}};
+static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0.2, 30, 0.2}, {0, 4, 0.02}, {1e-4, 1, 1e-4}, {-3, 1, 0.2}};
+/*
+ * InfiniBand and RoCE have few small messages among the measurements, most of them disturbed: what NCCL itself reckons
+ * with (src/graph/tuning.cc) bounds start and hops: up to 14 us a hop, 1 or 2 us between two steps, three times that in
+ * bulk.
+ */
+static const struct bounds verbs_bounds = {
+    {0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.1, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}};
+static const struct bound flagged_gap = {0.2, 0.4, 0.02}, bulk_gap = {0.6, 1.2, 0.02}, peer_gap = {0, 0.4, 0.02};
+
+/* Half of what LL sends is flags, a sixteenth of what LL128 sends; copies stay on the device. */
+static double near_share_most(int curve)
+{
+    return curve == MAQ_COLL_NEAR_RING_LL      ? 0.5
+           : curve == MAQ_COLL_NEAR_RING_LL128 ? 0.9375
+           : curve == MAQ_COLL_NEAR_COPY       ? 10
+                                               : 1;
+}
+
+static double far_share_most(int curve)
+{
+    bool ll = curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_TREE_LL;
+    return ll ? 0.5 : curve == MAQ_COLL_FAR_RING_LL128 || curve == MAQ_COLL_FAR_TREE_LL128 ? 0.9375 : 1;
+}
+
+static struct bounds near_bounds_of(int curve)
+{
+    struct bounds b = near_bounds;
+    b.share.most = near_share_most(curve);
+    return b;
+}
+
+/* In bulk a ring takes what the network gives, wherever long rings were measured; EFA has all-reduce alone, by trees. */
+#define RING_LEAST 0.9
+
+static struct bounds far_bounds_of(int transport, int curve)
+{
+    struct bounds b = transport == MAQ_TRANSPORT_VERBS ? verbs_bounds : far_bounds;
+    b.share.most = far_share_most(curve);
+    if (curve == MAQ_COLL_FAR_RING_SIMPLE && transport != MAQ_TRANSPORT_SOCKETS)
+        b.share.least = RING_LEAST;
+    if (transport != MAQ_TRANSPORT_VERBS)
+        return b;
+    if (curve == MAQ_COLL_FAR_RING_LL || curve == MAQ_COLL_FAR_RING_LL128)
+        b.gap = flagged_gap;
+    else if (curve == MAQ_COLL_FAR_RING_SIMPLE)
+        b.gap = bulk_gap;
+    else if (curve == MAQ_COLL_FAR_PEERS)
+        b.gap = peer_gap;
+    return b;
+}
+
+#define CURVE_COEFFICIENTS 5
+
+static void list_curve(struct coefficient out[CURVE_COEFFICIENTS], struct maq_coll_curve *c, const struct bounds *b)
+{
+    out[0] = (struct coefficient){&c->start_s, b->start};
+    out[1] = (struct coefficient){&c->hops, b->hops};
+    out[2] = (struct coefficient){&c->gap, b->gap};
+    out[3] = (struct coefficient){&c->share, b->share};
+    out[4] = (struct coefficient){&c->overlap, b->overlap};
+}
+
+static bool round_near(struct maq_coll_generation *g, double size, bool pairs, double *best, const struct problem *p)
+{
+    struct coefficient c[CURVE_COEFFICIENTS + 2] = {
+        [CURVE_COEFFICIENTS] = {&g->ll_bytes, {1e3, 1e9, 1}},
+        [CURVE_COEFFICIENTS + 1] = {&g->span, {0.1, 1, 0.1}},
+    };
+    bool any = false;
+    for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++) {
+        const struct bounds b = near_bounds_of(i);
+        list_curve(c, &g->near[i], &b);
+        any |= step_all(c, CURVE_COEFFICIENTS + (i == 0 || i == MAQ_COLL_NEAR_MULTICAST ? 2 : 0), size, pairs, best, p);
+    }
+    return any;
+}
+
+static bool round_far(struct maq_coll_transport *t, double size, bool pairs, double *best, const struct problem *p)
+{
+    struct coefficient c[CURVE_COEFFICIENTS + 3] = {
+        [CURVE_COEFFICIENTS] = {&t->channel_bps, {1e9, 1e11, 1e9}},
+        [CURVE_COEFFICIENTS + 1] = {&t->shared_port, {0.3, 1, 0.1}},
+        [CURVE_COEFFICIENTS + 2] = {&t->shared_tree, {0.3, 1, 0.1}},
+    };
+    bool any = false;
+    for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {
+        const struct bounds b = far_bounds_of(p->transport, i);
+        list_curve(c, &t->far[i], &b);
+        any |= step_all(c, MAQ_COUNT(c), size, pairs, best, p);
+    }
+    return any;
+}
+
+static void search_near(struct maq_coll_generation *g, struct problem p, const double *sizes, size_t n, size_t rounds)
+{
+    double best = loss(&p);
+    for (size_t k = 0; k < n; k++)
+        for (size_t r = 0; r < rounds && round_near(g, sizes[k], r % 3 == 2, &best, &p); r++)
+            ;
+}
+
+static void search_far(struct maq_coll_transport *t, struct problem p, const double *sizes, size_t n, size_t rounds)
+{
+    double best = loss(&p);
+    for (size_t k = 0; k < n; k++)
+        for (size_t r = 0; r < rounds && round_far(t, sizes[k], r % 3 == 2, &best, &p); r++)
+            ;
+}
+
+/* Whether the origin left out has rows there: elsewhere nothing would change. */
+static bool concerns(const struct problem *p)
+{
+    struct problem all = *p;
+    all.except = UINT32_MAX;
+    for (uint32_t i = 0; i < p->samples->n; i++)
+        if (p->samples->list[i].origin == p->except && counts(&all, &p->samples->list[i]))
+            return true;
+    return p->except == UINT32_MAX;
+}
+
+void fit_search(struct fit *fit, const struct samples *samples, uint32_t except)
+{
+    static const double rough[] = {0.3, 0.2, 0.25, 0.15}, fine[] = {0.5, 0.25, 0.1, 0.3, 0.05, 0.1, 0.03, 0.01};
+    const size_t rounds = 6;
+    for (int g = 0; g < FIT_GENERATIONS; g++) {
+        struct problem p = {samples, except, g, -1, WIDE};
+        if (!concerns(&p))
+            continue;
+        search_near(&fit->generations[g], p, rough, MAQ_COUNT(rough), rounds);
+        p.cut = CUT;
+        search_near(&fit->generations[g], p, fine, MAQ_COUNT(fine), rounds);
+    }
+    for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++) {
+        struct problem p = {samples, except, -1, t, WIDE};
+        if (!concerns(&p))
+            continue;
+        search_far(&fit->transports[t], p, rough, MAQ_COUNT(rough), rounds);
+        p.cut = CUT;
+        search_far(&fit->transports[t], p, fine, MAQ_COUNT(fine), rounds);
+    }
+}
