@@ -154,14 +154,14 @@ static void test_relative_scales_with_what_bounds(void **state)
 static void test_training_is_not_faster_than_a_burst(void **state)
 {
     static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING};
+    static const struct maq_costs loop = {.burst = true};
     (void)state;
     struct maq_device d = device_of("h100-sxm");
     for (int64_t m = 1; m <= 1 << 17; m *= 2)
         for (int64_t n = 512; n <= 1 << 15; n *= 4)
-            assert_true(seconds(&training, gemm(m, n, 4096), &d) >=
-                        seconds(&burst, gemm(m, n, 4096), &d) * (1 - 1e-12));
-    double large = seconds(&training, gemm(8192, 8192, 8192), &d) / seconds(&burst, gemm(8192, 8192, 8192), &d);
-    assert_true(large > 1.02 && large < 1.25);
+            assert_true(seconds(&training, gemm(m, n, 4096), &d) >= seconds(&loop, gemm(m, n, 4096), &d) * (1 - 1e-12));
+    double large = seconds(&training, gemm(8192, 8192, 8192), &d) / seconds(&loop, gemm(8192, 8192, 8192), &d);
+    assert_true(large > 1.02 && large < 1.35);
 }
 
 /* A block costs about what its parts cost; one expert layer of one rank. */

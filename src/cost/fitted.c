@@ -1,8 +1,8 @@
 /*
  * fitted.c - the fitted provider: which table answers, and under which conditions it was measured.
  *
- * Which: the device's own table of the library that was asked for; then, for a training job, of the libraries whose
- * kernels training frameworks call as well, in order; then the table of a relative: the device of the same
+ * Which: the device's own table of the library that was asked for, or, for a training job, the fastest of those whose
+ * kernels training frameworks call as well; then the table of a relative: the device of the same
  * generation with the nearest balance of FLOP and bytes. What a kernel takes there, t, is carried over
  * part by part:
  *
@@ -46,24 +46,33 @@ static const struct maq_fit_table *of_library(const char *device, enum maq_libra
     return t;
 }
 
-/*
- * Training frameworks call cuBLAS, cuDNN and FlashAttention, as vLLM does for 16-bit types, and the others nearly. Products
- * of narrower types are not cuBLASLt's in any of the tables, experts not a training framework's, and batched products those of latent attention.
- */
-static const enum maq_library wide[] = {MAQ_LIBRARY_VLLM, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_TRTLLM};
+/* Tables that may answer; the fastest does. */
+struct answers {
+    unsigned n;
+    const struct maq_fit_table *at[MAQ_LIBRARY_COUNT];
+};
 
-static const struct maq_fit_table *of_device(const char *device, const struct maq_costs *costs,
-                                             const struct maq_fit_key *key)
+static void add_answer(struct answers *answers, const struct maq_fit_table *table)
 {
-    const struct maq_fit_table *t = NULL;
-    if (costs->library != MAQ_LIBRARY_TRAINING)
-        return of_library(device, costs->library, *key, costs->kernel);
+    if (table)
+        answers->at[answers->n++] = table;
+}
+
+/*
+ * Training frameworks call cuBLAS, cuDNN and FlashAttention for 16-bit types, and so do the serving engines, in releases of
+ * their own: the fastest of them is nearest to what a training container brings. Products of narrower types are not
+ * cuBLASLt's in any of the tables, experts not a training framework's, and batched products those of latent attention.
+ */
+static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_fit_key *key)
+{
+    struct answers answers = {0};
     bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
-    if (!called || maq_dtype_bytes((enum maq_dtype)key->dtype) < 2.0)
-        return NULL;
-    for (int i = 0; i < 3 && !t; i++)
-        t = of_library(device, wide[i], *key, NULL);
-    return t;
+    if (costs->library != MAQ_LIBRARY_TRAINING)
+        add_answer(&answers, of_library(device, costs->library, *key, costs->kernel));
+    else if (called && maq_dtype_bytes((enum maq_dtype)key->dtype) >= 2.0)
+        for (int i = MAQ_LIBRARY_TRTLLM; i < MAQ_LIBRARY_COUNT; i++)
+            add_answer(&answers, of_library(device, (enum maq_library)i, *key, NULL));
+    return answers;
 }
 
 static double balance_of(const struct maq_device *device)
@@ -80,17 +89,18 @@ static double distance(const struct maq_device *a, const struct maq_device *b)
 }
 
 /* The nearest relative that has a table; the first by name of two that are equally near. */
-static const struct maq_fit_table *of_relative(const struct maq_device **from, const struct maq_device *device,
-                                               const struct maq_costs *costs, const struct maq_fit_key *key)
+static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
+                                  const struct maq_costs *costs, const struct maq_fit_key *key)
 {
-    const struct maq_fit_table *best = NULL;
+    struct answers best = {0};
     double best_distance = (double)INFINITY;
     for (size_t i = 0; i < maq__fit_devices_count; i++) {
         double d = distance(device, &maq__fit_devices[i].device);
-        const struct maq_fit_table *t =
-            d < best_distance ? of_device(maq__fit_devices[i].device.name, costs, key) : NULL;
-        if (t) {
-            best = t;
+        struct answers answers = {0};
+        if (d < best_distance)
+            answers = of_device(maq__fit_devices[i].device.name, costs, key);
+        if (answers.n > 0) {
+            best = answers;
             best_distance = d;
             *from = &maq__fit_devices[i].device;
         }
@@ -133,25 +143,41 @@ static double in_training_s(double burst_s, const struct maq_op *op, const struc
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
 }
 
+/* Time by a table, where it was measured. */
+static double table_s(const struct maq_fit_table *table, const struct maq_fit_point *at, double *outside)
+{
+    double s = maq__fit_surface(table, at->x, outside);
+    return maq__max(at->floor_s, at->base_s * exp(s));
+}
+
 bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const struct maq_op *op,
                     const struct maq_device *device)
 {
     struct maq_fit_point here, there;
     const struct maq_device *from = NULL;
-    const struct maq_fit_table *table = NULL;
+    struct answers answers = {0};
 
     if (costs->best == MAQ_PROVIDER_ANALYTICAL || !device->name || !maq__fit_point(&here, op, device))
         return false;
     if (!costs->leave_device_out)
-        table = of_device(device->name, costs, &here.key);
-    if (!table)
-        table = of_relative(&from, device, costs, &here.key);
-    if (!table || (from && !maq__fit_point(&there, op, from)))
+        answers = of_device(device->name, costs, &here.key);
+    if (answers.n == 0)
+        answers = of_relative(&from, device, costs, &here.key);
+    if (answers.n == 0 || (from && !maq__fit_point(&there, op, from)))
         return false;
 
-    const struct maq_fit_point *at = from ? &there : &here;
-    double outside, s = maq__fit_surface(table, at->x, &outside);
-    double seconds = maq__max(at->floor_s, at->base_s * exp(s));
+    double seconds = MAQ_FOREVER_S, outside = 0.0;
+    const struct maq_fit_table *table = NULL;
+    for (unsigned i = 0; i < answers.n; i++) {
+        double beyond, t = table_s(answers.at[i], from ? &there : &here, &beyond);
+        if (t < seconds) {
+            seconds = t;
+            outside = beyond;
+            table = answers.at[i];
+        }
+    }
+    if (!table)
+        return false;
     if (from)
         seconds = maq__max(here.floor_s, carry_over(seconds, &there, from, &here, device));
     if (!costs->burst)

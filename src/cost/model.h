@@ -45,7 +45,7 @@ const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *devi
  * second, shorter than it takes the power limiter and the temperature of a full node to settle. The value was chosen against
  * published training runs, the same for every device, model and job; docs/cost-model.md gives the error without it.
  */
-#define MAQ_CONTINUOUS_SHARE 0.88
+#define MAQ_CONTINUOUS_SHARE 0.85
 
 /* FLOP/s; the type that the device has units for is substituted. 0 only for a device without any figure. */
 double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype);

@@ -16,6 +16,8 @@
  *                    NetX-lab/Frontier); docs/cost-model.md has the errors that remain. Volta, Turing and CDNA have no
  *                    such tables: plausible assumptions.
  */
+#include <math.h>
+
 #include "cost/model.h"
 
 /* Tiles: the larger, the fewer bytes each SM fetches per FLOP, and the fuller its matrix pipe. */
@@ -204,7 +206,8 @@ double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
     double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[as];
     const struct maq_kernel_traits *t = maq__kernel_traits(device);
     double held = sustained > 0.0 ? maq__min(sustained, peak) : peak * t->sustained_share;
-    return held * t->typical_share * MAQ_CONTINUOUS_SHARE;
+    /* a slower product draws less power and keeps a higher clock: rate u f with f = c s / u^(1/3), see fitted.c */
+    return held * cbrt(t->typical_share * t->typical_share) * MAQ_CONTINUOUS_SHARE;
 }
 
 double maq__vector_rate(const struct maq_device *device)
