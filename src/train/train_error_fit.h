@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0609
+#define MAQ_TRAIN_ERROR_BASE 0.0484
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 1.11
+#define MAQ_TRAIN_ERROR_CHAIN 1.1
 /* host bound */
-#define MAQ_TRAIN_ERROR_HOST 4.22
+#define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 1.11
+#define MAQ_TRAIN_ERROR_NEAR 0.879
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 0.0
+#define MAQ_TRAIN_ERROR_FAR 1.72
 /* bubble */
 #define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 1.11
+#define MAQ_TRAIN_ERROR_MEMORY 0.0
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.886
+#define MAQ_TRAIN_ERROR_EXPERTS 0.704
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.178
+#define MAQ_TRAIN_ERROR_Z10 -0.945
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 2.38
+#define MAQ_TRAIN_ERROR_Z90 1.62
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
