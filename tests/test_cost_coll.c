@@ -506,9 +506,23 @@ static void test_measured_rows(void **state)
     assert_true(errors[n * 9 / 10] < 0.25);
 }
 
+/* A broadcast by every member in turn is as many broadcasts of a part. */
+static void test_broadcast_in_turn(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    struct maq_coll one = coll_of(MAQ_COLL_BROADCAST, 1e9 / 64, 8, 4), all = coll_of(MAQ_COLL_BROADCAST, 1e9, 8, 4);
+    all.flags = MAQ_COLL_TURNS(64);
+    assert_true(fabs(seconds(&all, &c) / (64 * seconds(&one, &c)) - 1.0) < 1e-12);
+    all.flags = MAQ_COLL_TURNS(1);
+    assert_true(seconds(&all, &c) < 64 * seconds(&one, &c));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broadcast_in_turn),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_all_reduce_is_two_halves),

@@ -53,7 +53,9 @@ struct maq_framework {
     bool launches_block;    /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */
-    double dropout;       /* what the framework's training scripts use: for models described by dimensions alone */
+    bool
+        broadcasts_parameters; /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather */
+    double dropout; /* what the framework's training scripts use: for models described by dimensions alone */
 };
 
 #ifdef __cplusplus

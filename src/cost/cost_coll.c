@@ -106,7 +106,10 @@ struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_co
     if (maq_measured_coll(&cost, costs, coll, cluster))
         return cost;
     struct maq_coll_links links = maq__coll_links(coll, cluster);
-    double s = maq__coll_parts(coll, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING).total_s;
+    uint32_t turns = coll->kind == MAQ_COLL_BROADCAST && coll->flags >> 16 > 1 ? coll->flags >> 16 : 1;
+    struct maq_coll one = *coll;
+    one.bytes /= (double)turns;
+    double s = maq__coll_parts(&one, &links, costs ? costs->library : MAQ_LIBRARY_TRAINING).total_s * (double)turns;
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
     if (links.generation->fitted && !(costs && costs->best == MAQ_PROVIDER_ANALYTICAL))
         cost.provider = MAQ_PROVIDER_FITTED;

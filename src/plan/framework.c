@@ -68,6 +68,8 @@ struct framework_reader {
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \
                        .doc = "recomputation leaves out what the backward pass does not need"),                        \
+        MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \
+                       .doc = "ranks broadcast the parameters that they updated, in turn"),                            \
         MAQ_FIELD_DOUBLE(T, at dropout, "dropout", .min = 0, .max = 1,                                                 \
                          .doc = "of its training scripts, for models described by dimensions")
 

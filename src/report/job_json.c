@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "plan/framework.h"
 #include "maquette/cost.h"
+#include "plan/framework.h"
 #include "plan/plan_fields.h"
 #include "report/words.h"
 

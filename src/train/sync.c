@@ -9,6 +9,8 @@
  *   gather   all-gather over the shard group
  */
 #include "base/check.h"
+#include <math.h>
+
 #include "train/blueprint.h"
 
 #define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
@@ -37,8 +39,19 @@ static uint32_t coll(struct maq_blueprint *bp, enum maq_coll_kind kind, enum maq
     return maq_items_coll(bp->items, &c);
 }
 
-/* What a bucket of so many parameters sends. */
-static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, double dense, double expert)
+/* Parameters after the update: gathered, or broadcast by each rank in turn; a bucket has its share of the ranks. */
+static uint32_t gather(struct maq_blueprint *bp, double bytes, double share)
+{
+    if (!bp->job->framework.broadcasts_parameters || bp->job->plan.sharding == MAQ_SHARDING_PARAMS)
+        return coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_SHARD, bytes);
+    struct maq_coll c = maq_coll_make(&bp->lower, MAQ_COLL_BROADCAST, MAQ_GROUP_SHARD, bytes);
+    double turns = fmin(fmax(1.0, round(share * (double)c.at.size)), 65535.0);
+    c.flags = MAQ_COLL_TURNS(turns);
+    return maq_items_coll(bp->items, &c);
+}
+
+/* What a bucket of so many parameters sends; `share` of the stage's dense ones. */
+static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, double dense, double expert, double share)
 {
     const struct maq_plan *p = &bp->job->plan;
     if (p->lora_rank > 0)
@@ -52,7 +65,7 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, doub
     b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
     b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
     if (sharded) {
-        b->gather[0] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_SHARD, dense * w);
+        b->gather[0] = gather(bp, dense * w, share);
         b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, expert * w);
     }
     for (int i = 0; i < 3; i++)
@@ -95,8 +108,10 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
     program->buckets = MAQ_ARENA_NEW(bp->arena, struct maq_bucket_sync, n);
     if (!program->buckets)
         return MAQ_NO_MEMORY;
-    double size = bucket_size(bp), dense = 0, expert = 0, last_dense = -1, last_expert = -1;
+    double size = bucket_size(bp), dense = 0, expert = 0, last_dense = -1, last_expert = -1, all_dense = 0;
     int32_t by_layers = bp->job->plan.bucket_layers, layers = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all_dense += bp->blocks[program->entries[i].block]->dense_params;
     for (uint32_t i = n; i-- > 0;) { /* buckets fill in backward order */
         const struct maq_block *block = bp->blocks[program->entries[i].block];
         if (dense == 0 && expert == 0 && layers == 0)
@@ -111,7 +126,7 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
             if (dense == last_dense && expert == last_expert) /* equal layers: equal collectives */
                 copy_items(b, b - 1);
             else
-                fill_items(bp, b, dense, expert);
+                fill_items(bp, b, dense, expert, all_dense > 0 ? dense / all_dense : 1.0);
             last_dense = dense;
             last_expert = expert;
             dense = expert = 0;

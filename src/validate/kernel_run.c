@@ -105,7 +105,7 @@ static enum maq_status add_path(struct owner *o, const char *path, int depth);
 
 static enum maq_status add_folder(struct owner *o, DIR *folder, const char *path, int depth)
 {
-    const char *names[4096];
+    const char *names[4096] = {NULL};
     size_t n = 0;
     for (struct dirent *e; (e = readdir(folder)) != NULL && n < sizeof names / sizeof names[0];)
         if (e->d_name[0] != '.') {
