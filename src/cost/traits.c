@@ -200,14 +200,28 @@ double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype)
     return peak > 0.0 ? peak : maq__vector_rate(device);
 }
 
+/* The best matrix rate that a device holds under its power limit, for a second. */
+static double held_rate(const struct maq_device *device, enum maq_dtype dtype)
+{
+    double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[computed_as(device, dtype)];
+    return sustained > 0.0 ? maq__min(sustained, peak) : peak * maq__kernel_traits(device)->sustained_share;
+}
+
 double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
 {
-    enum maq_dtype as = computed_as(device, dtype);
-    double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[as];
-    const struct maq_kernel_traits *t = maq__kernel_traits(device);
-    double held = sustained > 0.0 ? maq__min(sustained, peak) : peak * t->sustained_share;
+    double typical = maq__kernel_traits(device)->typical_share;
     /* a slower product draws less power and keeps a higher clock: rate u f with f = c s / u^(1/3), see fitted.c */
-    return held * cbrt(t->typical_share * t->typical_share) * MAQ_CONTINUOUS_SHARE;
+    return held_rate(device, dtype) * cbrt(typical * typical) * MAQ_CONTINUOUS_SHARE;
+}
+
+struct maq_device maq__device_in_bursts(const struct maq_device *device)
+{
+    struct maq_device d = *device;
+    double typical = maq__kernel_traits(device)->typical_share;
+    for (int t = 0; t < MAQ_DTYPE_COUNT;
+         t++) /* so that maq__matrix_rate() is what an ordinary product reaches unhindered */
+        d.sustained_flops[t] = held_rate(device, (enum maq_dtype)t) * cbrt(typical) / MAQ_CONTINUOUS_SHARE;
+    return d;
 }
 
 double maq__vector_rate(const struct maq_device *device)
