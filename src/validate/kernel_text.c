@@ -123,7 +123,7 @@ char *maq_validate_kernels_svg(const struct maq_validate_kernels *r)
 static void add_stats(struct maq_json at, const struct maq_kernel_group *g)
 {
     maq_json_text(at, "op", g->op);
-    maq_json_text(at, "device", g->device);
+    maq_json_text(at, "device", g->device ? g->device : "all");
     if (g->table) {
         maq_json_text(at, "library", g->library);
         maq_json_text(at, "table", g->table);
