@@ -2,9 +2,8 @@
  * fitted.c - the fitted provider: which table answers, and under which conditions it was measured.
  *
  * Which: the device's own table of the library that was asked for, or, for a training job, the fastest of those whose
- * kernels training frameworks call as well; then the table of a relative: the device of the same
- * generation with the nearest balance of FLOP and bytes. What a kernel takes there, t, is carried over
- * part by part:
+ * kernels training frameworks call as well; then the table of a relative: the device of the same generation with the
+ * nearest balance of FLOP and bytes. What a kernel takes there, t, is carried over part by part:
  *
  *   t'^2 = t_math'^2 + t_mem'^2 + rest'^2,   rest^2 = t^2 - t_math^2 - t_mem^2,   rest' = rest clock / clock'
  *
