@@ -115,6 +115,36 @@ static void test_never_better_than_the_roofline(void **state)
     }
 }
 
+/*
+ * Twice as much of a dimension is not faster. Real libraries break this where they change kernels from one size to the next, and
+ * tables follow them: by 5 % in less than 1 of 100 doublings, never by half.
+ */
+static void test_more_work_is_hardly_ever_faster(void **state)
+{
+    static const char *const devices[] = {"a100-80gb", "l40s", "h100-sxm", "h200", "b200", "gb200"};
+    (void)state;
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        struct maq_device d = device_of(devices[i]);
+        unsigned all = 0, faster = 0;
+        for (int axis = 0; axis < 3; axis++)
+            for (int64_t x = 64; x <= 32768; x *= 2)
+                for (int64_t y = 64; y <= 32768; y *= 2)
+                    for (int64_t z = 512; z <= 32768; z *= 2) {
+                        struct maq_op op = gemm(0, 0, 0);
+                        op.d[axis] = z;
+                        op.d[(axis + 1) % 3] = x;
+                        op.d[(axis + 2) % 3] = y;
+                        double once = seconds(NULL, op, &d);
+                        op.d[axis] *= 2;
+                        double twice = seconds(NULL, op, &d);
+                        all++;
+                        faster += twice < 0.95 * once;
+                        assert_true(twice > 0.5 * once);
+                    }
+        assert_true(faster * 100 < all);
+    }
+}
+
 static void test_who_answers(void **state)
 {
     (void)state;
@@ -190,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_surface_is_multilinear),
         cmocka_unit_test(test_tables_are_well_formed),
         cmocka_unit_test(test_never_better_than_the_roofline),
+        cmocka_unit_test(test_more_work_is_hardly_ever_faster),
         cmocka_unit_test(test_who_answers),
         cmocka_unit_test(test_relative_scales_with_what_bounds),
         cmocka_unit_test(test_training_is_not_faster_than_a_burst),
