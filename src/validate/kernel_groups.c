@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/stats.h"
+#include "base/str.h"
 #include "validate/kernel_run.h"
 
 #define POINTS 4000 /* in a plot */
@@ -133,8 +134,16 @@ static enum maq_status hand_over(const struct maq_kernel_file *f, struct maq_dia
     for (size_t i = 0; f->diag && i < maq_diag_count(f->diag); i++) {
         const struct maq_diag_item *item = maq_diag_at(f->diag, i);
         uint32_t line = maq_diag_place(f->diag, item->at).line;
-        maq_diag_add(diag, item->severity, item->code, (struct maq_span){0}, item->hint.len ? item->hint.ptr : NULL,
-                     "%s, line %u: %.*s", f->path, line, (int)item->msg.len, item->msg.ptr);
+        const char *hint = item->hint.len ? item->hint.ptr : NULL;
+        int n = (int)item->msg.len;
+        if (line > 0)
+            maq_diag_add(diag, item->severity, item->code, (struct maq_span){0}, hint, "%s, line %u: %.*s", f->path,
+                         line, n, item->msg.ptr);
+        else if (maq_str_starts(item->msg, f->path))
+            maq_diag_add(diag, item->severity, item->code, (struct maq_span){0}, hint, "%.*s", n, item->msg.ptr);
+        else
+            maq_diag_add(diag, item->severity, item->code, (struct maq_span){0}, hint, "%s: %.*s", f->path, n,
+                         item->msg.ptr);
     }
     return f->status;
 }
