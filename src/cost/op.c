@@ -89,6 +89,8 @@ static struct maq_work attention_work(const struct maq_op *op, bool backward)
     if (op->queries > 0) {
         double reach = keys + ((op->flags & MAQ_OP_CAUSAL) ? ((double)op->queries - 1.0) / 2.0 : 0.0);
         kv_rows = tokens / (double)op->queries * reach;
+        if (op->flags & MAQ_OP_WINDOW && op->queries > 1) /* the window slides over all of them */
+            kv_rows = maq__max(kv_rows, tokens);
     }
     double kv_e = op->flags & MAQ_OP_KV_FP8 ? 1.0 : e;
     /* one latent is key and value at once (absorbed MLA): it is read once */

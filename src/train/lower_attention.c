@@ -57,6 +57,11 @@ static void flash(struct maq_lowering *l, const struct attention *a, bool backwa
     struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
                                    (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
                                    share(a->kv_heads, heads_cut), a->g->qk_dim, a->g->v_dim);
+    int64_t seq = l->lower->job->workload.seq;
+    if (a->g->window > 0 && a->g->window < seq && l->lower->job->workload.length_mean <= 0 && seq <= tokens) {
+        op.flags = (uint8_t)((op.flags & ~MAQ_OP_CAUSAL) | MAQ_OP_WINDOW);
+        op.queries = (uint32_t)seq;
+    }
     maq_segment_ops(&l->w, &op, backward ? 3 : 1); /* backward: row sums, main kernel, conversion of dQ */
 }
 

@@ -232,7 +232,10 @@ static enum maq_status run_file(struct maq_kernel_owner *o, struct maq_kernel_fi
     struct maq_kernel_table *t = MAQ_ARENA_NEW(arena, struct maq_kernel_table, 1);
     if (!t)
         return maq__kernel_no_memory(diag);
-    MAQ_TRY(maq_kernel_table_read(t, f->path, arena, diag));
+    enum maq_status status = maq_kernel_table_read(t, f->path, arena, diag);
+    f->comment_lines = t->first_line > 2 ? t->first_line - 2 : 0;
+    if (status != MAQ_OK)
+        return status;
     f->errors = maq__malloc((t->n + 1) * sizeof f->errors[0]);
     f->worst = maq__malloc((o->opts.worst + 1) * sizeof f->worst[0]);
     f->points = maq__malloc(128 * sizeof f->points[0]);

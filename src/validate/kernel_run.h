@@ -23,7 +23,8 @@ struct maq_kernel_file {
     struct maq_kernel_worst *worst;  /* owned until merged */
     struct maq_kernel_point *points; /* owned until merged */
     enum maq_status status;
-    struct maq_diag *diag; /* what is wrong with it; owned */
+    struct maq_diag *diag;  /* what is wrong with it; owned */
+    uint32_t comment_lines; /* before the table: its diagnostics do not count them */
 };
 
 /* A result and all it points to; `result` comes first: a pointer to it is one to the owner. */
