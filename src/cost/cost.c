@@ -12,18 +12,6 @@
 #include "cost/measured.h"
 #include "cost/model.h"
 
-static const char *const provider_names[] = {
-    [MAQ_PROVIDER_NONE] = "none",
-    [MAQ_PROVIDER_ANALYTICAL] = "analytical",
-    [MAQ_PROVIDER_FITTED] = "fitted",
-    [MAQ_PROVIDER_MEASURED] = "measured",
-};
-
-const char *maq_provider_name(enum maq_provider provider)
-{
-    return (unsigned)provider < MAQ_PROVIDER_COUNT ? provider_names[provider] : "unknown";
-}
-
 static double op_s(const struct maq_op *op, const struct maq_device *device, float *error);
 
 static double parts_s(const struct maq_op *op, const struct maq_device *device)
@@ -94,18 +82,6 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
     }
     *error = 0.0f;
     return 0.0;
-}
-
-static const char *const library_names[] = {
-    [MAQ_LIBRARY_TRAINING] = "training",
-    [MAQ_LIBRARY_TRTLLM] = "trtllm",
-    [MAQ_LIBRARY_VLLM] = "vllm",
-    [MAQ_LIBRARY_SGLANG] = "sglang",
-};
-
-const char *maq_library_name(enum maq_library library)
-{
-    return (unsigned)library < MAQ_LIBRARY_COUNT ? library_names[library] : "unknown";
 }
 
 struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op, const struct maq_device *device)

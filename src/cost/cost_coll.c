@@ -21,18 +21,6 @@
 #include "cost/measured.h"
 #include "cost/model.h"
 
-static const char *const kind_names[] = {
-    [MAQ_COLL_ALL_REDUCE] = "all_reduce",         [MAQ_COLL_ALL_GATHER] = "all_gather",
-    [MAQ_COLL_REDUCE_SCATTER] = "reduce_scatter", [MAQ_COLL_ALL_TO_ALL] = "all_to_all",
-    [MAQ_COLL_BROADCAST] = "broadcast",           [MAQ_COLL_SEND_RECV] = "send_recv",
-    [MAQ_COLL_DISPATCH] = "expert_dispatch",      [MAQ_COLL_COMBINE] = "expert_combine",
-};
-
-const char *maq_coll_kind_name(enum maq_coll_kind kind)
-{
-    return (unsigned)kind < MAQ_COLL_KIND_COUNT ? kind_names[kind] : "unknown";
-}
-
 /* A "scale-up link" that is the one to the host, and no C2C: 16 lanes of PCIe 6.0 have 121 GB/s. */
 #define PCIE_MOST_BPS 128e9
 

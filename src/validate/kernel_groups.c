@@ -138,7 +138,7 @@ static enum maq_status hand_over(const struct maq_kernel_file *f, struct maq_dia
         int n = (int)item->msg.len;
         if (line > 0)
             maq_diag_add(diag, item->severity, item->code, (struct maq_span){0}, hint, "%s, line %u: %.*s", f->path,
-                         line, n, item->msg.ptr);
+                         line + f->comment_lines, n, item->msg.ptr);
         else if (maq_str_starts(item->msg, f->path))
             maq_diag_add(diag, item->severity, item->code, (struct maq_span){0}, hint, "%.*s", n, item->msg.ptr);
         else
