@@ -475,6 +475,26 @@ static bool gate(size_t bytes)
 }
 
 /* The n-th allocation fails, for every n: an error that is told, and nothing else. */
+/* A burst of a matrix kernel is held back by the power limit in a step of training; a sustained time is one already. */
+static void test_bursts_in_training(void **state)
+{
+    (void)state;
+    char p[128];
+    struct maq_kernel_row rows[] = {gemm(8192, 8192, 8192, MAQ_BF16, 1.5e-3), gemm(4096, 8192, 8192, MAQ_BF16, 0.8e-3)};
+    rows[1].mode = MAQ_KERNEL_SUSTAINED;
+    unlink(path(p, "row.db"));
+    write_rows(p, rows, 2);
+    struct maq_measured *m;
+    assert_int_equal(maq_measured_open(&m, p, NULL), MAQ_OK);
+    struct maq_costs step = {.measured = m}, loop = {.measured = m, .burst = true};
+    const struct maq_device h100 = named("h100-sxm");
+    double factor = maq_cost_op(&step, &rows[0].op, &h100).seconds / 1.5e-3;
+    assert_true(factor > 1.1 && factor < 1.5);
+    assert_true(maq_cost_op(&loop, &rows[0].op, &h100).seconds == 1.5e-3);
+    assert_true(maq_cost_op(&step, &rows[1].op, &h100).seconds == 0.8e-3);
+    maq_measured_close(m);
+}
+
 static void test_no_memory(void **state)
 {
     char p[128];
@@ -571,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_writers_at_once),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_nearest_conditions),
+        cmocka_unit_test(test_bursts_in_training),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_job),
     };

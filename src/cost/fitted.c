@@ -137,9 +137,14 @@ static double in_training_s(double burst_s, const struct maq_op *op, const struc
     struct maq_work work = maq_op_work(op);
     double best = d ? d->burst_flops / d->device.peak_flops[MAQ_BF16] * device->peak_flops[MAQ_BF16] : 0.0;
     double held = device->sustained_flops[MAQ_BF16], share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
-    double rate = best > 0.0 && burst_s > 0.0 ? work.matrix_flop / burst_s / best : 0.0;
+    double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
     double slower = maq__max(1.0, cbrt(rate) / (maq__min(share, 1.0) * MAQ_CONTINUOUS_SHARE));
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
+}
+
+double maq__in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device)
+{
+    return in_training_s(burst_s, op, device, device->name);
 }
 
 /* Time by a table, where it was measured. */

@@ -22,6 +22,7 @@
  * usual implementation.
  */
 #include "cost/measured.h"
+#include "cost/fit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -194,6 +195,8 @@ bool maq_measured_op(struct maq_cost *out, const struct maq_costs *costs, const 
     const struct maq_kernel_row *row = e->best[costs->burst ? FOR_LOOP : FOR_STEP];
     if (row)
         *out = cost_of(row, costs->burst);
+    if (row && !costs->burst && row->mode != MAQ_KERNEL_SUSTAINED && maq_op_work(op).matrix_flop > 0)
+        out->seconds = maq__in_training_s(out->seconds, op, device);
     return row != NULL;
 }
 
