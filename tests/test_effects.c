@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "graph/items.h"
-#include "maquette/train.h"
+#include "predict.h"
 
 #define MS 1e-3
 
@@ -26,30 +26,17 @@ static void assert_close(double got, double want, double tolerance, const char *
         fail_msg("%s: got %.9g, want %.9g", what, got, want);
 }
 
-static struct maq_train_result *predict(struct maq_job_box **box, const char *text)
-{
-    struct maq_diag *diag = maq_diag_new();
-    struct maq_train_result *r = NULL;
-    if (maq_job_parse(box, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_train_predict(&r, maq_job_get(*box), diag) != MAQ_OK)
-        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return r;
-}
-
 /* Step time of a small GPT; `plan` and `framework` are insides of maps. */
 static double step_of(const char *cluster, const char *plan, const char *framework, int gbs)
 {
     char text[1024];
-    struct maq_job_box *box = NULL;
     snprintf(text, sizeof text,
              "model: {base: gpt2, num_hidden_layers: 8}\ncluster: '%s'\nplan: {%s}\nworkload: {seq: 1024, gbs: %d}\n"
              "framework: {%s}\n",
              cluster, plan, gbs, framework);
-    struct maq_train_result *r = predict(&box, text);
-    double step = r->step_s;
-    maq_train_result_free(r);
-    maq_job_free(box);
+    struct prediction p = predict_text(text);
+    double step = p.result->step_s;
+    drop(&p);
     return step;
 }
 
@@ -140,16 +127,14 @@ static void test_experts(void **unused)
     for (int c = 0; c < 2; c++)
         for (int s = 0; s < 2; s++) {
             char text[512];
-            struct maq_job_box *box = NULL;
             snprintf(text, sizeof text,
                      "model: {base: mixtral-8x7b, num_hidden_layers: 4}\ncluster: 'h100-sxm:8'\n"
                      "plan: {ep: 8, mbs: 1, moe_expert_capacity_factor: %s}\nworkload: {seq: 2048, gbs: 32}\n"
                      "framework: {moe_synchronizes: %s, host: {read: 500 us}}\n",
                      capacity[c], reads[s]);
-            struct maq_train_result *r = predict(&box, text);
-            step[c][s] = r->step_s;
-            maq_train_result_free(r);
-            maq_job_free(box);
+            struct prediction p = predict_text(text);
+            step[c][s] = p.result->step_s;
+            drop(&p);
         }
     assert_close(step[1][0], step[1][1], 1e-9, "a capacity is known beforehand");
     /* 4 layers, 4 microbatches, one read each in the forward pass, beside a host 1.4 times the reference */
@@ -164,27 +149,25 @@ static void test_contention(void **unused)
     static const char *const zero[] = {"optim", "optim_grads_params"};
     for (size_t i = 0; i < MAQ_COUNT(zero); i++) {
         char text[512];
-        struct maq_job_box *box = NULL;
         struct maq_train_graph g;
         double with = 0, alone = 0, dynamic = 0;
         snprintf(text, sizeof text,
                  "model: llama-3.1-8b\ncluster: 'h100-sxm:8 x 16, rail 400G'\nplan: {zero: %s, mbs: 1}\n"
                  "workload: {seq: 8192, gbs: 256}\n",
                  zero[i]);
-        struct maq_train_result *r = predict(&box, text);
-        assert_int_equal(maq_train_graph(&g, maq_job_get(box), NULL), MAQ_OK);
+        struct prediction p = predict_text(text);
+        assert_int_equal(maq_train_graph(&g, maq_job_get(p.job), NULL), MAQ_OK);
         double *finish = malloc(sizeof *finish * (g.graph.n_nodes + 1));
-        struct maq_interference f = maq_cost_interference(&maq_job_get(box)->cluster.groups[0].device);
+        struct maq_interference f = maq_cost_interference(&maq_job_get(p.job)->cluster.groups[0].device);
         maq_engine_static(&with, finish, &g.graph, 1, g.dur_ns);
         maq_engine_static(&alone, finish, &g.graph, 1, g.alone_ns);
         assert_int_equal(maq_engine_dynamic(&dynamic, finish, &g.graph, g.alone_ns, &f, NULL), MAQ_OK);
-        assert_close(with * 1e-9, r->step_s, 1e-6 * r->step_s, "graph and fast path");
+        assert_close(with * 1e-9, p.result->step_s, 1e-6 * p.result->step_s, "graph and fast path");
         assert_true(with > alone * 1.002); /* there is something to charge */
         assert_close(dynamic, with, 0.005 * with, "charged by the engine and beforehand");
         free(finish);
         maq_train_graph_free(&g);
-        maq_train_result_free(r);
-        maq_job_free(box);
+        drop(&p);
     }
 }
 

@@ -7,34 +7,16 @@
 
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "maquette/train.h"
+#include "predict.h"
 #include "train/train_error_fit.h"
-
-struct prediction {
-    struct maq_job_box *job;
-    struct maq_train_result *result;
-};
 
 static struct prediction predict(const char *model, const char *cluster, const char *plan)
 {
     char text[1024];
-    struct prediction p = {0};
-    struct maq_diag *diag = maq_diag_new();
     snprintf(text, sizeof text,
              "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: 64, seq_length: 4096}}", model,
              cluster, plan);
-    if (maq_job_parse(&p.job, "t", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_train_predict(&p.result, maq_job_get(p.job), diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return p;
-}
-
-static void drop(struct prediction *p)
-{
-    maq_train_result_free(p->result);
-    maq_job_free(p->job);
+    return predict_text(text);
 }
 
 /* The equation of src/train/error.c, spelt out. */

@@ -10,15 +10,9 @@
 
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "maquette/train.h"
+#include "predict.h"
 
 #define MIB (1024.0 * 1024.0)
-
-struct prediction {
-    struct maq_job_box *job;
-    struct maq_train_result *result;
-};
 
 #define GPT                                                                                                            \
     "{model_type: megatron, num_layers: 8, hidden_size: 2048, ffn_hidden_size: 8192, num_attention_heads: 16, "        \
@@ -28,24 +22,17 @@ struct prediction {
 static struct prediction predict(const char *model, const char *cluster, const char *plan)
 {
     char text[2048];
-    struct prediction p = {0};
-    struct maq_diag *diag = maq_diag_new();
     snprintf(text, sizeof text,
              "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: 32, seq_length: 2048}}", model,
              cluster, plan);
-    if (maq_job_parse(&p.job, "t", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_train_predict(&p.result, maq_job_get(p.job), diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return p;
+    return predict_text(text);
 }
 
 static struct maq_stage_result stage_of(const char *model, const char *cluster, const char *plan, uint32_t stage)
 {
     struct prediction p = predict(model, cluster, plan);
     struct maq_stage_result s = p.result->stages[stage];
-    maq_train_result_free(p.result);
-    maq_job_free(p.job);
+    drop(&p);
     return s;
 }
 
@@ -174,8 +161,7 @@ static void test_cache_is_capped(void **state)
         else
             assert_true(s->bytes[MAQ_MEM_FRAGMENTATION] == 0);
         any |= s->returns_cache;
-        maq_train_result_free(p.result);
-        maq_job_free(p.job);
+        drop(&p);
     }
     assert_true(any);
 }

@@ -1,0 +1,37 @@
+/* predict.h - a job given as text, predicted; a test that cannot predict its job fails with the diagnosis. */
+#ifndef MAQ_TESTS_PREDICT_H
+#define MAQ_TESTS_PREDICT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "maquette/train.h"
+
+struct prediction {
+    struct maq_job_box *job;
+    struct maq_train_result *result;
+};
+
+static struct prediction predict_text(const char *text)
+{
+    struct prediction p = {0};
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_job_parse(&p.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_train_predict(&p.result, maq_job_get(p.job), diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return p;
+}
+
+static void drop(struct prediction *p)
+{
+    maq_train_result_free(p->result);
+    maq_job_free(p->job);
+}
+
+#endif
