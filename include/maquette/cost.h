@@ -81,16 +81,15 @@ enum maq_op_flag {
     MAQ_OP_CAUSAL = 1u << 6,     /* ATTENTION: blocks on the diagonal are computed whole */
     /* GROUPED_GEMM, weight gradients: k varies by group: d[0] = m, d[2] = mean k, d[4] = k of the busiest */
     MAQ_OP_VARIABLE_K = 1u << 7,
-    /* the same bits, for other kinds */
-    MAQ_OP_FLASH2 =
-        1u << 0, /* ATTENTION: FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
-    MAQ_OP_FLASH1 = 1u << 1, /* ATTENTION: the first FlashAttention; with MAQ_OP_FLASH2 */
-    MAQ_OP_TRITON = 1u << 2, /* ATTENTION: that algorithm written in Triton; with MAQ_OP_FLASH2 */
-    MAQ_OP_WINDOW = 1u << 3, /* ATTENTION: queries see the last keys only; `keys` is what they see in the mean */
-    MAQ_OP_KV_FP8 = 1u << 4, /* ATTENTION, MLA_BLOCK: keys and values lie in memory in 8 bits */
-    MAQ_OP_BLOCKS =
-        1u << 2, /* GEMM, EXPERTS in 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
-    MAQ_OP_WEIGHT8 = 1u << 5, /* GEMM, EXPERTS: weights lie in memory in 8 bits; dtype is that of the arithmetic */
+    /* the same bits, for other kinds: ATTENTION and MLA_BLOCK */
+    MAQ_OP_FLASH2 = 1u << 0, /* FlashAttention-2's kernels, which use nothing newer than Ampere's instructions */
+    MAQ_OP_FLASH1 = 1u << 1, /* the first FlashAttention; with MAQ_OP_FLASH2 */
+    MAQ_OP_TRITON = 1u << 2, /* that algorithm written in Triton; with MAQ_OP_FLASH2 */
+    MAQ_OP_WINDOW = 1u << 3, /* queries see the last keys only; `keys` is what they see in the mean */
+    MAQ_OP_KV_FP8 = 1u << 4, /* keys and values lie in memory in 8 bits */
+    /* GEMM and EXPERTS */
+    MAQ_OP_BLOCKS = 1u << 2,  /* 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
+    MAQ_OP_WEIGHT8 = 1u << 5, /* weights lie in memory in 8 bits; dtype is that of the arithmetic */
     MAQ_OP_WEIGHT4 = 1u << 6  /* the same in 4 bits */
 };
 
@@ -99,9 +98,10 @@ struct maq_op {
     uint8_t dtype; /* enum maq_dtype of the arithmetic and its inputs */
     uint8_t flags; /* enum maq_op_flag */
     union {
-        uint32_t zero; /* padding, always 0, but for ATTENTION: */
+        uint32_t zero; /* always 0, but for ATTENTION, MLA_BLOCK, DELTA_RULE and CONV1D: */
         /* Queries per sequence. 0 = self-attention, as in training: as many keys and values as queries. 1 = decoding.
-         * When not 0, each of the tokens / queries sequences has `keys` keys, plus (queries - 1) / 2 if causal. */
+         * When not 0, tokens / queries sequences; each holds the `keys` that a query sees in the mean and, if causal,
+         * (queries - 1) / 2 more, which its last query sees. */
         uint32_t queries;
     };
     int64_t d[6];
@@ -131,10 +131,11 @@ MAQ_API const char *maq_coll_kind_name(enum maq_coll_kind kind);
 /* Which kernels of an expert-parallel exchange. */
 enum maq_coll_flag {
     MAQ_COLL_LOW_LATENCY = 1u << 0, /* DeepEP's low-latency kernels: every copy goes straight to its expert's rank */
-    MAQ_COLL_HYBRID = 1u << 2,      /* HybridEP: NVLink kernels with the permutation inside */
-    MAQ_COLL_ONE_SIDED = 1u << 1    /* TensorRT-LLM's one-sided exchange */
-#define MAQ_COLL_TURNS(n) ((uint32_t)(n) << 16) /* BROADCAST: the bytes come from n members in turn, a part from each */
+    MAQ_COLL_ONE_SIDED = 1u << 1,   /* TensorRT-LLM's one-sided exchange */
+    MAQ_COLL_HYBRID = 1u << 2       /* HybridEP: NVLink kernels with the permutation inside */
 };
+/* BROADCAST: the bytes come from n members in turn, a part from each. In the upper 16 bits of the flags. */
+#define MAQ_COLL_TURNS(n) ((uint32_t)(n) << 16)
 
 /*
  * bytes: the full buffer, as nccl-tests counts it: all-reduce the tensor; all-gather the gathered output;
@@ -146,7 +147,7 @@ enum maq_coll_flag {
 struct maq_coll {
     uint16_t kind; /* enum maq_coll_kind */
     uint16_t sharers;
-    uint32_t flags; /* enum maq_coll_flag */
+    uint32_t flags; /* enum maq_coll_flag, MAQ_COLL_TURNS */
     double bytes;
     struct maq_placement at;
 };

@@ -14,20 +14,10 @@ static const char *const family_names[] = {
     MAQ_FIT_FAMILY_LIST(FAMILY_NAME)
 #undef FAMILY_NAME
 };
-static const char *const axis_names[][MAQ_FIT_AXES] = {
-#define AXIS_NAMES(family, name, a, b, c, d) [MAQ_FIT_##family] = {a, b, c, d},
-    MAQ_FIT_FAMILY_LIST(AXIS_NAMES)
-#undef AXIS_NAMES
-};
 
 const char *maq__fit_family_name(enum maq_fit_family family)
 {
     return (unsigned)family < MAQ_FIT_FAMILY_COUNT ? family_names[family] : "unknown";
-}
-
-const char *maq__fit_axis_name(enum maq_fit_family family, unsigned axis)
-{
-    return (unsigned)family < MAQ_FIT_FAMILY_COUNT && axis < MAQ_FIT_AXES ? axis_names[family][axis] : "";
 }
 
 static int compare_keys(const struct maq_fit_key *a, const struct maq_fit_key *b)

@@ -7,12 +7,12 @@
  *   t = base(op, device) exp(S(x)),   base = launch + (t_math^4 + t_mem^4)^(1/4)            fit_point.c
  *
  * with t_math and t_mem the datasheet's rates at work on exact FLOP and compulsory bytes (what the cache holds moves at its
- * rate). So S is what a kernel loses
- * (or what a cache wins), without a unit, and varies slowly. Between knots S is linear along each axis; beyond the
- * outermost knots it keeps its value there: the physical base scaled at the border, and the answer says that it is
- * outside.
+ * rate). So S is what a kernel loses (or what a cache wins), without a unit, and varies slowly. Between knots S is linear
+ * along each axis; beyond the outermost knots it keeps its value there: the physical base scaled at the border, and the
+ * answer says that it is outside.
  *
- * Tables are data/fitted/<device>--<library>.json, made by tools/fit-kernels and compiled in. docs/fitted.md describes them.
+ * Tables are data/fitted/<device>--<library>.json, made by fit-kernels (tools/fit) and compiled in. docs/fitted.md describes
+ * them.
  */
 #ifndef MAQ_COST_FIT_H
 #define MAQ_COST_FIT_H
@@ -21,7 +21,7 @@
 
 #define MAQ_FIT_AXES 4
 
-/*    family, name, names of the axes                                                                              */
+/*    family, name, what the axes are                                                                              */
 #define MAQ_FIT_FAMILY_LIST(X)                                                                                         \
     X(GEMM, "gemm", "m", "n", "k", "")                                                                                 \
     X(BMM, "bmm", "m", "batch", "n", "k")                                                                              \
@@ -42,7 +42,6 @@ enum maq_fit_family {
         MAQ_FIT_FAMILY_COUNT
 };
 const char *maq__fit_family_name(enum maq_fit_family family);
-const char *maq__fit_axis_name(enum maq_fit_family family, unsigned axis); /* "" beyond the last */
 
 /* What a table is for: all that tells kernels apart and is no axis. */
 struct maq_fit_key {
