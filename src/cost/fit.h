@@ -21,6 +21,9 @@
 
 #define MAQ_FIT_AXES 4
 
+/* Standard deviations on either side that hold 80 % of a normal distribution: tables state the 80th percentile of the error. */
+#define MAQ_INTERVAL_80 1.2816
+
 /*    family, name, what the axes are                                                                              */
 #define MAQ_FIT_FAMILY_LIST(X)                                                                                         \
     X(GEMM, "gemm", "m", "n", "k", "")                                                                                 \

@@ -28,11 +28,13 @@
 #include "cost/fit.h"
 #include "cost/model.h"
 
-#define INTERVAL_80 1.2816 /* standard deviations on either side that hold 80 % of a normal distribution */
-
-/* Error per doubling of a size beyond the table, and of a relative's table: see docs/fitted.md. */
-#define OUTSIDE_ERROR 0.06
+/*
+ * What is added to a table's own error, one standard deviation. For a relative's table: half of the errors of H100, H200,
+ * B200 and GB200 with their own tables left out are below 3 to 5 % (docs/fitted.md), a tenth above 10 to 40 %; no single
+ * deviation fits such tails. Per doubling of a size beyond the table: assumed, rows there are too few to say.
+ */
 #define RELATIVE_ERROR 0.10
+#define OUTSIDE_ERROR 0.06
 
 static const struct maq_fit_table *of_library(const char *device, enum maq_library library, struct maq_fit_key key,
                                               const char *kernel)
@@ -188,7 +190,7 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
         seconds = in_training_s(seconds, op, device, table->device);
     if (!(seconds < MAQ_FOREVER_S))
         return false;
-    double error = (double)table->error_p80 / INTERVAL_80 + OUTSIDE_ERROR * outside + (from ? RELATIVE_ERROR : 0.0);
+    double error = (double)table->error_p80 / MAQ_INTERVAL_80 + OUTSIDE_ERROR * outside + (from ? RELATIVE_ERROR : 0.0);
     *out =
         (struct maq_cost){.seconds = seconds, .error = (float)maq__min(error, 0.95), .provider = MAQ_PROVIDER_FITTED};
     return true;

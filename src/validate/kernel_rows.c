@@ -209,7 +209,7 @@ static double busiest_share(struct maq_str distribution, int64_t n)
 static bool experts_of(struct maq_op *op, struct maq_kernel_row *row, int64_t rows, int64_t experts)
 {
     int64_t ep = NUMBER(moe_ep_size), tp = NUMBER(moe_tp_size);
-    struct maq_str kernel = TEXT(kernel_source), balanced = TEXT(distribution);
+    struct maq_str kernel = TEXT(kernel_source), distribution = TEXT(distribution);
     bool gated = true;
     for (size_t i = 0; i + 8 <= kernel.len; i++)
         gated &= !maq_str_starts((struct maq_str){kernel.ptr + i, kernel.len - i}, "nongated");
@@ -220,7 +220,7 @@ static bool experts_of(struct maq_op *op, struct maq_kernel_row *row, int64_t ro
     op->d[1] = NUMBER(hidden_size);
     op->d[2] = NUMBER(inter_size) / tp;
     op->d[3] = experts / ep > 1 ? experts / ep : 1;
-    op->d[4] = (int64_t)ceil((double)op->d[0] * busiest_share(balanced, op->d[3]));
+    op->d[4] = (int64_t)ceil((double)op->d[0] * busiest_share(distribution, op->d[3]));
     op->d[5] = NUMBER(topk);
     op->flags |= gated ? MAQ_OP_GATED : 0;
     return set_type(op, TEXT(moe_dtype)) && op->d[2] > 0;

@@ -23,7 +23,6 @@
 
 #define MAX_DEPTH 3
 #define MAX_THREADS 64
-#define INTERVAL_80 1.2816 /* standard deviations on either side that hold 80 % of a normal distribution */
 
 const char *maq_validate_kernels_skip(size_t i)
 {
@@ -190,7 +189,7 @@ static void predict_rows(struct maq_kernel_owner *o, struct maq_kernel_file *f, 
             s->cluster ? maq_cost_coll(&costs, &s->coll, s->cluster) : maq_cost_op(&costs, &s->op, &t->device);
         double error = cost.seconds / s->measured_s - 1.0;
         f->errors[f->group.rows++] = (float)error;
-        f->inside += fabs(error) <= INTERVAL_80 * (double)cost.error;
+        f->inside += fabs(error) <= MAQ_INTERVAL_80 * (double)cost.error;
         f->fitted += cost.provider >= MAQ_PROVIDER_FITTED;
         keep_worst(f, o->opts.worst,
                    &(struct maq_kernel_worst){.file = f->path,
