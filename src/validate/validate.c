@@ -167,8 +167,9 @@ enum maq_status maq__validate_read(char **text, size_t *len, const char *path, s
     if (!std_in)
         fclose(f);
     if (status == MAQ_OK && read_error)
-        status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path,
-                               strerror(read_error));
+        status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0},
+                               read_error == EISDIR ? "a file is wanted: one table, with a line of column names" : NULL,
+                               "%s: %s", path, strerror(read_error));
     else if (status == MAQ_LIMIT)
         maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_TOO_LARGE, (struct maq_span){0}, NULL,
                      "%s: over the limit of 64 MiB", path);
