@@ -84,6 +84,22 @@ MAQ_API enum maq_status maq_job_load(struct maq_job_box **out, const char *path,
 /* The same from text; name is for messages. */
 MAQ_API enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
                                       const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag);
+/*
+ * An open job, for a search: model, cluster, workload and cost are complete, the plan is as it is written (0 = the search
+ * decides), and nothing is derived from it. The global batch size must be given.
+ */
+MAQ_API enum maq_status maq_job_load_open(struct maq_job_box **out, const char *path,
+                                          const struct maq_override *overrides, size_t n_overrides,
+                                          struct maq_diag *diag);
+MAQ_API enum maq_status maq_job_parse_open(struct maq_job_box **out, const char *name, struct maq_str text,
+                                           const struct maq_override *overrides, size_t n_overrides,
+                                           struct maq_diag *diag);
+/* An open job with a plan, completed and checked. *out is owned by the caller and must not outlive `open`, whose model and
+ * cluster it borrows. */
+MAQ_API enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open,
+                                         const struct maq_plan *plan, struct maq_diag *diag);
+/* Whether the document or a flag sets a key of the plan, by any of its names. */
+MAQ_API bool maq_job_sets(const struct maq_job_box *box, const char *key);
 MAQ_API const struct maq_job *maq_job_get(const struct maq_job_box *box); /* borrowed */
 MAQ_API void maq_job_free(struct maq_job_box *box);
 

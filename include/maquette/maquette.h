@@ -13,6 +13,7 @@
 #include "maquette/plan.h"
 #include "maquette/profile.h"
 #include "maquette/report.h"
+#include "maquette/search.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"
 #include "maquette/validate.h"

@@ -26,12 +26,14 @@ struct maq_job_box {
         struct maq_str measured;
         int provider;
     } cost;
+    bool open; /* the plan is left as it is written, for a search that completes it */
+    struct maq_node *search;
     uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[2];
 };
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload, *framework, *cost;
+    struct maq_node *model, *cluster, *plan, *workload, *framework, *cost, *search;
 };
 
 static const struct maq_field job_fields[] = {
@@ -43,6 +45,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
     MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
+    MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
     MAQ_FIELD_END};
 
 /* In the order of enum maq_provider behind NONE; the cost floor is above this one, a test holds the two together. */
@@ -71,11 +74,24 @@ static enum maq_status read_framework(struct maq_job_box *box, const struct job_
     const struct maq_framework_facts facts = {
         .arch = box->job.cluster.groups[0].device.arch,
         .moe = maq_model_find_module(&box->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL,
-        .tensor_parallel = plan->plan.tp > 1,
+        .tensor_parallel = plan->plan.tp > 1 || (box->open && !maq_job_sets(box, "tensor_model_parallel_size")),
         .precision = precision ? precision->text : (struct maq_str){0},
     };
     MAQ_TRY(maq_framework_load(&box->job.framework, &settings, doc->framework, &facts, &box->arena, diag));
     maq_framework_underlay(plan, box->plan_origins, &settings);
+    return MAQ_OK;
+}
+
+/* Searches decide the degrees; what they need is the batch, which nobody can choose for them. */
+static enum maq_status leave_open(struct maq_job_box *box, const struct maq_job_places *at, struct maq_diag *diag)
+{
+    struct maq_job *job = &box->job;
+    MAQ_TRY(maq_job_read_recompute_modules(job, at, diag));
+    job->workload.seq = maq_job_default_seq(job);
+    if (job->workload.gbs == 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH,
+                             maq_place_of(at->workload, "global_batch_size"), "set global_batch_size (--gbs)",
+                             "a search needs the global batch size");
     return MAQ_OK;
 }
 
@@ -112,7 +128,11 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     if (status != MAQ_OK)
         return status;
 
+    box->search = doc.search;
     struct maq_job_places at = {doc.plan, doc.workload, doc.model, doc.cluster, plan.recompute_modules};
+    if (box->open)
+        return leave_open(box, &at, diag);
+    maq_node_use_all(doc.search); /* maquette plan reads it */
     MAQ_TRY(maq_job_resolve(job, &at, diag));
     MAQ_TRY(maq_job_split_layers(job, &at, &box->arena, diag));
     MAQ_TRY(maq_job_place_groups(job, &at, &box->arena, diag));
@@ -134,18 +154,20 @@ static enum maq_status finish(struct maq_job_box **out, struct maq_job_box *box,
     return MAQ_OK;
 }
 
-static struct maq_job_box *new_box(void)
+static struct maq_job_box *new_box(bool open)
 {
     struct maq_job_box *box = calloc(1, sizeof *box);
-    if (box)
+    if (box) {
         maq_arena_init(&box->arena, 0);
+        box->open = open;
+    }
     return box;
 }
 
-enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
-                             size_t n_overrides, struct maq_diag *diag)
+static enum maq_status load(struct maq_job_box **out, bool open, const char *path,
+                            const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
-    struct maq_job_box *box = new_box();
+    struct maq_job_box *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
     enum maq_status status =
@@ -153,14 +175,80 @@ enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const s
     return finish(out, box, status, overrides, n_overrides, diag);
 }
 
-enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
-                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
+                             size_t n_overrides, struct maq_diag *diag)
 {
-    struct maq_job_box *box = new_box();
+    return load(out, false, path, overrides, n_overrides, diag);
+}
+
+enum maq_status maq_job_load_open(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
+                                  size_t n_overrides, struct maq_diag *diag)
+{
+    return load(out, true, path, overrides, n_overrides, diag);
+}
+
+static enum maq_status parse(struct maq_job_box **out, bool open, const char *name, struct maq_str text,
+                             const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+{
+    struct maq_job_box *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
     return finish(out, box, maq_doc_parse(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), overrides, n_overrides,
                   diag);
+}
+
+enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
+                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+{
+    return parse(out, false, name, text, overrides, n_overrides, diag);
+}
+
+enum maq_status maq_job_parse_open(struct maq_job_box **out, const char *name, struct maq_str text,
+                                   const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+{
+    return parse(out, true, name, text, overrides, n_overrides, diag);
+}
+
+bool maq_job_sets(const struct maq_job_box *box, const char *key)
+{
+    const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    return f && box->plan_origins[f - maq_plan_fields] >= MAQ_ORIGIN_DOCUMENT;
+}
+
+enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open,
+                                 const struct maq_plan *plan, struct maq_diag *diag)
+{
+    const struct maq_job_places nowhere = {0};
+    struct maq_job_box *box = new_box(false);
+    if (!box)
+        return MAQ_NO_MEMORY;
+    box->job = open->job;
+    box->job.plan = *plan;
+    box->cost = open->cost;
+    memcpy(box->plan_origins, open->plan_origins, sizeof box->plan_origins);
+    memcpy(box->workload_origins, open->workload_origins, sizeof box->workload_origins);
+    memcpy(box->cost_origins, open->cost_origins, sizeof box->cost_origins);
+    enum maq_status status = maq_job_resolve(&box->job, &nowhere, diag);
+    if (status == MAQ_OK)
+        status = maq_job_split_layers(&box->job, &nowhere, &box->arena, diag);
+    if (status == MAQ_OK)
+        status = maq_job_place_groups(&box->job, &nowhere, &box->arena, diag);
+    if (status != MAQ_OK) {
+        maq_job_free(box);
+        return status;
+    }
+    *out = box;
+    return MAQ_OK;
+}
+
+struct maq_node *maq_job_search_node(const struct maq_job_box *box)
+{
+    return box->search;
+}
+
+enum maq_status maq_job_check_unused(const struct maq_job_box *box, struct maq_diag *diag)
+{
+    return maq_doc_check_unused(&box->doc, diag);
 }
 
 const struct maq_job *maq_job_get(const struct maq_job_box *box)

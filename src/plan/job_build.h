@@ -22,6 +22,17 @@ struct maq_span maq_place_of(struct maq_node *section, const char *key);
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
+/* The modules that selective recomputation names, into plan.recompute_parts; part of resolving. */
+enum maq_status maq_job_read_recompute_modules(struct maq_job *job, const struct maq_job_places *at,
+                                               struct maq_diag *diag);
+
+/* Tokens per sequence: the workload's, or the model's maximum up to 8192. */
+int64_t maq_job_default_seq(const struct maq_job *job);
+
+/* The `search:` section of an open job, read by the search; NULL = none. Then maq_job_check_unused(). */
+struct maq_node *maq_job_search_node(const struct maq_job_box *box);
+enum maq_status maq_job_check_unused(const struct maq_job_box *box, struct maq_diag *diag);
+
 /* Which layers each virtual stage holds: fills n_virtual, virtual_stages. */
 enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
                                      struct maq_diag *diag);

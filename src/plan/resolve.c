@@ -184,16 +184,19 @@ static void refuse_batch(struct resolver *r, int64_t per_step)
                  r->job->plan.mbs, (long long)per_step);
 }
 
+int64_t maq_job_default_seq(const struct maq_job *job)
+{
+    int64_t max = job->model.max_seq;
+    return job->workload.seq > 0 ? job->workload.seq : max > 0 && max < 8192 ? max : 8192;
+}
+
 static void resolve_batch(struct resolver *r)
 {
     if (r->failed) /* the degrees do not fit: nothing can be said of what they cut */
         return;
     struct maq_workload *w = &r->job->workload;
     const struct maq_plan *p = &r->job->plan;
-    if (w->seq == 0) {
-        int64_t max = r->job->model.max_seq;
-        w->seq = max > 0 && max < 8192 ? max : 8192;
-    }
+    w->seq = maq_job_default_seq(r->job);
     int64_t per_step = (int64_t)r->job->dp * p->mbs;
     r->job->microbatches = 1;
     if (w->gbs == 0 && per_step * p->pp <= INT32_MAX)
@@ -283,9 +286,8 @@ static void add_recompute_module(struct resolver *r, struct maq_node *item)
                  "'%.*s' is not a module that can be recomputed", (int)item->text.len, item->text.ptr);
 }
 
-static void resolve_recompute(struct resolver *r)
+static void read_recompute_modules(struct resolver *r)
 {
-    struct maq_plan *p = &r->job->plan;
     struct maq_node *list = r->at->recompute_modules;
     if (list && list->kind == MAQ_NODE_SEQ) {
         for (struct maq_node *n = list->first; n; n = n->next) {
@@ -301,6 +303,20 @@ static void resolve_recompute(struct resolver *r)
             add_recompute_module(r, &item);
         }
     }
+}
+
+enum maq_status maq_job_read_recompute_modules(struct maq_job *job, const struct maq_job_places *at,
+                                               struct maq_diag *diag)
+{
+    struct resolver r = {.job = job, .at = at, .diag = diag};
+    read_recompute_modules(&r);
+    return r.failed ? MAQ_BAD_INPUT : MAQ_OK;
+}
+
+static void resolve_recompute(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    read_recompute_modules(r);
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
         p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
     if (p->recompute != MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0)

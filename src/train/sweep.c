@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "plan/job_build.h"
+#include "train/atoms.h"
 #include "train/predict.h"
 
 #define LANES 8
@@ -57,13 +58,15 @@ void maq_train_sweep_free(struct maq_train_sweep *sweep)
     free(sweep);
 }
 
-/* Completes a plan and builds its blueprint; MAQ_BAD_INPUT when it cannot be. */
+/* Completes a plan and builds its blueprint; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
 static enum maq_status prepare(struct maq_train_sweep *s, struct candidate *c, const struct maq_plan *plan,
-                               uint32_t index)
+                               uint32_t index, int32_t gbs)
 {
     const struct maq_job_places nowhere = {0};
     c->job = s->job;
     c->job.plan = *plan;
+    if (gbs > 0)
+        c->job.workload.gbs = gbs;
     c->index = index;
     c->done = false;
     MAQ_TRY(maq_job_resolve(&c->job, &nowhere, NULL));
@@ -72,9 +75,9 @@ static enum maq_status prepare(struct maq_train_sweep *s, struct candidate *c, c
     return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, NULL);
 }
 
-static void fill(struct maq_train_quick *out, const struct maq_blueprint *bp, const struct maq_step_times *times)
+static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint *bp)
 {
-    *out = (struct maq_train_quick){.possible = true, .fits = true, .step_s = times->step * 1e-9};
+    *out = (struct maq_train_quick){.possible = true, .fits = true};
     for (uint32_t st = 0; st < bp->schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, bp, st);
@@ -98,31 +101,105 @@ static enum maq_status eval_family(struct maq_train_sweep *s, struct maq_train_q
     struct maq_arena_mark mark = maq_arena_mark(&s->scratch);
     MAQ_TRY(maq_step_times(times, bps, K, &s->scratch));
     for (uint32_t k = 0; k < K; k++) {
-        fill(&out[s->window[at[k]].index], bps[k], &times[k]);
+        out[s->window[at[k]].index].step_s = times[k].step * 1e-9;
         s->window[at[k]].done = true;
     }
     maq_arena_reset(&s->scratch, mark);
     return MAQ_OK;
 }
 
-enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, struct maq_train_quick *out,
-                                     const struct maq_plan *plans, size_t n)
+/* What of a plan is asked for. */
+enum wanted { WANT_MEMORY, WANT_TIME_IF_IT_FITS, WANT_ALL };
+
+static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quick *out, const struct maq_plan *plans,
+                            size_t n, enum wanted wanted)
 {
     for (size_t from = 0; from < n; from += WINDOW) {
         struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
         uint32_t held = 0;
         for (size_t i = from; i < n && i < from + WINDOW; i++) {
-            enum maq_status status = prepare(sweep, &sweep->window[held], &plans[i], (uint32_t)i);
+            struct candidate *c = &sweep->window[held];
+            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, 0);
             out[i] = (struct maq_train_quick){0};
-            if (status == MAQ_OK)
-                held++;
-            else if (status != MAQ_BAD_INPUT)
-                return status;
+            if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
+                continue;
+            MAQ_TRY(status);
+            fill_memory(&out[i], &c->bp);
+            held += wanted == WANT_ALL || (wanted == WANT_TIME_IF_IT_FITS && out[i].fits);
         }
         for (uint32_t i = 0; i < held; i++)
             if (!sweep->window[i].done)
                 MAQ_TRY(eval_family(sweep, out, i, held));
         maq_arena_reset(&sweep->scratch, mark);
     }
+    return MAQ_OK;
+}
+
+enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, struct maq_train_quick *out,
+                                     const struct maq_plan *plans, size_t n)
+{
+    return eval(sweep, out, plans, n, WANT_ALL);
+}
+
+enum maq_status maq_train_sweep_eval_fitting(struct maq_train_sweep *sweep, struct maq_train_quick *out,
+                                             const struct maq_plan *plans, size_t n)
+{
+    return eval(sweep, out, plans, n, WANT_TIME_IF_IT_FITS);
+}
+
+enum maq_status maq_train_sweep_memory(struct maq_train_sweep *sweep, struct maq_train_quick *out,
+                                       const struct maq_plan *plans, size_t n)
+{
+    return eval(sweep, out, plans, n, WANT_MEMORY);
+}
+
+static struct maq_atom atom_of(const struct maq_block *b)
+{
+    double weight = b->weight ? b->weight->dur_ns : 0;
+    return (struct maq_atom){b->forward[0]->dur_ns, b->backward[0]->dur_ns + weight, b->backward[1]->dur_ns + weight,
+                             b->dense_params,       b->expert_params,                b->act_bytes[0],
+                             b->act_bytes[1]};
+}
+
+/* Each depth predicts with the shared head: its time and its activations, not its parameters. */
+static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_block_set *set)
+{
+    struct maq_atom a = atom_of(bp->blocks[set->mtp]), head = atom_of(bp->blocks[set->output]);
+    double depths = bp->job->model.mtp_layers;
+    a.forward_ns = depths * (a.forward_ns + head.forward_ns);
+    a.backward_ns = depths * (a.backward_ns + head.backward_ns);
+    a.redone_backward_ns = depths * (a.redone_backward_ns + head.redone_backward_ns);
+    a.dense_params *= depths;
+    a.expert_params *= depths;
+    a.act_bytes = depths * (a.act_bytes + head.act_bytes);
+    a.redone_act_bytes = depths * (a.redone_act_bytes + head.redone_act_bytes);
+    return a;
+}
+
+enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
+                                      struct maq_arena *arena)
+{
+    struct candidate *c = &sweep->window[0];
+    const struct maq_model *model = &sweep->job.model;
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    *out = (struct maq_atoms){.at = MAQ_ARENA_NEW(arena, struct maq_atom, (size_t)model->num_layers + 3)};
+    if (!out->at)
+        return MAQ_NO_MEMORY;
+    /* atoms do not depend on the number of microbatches: take few, for a small schedule */
+    int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
+    enum maq_status status = prepare(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp));
+    if (status != MAQ_OK) {
+        maq_arena_reset(&sweep->scratch, mark);
+        return status;
+    }
+    const struct maq_block_set *set = &c->bp.sets[c->bp.stage_set[0]];
+    out->hop_ns = c->bp.hop_ns;
+    out->at[out->n++] = atom_of(c->bp.blocks[set->embedding]);
+    for (uint32_t l = 0; l < model->num_layers; l++)
+        out->at[out->n++] = atom_of(c->bp.blocks[set->layers + model->kind_of[l]]);
+    if (model->mtp_layers > 0)
+        out->at[out->n++] = mtp_of(&c->bp, set);
+    out->at[out->n++] = atom_of(c->bp.blocks[set->output]);
+    maq_arena_reset(&sweep->scratch, mark);
     return MAQ_OK;
 }

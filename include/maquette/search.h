@@ -1,0 +1,91 @@
+/*
+ * search.h - the best plan of a job: what `maquette plan` finds.
+ *
+ * An open job (maq_job_load_open) says model, cluster and batch; what it says of the plan stays as it is, and the search
+ * decides the rest. The result is exact: no plan of the space is faster and fits, except that a search that was stopped says
+ * how far from the best it can be. It equals scoring every plan of the space with maq_train_predict(): plans are left out only
+ * when a bound shows that they cannot win (docs/planning.md).
+ *
+ * The same job and options give the same result, whatever the number of threads.
+ */
+#ifndef MAQUETTE_SEARCH_H
+#define MAQUETTE_SEARCH_H
+
+#include <signal.h>
+
+#include "maquette/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What has been looked at, in plans of the space. considered = bounded + impossible + unfit + scored once a search is complete. */
+struct maq_search_counts {
+    uint64_t considered; /* all plans of the space */
+    uint64_t bounded;    /* left out because a bound on their time or memory shows that they cannot win */
+    uint64_t impossible; /* refused: degrees, batch or schedule do not fit together */
+    uint64_t unfit;      /* more memory than there is */
+    uint64_t scored;     /* timed */
+    uint32_t cells;      /* combinations of what reaches inside a layer; each is costed once */
+};
+
+struct maq_search_progress {
+    struct maq_search_counts counts;
+    uint32_t cells_done;
+    double best_s, floor_s; /* best step so far (0 = none), and what no plan can be under */
+};
+
+/* One `key=value,value` list: the values that an axis may take. */
+struct maq_search_opts {
+    uint32_t top;                   /* how many plans to report, each with other degrees; 0 = 5 */
+    bool pareto_memory;             /* also every plan that no other beats in both time and memory */
+    bool full;                      /* every axis over all its values, not only what Megatron-LM runs */
+    bool exhaustive;                /* score everything: the answer must not change (tests) */
+    const char *const *lists;       /* "tp=1,2,4"; short and long keys */
+    size_t n_lists;
+    uint32_t threads;               /* 0 = as many as there are processors */
+    const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
+    void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
+    void *context;
+};
+#define MAQ_SEARCH_OPTS_INIT                                                                                           \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+
+struct maq_search_plan {
+    struct maq_plan plan; /* as a document would give it; strings live with the result */
+    double step_s;
+    double needed_bytes; /* of the worst stage at its peak: allocated, context and communicators */
+};
+
+struct maq_search_axis { /* what was searched, for reports */
+    const char *key;
+    const char *values; /* "1, 2, 4, 8" */
+    bool fixed;
+};
+
+struct maq_search_result {
+    struct maq_search_plan *plans; /* [n_plans], best first; of each combination of degrees the best one */
+    uint32_t n_plans;
+    struct maq_search_plan *pareto; /* [n_pareto], by step time; empty unless asked for */
+    uint32_t n_pareto;
+    struct maq_search_plan frugal; /* nothing fits: the plan that needs the least memory; possible = false: no plan at all */
+    bool frugal_found;
+    double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete */
+    bool complete;
+    struct maq_search_counts counts;
+    struct maq_search_axis *axes;
+    uint32_t n_axes;
+    void *owner; /* internal */
+};
+
+/* *out is owned by the caller (maq_search_result_free) and borrows the job. No plan that fits is a result without plans. */
+MAQ_API enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
+                                   const struct maq_search_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_search_result_free(struct maq_search_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

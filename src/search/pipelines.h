@@ -1,0 +1,37 @@
+/*
+ * pipelines.h - the ways to lay a model out over p stages: schedule, virtual stages, layers of each.
+ *
+ * They depend on nothing else of a plan, so they are listed once for each number of stages of the space.
+ */
+#ifndef MAQ_SEARCH_PIPELINES_H
+#define MAQ_SEARCH_PIPELINES_H
+
+#include "search/space.h"
+
+struct maq_pipeline {
+    int32_t schedule, vp; /* as a plan has them */
+    struct maq_str layout;
+    bool as_written;       /* the layout is the document's: `layers` is not known */
+    uint32_t n_virtual;    /* positions */
+    const int32_t *layers; /* [n_virtual] */
+    int32_t most_layers;   /* of a virtual stage */
+};
+
+struct maq_pipelines {
+    struct maq_pipeline_list {
+        int32_t stages;
+        struct maq_pipeline *at; /* [n] */
+        uint32_t n;
+    } *lists; /* [n], one for each value of PP */
+    uint32_t n;
+};
+
+/* Pipelines that say the same are listed once. Everything lives in `arena`. */
+enum maq_status maq_pipelines_list(struct maq_pipelines *out, const struct maq_search_space *space,
+                                   const struct maq_job *job, struct maq_arena *arena);
+const struct maq_pipeline_list *maq_pipelines_of(const struct maq_pipelines *pipelines, int32_t stages);
+
+/* Some schedules put weight gradients off: the blocks of a layer are then other ones. */
+bool maq_schedule_splits(int schedule);
+
+#endif

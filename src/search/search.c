@@ -1,0 +1,372 @@
+/*
+ * search.c - the best plans of a job, exactly.
+ *
+ * Cells (cells.h) are taken in the order of their bounds, in rounds whose size does not depend on the number of threads; a
+ * round works with the limits that the rounds before it left, and its finds are merged in the order of the cells. So the result
+ * and every count are the same on any number of threads. When the next cell's bound is not under the limit, the search is over.
+ *
+ * The plans reported differ in their degrees (TP, CP, PP, EP, expert-TP, and with them DP): of each combination the best. The
+ * limit for a combination that is not among them yet is the last of them, for one that is, its own.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "search/codes.h"
+#include "base/str.h"
+#include "search/leaves.h"
+
+#define MOST_THREADS 64
+#define FIRST_ROUND 4
+#define LARGEST_ROUND 256
+
+struct worker {
+    pthread_t thread;
+    struct maq_train_sweep *sweep;
+    struct maq_arena scratch;
+    struct search *search;
+    uint32_t number;
+    enum maq_status status;
+};
+
+/* What a cell of the running round gave. */
+struct find {
+    struct maq_search_plan best, frugal;
+    struct maq_search_counts counts;
+    struct maq_pareto front;
+};
+
+struct search {
+    const struct maq_job *job;
+    const struct maq_search_opts *opts;
+    struct maq_arena arena; /* space, cells, plans' strings */
+    struct maq_search_space space;
+    struct maq_pipelines pipelines;
+    struct maq_cells cells;
+    struct maq_cell **order; /* by bound */
+    struct worker workers[MOST_THREADS];
+    uint32_t n_workers;
+    /* the running round: cells order[from .. to) */
+    bool bounding;
+    uint32_t from, to, taken;
+    pthread_mutex_t lock;
+    struct find finds[LARGEST_ROUND];
+    /* so far */
+    uint32_t top, n_best;
+    struct maq_search_plan *best; /* [top], sorted */
+    struct maq_search_plan frugal;
+    struct maq_pareto front;
+    struct maq_search_counts counts;
+};
+
+/* ---- the best so far ---- */
+
+static bool same_degrees(const struct maq_plan *a, const struct maq_plan *b)
+{
+    return a->tp == b->tp && a->cp == b->cp && a->pp == b->pp && a->ep == b->ep && a->etp == b->etp;
+}
+
+/* What a plan with these degrees has to beat. */
+static double limit_for(const struct search *s, const struct maq_plan *plan)
+{
+    for (uint32_t i = 0; i < s->n_best; i++)
+        if (same_degrees(&s->best[i].plan, plan))
+            return s->best[i].step_s;
+    return s->n_best < s->top ? 1e300 : s->best[s->n_best - 1].step_s;
+}
+
+static void keep(struct search *s, const struct maq_search_plan *plan)
+{
+    uint32_t at = 0;
+    if (plan->step_s <= 0 || plan->step_s >= limit_for(s, &plan->plan))
+        return;
+    while (at < s->n_best && !same_degrees(&s->best[at].plan, &plan->plan))
+        at++;
+    if (at == s->n_best && s->n_best < s->top)
+        s->n_best++;
+    if (at == s->n_best)
+        at--;
+    for (; at > 0 && s->best[at - 1].step_s > plan->step_s; at--)
+        s->best[at] = s->best[at - 1];
+    s->best[at] = *plan;
+}
+
+static void add_counts(struct maq_search_counts *to, const struct maq_search_counts *c)
+{
+    to->bounded += c->bounded;
+    to->impossible += c->impossible;
+    to->unfit += c->unfit;
+    to->scored += c->scored;
+}
+
+/* ---- rounds ---- */
+
+static void explore(struct worker *w, uint32_t i)
+{
+    struct search *s = w->search;
+    struct find *find = &s->finds[i - s->from];
+    struct maq_cell *cell = s->order[i];
+    struct maq_plan plan;
+    maq_cell_plan(&plan, &s->space, cell);
+    struct maq_leaf_search leaves = {.space = &s->space,
+                                     .pipelines = &s->pipelines,
+                                     .job = s->job,
+                                     .sweep = w->sweep,
+                                     .scratch = &w->scratch,
+                                     .exhaustive = s->opts->exhaustive,
+                                     .limit_s = limit_for(s, &plan),
+                                     .front = s->opts->pareto_memory ? &s->front : NULL,
+                                     .found = &find->front};
+    maq_pareto_clear(&find->front);
+    w->status = maq_leaves_explore(&leaves, cell);
+    find->best = leaves.best;
+    find->frugal = leaves.frugal;
+    find->counts = leaves.counts;
+}
+
+static void *work(void *context)
+{
+    struct worker *w = context;
+    struct search *s = w->search;
+    while (w->status == MAQ_OK) {
+        pthread_mutex_lock(&s->lock);
+        uint32_t i = s->taken < s->to ? s->taken++ : s->to;
+        pthread_mutex_unlock(&s->lock);
+        if (i == s->to)
+            break;
+        if (s->bounding)
+            w->status = maq_cell_bound(&s->cells.at[i], &s->space, s->job, w->sweep, &w->scratch);
+        else
+            explore(w, i);
+    }
+    return NULL;
+}
+
+/* Cells [from, to) over all threads; this one is the first of them. */
+static enum maq_status run_round(struct search *s, uint32_t from, uint32_t to)
+{
+    uint32_t started = 1;
+    s->from = s->taken = from;
+    s->to = to;
+    while (started < s->n_workers && started < to - from &&
+           pthread_create(&s->workers[started].thread, NULL, work, &s->workers[started]) == 0)
+        started++;
+    work(&s->workers[0]);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(s->workers[i].thread, NULL);
+    for (uint32_t i = 0; i < started; i++)
+        MAQ_TRY(s->workers[i].status);
+    return MAQ_OK;
+}
+
+static enum maq_status merge(struct search *s)
+{
+    for (uint32_t i = s->from; i < s->to; i++) {
+        struct find *find = &s->finds[i - s->from];
+        keep(s, &find->best);
+        add_counts(&s->counts, &find->counts);
+        if (find->frugal.needed_bytes > 0 &&
+            (s->frugal.needed_bytes == 0 || find->frugal.needed_bytes < s->frugal.needed_bytes))
+            s->frugal = find->frugal;
+        for (uint32_t k = 0; k < find->front.n; k++)
+            MAQ_TRY(maq_pareto_add(&s->front, &find->front.at[k]));
+    }
+    return MAQ_OK;
+}
+
+static bool stopped(const struct search *s)
+{
+    return s->opts->stop && *s->opts->stop;
+}
+
+static void tell(const struct search *s, uint32_t done)
+{
+    if (!s->opts->progress)
+        return;
+    struct maq_search_progress at = {.counts = s->counts, .cells_done = done};
+    at.best_s = s->n_best > 0 ? s->best[0].step_s : 0;
+    at.floor_s = done < s->cells.n ? s->order[done]->floor_s : at.best_s;
+    s->opts->progress(s->opts->context, &at);
+}
+
+/* Whether a cell can still give something. */
+static bool worth(const struct search *s, const struct maq_cell *cell)
+{
+    struct maq_plan plan;
+    if (s->opts->exhaustive || s->opts->pareto_memory)
+        return true;
+    maq_cell_plan(&plan, &s->space, cell);
+    return cell->floor_s < limit_for(s, &plan);
+}
+
+/* Drops cells that no longer matter from the front of what is left; returns where the next round begins. */
+static uint32_t skip(struct search *s, uint32_t at)
+{
+    while (at < s->cells.n && (s->order[at]->impossible || !worth(s, s->order[at]))) {
+        uint64_t *count = s->order[at]->impossible ? &s->counts.impossible : &s->counts.bounded;
+        *count += s->order[at]->plans;
+        at++;
+    }
+    return at;
+}
+
+/* Every cell in turn. *reached: where a stopped search was. */
+static enum maq_status explore_all(struct search *s, uint32_t *reached)
+{
+    uint32_t at = skip(s, 0), size = FIRST_ROUND;
+    while (at < s->cells.n && !stopped(s)) {
+        uint32_t to = at;
+        while (to < s->cells.n && to - at < size && !s->order[to]->impossible && worth(s, s->order[to]))
+            to++;
+        MAQ_TRY(run_round(s, at, to));
+        MAQ_TRY(merge(s));
+        at = skip(s, to);
+        size = 2 * size < LARGEST_ROUND ? 2 * size : LARGEST_ROUND;
+        tell(s, at);
+    }
+    *reached = at;
+    return MAQ_OK;
+}
+
+static int by_floor(const void *a, const void *b)
+{
+    const struct maq_cell *x = *(struct maq_cell *const *)a, *y = *(struct maq_cell *const *)b;
+    if (x->impossible != y->impossible)
+        return x->impossible ? 1 : -1;
+    if (x->floor_s != y->floor_s)
+        return x->floor_s < y->floor_s ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static enum maq_status bound_all(struct search *s)
+{
+    s->bounding = true;
+    enum maq_status status = run_round(s, 0, s->cells.n);
+    s->bounding = false;
+    for (uint32_t i = 0; i < s->cells.n; i++) {
+        s->order[i] = &s->cells.at[i];
+        s->counts.considered += s->cells.at[i].plans;
+    }
+    if (s->cells.n > 0)
+        qsort(s->order, s->cells.n, sizeof(struct maq_cell *), by_floor);
+    s->counts.cells = s->cells.n;
+    return status;
+}
+
+/* ---- beginning and end ---- */
+
+static uint32_t thread_count(const struct maq_search_opts *opts)
+{
+    long n = opts->threads > 0 ? (long)opts->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > MOST_THREADS ? MOST_THREADS : (uint32_t)n;
+}
+
+static enum maq_status begin(struct search *s, const struct maq_job_box *open, struct maq_diag *diag)
+{
+    MAQ_TRY(maq_space_init(&s->space, open, s->opts, &s->arena, diag));
+    MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, s->job, &s->arena));
+    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->pipelines, s->job, &s->arena));
+    s->order = MAQ_ARENA_NEW(&s->arena, struct maq_cell *, s->cells.n);
+    s->top = s->opts->top > 0 ? s->opts->top : 5;
+    s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
+    if (!s->order || !s->best)
+        return MAQ_NO_MEMORY;
+    uint32_t n = thread_count(s->opts);
+    for (; s->n_workers < n; s->n_workers++) {
+        struct worker *w = &s->workers[s->n_workers];
+        w->search = s;
+        w->number = s->n_workers;
+        maq_arena_init(&w->scratch, 0);
+        MAQ_TRY(maq_train_sweep_new(&w->sweep, s->job, s->n_workers == 0 ? diag : NULL));
+    }
+    return MAQ_OK;
+}
+
+static void end(struct search *s)
+{
+    for (uint32_t i = 0; i < s->n_workers; i++) {
+        maq_train_sweep_free(s->workers[i].sweep);
+        maq_arena_fini(&s->workers[i].scratch);
+    }
+    for (uint32_t i = 0; i < LARGEST_ROUND; i++)
+        maq_pareto_fini(&s->finds[i].front);
+    maq_pareto_fini(&s->front);
+    pthread_mutex_destroy(&s->lock);
+    maq_arena_fini(&s->arena);
+    free(s);
+}
+
+static enum maq_status list_axes(struct maq_search_result *r, struct search *s)
+{
+    r->axes = MAQ_ARENA_NEW(&s->arena, struct maq_search_axis, MAQ_AXIS_COUNT);
+    if (!r->axes)
+        return MAQ_NO_MEMORY;
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
+        const struct maq_axis_values *values = &s->space.axis[a];
+        struct maq_buf text;
+        char word[64];
+        maq_buf_init(&text, 1 << 16);
+        for (uint32_t i = 0; i < values->n; i++)
+            maq_buf_addf(&text, "%s%s", i > 0 ? ", " : "", maq_space_word(word, &s->space, (enum maq_axis)a, values->at[i]));
+        char *copy = text.failed ? NULL : maq_arena_strdup(&s->arena, (struct maq_str){text.ptr, text.len});
+        maq_buf_fini(&text);
+        if (!copy)
+            return MAQ_NO_MEMORY;
+        r->axes[r->n_axes++] = (struct maq_search_axis){maq_axis_key((enum maq_axis)a), copy, values->fixed};
+    }
+    return MAQ_OK;
+}
+
+/* The result lives in the search, which it owns. */
+static enum maq_status finish(struct maq_search_result **out, struct search *s, uint32_t reached)
+{
+    struct maq_search_result *r = MAQ_ARENA_NEW(&s->arena, struct maq_search_result, 1);
+    if (!r)
+        return MAQ_NO_MEMORY;
+    r->plans = s->best;
+    r->n_plans = s->n_best;
+    r->pareto = s->front.at;
+    r->n_pareto = s->front.n;
+    r->frugal = s->frugal;
+    r->frugal_found = s->frugal.needed_bytes > 0;
+    r->complete = reached >= s->cells.n;
+    r->floor_s = s->n_best > 0 ? s->best[0].step_s : 0;
+    if (!r->complete && (s->n_best == 0 || s->order[reached]->floor_s < r->floor_s))
+        r->floor_s = s->order[reached]->floor_s;
+    r->counts = s->counts;
+    r->owner = s;
+    MAQ_TRY(list_axes(r, s));
+    *out = r;
+    return MAQ_OK;
+}
+
+enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
+                           const struct maq_search_opts *opts, struct maq_diag *diag)
+{
+    struct search *s = calloc(1, sizeof *s);
+    uint32_t reached = 0;
+    if (!s)
+        return MAQ_NO_MEMORY;
+    s->job = maq_job_get(open);
+    s->opts = opts;
+    maq_arena_init(&s->arena, 0);
+    pthread_mutex_init(&s->lock, NULL);
+    enum maq_status status = begin(s, open, diag);
+    if (status == MAQ_OK)
+        status = bound_all(s);
+    if (status == MAQ_OK)
+        status = explore_all(s, &reached);
+    if (status == MAQ_OK)
+        status = finish(out, s, reached);
+    if (status != MAQ_OK)
+        end(s);
+    return status;
+}
+
+void maq_search_result_free(struct maq_search_result *result)
+{
+    if (result)
+        end(result->owner);
+}

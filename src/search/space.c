@@ -1,0 +1,365 @@
+/*
+ * space.c - axes by name, and the user's lists of values.
+ *
+ * A value comes from, strongest first: a `key=...` list of the caller, the `search:` section, a key that the document or a
+ * flag sets, the defaults of space_values.c.
+ */
+#include "search/space.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "plan/codes.h"
+#include "plan/job_build.h"
+#include "plan/plan_fields.h"
+#include "search/codes.h"
+
+static const struct axis_row {
+    const char *key;
+    size_t offset;
+} rows[MAQ_AXIS_COUNT] = {
+#define ROW(id, member, key) [MAQ_AXIS_##id] = {(key), offsetof(struct maq_plan, member)},
+    MAQ_AXIS_LIST(ROW)
+#undef ROW
+};
+
+const char *maq_axis_key(enum maq_axis axis)
+{
+    return rows[axis].key;
+}
+
+/* ---- values and the plan ---- */
+
+static void apply_recompute(struct maq_plan *plan, int32_t value)
+{
+    plan->recompute = MAQ_RECOMPUTE_NONE;
+    plan->recompute_method = MAQ_RECOMPUTE_UNIFORM;
+    plan->recompute_num_layers = 0;
+    plan->recompute_parts = 0;
+    if (value & MAQ_RECOMPUTE_VALUE_PARTS) {
+        plan->recompute = MAQ_RECOMPUTE_SELECTIVE;
+        plan->recompute_parts = (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS);
+    } else if (value & MAQ_RECOMPUTE_VALUE_UNIFORM) {
+        int32_t layers = value & ~MAQ_RECOMPUTE_VALUE_UNIFORM;
+        plan->recompute = MAQ_RECOMPUTE_FULL;
+        plan->recompute_num_layers = layers > 1 ? layers : 0;
+    }
+}
+
+void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value)
+{
+    if (value == MAQ_VALUE_AS_WRITTEN)
+        return;
+    if (axis == MAQ_AXIS_ORDER) {
+        plan->rank_order = space->orders[value];
+    } else if (axis == MAQ_AXIS_HOST_OPTIM) {
+        plan->optimizer_offload = value / 1000.0;
+    } else if (axis == MAQ_AXIS_ETP) {
+        plan->etp = value == MAQ_VALUE_LIKE_TP ? plan->tp : value;
+    } else if (axis == MAQ_AXIS_RECOMPUTE) {
+        if (value != MAQ_RECOMPUTE_VALUE_BLOCK)
+            apply_recompute(plan, value);
+    } else if (axis != MAQ_AXIS_LAYOUT && axis != MAQ_AXIS_REPLICAS) { /* those depend on more: leaves.c */
+        memcpy((char *)plan + rows[axis].offset, &value, sizeof value);
+    }
+}
+
+bool maq_space_layout(int32_t *layers, uint32_t n, uint32_t total, int32_t value)
+{
+    int32_t first = value / 64, last = value % 64, stages = (int32_t)n;
+    int32_t units = (int32_t)total + first + last, base = units / stages, extra = units % stages,
+            from = (stages - extra) / 2;
+    for (int32_t i = 0; i < stages; i++)
+        layers[i] = base + (i >= from && i < from + extra);
+    layers[0] -= first;
+    layers[stages - 1] -= last;
+    return layers[0] >= 0 && layers[stages - 1] >= 0 && base > 0;
+}
+
+/* ---- words ---- */
+
+static void parts_word(char buf[64], uint32_t parts)
+{
+    size_t at = 0;
+    for (int part = 0; part < MAQ_PART_COUNT; part++) {
+        const char *name = parts & (1u << part) ? maq_part_recompute_name((enum maq_part)part) : NULL;
+        if (name && at < 64)
+            at += (size_t)snprintf(buf + at, 64 - at, "%s%s", at > 0 ? "+" : "", name);
+    }
+}
+
+const char *maq_space_word(char buf[64], const struct maq_search_space *space, enum maq_axis axis, int32_t value)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
+    buf[0] = '\0';
+    if (value == MAQ_VALUE_AS_WRITTEN)
+        snprintf(buf, 64, "as written");
+    else if (axis == MAQ_AXIS_ORDER)
+        snprintf(buf, 64, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
+    else if (axis == MAQ_AXIS_LAYOUT)
+        snprintf(buf, 64, "E%dL%d", value / 64, value % 64);
+    else if (axis == MAQ_AXIS_HOST_OPTIM)
+        snprintf(buf, 64, "%g", value / 1000.0);
+    else if (axis == MAQ_AXIS_ETP && value == MAQ_VALUE_LIKE_TP)
+        snprintf(buf, 64, "tp");
+    else if (axis == MAQ_AXIS_REPLICAS && value == MAQ_VALUE_PER_DOMAIN)
+        snprintf(buf, 64, "domain");
+    else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
+        snprintf(buf, 64, "block");
+    else if (axis == MAQ_AXIS_RECOMPUTE && (value & MAQ_RECOMPUTE_VALUE_PARTS))
+        parts_word(buf, (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS));
+    else if (axis == MAQ_AXIS_RECOMPUTE && value > MAQ_RECOMPUTE_VALUE_UNIFORM + 1)
+        snprintf(buf, 64, "full:%d", value & ~MAQ_RECOMPUTE_VALUE_UNIFORM);
+    else if (axis == MAQ_AXIS_RECOMPUTE)
+        snprintf(buf, 64, "%s", value == MAQ_RECOMPUTE_VALUE_NONE ? "none" : "full");
+    else if (field->type == MAQ_TYPE_ENUM)
+        snprintf(buf, 64, "%s", field->names[value]);
+    else
+        snprintf(buf, 64, "%d", value);
+    return buf;
+}
+
+/* ---- the user's lists ---- */
+
+static bool read_recompute(int32_t *out, struct maq_str word)
+{
+    struct maq_str rest = word, name;
+    int64_t layers;
+    if (maq_str_is(word, "none") || maq_str_is(word, "full") || maq_str_is(word, "block")) {
+        *out = word.ptr[0] == 'n'   ? MAQ_RECOMPUTE_VALUE_NONE
+               : word.ptr[0] == 'b' ? MAQ_RECOMPUTE_VALUE_BLOCK
+                                    : MAQ_RECOMPUTE_VALUE_UNIFORM + 1;
+        return true;
+    }
+    if (maq_str_starts(word, "full:")) {
+        bool ok = maq_str_to_i64(&layers, (struct maq_str){word.ptr + 5, word.len - 5}) && layers >= 1 && layers < 4096;
+        *out = MAQ_RECOMPUTE_VALUE_UNIFORM + (ok ? (int32_t)layers : 1);
+        return ok;
+    }
+    *out = MAQ_RECOMPUTE_VALUE_PARTS;
+    while (rest.ptr && rest.len > 0) {
+        int part = 0;
+        rest = maq_str_split(rest, '+', &name);
+        while (part < MAQ_PART_COUNT && !(maq_part_recompute_name((enum maq_part)part) &&
+                                          maq_str_is(name, maq_part_recompute_name((enum maq_part)part))))
+            part++;
+        if (part == MAQ_PART_COUNT)
+            return false;
+        *out |= 1 << part;
+    }
+    return *out != MAQ_RECOMPUTE_VALUE_PARTS;
+}
+
+/* "E1L2" */
+static bool read_layout(int32_t *out, struct maq_str word)
+{
+    struct maq_str first, last;
+    int64_t e, l;
+    if (word.len < 4 || word.ptr[0] != 'E')
+        return false;
+    last = maq_str_split((struct maq_str){word.ptr + 1, word.len - 1}, 'L', &first);
+    if (!maq_str_to_i64(&e, first) || !maq_str_to_i64(&l, last) || e < 0 || l < 0 || e > 63 || l > 63)
+        return false;
+    *out = (int32_t)(e * 64 + l);
+    return true;
+}
+
+static bool read_order(int32_t *out, struct maq_search_space *space, struct maq_str word, struct maq_arena *arena)
+{
+    struct maq_str *grown = MAQ_ARENA_NEW(arena, struct maq_str, (size_t)space->n_orders + 1);
+    if (!grown)
+        return false;
+    if (space->n_orders > 0)
+        memcpy(grown, space->orders, space->n_orders * sizeof *grown);
+    grown[space->n_orders] = maq_str_of(maq_arena_strdup(arena, word));
+    space->orders = grown;
+    *out = (int32_t)space->n_orders++;
+    return true;
+}
+
+static bool read_number(int32_t *out, enum maq_axis axis, const struct maq_field *field, struct maq_str word)
+{
+    double x;
+    if (axis == MAQ_AXIS_ETP && maq_str_is(word, "tp")) {
+        *out = MAQ_VALUE_LIKE_TP;
+        return true;
+    }
+    if (axis == MAQ_AXIS_REPLICAS && maq_str_is(word, "domain")) {
+        *out = MAQ_VALUE_PER_DOMAIN;
+        return true;
+    }
+    bool ok = maq_str_to_double(&x, word) && x >= field->min && (field->max <= field->min || x <= field->max);
+    *out = ok ? (int32_t)(axis == MAQ_AXIS_HOST_OPTIM ? x * 1000 + 0.5 : x) : 0;
+    return ok && (axis == MAQ_AXIS_HOST_OPTIM || *out == x);
+}
+
+static bool read_enum(int32_t *out, const struct maq_field *field, struct maq_str word)
+{
+    for (int32_t i = 0; field->names[i]; i++)
+        if (maq_str_is(word, field->names[i])) {
+            *out = i;
+            return true;
+        }
+    if (strcmp(field->key, rows[MAQ_AXIS_SHARDING].key) == 0 && word.len == 1 && word.ptr[0] >= '0' &&
+        word.ptr[0] <= '3') { /* ZeRO by number */
+        *out = word.ptr[0] - '0';
+        return true;
+    }
+    return false;
+}
+
+static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_axis axis, struct maq_str word,
+                       struct maq_arena *arena)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
+    if (axis == MAQ_AXIS_RECOMPUTE)
+        return read_recompute(out, word);
+    if (axis == MAQ_AXIS_LAYOUT)
+        return read_layout(out, word);
+    if (axis == MAQ_AXIS_ORDER)
+        return word.len > 0 && read_order(out, space, word, arena);
+    return field->type == MAQ_TYPE_ENUM ? read_enum(out, field, word) : read_number(out, axis, field, word);
+}
+
+static enum maq_axis axis_of(struct maq_str key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, key);
+    for (int a = 0; field && a < MAQ_AXIS_COUNT; a++)
+        if (strcmp(rows[a].key, field->key) == 0)
+            return (enum maq_axis)a;
+    return MAQ_AXIS_COUNT;
+}
+
+struct list_reader {
+    struct maq_search_space *space;
+    struct maq_arena *arena;
+    struct maq_diag *diag;
+};
+
+static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, struct maq_span at)
+{
+    struct maq_buf known;
+    maq_buf_init(&known, 4096);
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++)
+        maq_buf_addf(&known, "%s%s", a > 0 ? ", " : "known: ", rows[a].key);
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_AXIS, at, known.failed ? NULL : known.ptr,
+                 "'%.*s' is no key of the plan that is searched", (int)key.len, key.ptr);
+    maq_buf_fini(&known);
+    return MAQ_BAD_INPUT;
+}
+
+/* "a,b,c" into the axis. */
+static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, struct maq_str text, struct maq_span at)
+{
+    struct maq_axis_values *values = &r->space->axis[axis];
+    struct maq_str rest = text, word;
+    values->at = MAQ_ARENA_NEW(r->arena, int32_t, text.len + 1);
+    values->n = 0;
+    values->fixed = true;
+    if (!values->at)
+        return MAQ_NO_MEMORY;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, ',', &word);
+        word = maq_str_trim(word);
+        if (!read_value(&values->at[values->n], r->space, axis, word, r->arena))
+            return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at, "maquette plan --help shows the form",
+                                 "'%.*s' is no value of %s", (int)word.len, word.ptr, rows[axis].key);
+        values->n++;
+    }
+    return values->n > 0 ? MAQ_OK
+                         : maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at, NULL,
+                                         "there are no values for %s", rows[axis].key);
+}
+
+/* `search: {tp: [1, 2], recompute: none}` */
+static enum maq_status read_section(struct list_reader *r, struct maq_node *section)
+{
+    if (!section)
+        return MAQ_OK;
+    section->used = true;
+    if (section->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_AXIS, section->at,
+                             "search: {tp: [1, 2, 4], recompute: [none, full]}", "search: is a map of keys to lists");
+    for (struct maq_node *n = section->first; n; n = n->next) {
+        struct maq_buf text;
+        enum maq_axis axis = axis_of(n->key);
+        if (axis == MAQ_AXIS_COUNT)
+            return refuse_key(r, n->key, n->key_at);
+        maq_node_use_all(n);
+        maq_buf_init(&text, 1 << 16);
+        if (n->kind == MAQ_NODE_SCALAR)
+            maq_buf_add(&text, n->text.ptr, n->text.len);
+        for (struct maq_node *v = n->kind == MAQ_NODE_SEQ ? n->first : NULL; v; v = v->next)
+            maq_buf_addf(&text, "%.*s,", (int)v->text.len, v->text.ptr);
+        enum maq_status status = text.failed ? MAQ_NO_MEMORY : MAQ_OK;
+        if (status == MAQ_OK)
+            status = read_list(r, axis, (struct maq_str){text.ptr, text.len}, n->at);
+        maq_buf_fini(&text);
+        MAQ_TRY(status);
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status read_options(struct list_reader *r, const struct maq_search_opts *opts)
+{
+    for (size_t i = 0; i < opts->n_lists; i++) {
+        struct maq_str key, values = maq_str_split(maq_str_of(opts->lists[i]), '=', &key);
+        struct maq_span at = {maq_diag_add_source(r->diag, "--space", opts->lists[i], strlen(opts->lists[i])), 0,
+                              (uint32_t)strlen(opts->lists[i])};
+        enum maq_axis axis = axis_of(maq_str_trim(key));
+        if (axis == MAQ_AXIS_COUNT)
+            return refuse_key(r, key, at);
+        MAQ_TRY(read_list(r, axis, values, at));
+    }
+    return MAQ_OK;
+}
+
+/* ---- what the job says ---- */
+
+/* Keys besides its own that decide an axis. */
+static bool decided(const struct maq_job_box *box, enum maq_axis axis)
+{
+    static const char *const of_layout[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
+                                            "account_for_embedding_in_pipeline_split",
+                                            "account_for_loss_in_pipeline_split"};
+    static const char *const of_recompute[] = {"recompute_method", "recompute_num_layers"};
+    bool any = maq_job_sets(box, rows[axis].key);
+    for (size_t i = 0; axis == MAQ_AXIS_LAYOUT && i < MAQ_COUNT(of_layout); i++)
+        any |= maq_job_sets(box, of_layout[i]);
+    for (size_t i = 0; axis == MAQ_AXIS_RECOMPUTE && i < MAQ_COUNT(of_recompute); i++)
+        any |= maq_job_sets(box, of_recompute[i]);
+    if (axis == MAQ_AXIS_RECOMPUTE)
+        any |= maq_job_get(box)->plan.recompute_parts != 0;
+    return any;
+}
+
+static enum maq_status keep_written(struct maq_axis_values *out, struct maq_arena *arena)
+{
+    out->at = MAQ_ARENA_NEW(arena, int32_t, 1);
+    if (!out->at)
+        return MAQ_NO_MEMORY;
+    out->at[0] = MAQ_VALUE_AS_WRITTEN;
+    out->n = 1;
+    out->fixed = true;
+    return MAQ_OK;
+}
+
+enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *box,
+                               const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct list_reader r = {out, arena, diag};
+    *out = (struct maq_search_space){.base = maq_job_get(box)->plan};
+    MAQ_TRY(read_section(&r, maq_job_search_node(box)));
+    MAQ_TRY(read_options(&r, opts));
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
+        struct maq_axis_values *values = &out->axis[a];
+        if (values->n > 0)
+            continue;
+        MAQ_TRY(decided(box, (enum maq_axis)a)
+                    ? keep_written(values, arena)
+                    : maq_space_default(values, out, maq_job_get(box), (enum maq_axis)a, opts->full, arena));
+    }
+    return maq_job_check_unused(box, diag);
+}

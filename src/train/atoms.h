@@ -1,0 +1,37 @@
+/*
+ * atoms.h - what the atoms of a model cost one rank of a plan: the embedding, each layer, MTP, the output.
+ *
+ * A pass of a stage is at least the sum of its atoms' segments (data-parallel communication and the host only add to it), and
+ * a rank holds at least the sum of what they hold. So bounds on a step, and the stages of a composition, are sums over
+ * ranges of atoms.
+ */
+#ifndef MAQ_TRAIN_ATOMS_H
+#define MAQ_TRAIN_ATOMS_H
+
+#include "maquette/train.h"
+
+struct maq_atom {
+    double forward_ns, backward_ns;     /* of a microbatch, nothing recomputed; both halves where the schedule splits */
+    double redone_backward_ns;          /* with what the plan recomputes */
+    double dense_params, expert_params; /* of one rank, before data-parallel sharding */
+    double act_bytes, redone_act_bytes; /* kept for a microbatch from forward to backward */
+};
+
+struct maq_atoms {
+    struct maq_atom *at; /* [n]: embedding, layers in order, all MTP depths as one where there are any, output */
+    uint32_t n;
+    double hop_ns; /* one pipeline transfer; 0 when pp = 1 */
+};
+
+/* Of a plan under the sweep's job, in its first stage's place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`. */
+enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
+                                      struct maq_arena *arena);
+
+/* maq_train_sweep_eval, but plans that do not fit are not timed: their step_s stays 0. */
+enum maq_status maq_train_sweep_eval_fitting(struct maq_train_sweep *sweep, struct maq_train_quick *out,
+                                             const struct maq_plan *plans, size_t n);
+/* The memory alone: step_s stays 0. */
+enum maq_status maq_train_sweep_memory(struct maq_train_sweep *sweep, struct maq_train_quick *out,
+                                       const struct maq_plan *plans, size_t n);
+
+#endif

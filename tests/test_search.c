@@ -1,0 +1,230 @@
+/*
+ * test_search.c - the homogeneous search: bounds leave nothing out. threads
+ *
+ * Three ways to the same answer: the search, the search that scores every plan of its space, and loops written here that
+ * predict every plan with maq_train_predict().
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "maquette/search.h"
+
+struct searched {
+    struct maq_job_box *job;
+    struct maq_search_result *result;
+};
+
+static struct searched search(const char *text, const struct maq_search_opts *opts)
+{
+    struct searched s = {0};
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_search(&s.result, s.job, opts, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return s;
+}
+
+static void done(struct searched *s)
+{
+    maq_search_result_free(s->result);
+    maq_job_free(s->job);
+}
+
+/* Jobs where different things bind: memory, the bubble, experts, slow links, a schedule that the user chose. */
+static const struct {
+    const char *name, *text;
+    bool full;
+} jobs[] = {
+    {"dense", "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'h100-sxm:4', workload: {seq: 4096, gbs: 16}}",
+     false},
+    {"tight",
+     "{model: {base: llama-3.1-8b, num_hidden_layers: 12}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16},"
+     " search: {cp: 1, vp: [1, 2], order: tp-cp-ep-dp-pp}}",
+     true},
+    {"pipelines",
+     "{model: {base: gpt2, num_hidden_layers: 8}, cluster: 'v100-sxm2-16gb:4', plan: {tp: 1, cp: 1}, workload: {seq: 1024, gbs: 16},"
+     " search: {offload_layers: 0, optimizer_offload_fraction: 0, mbs: [1, 2]}}",
+     true},
+    {"experts",
+     "{model: {base: mixtral-8x7b, num_hidden_layers: 4}, cluster: 'a100-80gb:8', workload: {seq: 4096, gbs: 16},"
+     " search: {cp: 1, vp: [1, 2], mbs: [1, 2]}}",
+     false},
+    {"chosen",
+     "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'a100-80gb:8', plan: {schedule: zb-v, pp: 4, vp: 2, "
+     "recompute: full}, workload: {seq: 8192, gbs: 32}}",
+     false},
+};
+
+static void expect_same(const struct maq_search_result *a, const struct maq_search_result *b, const char *name)
+{
+    if (a->n_plans != b->n_plans)
+        fail_msg("%s: %u plans, exhaustively %u", name, a->n_plans, b->n_plans);
+    for (uint32_t i = 0; i < a->n_plans; i++)
+        if (a->plans[i].step_s != b->plans[i].step_s)
+            fail_msg("%s: plan %u takes %.9f s, exhaustively %.9f s", name, i, a->plans[i].step_s, b->plans[i].step_s);
+    assert_int_equal(a->counts.considered, b->counts.considered);
+}
+
+static uint64_t accounted(const struct maq_search_counts *c)
+{
+    return c->bounded + c->impossible + c->unfit + c->scored;
+}
+
+static void test_bounds_leave_nothing_out(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
+        struct maq_search_opts opts = {.top = 8, .threads = 1, .full = jobs[i].full}, all = opts;
+        all.exhaustive = true;
+        struct searched a = search(jobs[i].text, &opts), b = search(jobs[i].text, &all);
+        expect_same(a.result, b.result, jobs[i].name);
+        if (accounted(&a.result->counts) != a.result->counts.considered)
+            fail_msg("%s: %llu plans of %llu are accounted for", jobs[i].name,
+                     (unsigned long long)accounted(&a.result->counts), (unsigned long long)a.result->counts.considered);
+        print_message("# %s: %llu plans, %llu scored; exhaustively %llu\n", jobs[i].name,
+                      (unsigned long long)a.result->counts.considered, (unsigned long long)a.result->counts.scored,
+                      (unsigned long long)b.result->counts.scored);
+        assert_true(a.result->n_plans > 0 && a.result->complete);
+        assert_true(a.result->counts.scored <= b.result->counts.scored);
+        assert_true(a.result->floor_s == a.result->plans[0].step_s);
+        done(&a);
+        done(&b);
+    }
+}
+
+/* The front is that of all plans. */
+static void test_pareto(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < 2; i++) {
+        struct maq_search_opts opts = {.threads = 1, .full = jobs[i].full, .pareto_memory = true}, all = opts;
+        all.exhaustive = true;
+        struct searched a = search(jobs[i].text, &opts), b = search(jobs[i].text, &all);
+        expect_same(a.result, b.result, jobs[i].name);
+        assert_int_equal(a.result->n_pareto, b.result->n_pareto);
+        assert_true(a.result->n_pareto > 2);
+        for (uint32_t k = 0; k < a.result->n_pareto; k++) {
+            const struct maq_search_plan *x = &a.result->pareto[k], *y = &b.result->pareto[k];
+            assert_true(x->step_s == y->step_s && x->needed_bytes == y->needed_bytes);
+            assert_true(k == 0 || (x->step_s > x[-1].step_s && x->needed_bytes < x[-1].needed_bytes));
+        }
+        assert_true(a.result->pareto[0].step_s == a.result->plans[0].step_s);
+        done(&a);
+        done(&b);
+    }
+}
+
+static void test_threads(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
+        struct maq_search_opts one = {.threads = 1, .full = jobs[i].full}, four = {.threads = 4, .full = jobs[i].full};
+        struct searched a = search(jobs[i].text, &one), b = search(jobs[i].text, &four);
+        expect_same(a.result, b.result, jobs[i].name);
+        assert_memory_equal(&a.result->counts, &b.result->counts, sizeof a.result->counts);
+        for (uint32_t k = 0; k < a.result->n_plans; k++)
+            assert_true(a.result->plans[k].needed_bytes == b.result->plans[k].needed_bytes);
+        done(&a);
+        done(&b);
+    }
+}
+
+/* ---- brute force, written down again ---- */
+
+static const int tps[] = {1, 2, 4}, pps[] = {1, 2, 4}, vps[] = {1, 2, 3}, mbss[] = {1, 2, 4}, zeros[] = {0, 1, 2, 3};
+static const char *const recomputes[] = {"none", "core_attn", "full"};
+
+static double brute_force(const char *rest, uint32_t *n)
+{
+    double best = INFINITY;
+    for (size_t i = 0; i < MAQ_COUNT(tps) * MAQ_COUNT(pps) * MAQ_COUNT(vps) * MAQ_COUNT(mbss) * MAQ_COUNT(zeros) *
+                               MAQ_COUNT(recomputes);
+         i++) {
+        char text[1024];
+        size_t k = i;
+#define DIGIT(list) list[k % MAQ_COUNT(list)]
+#define NEXT(list) (k /= MAQ_COUNT(list))
+        int tp = DIGIT(tps);
+        NEXT(tps);
+        int pp = DIGIT(pps);
+        NEXT(pps);
+        int vp = DIGIT(vps);
+        NEXT(vps);
+        int mbs = DIGIT(mbss);
+        NEXT(mbss);
+        int zero = DIGIT(zeros);
+        NEXT(zeros);
+        const char *how = DIGIT(recomputes);
+        static const char *const shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+        bool parts = strcmp(how, "core_attn") == 0;
+        snprintf(text, sizeof text,
+                 "{%s, plan: {tp: %d, pp: %d, vp: %d, mbs: %d, zero: %s, recompute: %s, layout: balanced}}", rest, tp, pp,
+                 vp, mbs, shardings[zero], parts ? "selective" : how);
+        struct maq_job_box *box;
+        struct maq_train_result *r;
+        if (maq_job_parse(&box, "brute force", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
+            continue;
+        if (maq_train_predict(&r, maq_job_get(box), NULL) == MAQ_OK) {
+            double needs = 0;
+            for (uint32_t s = 0; s < r->n_stages; s++)
+                needs = fmax(needs, r->stages[s].allocated_bytes + r->stages[s].bytes[MAQ_MEM_CONTEXT] +
+                                        r->stages[s].bytes[MAQ_MEM_NCCL] - r->stages[s].capacity_bytes);
+            if (needs <= 0)
+                best = fmin(best, r->step_s);
+            (*n)++;
+            maq_train_result_free(r);
+        }
+        maq_job_free(box);
+    }
+    return best;
+}
+
+static void test_brute_force(void **unused)
+{
+    (void)unused;
+    static const char *const rests[] = {
+        "model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16}",
+        "model: {base: gpt2, num_hidden_layers: 12}, cluster: 'a100-80gb:4', workload: {seq: 1024, gbs: 32}",
+        "model: {base: llama-3.1-8b, num_hidden_layers: 10}, cluster: 'h100-sxm:2 x 2', workload: {seq: 8192, gbs: 8}",
+    };
+    static const char *const lists[] = {"tp=1,2,4", "cp=1",
+                                        "pp=1,2,4", "vp=1,2,3",
+                                        "mbs=1,2,4", "zero=0,1,2,3",
+                                        "hsdp_replicas=1", "recompute=none,core_attn,full",
+                                        "layout=E0L0", "order=tp-cp-ep-dp-pp"};
+    for (size_t i = 0; i < MAQ_COUNT(rests); i++) {
+        char text[1024];
+        uint32_t n = 0;
+        double best = brute_force(rests[i], &n);
+        snprintf(text, sizeof text, "{%s}", rests[i]);
+        struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists)};
+        struct searched s = search(text, &opts);
+        print_message("# %u plans predicted one by one\n", n);
+        assert_true(n > 50 && s.result->n_plans > 0);
+        if (s.result->plans[0].step_s != best)
+            fail_msg("searched %.9f s, brute force %.9f s", s.result->plans[0].step_s, best);
+        done(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bounds_leave_nothing_out),
+        cmocka_unit_test(test_pareto),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_brute_force),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
