@@ -17,7 +17,6 @@
 #include "plan/job_build.h"
 #include "plan/schedule.h"
 #include "search/floors.h"
-#include "train/predict.h"
 
 /* ---- the values under a pipeline ---- */
 
@@ -98,11 +97,12 @@ struct explorer {
     struct maq_leaf_search *s;
     struct maq_cell_floors floors;
     const struct maq_pipeline *pipeline;
+    double *floor_s;      /* [of RECOMPUTE] of the pipeline; of MAQ_RECOMPUTE_VALUE_BLOCK with one layer */
     struct maq_plan base; /* of the cell, then with pipeline and sharding */
-    double pipeline_floor_s, memory_floor;
-    uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
+    uint64_t group_left;  /* plans under this pipeline and sharding that are not counted yet */
     struct maq_plan plans[BATCH];
     struct maq_train_quick quick[BATCH];
+    uint32_t held;
 };
 
 static double limit_of(const struct maq_leaf_search *s)
@@ -111,9 +111,14 @@ static double limit_of(const struct maq_leaf_search *s)
 }
 
 /* Whether a plan that takes at least step_s and bytes cannot be of use. */
-static bool useless(const struct maq_leaf_search *s, double step_s, double bytes)
+static bool useless(const struct explorer *e, double step_s, double bytes)
 {
-    if (s->exhaustive || step_s < limit_of(s))
+    const struct maq_leaf_search *s = e->s;
+    if (s->exhaustive)
+        return false;
+    if (bytes > e->floors.capacity_bytes)
+        return true;
+    if (step_s < limit_of(s))
         return false;
     return !s->front || maq_pareto_beats(s->front, step_s, bytes) || maq_pareto_beats(s->found, step_s, bytes);
 }
@@ -139,13 +144,33 @@ static enum maq_status note(struct explorer *e, const struct maq_plan *plan, con
     return s->front ? maq_pareto_add(s->found, &found) : MAQ_OK;
 }
 
-static enum maq_status look(struct explorer *e, uint32_t n)
+/* Evaluates the plans that wait. */
+static enum maq_status look(struct explorer *e)
 {
+    uint32_t n = e->held;
+    e->held = 0;
     MAQ_TRY(maq_train_sweep_eval_fitting(e->s->sweep, e->quick, e->plans, n));
     for (uint32_t i = 0; i < n; i++)
         MAQ_TRY(note(e, &e->plans[i], &e->quick[i]));
     return MAQ_OK;
 }
+
+static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
+{
+    e->plans[e->held++] = *plan;
+    return e->held == BATCH ? look(e) : MAQ_OK;
+}
+
+static struct maq_floor_query query_of(const struct explorer *e, uint32_t recompute, const struct maq_plan *plan)
+{
+    return (struct maq_floor_query){.pipeline = e->pipeline,
+                                    .recompute = recompute,
+                                    .value = value_of(e->s->space, MAQ_AXIS_RECOMPUTE, recompute),
+                                    .block = 1,
+                                    .offloads = plan->offload_layers > 0};
+}
+
+/* ---- full recomputation of the first N layers of each virtual stage ---- */
 
 static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_t layers)
 {
@@ -156,85 +181,106 @@ static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_
     out->recompute_parts = 0;
 }
 
-/* Every number of recomputed layers. */
-static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan)
+/* Every number of layers that is of use. */
+static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, struct maq_floor_query q)
 {
-    for (int32_t n = 1; n <= e->pipeline->most_layers;) {
-        uint32_t held = 0;
-        for (; n <= e->pipeline->most_layers && held < BATCH; n++)
-            block_plan(&e->plans[held++], plan, n);
-        MAQ_TRY(look(e, held));
+    for (int32_t n = 1; n <= e->pipeline->most_layers; n++) {
+        struct maq_plan block;
+        q.block = n;
+        if (useless(e, maq_time_floor_s(&e->floors, &q), maq_memory_floor(&e->floors, &q, plan)))
+            continue;
+        block_plan(&block, plan, n);
+        MAQ_TRY(put(e, &block));
     }
     return MAQ_OK;
 }
 
-/* The least number of recomputed layers that fits, by bisection: more layers never need more memory. */
-static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan)
+/* The least number that fits: more layers never need more memory, so it is found by bisection, first on the floor. */
+static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan, struct maq_floor_query q)
 {
-    int32_t low = 1, high = e->pipeline->most_layers;
+    int32_t low = 1, high = e->pipeline->most_layers + 1;
+    struct maq_plan block;
+    while (low < high) {
+        q.block = low + (high - low) / 2;
+        if (maq_memory_floor(&e->floors, &q, plan) <= e->floors.capacity_bytes)
+            high = q.block;
+        else
+            low = q.block + 1;
+    }
+    q.block = low;
+    high = e->pipeline->most_layers;
+    if (low > high || useless(e, maq_time_floor_s(&e->floors, &q), 0))
+        return MAQ_OK;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
-        struct maq_train_quick q;
-        block_plan(&e->plans[0], plan, mid);
-        MAQ_TRY(maq_train_sweep_memory(e->s->sweep, &q, e->plans, 1));
-        if (q.possible && q.fits)
+        struct maq_train_quick quick;
+        block_plan(&block, plan, mid);
+        MAQ_TRY(maq_train_sweep_memory(e->s->sweep, &quick, &block, 1));
+        if (quick.possible && quick.fits)
             high = mid;
         else
             low = mid + 1;
     }
-    block_plan(&e->plans[0], plan, low);
-    return look(e, 1);
+    block_plan(&block, plan, low);
+    return put(e, &block);
 }
 
-/* Every recomputation but "nothing", which `plan` is. */
+/* ---- savings of memory ---- */
+
+/* Every recomputation but "nothing" on top of `plan`. */
 static enum maq_status recomputations(struct explorer *e, const struct maq_plan *plan, bool all)
 {
     const struct maq_search_space *space = e->s->space;
-    uint32_t held = 0;
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
-        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK)
+        struct maq_floor_query q = query_of(e, i, plan);
+        struct maq_plan p = *plan;
+        if (q.value == MAQ_RECOMPUTE_VALUE_NONE || q.value == MAQ_RECOMPUTE_VALUE_BLOCK)
             continue;
-        e->plans[held] = *plan;
-        maq_space_apply(&e->plans[held++], space, MAQ_AXIS_RECOMPUTE, value);
-        if (held == BATCH) {
-            MAQ_TRY(look(e, held));
-            held = 0;
-        }
+        if (useless(e, e->floor_s[i], maq_memory_floor(&e->floors, &q, plan)))
+            continue;
+        maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, q.value);
+        MAQ_TRY(put(e, &p));
     }
-    MAQ_TRY(look(e, held));
-    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
-        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) == MAQ_RECOMPUTE_VALUE_BLOCK)
-            MAQ_TRY(all ? every_block(e, plan) : least_block(e, plan));
-    return MAQ_OK;
+    MAQ_TRY(look(e));
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
+        struct maq_floor_query q = query_of(e, i, plan);
+        if (q.value == MAQ_RECOMPUTE_VALUE_BLOCK && !useless(e, e->floor_s[i], 0))
+            MAQ_TRY(all ? every_block(e, plan, q) : least_block(e, plan, q));
+    }
+    return look(e);
 }
 
-static bool chooses_nothing(const struct maq_search_space *space)
+/* Where "nothing is recomputed" stands on its axis; as many as there are values when it does not. */
+static uint32_t index_of_nothing(const struct maq_search_space *space)
 {
-    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
-        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) == MAQ_RECOMPUTE_VALUE_NONE)
-            return true;
-    return false;
+    uint32_t i = 0;
+    while (i < space->axis[MAQ_AXIS_RECOMPUTE].n && value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_NONE)
+        i++;
+    return i;
 }
 
 /* The plans that save memory in this way; *done when nothing after them can be better. */
-static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, bool plain, bool *done)
+static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, bool *done)
 {
     struct maq_leaf_search *s = e->s;
-    bool all = s->exhaustive || s->front;
-    if (!chooses_nothing(s->space))
+    bool all = s->exhaustive || s->front, plain = plan->optimizer_offload == 0 && plan->offload_layers == 0;
+    uint32_t none = index_of_nothing(s->space);
+    if (none == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
         return recomputations(e, plan, all);
     struct maq_plan nothing = *plan;
+    struct maq_floor_query query = query_of(e, none, plan);
     struct maq_train_quick q;
     maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
+    if (!s->exhaustive && maq_memory_floor(&e->floors, &query, plan) > e->floors.capacity_bytes)
+        return recomputations(e, &nothing, all);
     MAQ_TRY(maq_train_sweep_eval(s->sweep, &q, &nothing, 1));
     MAQ_TRY(note(e, &nothing, &q));
-    if (all)
-        return !q.possible || useless(s, q.step_s, e->memory_floor) ? MAQ_OK : recomputations(e, &nothing, true);
-    *done = q.possible && plain && (q.fits || q.step_s >= limit_of(s));
-    if (!q.possible || q.fits || q.step_s >= limit_of(s))
+    if (!q.possible || (!all && q.step_s >= limit_of(s))) {
+        *done = q.possible && plain;
         return MAQ_OK;
-    return recomputations(e, &nothing, false);
+    }
+    *done = !all && plain && q.fits;
+    return !all && q.fits ? MAQ_OK : recomputations(e, &nothing, all);
 }
 
 /* All plans under a pipeline and a way to shard. */
@@ -248,35 +294,63 @@ static enum maq_status group(struct explorer *e)
             struct maq_plan plan = e->base;
             maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
             maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, offloads->at[o]);
-            bool plain = plan.optimizer_offload == 0 && plan.offload_layers == 0;
-            MAQ_TRY(savings(e, &plan, plain, &done));
+            MAQ_TRY(savings(e, &plan, &done));
         }
     e->s->counts.bounded += e->group_left;
     return MAQ_OK;
 }
 
-static enum maq_status pipeline(struct explorer *e)
+/* ---- pipelines of a cell ---- */
+
+static enum maq_status shardings(struct explorer *e)
 {
     struct maq_leaf_search *s = e->s;
     const struct maq_search_space *space = s->space;
-    struct maq_plan cell_plan = e->base;
+    struct maq_plan unsharded = e->base;
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++)
         for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++) {
-            e->base = cell_plan;
-            maq_space_apply(&e->base, space, MAQ_AXIS_SHARDING, value_of(space, MAQ_AXIS_SHARDING, i));
+            e->base = unsharded;
+            e->base.sharding = sharding_of(space, i);
             int32_t copies = replicas_of(space, s->job, &e->base, e->base.sharding, r);
             if (copies == 0)
                 continue;
             e->base.num_optimizer_instances = copies;
             e->group_left = saving_count(space, e->pipeline);
-            e->memory_floor = maq_memory_floor(&e->floors, e->pipeline, &e->base);
-            if (!s->exhaustive && (e->memory_floor > e->floors.capacity_bytes ||
-                                   useless(s, e->pipeline_floor_s, e->memory_floor)))
-                s->counts.bounded += e->group_left;
-            else
-                MAQ_TRY(group(e));
+            MAQ_TRY(group(e));
         }
-    e->base = cell_plan;
+    return MAQ_OK;
+}
+
+/* Floors of the pipeline by recomputation; the least of them. */
+static double pipeline_floor(struct explorer *e)
+{
+    double least = INFINITY;
+    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
+        struct maq_floor_query q = query_of(e, i, &e->base);
+        e->floor_s[i] = maq_time_floor_s(&e->floors, &q);
+        least = fmin(least, e->floor_s[i]);
+    }
+    return least;
+}
+
+static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell)
+{
+    struct maq_leaf_search *s = e->s;
+    const struct maq_pipeline *p = e->pipeline;
+    e->base = s->space->base;
+    for (int a = 0; a < MAQ_AXIS_CELLS; a++)
+        maq_space_apply(&e->base, s->space, (enum maq_axis)a, cell->value[a]);
+    e->base.schedule = p->schedule;
+    e->base.vp = p->vp;
+    e->base.layout = p->layout;
+    uint64_t plans = sharding_count(s->space, s->job, &e->base) * saving_count(s->space, p);
+    if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.microbatches,
+                            (uint32_t)e->base.microbatch_group))
+        s->counts.impossible += plans;
+    else if (useless(e, pipeline_floor(e), 0))
+        s->counts.bounded += plans;
+    else
+        return shardings(e);
     return MAQ_OK;
 }
 
@@ -289,25 +363,12 @@ enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_c
     s->best = s->frugal = (struct maq_search_plan){0};
     s->counts = (struct maq_search_counts){0};
     enum maq_status status = maq_cell_floors(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
+    e.floor_s = MAQ_ARENA_NEW(s->scratch, double, s->space->axis[MAQ_AXIS_RECOMPUTE].n);
+    status = status == MAQ_OK && !e.floor_s ? MAQ_NO_MEMORY : status;
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
     for (uint32_t i = 0; i < list->n && status == MAQ_OK; i++) {
-        const struct maq_pipeline *p = &list->at[i];
-        uint64_t plans = sharding_count(s->space, s->job, &plain) * saving_count(s->space, p);
-        e.pipeline = p;
-        e.base = s->space->base;
-        for (int a = 0; a < MAQ_AXIS_CELLS; a++)
-            maq_space_apply(&e.base, s->space, (enum maq_axis)a, cell->value[a]);
-        e.base.schedule = p->schedule;
-        e.base.vp = p->vp;
-        e.base.layout = p->layout;
-        e.pipeline_floor_s = maq_pipeline_floor_s(&e.floors, p);
-        if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)plain.pp, (uint32_t)p->vp, e.floors.microbatches,
-                                (uint32_t)e.base.microbatch_group))
-            s->counts.impossible += plans;
-        else if (!s->front && !s->exhaustive && e.pipeline_floor_s >= limit_of(s))
-            s->counts.bounded += plans;
-        else
-            status = pipeline(&e);
+        e.pipeline = &list->at[i];
+        status = pipeline(&e, cell);
     }
     maq_arena_reset(s->scratch, mark);
     return status;

@@ -22,8 +22,9 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
 
 /* Memory of a stage at its peak. */
 void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *bp, uint32_t stage);
-/* Weights, gradients and optimizer state of `params` parameters held by a rank of a resolved job and shared by `shards`. */
-double maq_state_bytes(const struct maq_job *job, double params, double shards);
+/* Weights, gradients and optimizer state of `params` parameters that a rank of a resolved job holds and `shards` ranks share, under the
+ * sharding, types and offloading of `plan`. */
+double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards);
 /* Peak of what PyTorch's allocator reserves for a stage, and of what it hands out, its allocations replayed; negative when
  * out of memory. memory_replay.c */
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);

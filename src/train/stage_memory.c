@@ -40,9 +40,8 @@ struct states {
     double weights, gradients, optimizer;
 };
 
-static struct states model_states(const struct maq_job *job, double held, double shards)
+static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double shards)
 {
-    const struct maq_plan *p = &job->plan;
     double w = maq_dtype_bytes((enum maq_dtype)job->store_dtype), g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
            m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
     double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 ? 0 : 4;
@@ -71,15 +70,15 @@ static struct states model_states(const struct maq_job *job, double held, double
 /* Frozen weights need neither gradient nor optimizer state. */
 static struct states lora_states(const struct maq_blueprint *bp, double held, double adapters, double shards)
 {
-    struct states s = model_states(bp->job, adapters, shards);
+    struct states s = model_states(bp->job, &bp->job->plan, adapters, shards);
     double w = bp->lower.store_bytes;
     s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? held * w / shards : held * w;
     return s;
 }
 
-double maq_state_bytes(const struct maq_job *job, double params, double shards)
+double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards)
 {
-    struct states s = model_states(job, params, shards);
+    struct states s = model_states(job, plan, params, shards);
     return s.weights + s.gradients + s.optimizer;
 }
 
@@ -178,8 +177,8 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     }
     bool lora = job->plan.lora_rank > 0;
     st->params = dense + expert;
-    add_states(st, lora ? lora_states(bp, dense, adapters, shards) : model_states(job, dense, shards));
-    add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(job, expert, job->edp));
+    add_states(st, lora ? lora_states(bp, dense, adapters, shards) : model_states(job, &job->plan, dense, shards));
+    add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(job, &job->plan, expert, job->edp));
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, at, n_at, &st->peak_microbatches);
     double each = maq_step_gradient_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     double update = updated_params(bp, dense, expert, adapters) * each - st->bytes[MAQ_MEM_ACTIVATIONS];
