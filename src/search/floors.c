@@ -32,20 +32,32 @@ static double range(const double *before, uint32_t first, uint32_t last)
     return before[last] - before[first];
 }
 
+/* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. */
+static void add_layers(struct held *h, const struct maq_floor_sums *s, uint32_t first, uint32_t redone, uint32_t last)
+{
+    redone = redone < first ? first : redone > last ? last : redone;
+    h->forward += range(s->redone_forward_ns, first, redone) + range(s->forward_ns, redone, last);
+    h->backward += range(s->redone_backward_ns, first, redone) + range(s->backward_ns, redone, last);
+    h->act += range(s->redone_act_bytes, first, redone) + range(s->act_bytes, redone, last);
+}
+
 static struct held held_at(const struct maq_cell_floors *f, const struct maq_floor_query *q, uint32_t position,
                            uint32_t layer)
 {
     const struct maq_pipeline *p = q->pipeline;
-    const struct maq_floor_sums *s = &f->sums[maq_schedule_splits(p->schedule)][q->recompute];
-    uint32_t first = position == 0 ? 0 : 1 + layer, own = 1 + layer, n = (uint32_t)p->layers[position],
-             last = position + 1 == p->n_virtual ? f->n_atoms : own + n;
-    bool all = q->value != MAQ_RECOMPUTE_VALUE_BLOCK;
-    uint32_t redone = all ? last : own + ((uint32_t)q->block < n ? (uint32_t)q->block : n);
-    struct held h = {.forward = range(s->forward_ns, first, last),
-                     .dense = range(s->dense_params, first, last),
-                     .expert = range(s->expert_params, first, last)};
-    h.backward = range(s->redone_ns, first, redone) + range(s->backward_ns, redone, last);
-    h.act = q->offloads ? 0 : range(s->redone_act_bytes, first, redone) + range(s->act_bytes, redone, last);
+    bool splits = maq_schedule_splits(p->schedule);
+    const struct maq_floor_sums *s = &f->sums[splits][0][q->recompute];
+    uint32_t n = (uint32_t)p->layers[position], own = 1 + layer, first = position == 0 ? 0 : own,
+             last = position + 1 == p->n_virtual ? f->n_atoms : own + n,
+             away = own + ((uint32_t)q->offloaded < n ? (uint32_t)q->offloaded : n),
+             redone = q->value != MAQ_RECOMPUTE_VALUE_BLOCK ? last : own + (uint32_t)q->block;
+    struct held h = {.dense = range(s->dense_params, first, last), .expert = range(s->expert_params, first, last)};
+    add_layers(&h, s, first, redone, own); /* the embedding */
+    if (q->offloaded > 0)
+        add_layers(&h, &f->sums[splits][1][q->recompute], own, redone, away);
+    else
+        away = own;
+    add_layers(&h, s, away, redone, last);
     return h;
 }
 
@@ -75,32 +87,7 @@ static uint32_t positions_of(const struct maq_pipeline *p, uint32_t stages, uint
     return n;
 }
 
-/* ---- time ---- */
-
-double maq_time_floor_s(const struct maq_cell_floors *f, const struct maq_floor_query *q)
-{
-    const struct maq_pipeline *p = q->pipeline;
-    bool splits = maq_schedule_splits(p->schedule);
-    const struct maq_floor_sums *sums = &f->sums[splits][q->recompute];
-    uint32_t stages = (uint32_t)f->resolved.plan.pp, at[MAQ_MAX_STAGES];
-    double m = f->microbatches, before = 0;
-    double floor = m * (sums->forward_ns[f->n_atoms] + sums->backward_ns[f->n_atoms]) / stages;
-    if (p->as_written || p->schedule == MAQ_SCHEDULE_DUALPIPE)
-        return floor * 1e-9;
-    struct held held[MAQ_MAX_STAGES];
-    hold(held, f, q);
-    for (uint32_t s = 0; s < stages; s++) {
-        double work = 0, hops = s * sums->hop_ns * (splits ? 1 : 2);
-        uint32_t n = positions_of(p, stages, s, at);
-        for (uint32_t i = 0; i < n; i++)
-            work += held[at[i]].forward + held[at[i]].backward;
-        floor = fmax(floor, m * work + before + hops);
-        before += held[s].forward + (splits ? 0 : held[s].backward);
-    }
-    return floor * 1e-9;
-}
-
-/* ---- memory ---- */
+/* ---- floors ---- */
 
 /* Least bytes of activations on a stage at once. */
 static double activations(const struct maq_cell_floors *f, const struct maq_pipeline *p, const struct held *held,
@@ -125,26 +112,63 @@ static double activations(const struct maq_cell_floors *f, const struct maq_pipe
     return bytes;
 }
 
-double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_floor_query *q, const struct maq_plan *plan)
+/* Nothing is known of the layers of the stages. */
+static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f, const struct maq_floor_sums *sums)
+{
+    uint32_t stages = (uint32_t)f->resolved.plan.pp;
+    out->step_s = f->microbatches * (sums->forward_ns[f->n_atoms] + sums->backward_ns[f->n_atoms]) / stages * 1e-9;
+    for (uint32_t s = 0; s < stages; s++)
+        out->stages[s] = (struct maq_stage_floor){sums->dense_params[f->n_atoms] / stages,
+                                                  sums->expert_params[f->n_atoms] / stages, 0};
+}
+
+void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
-    uint32_t stages = (uint32_t)plan->pp, at[MAQ_MAX_STAGES];
-    struct maq_plan states = f->resolved.plan;
-    double shards = (double)f->resolved.dp * plan->cp / plan->num_optimizer_instances, worst = 0;
-    if (p->as_written || plan->lora_rank > 0 || plan->vocab_parallel_pipeline)
-        return 0;
-    states.sharding = plan->sharding;
-    states.optimizer_offload = f->most_host_optim;
-    double dense_bytes = maq_state_bytes(&f->resolved, &states, 1, shards),
-           expert_bytes = maq_state_bytes(&f->resolved, &states, 1, f->resolved.edp);
+    bool splits = maq_schedule_splits(p->schedule);
+    const struct maq_floor_sums *sums = &f->sums[splits][0][q->recompute];
+    flat_floor(out, f, sums);
+    if (p->as_written)
+        return;
+    uint32_t stages = (uint32_t)f->resolved.plan.pp, at[MAQ_MAX_STAGES];
+    double m = f->microbatches, floor = out->step_s * 1e9, before = 0;
     struct held held[MAQ_MAX_STAGES];
     hold(held, f, q);
     for (uint32_t s = 0; s < stages; s++) {
+        struct maq_stage_floor *stage = &out->stages[s];
+        double work = 0, hops = s * sums->hop_ns * (splits ? 1 : 2);
         uint32_t n = positions_of(p, stages, s, at);
-        double bytes = activations(f, p, held, s, at, n);
-        for (uint32_t i = 0; i < n; i++)
-            bytes += held[at[i]].dense * dense_bytes + held[at[i]].expert * expert_bytes;
-        worst = fmax(worst, bytes);
+        *stage = (struct maq_stage_floor){.act_bytes = activations(f, p, held, s, at, n)};
+        for (uint32_t i = 0; i < n; i++) {
+            work += held[at[i]].forward + held[at[i]].backward;
+            stage->dense_params += held[at[i]].dense;
+            stage->expert_params += held[at[i]].expert;
+        }
+        if (p->schedule != MAQ_SCHEDULE_DUALPIPE) /* there each direction has its share of the microbatches */
+            floor = fmax(floor, m * work + before + hops);
+        before += held[s].forward + (splits ? 0 : held[s].backward);
+    }
+    out->step_s = floor * 1e-9;
+}
+
+struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const struct maq_plan *plan)
+{
+    struct maq_plan states = f->resolved.plan;
+    double shards = (double)f->resolved.dp * plan->cp / plan->num_optimizer_instances;
+    states.sharding = plan->sharding;
+    states.optimizer_offload = f->most_host_optim;
+    return (struct maq_state_floor){.dense = maq_state_bytes(&f->resolved, &states, 1, shards),
+                                    .expert = maq_state_bytes(&f->resolved, &states, 1, f->resolved.edp),
+                                    .none = plan->lora_rank > 0 || plan->vocab_parallel_pipeline};
+}
+
+double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_pipeline_floor *p,
+                        const struct maq_state_floor *states)
+{
+    double worst = 0;
+    for (int32_t s = 0; s < f->resolved.plan.pp && !states->none; s++) {
+        const struct maq_stage_floor *stage = &p->stages[s];
+        worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert + stage->act_bytes);
     }
     return worst;
 }
@@ -154,8 +178,8 @@ double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_floor_
 static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, double redone_share, bool redone,
                    struct maq_arena *arena)
 {
-    double **rows[] = {&out->forward_ns,       &out->backward_ns,  &out->redone_ns,    &out->act_bytes,
-                       &out->redone_act_bytes, &out->dense_params, &out->expert_params};
+    double **rows[] = {&out->forward_ns, &out->backward_ns,      &out->redone_forward_ns, &out->redone_backward_ns,
+                       &out->act_bytes,  &out->redone_act_bytes, &out->dense_params,      &out->expert_params};
     for (size_t r = 0; r < MAQ_COUNT(rows); r++)
         if (!(*rows[r] = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n + 1)))
             return false;
@@ -164,7 +188,8 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
         const struct maq_atom *a = &atoms->at[i];
         out->forward_ns[i + 1] = out->forward_ns[i] + a->forward_ns;
         out->backward_ns[i + 1] = out->backward_ns[i] + a->backward_ns;
-        out->redone_ns[i + 1] = out->redone_ns[i] + (redone ? a->redone_backward_ns : a->backward_ns);
+        out->redone_forward_ns[i + 1] = out->redone_forward_ns[i] + (redone ? a->redone_forward_ns : a->forward_ns);
+        out->redone_backward_ns[i + 1] = out->redone_backward_ns[i] + (redone ? a->redone_backward_ns : a->backward_ns);
         out->act_bytes[i + 1] = out->act_bytes[i] + a->act_bytes;
         out->redone_act_bytes[i + 1] = out->redone_act_bytes[i] + fmin(a->act_bytes, a->redone_act_bytes) * redone_share;
         out->dense_params[i + 1] = out->dense_params[i] + a->dense_params;
@@ -206,6 +231,15 @@ static double most_host_optim(const struct maq_search_space *space)
     return most;
 }
 
+static bool offloads(const struct maq_search_space *space)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_OFFLOAD];
+    bool any = false;
+    for (uint32_t i = 0; i < axis->n; i++)
+        any |= (axis->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.offload_layers : axis->at[i]) > 0;
+    return any;
+}
+
 enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_search_space *space,
                                 const struct maq_job *job, const struct maq_plan *plain, struct maq_train_sweep *sweep,
                                 struct maq_arena *arena)
@@ -225,14 +259,15 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     for (uint32_t i = 0; i < schedules->n; i++) {
         int32_t v = schedules->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.schedule : schedules->at[i];
         bool split = maq_schedule_splits(v);
-        if (out->sums[split])
-            continue;
         plan.schedule = split ? MAQ_SCHEDULE_ZB_H1 : MAQ_SCHEDULE_1F1B;
-        out->sums[split] = MAQ_ARENA_NEW(arena, struct maq_floor_sums, redo->n);
-        if (!out->sums[split])
-            return MAQ_NO_MEMORY;
-        for (uint32_t r = 0; r < redo->n; r++)
-            MAQ_TRY(prepare(out, &out->sums[split][r], space, plan, redo->at[r], sweep, arena));
+        for (int away = 0; away < (offloads(space) ? 2 : 1) && !out->sums[split][away]; away++) {
+            plan.offload_layers = away;
+            out->sums[split][away] = MAQ_ARENA_NEW(arena, struct maq_floor_sums, redo->n);
+            if (!out->sums[split][away])
+                return MAQ_NO_MEMORY;
+            for (uint32_t r = 0; r < redo->n; r++)
+                MAQ_TRY(prepare(out, &out->sums[split][away][r], space, plan, redo->at[r], sweep, arena));
+        }
     }
     return MAQ_OK;
 }

@@ -9,15 +9,15 @@
 
 /* Sums over the atoms before each, under one recomputation: a range is a difference. */
 struct maq_floor_sums {
-    double *forward_ns, *backward_ns, *redone_ns; /* [atoms + 1]; redone_ns: backward with what is recomputed */
-    double *act_bytes, *redone_act_bytes;
-    double *dense_params, *expert_params;
+    double *forward_ns, *backward_ns, *redone_forward_ns, *redone_backward_ns; /* [atoms + 1] */
+    double *act_bytes, *redone_act_bytes, *dense_params, *expert_params;
     double hop_ns;
 };
 
 struct maq_cell_floors {
-    struct maq_job resolved;        /* the cell's plainest plan, for what states take */
-    struct maq_floor_sums *sums[2]; /* [of RECOMPUTE]; by whether the schedule puts weight gradients off; NULL: not needed */
+    struct maq_job resolved; /* the cell's plainest plan, for what states take */
+    /* [of RECOMPUTE]; by whether the schedule puts weight gradients off, and whether layers are offloaded; NULL: not needed */
+    struct maq_floor_sums *sums[2][2];
     uint32_t n_atoms, microbatches;
     double capacity_bytes, most_host_optim;
 };
@@ -27,20 +27,37 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
                                 const struct maq_job *job, const struct maq_plan *plain, struct maq_train_sweep *sweep,
                                 struct maq_arena *arena);
 
-/* Which plans a floor is of: those of a pipeline under value `recompute` of that axis, the first `block` layers of each
- * virtual stage under MAQ_RECOMPUTE_VALUE_BLOCK. */
+/* Which plans a floor is of. */
 struct maq_floor_query {
     const struct maq_pipeline *pipeline;
-    uint32_t recompute; /* index */
+    uint32_t recompute; /* index on that axis */
     int32_t value;      /* its value */
-    int32_t block;
-    bool offloads; /* activations may be on the host */
+    int32_t block;      /* MAQ_RECOMPUTE_VALUE_BLOCK: layers of each virtual stage */
+    int32_t offloaded;  /* first layers of each virtual stage whose activations are on the host */
 };
 
-/* No such plan is faster. */
-double maq_time_floor_s(const struct maq_cell_floors *floors, const struct maq_floor_query *query);
-/* None with the sharding of `plan` needs less memory. */
-double maq_memory_floor(const struct maq_cell_floors *floors, const struct maq_floor_query *query,
-                        const struct maq_plan *plan);
+/* What a stage holds at least; whatever way it is sharded. */
+struct maq_stage_floor {
+    double dense_params, expert_params, act_bytes;
+};
+
+/* The plans of a pipeline under one query. */
+struct maq_pipeline_floor {
+    double step_s;                  /* none is faster */
+    struct maq_stage_floor *stages; /* [pp], given by the caller */
+};
+void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *floors,
+                        const struct maq_floor_query *query);
+
+/* Bytes of state per parameter under a way to shard. */
+struct maq_state_floor {
+    double dense, expert;
+    bool none; /* there is no bound */
+};
+struct maq_state_floor maq_state_floor(const struct maq_cell_floors *floors, const struct maq_plan *plan);
+
+/* No plan of the pipeline so sharded needs less memory. */
+double maq_memory_floor(const struct maq_cell_floors *floors, const struct maq_pipeline_floor *pipeline,
+                        const struct maq_state_floor *states);
 
 #endif

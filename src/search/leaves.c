@@ -97,8 +97,10 @@ struct explorer {
     struct maq_leaf_search *s;
     struct maq_cell_floors floors;
     const struct maq_pipeline *pipeline;
-    double *floor_s;      /* [of RECOMPUTE] of the pipeline; of MAQ_RECOMPUTE_VALUE_BLOCK with one layer */
+    struct maq_pipeline_floor *floor; /* [of RECOMPUTE * of OFFLOAD] of the pipeline; of BLOCK, with one layer */
+    struct maq_pipeline_floor scratch;
     struct maq_plan base; /* of the cell, then with pipeline and sharding */
+    struct maq_state_floor states;
     uint64_t group_left;  /* plans under this pipeline and sharding that are not counted yet */
     struct maq_plan plans[BATCH];
     struct maq_train_quick quick[BATCH];
@@ -161,13 +163,30 @@ static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
     return e->held == BATCH ? look(e) : MAQ_OK;
 }
 
-static struct maq_floor_query query_of(const struct explorer *e, uint32_t recompute, const struct maq_plan *plan)
+static int32_t offloaded(const struct explorer *e, uint32_t offload)
+{
+    int32_t value = value_of(e->s->space, MAQ_AXIS_OFFLOAD, offload);
+    return value == MAQ_VALUE_AS_WRITTEN ? e->s->space->base.offload_layers : value;
+}
+
+static struct maq_floor_query query_of(const struct explorer *e, uint32_t recompute, uint32_t offload)
 {
     return (struct maq_floor_query){.pipeline = e->pipeline,
                                     .recompute = recompute,
                                     .value = value_of(e->s->space, MAQ_AXIS_RECOMPUTE, recompute),
                                     .block = 1,
-                                    .offloads = plan->offload_layers > 0};
+                                    .offloaded = offloaded(e, offload)};
+}
+
+static const struct maq_pipeline_floor *floor_of(const struct explorer *e, uint32_t recompute, uint32_t offload)
+{
+    return &e->floor[offload * e->s->space->axis[MAQ_AXIS_RECOMPUTE].n + recompute];
+}
+
+/* Whether plans with this floor, sharded as e->base, are of no use. */
+static bool floored(const struct explorer *e, const struct maq_pipeline_floor *floor)
+{
+    return useless(e, floor->step_s, maq_memory_floor(&e->floors, floor, &e->states));
 }
 
 /* ---- full recomputation of the first N layers of each virtual stage ---- */
@@ -184,12 +203,12 @@ static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_
 /* Every number of layers that is of use. */
 static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, struct maq_floor_query q)
 {
-    for (int32_t n = 1; n <= e->pipeline->most_layers; n++) {
+    for (q.block = 1; q.block <= e->pipeline->most_layers; q.block++) {
         struct maq_plan block;
-        q.block = n;
-        if (useless(e, maq_time_floor_s(&e->floors, &q), maq_memory_floor(&e->floors, &q, plan)))
+        maq_pipeline_floor(&e->scratch, &e->floors, &q);
+        if (floored(e, &e->scratch))
             continue;
-        block_plan(&block, plan, n);
+        block_plan(&block, plan, q.block);
         MAQ_TRY(put(e, &block));
     }
     return MAQ_OK;
@@ -202,14 +221,16 @@ static enum maq_status least_block(struct explorer *e, const struct maq_plan *pl
     struct maq_plan block;
     while (low < high) {
         q.block = low + (high - low) / 2;
-        if (maq_memory_floor(&e->floors, &q, plan) <= e->floors.capacity_bytes)
+        maq_pipeline_floor(&e->scratch, &e->floors, &q);
+        if (maq_memory_floor(&e->floors, &e->scratch, &e->states) <= e->floors.capacity_bytes)
             high = q.block;
         else
             low = q.block + 1;
     }
     q.block = low;
     high = e->pipeline->most_layers;
-    if (low > high || useless(e, maq_time_floor_s(&e->floors, &q), 0))
+    maq_pipeline_floor(&e->scratch, &e->floors, &q);
+    if (low > high || useless(e, e->scratch.step_s, 0))
         return MAQ_OK;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
@@ -228,26 +249,38 @@ static enum maq_status least_block(struct explorer *e, const struct maq_plan *pl
 /* ---- savings of memory ---- */
 
 /* Every recomputation but "nothing" on top of `plan`. */
-static enum maq_status recomputations(struct explorer *e, const struct maq_plan *plan, bool all)
+static enum maq_status recomputations(struct explorer *e, const struct maq_plan *plan, uint32_t offload, bool all)
 {
     const struct maq_search_space *space = e->s->space;
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        struct maq_floor_query q = query_of(e, i, plan);
+        int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
         struct maq_plan p = *plan;
-        if (q.value == MAQ_RECOMPUTE_VALUE_NONE || q.value == MAQ_RECOMPUTE_VALUE_BLOCK)
+        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK || floored(e, floor_of(e, i, offload)))
             continue;
-        if (useless(e, e->floor_s[i], maq_memory_floor(&e->floors, &q, plan)))
-            continue;
-        maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, q.value);
+        maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, value);
         MAQ_TRY(put(e, &p));
     }
     MAQ_TRY(look(e));
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        struct maq_floor_query q = query_of(e, i, plan);
-        if (q.value == MAQ_RECOMPUTE_VALUE_BLOCK && !useless(e, e->floor_s[i], 0))
-            MAQ_TRY(all ? every_block(e, plan, q) : least_block(e, plan, q));
+        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_BLOCK ||
+            useless(e, floor_of(e, i, offload)->step_s, 0))
+            continue;
+        struct maq_floor_query q = query_of(e, i, offload);
+        MAQ_TRY(all ? every_block(e, plan, q) : least_block(e, plan, q));
     }
     return look(e);
+}
+
+/* Whether any plan with this offloading can be of use. */
+static bool any_use(const struct explorer *e, uint32_t offload)
+{
+    const struct maq_axis_values *recompute = &e->s->space->axis[MAQ_AXIS_RECOMPUTE];
+    for (uint32_t i = 0; i < recompute->n; i++) {
+        const struct maq_pipeline_floor *floor = floor_of(e, i, offload);
+        if (recompute->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK ? !useless(e, floor->step_s, 0) : !floored(e, floor))
+            return true;
+    }
+    return false;
 }
 
 /* Where "nothing is recomputed" stands on its axis; as many as there are values when it does not. */
@@ -259,42 +292,43 @@ static uint32_t index_of_nothing(const struct maq_search_space *space)
     return i;
 }
 
-/* The plans that save memory in this way; *done when nothing after them can be better. */
-static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, bool *done)
+/*
+ * The plans that save memory with one share of the optimizer and one number of layers on the host. *dead: more on the host is
+ * of no use, because this is slow already, or because it fits.
+ */
+static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, bool *dead)
 {
     struct maq_leaf_search *s = e->s;
-    bool all = s->exhaustive || s->front, plain = plan->optimizer_offload == 0 && plan->offload_layers == 0;
-    uint32_t none = index_of_nothing(s->space);
-    if (none == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
-        return recomputations(e, plan, all);
+    bool all = s->exhaustive || s->front;
+    if (!any_use(e, offload))
+        return MAQ_OK;
+    if (index_of_nothing(s->space) == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
+        return recomputations(e, plan, offload, all);
     struct maq_plan nothing = *plan;
-    struct maq_floor_query query = query_of(e, none, plan);
     struct maq_train_quick q;
     maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
-    if (!s->exhaustive && maq_memory_floor(&e->floors, &query, plan) > e->floors.capacity_bytes)
-        return recomputations(e, &nothing, all);
     MAQ_TRY(maq_train_sweep_eval(s->sweep, &q, &nothing, 1));
+    double limit = limit_of(s);
     MAQ_TRY(note(e, &nothing, &q));
-    if (!q.possible || (!all && q.step_s >= limit_of(s))) {
-        *done = q.possible && plain;
-        return MAQ_OK;
-    }
-    *done = !all && plain && q.fits;
-    return !all && q.fits ? MAQ_OK : recomputations(e, &nothing, all);
+    *dead = !all && q.possible && (q.fits || q.step_s >= limit);
+    return *dead || !q.possible ? MAQ_OK : recomputations(e, &nothing, offload, all);
 }
 
-/* All plans under a pipeline and a way to shard. */
+/* All plans under a pipeline and a way to shard. Values on both axes grow. */
 static enum maq_status group(struct explorer *e)
 {
     const struct maq_search_space *space = e->s->space;
     const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM], *offloads = &space->axis[MAQ_AXIS_OFFLOAD];
-    bool done = false;
-    for (uint32_t h = 0; h < hosts->n && !done; h++)
-        for (uint32_t o = 0; o < offloads->n && !done; o++) {
+    uint32_t alive = offloads->n; /* values of OFFLOAD that can still be of use */
+    e->states = maq_state_floor(&e->floors, &e->base);
+    for (uint32_t h = 0; h < hosts->n; h++)
+        for (uint32_t o = 0; o < alive; o++) {
             struct maq_plan plan = e->base;
+            bool dead = false;
             maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
             maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, offloads->at[o]);
-            MAQ_TRY(savings(e, &plan, &done));
+            MAQ_TRY(savings(e, &plan, o, &dead));
+            alive = dead ? o : alive;
         }
     e->s->counts.bounded += e->group_left;
     return MAQ_OK;
@@ -321,16 +355,42 @@ static enum maq_status shardings(struct explorer *e)
     return MAQ_OK;
 }
 
-/* Floors of the pipeline by recomputation; the least of them. */
-static double pipeline_floor(struct explorer *e)
+/* Fills the floors of the pipeline; the least time of them. */
+static double fill_floors(struct explorer *e)
 {
+    const struct maq_search_space *space = e->s->space;
     double least = INFINITY;
-    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        struct maq_floor_query q = query_of(e, i, &e->base);
-        e->floor_s[i] = maq_time_floor_s(&e->floors, &q);
-        least = fmin(least, e->floor_s[i]);
-    }
+    for (uint32_t o = 0; o < space->axis[MAQ_AXIS_OFFLOAD].n; o++)
+        for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
+            struct maq_floor_query q = query_of(e, i, o);
+            struct maq_pipeline_floor *floor = &e->floor[o * space->axis[MAQ_AXIS_RECOMPUTE].n + i];
+            maq_pipeline_floor(floor, &e->floors, &q);
+            least = fmin(least, floor->step_s);
+        }
     return least;
+}
+
+/* The time alone of what is likely the fastest, before all floors are worked out. */
+static bool hopeless(struct explorer *e)
+{
+    uint32_t none = index_of_nothing(e->s->space);
+    if (none == e->s->space->axis[MAQ_AXIS_RECOMPUTE].n || offloaded(e, 0) > 0)
+        return false;
+    struct maq_floor_query q = query_of(e, none, 0);
+    maq_pipeline_floor(&e->scratch, &e->floors, &q);
+    return useless(e, e->scratch.step_s, 0);
+}
+
+static bool make_floors(struct explorer *e, uint32_t stages)
+{
+    const struct maq_search_space *space = e->s->space;
+    size_t n = (size_t)space->axis[MAQ_AXIS_RECOMPUTE].n * space->axis[MAQ_AXIS_OFFLOAD].n;
+    struct maq_stage_floor *at = MAQ_ARENA_NEW(e->s->scratch, struct maq_stage_floor, (n + 1) * stages);
+    e->floor = MAQ_ARENA_NEW(e->s->scratch, struct maq_pipeline_floor, n);
+    for (size_t i = 0; at && e->floor && i < n; i++)
+        e->floor[i].stages = at + i * stages;
+    e->scratch.stages = at + n * stages;
+    return at && e->floor;
 }
 
 static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell)
@@ -347,7 +407,7 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell)
     if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.microbatches,
                             (uint32_t)e->base.microbatch_group))
         s->counts.impossible += plans;
-    else if (useless(e, pipeline_floor(e), 0))
+    else if (hopeless(e) || useless(e, fill_floors(e), 0))
         s->counts.bounded += plans;
     else
         return shardings(e);
@@ -363,8 +423,8 @@ enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_c
     s->best = s->frugal = (struct maq_search_plan){0};
     s->counts = (struct maq_search_counts){0};
     enum maq_status status = maq_cell_floors(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
-    e.floor_s = MAQ_ARENA_NEW(s->scratch, double, s->space->axis[MAQ_AXIS_RECOMPUTE].n);
-    status = status == MAQ_OK && !e.floor_s ? MAQ_NO_MEMORY : status;
+    if (status == MAQ_OK && !make_floors(&e, (uint32_t)plain.pp))
+        status = MAQ_NO_MEMORY;
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
     for (uint32_t i = 0; i < list->n && status == MAQ_OK; i++) {
         e.pipeline = &list->at[i];

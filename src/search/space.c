@@ -7,6 +7,7 @@
 #include "search/space.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -346,6 +347,17 @@ static enum maq_status keep_written(struct maq_axis_values *out, struct maq_aren
     return MAQ_OK;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void sort(struct maq_axis_values *values)
+{
+    qsort(values->at, values->n, sizeof *values->at, by_value);
+}
+
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *box,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
 {
@@ -361,5 +373,7 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_jo
                     ? keep_written(values, arena)
                     : maq_space_default(values, out, maq_job_get(box), (enum maq_axis)a, opts->full, arena));
     }
+    sort(&out->axis[MAQ_AXIS_OFFLOAD]); /* leaves.c takes them in turn and stops early */
+    sort(&out->axis[MAQ_AXIS_HOST_OPTIM]);
     return maq_job_check_unused(box, diag);
 }

@@ -12,7 +12,7 @@
 
 struct maq_atom {
     double forward_ns, backward_ns;     /* of a microbatch, nothing recomputed; both halves where the schedule splits */
-    double redone_backward_ns;          /* with what the plan recomputes */
+    double redone_forward_ns, redone_backward_ns; /* with what the plan recomputes: forward differs where it is offloaded */
     double dense_params, expert_params; /* of one rank, before data-parallel sharding */
     double act_bytes, redone_act_bytes; /* kept for a microbatch from forward to backward */
 };
@@ -23,7 +23,7 @@ struct maq_atoms {
     double hop_ns; /* one pipeline transfer; 0 when pp = 1 */
 };
 
-/* Of a plan under the sweep's job, in its first stage's place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`. */
+/* Of a plan (with offload_layers > 0, of layers that are all offloaded) under the sweep's job, in its first stage's place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`. */
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
                                       struct maq_arena *arena);
 

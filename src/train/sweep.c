@@ -156,9 +156,16 @@ enum maq_status maq_train_sweep_memory(struct maq_train_sweep *sweep, struct maq
 static struct maq_atom atom_of(const struct maq_block *b)
 {
     double weight = b->weight ? b->weight->dur_ns : 0;
-    return (struct maq_atom){b->forward[0]->dur_ns, b->backward[0]->dur_ns + weight, b->backward[1]->dur_ns + weight,
-                             b->dense_params,       b->expert_params,                b->act_bytes[0],
-                             b->act_bytes[1]};
+    return (struct maq_atom){
+        .forward_ns = b->forward[0]->dur_ns,
+        .redone_forward_ns = b->forward[1]->dur_ns,
+        .backward_ns = b->backward[0]->dur_ns + weight,
+        .redone_backward_ns = b->backward[1]->dur_ns + weight,
+        .dense_params = b->dense_params,
+        .expert_params = b->expert_params,
+        .act_bytes = b->act_bytes[0],
+        .redone_act_bytes = b->act_bytes[1],
+    };
 }
 
 /* Each depth predicts with the shared head: its time and its activations, not its parameters. */
@@ -167,6 +174,7 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     struct maq_atom a = atom_of(bp->blocks[set->mtp]), head = atom_of(bp->blocks[set->output]);
     double depths = bp->job->model.mtp_layers;
     a.forward_ns = depths * (a.forward_ns + head.forward_ns);
+    a.redone_forward_ns = depths * (a.redone_forward_ns + head.redone_forward_ns);
     a.backward_ns = depths * (a.backward_ns + head.backward_ns);
     a.redone_backward_ns = depths * (a.redone_backward_ns + head.redone_backward_ns);
     a.dense_params *= depths;
@@ -195,8 +203,9 @@ enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sw
     const struct maq_block_set *set = &c->bp.sets[c->bp.stage_set[0]];
     out->hop_ns = c->bp.hop_ns;
     out->at[out->n++] = atom_of(c->bp.blocks[set->embedding]);
+    uint32_t layers = plan->offload_layers > 0 ? set->offloaded : set->layers;
     for (uint32_t l = 0; l < model->num_layers; l++)
-        out->at[out->n++] = atom_of(c->bp.blocks[set->layers + model->kind_of[l]]);
+        out->at[out->n++] = atom_of(c->bp.blocks[layers + model->kind_of[l]]);
     if (model->mtp_layers > 0)
         out->at[out->n++] = mtp_of(&c->bp, set);
     out->at[out->n++] = atom_of(c->bp.blocks[set->output]);
