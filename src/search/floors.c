@@ -3,13 +3,13 @@
  *
  * Time: the equation of cells.h, with what is recomputed.
  *
- * Memory: the states of what a stage holds, and its activations right before its first backward pass, when stage s of p holds
+ * Memory: the states of what a stage holds, the working set of its heaviest pass, what does not depend on the stage, and its
+ * activations right before its first backward pass, when stage s of p holds
  *
  *   1f1b         min(p - s, m) microbatches
  *   gpipe        m
  *   interleaved  its first 2 (p - s - 1) + (v - 1) g + 1 passes, g of each chunk in turn (Megatron-LM's warm-up)
- *
- * and one microbatch of its first chunk in any other schedule.
+ *   others       what their skeleton says, with enough microbatches; else one of the first chunk
  */
 #include "search/floors.h"
 
@@ -23,7 +23,7 @@
 /* ---- what a position holds ---- */
 
 struct held {
-    double forward, backward, dense, expert, act;
+    double forward, backward, dense, expert, act, transient;
 };
 
 /* Sum of a range of atoms. */
@@ -39,6 +39,8 @@ static void add_layers(struct held *h, const struct maq_floor_sums *s, uint32_t 
     h->forward += range(s->redone_forward_ns, first, redone) + range(s->forward_ns, redone, last);
     h->backward += range(s->redone_backward_ns, first, redone) + range(s->backward_ns, redone, last);
     h->act += range(s->redone_act_bytes, first, redone) + range(s->act_bytes, redone, last);
+    for (uint32_t i = first; i < last; i++)
+        h->transient = fmax(h->transient, i < redone ? s->redone_transient_bytes[i] : s->transient_bytes[i]);
 }
 
 static struct held held_at(const struct maq_cell_floors *f, const struct maq_floor_query *q, uint32_t position,
@@ -89,6 +91,19 @@ static uint32_t positions_of(const struct maq_pipeline *p, uint32_t stages, uint
 
 /* ---- floors ---- */
 
+/* The most that a stage holds at once. */
+static double inflight(const struct maq_schedule *s, const struct held *held, uint32_t stage, const uint32_t *at, uint32_t n)
+{
+    double most = 0;
+    for (uint32_t i = s->inflight_first[stage]; i < s->inflight_first[stage + 1]; i++) {
+        double bytes = 0;
+        for (uint32_t c = 0; c < n; c++)
+            bytes += s->inflight[i].chunk[c] * held[at[c]].act;
+        most = fmax(most, bytes);
+    }
+    return most;
+}
+
 /* Least bytes of activations on a stage at once. */
 static double activations(const struct maq_cell_floors *f, const struct maq_pipeline *p, const struct held *held,
                           uint32_t stage, const uint32_t *at, uint32_t n)
@@ -98,6 +113,8 @@ static double activations(const struct maq_cell_floors *f, const struct maq_pipe
         return fmin(stages - stage, m) * held[at[0]].act;
     if (p->schedule == MAQ_SCHEDULE_GPIPE)
         return m * held[at[0]].act;
+    if (p->skeleton && m >= p->skeleton->microbatches)
+        return inflight(p->skeleton, held, stage, at, n);
     if (p->schedule != MAQ_SCHEDULE_INTERLEAVED)
         return held[at[0]].act;
     uint32_t group = f->resolved.plan.microbatch_group > 0 ? (uint32_t)f->resolved.plan.microbatch_group : stages;
@@ -119,7 +136,7 @@ static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_flo
     out->step_s = f->microbatches * (sums->forward_ns[f->n_atoms] + sums->backward_ns[f->n_atoms]) / stages * 1e-9;
     for (uint32_t s = 0; s < stages; s++)
         out->stages[s] = (struct maq_stage_floor){sums->dense_params[f->n_atoms] / stages,
-                                                  sums->expert_params[f->n_atoms] / stages, 0};
+                                                  sums->expert_params[f->n_atoms] / stages, 0, 0};
 }
 
 void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
@@ -143,6 +160,7 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
             work += held[at[i]].forward + held[at[i]].backward;
             stage->dense_params += held[at[i]].dense;
             stage->expert_params += held[at[i]].expert;
+            stage->transient_bytes = fmax(stage->transient_bytes, held[at[i]].transient);
         }
         if (p->schedule != MAQ_SCHEDULE_DUALPIPE) /* there each direction has its share of the microbatches */
             floor = fmax(floor, m * work + before + hops);
@@ -156,7 +174,7 @@ struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const st
     struct maq_plan states = f->resolved.plan;
     double shards = (double)f->resolved.dp * plan->cp / plan->num_optimizer_instances;
     states.sharding = plan->sharding;
-    states.optimizer_offload = f->most_host_optim;
+    states.optimizer_offload = plan->optimizer_offload;
     return (struct maq_state_floor){.dense = maq_state_bytes(&f->resolved, &states, 1, shards),
                                     .expert = maq_state_bytes(&f->resolved, &states, 1, f->resolved.edp),
                                     .none = plan->lora_rank > 0 || plan->vocab_parallel_pipeline};
@@ -168,9 +186,10 @@ double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_pipeli
     double worst = 0;
     for (int32_t s = 0; s < f->resolved.plan.pp && !states->none; s++) {
         const struct maq_stage_floor *stage = &p->stages[s];
-        worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert + stage->act_bytes);
+        worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert + stage->act_bytes +
+                                stage->transient_bytes);
     }
-    return worst;
+    return states->none ? 0 : worst + f->fixed_bytes;
 }
 
 /* ---- preparing ---- */
@@ -183,6 +202,11 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
     for (size_t r = 0; r < MAQ_COUNT(rows); r++)
         if (!(*rows[r] = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n + 1)))
             return false;
+    double *transient = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n * 2);
+    if (!transient)
+        return false;
+    out->transient_bytes = transient;
+    out->redone_transient_bytes = transient + atoms->n;
     out->hop_ns = atoms->hop_ns;
     for (uint32_t i = 0; i < atoms->n; i++) {
         const struct maq_atom *a = &atoms->at[i];
@@ -192,6 +216,8 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
         out->redone_backward_ns[i + 1] = out->redone_backward_ns[i] + (redone ? a->redone_backward_ns : a->backward_ns);
         out->act_bytes[i + 1] = out->act_bytes[i] + a->act_bytes;
         out->redone_act_bytes[i + 1] = out->redone_act_bytes[i] + fmin(a->act_bytes, a->redone_act_bytes) * redone_share;
+        transient[i] = a->transient_bytes;
+        transient[atoms->n + i] = redone ? a->redone_transient_bytes : fmin(a->transient_bytes, a->redone_transient_bytes);
         out->dense_params[i + 1] = out->dense_params[i] + a->dense_params;
         out->expert_params[i + 1] = out->expert_params[i] + a->expert_params;
     }
@@ -222,15 +248,6 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
     return sum_up(out, &atoms, 1 / layers, !written, arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-static double most_host_optim(const struct maq_search_space *space)
-{
-    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_HOST_OPTIM];
-    double most = 0;
-    for (uint32_t i = 0; i < axis->n; i++)
-        most = fmax(most, axis->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.optimizer_offload : axis->at[i] / 1000.0);
-    return most;
-}
-
 static bool offloads(const struct maq_search_space *space)
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_OFFLOAD];
@@ -247,11 +264,13 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     const struct maq_job_places nowhere = {0};
     const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE], *redo = &space->axis[MAQ_AXIS_RECOMPUTE];
     struct maq_plan plan = *plain;
-    *out = (struct maq_cell_floors){.resolved = *job, .most_host_optim = most_host_optim(space)};
+    *out = (struct maq_cell_floors){.resolved = *job};
     plan.schedule = MAQ_SCHEDULE_1F1B;
     plan.vp = 1;
     out->resolved.plan = plan;
     MAQ_TRY(maq_job_resolve(&out->resolved, &nowhere, NULL));
+    MAQ_TRY(maq_job_place_groups(&out->resolved, &nowhere, arena, NULL));
+    out->fixed_bytes = maq_fixed_bytes(&out->resolved);
     out->resolved.plan.microbatch_group = plain->microbatch_group;
     out->microbatches = (uint32_t)out->resolved.microbatches;
     for (uint32_t g = 0; g < job->cluster.n_groups; g++)

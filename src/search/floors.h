@@ -11,6 +11,7 @@
 struct maq_floor_sums {
     double *forward_ns, *backward_ns, *redone_forward_ns, *redone_backward_ns; /* [atoms + 1] */
     double *act_bytes, *redone_act_bytes, *dense_params, *expert_params;
+    const double *transient_bytes, *redone_transient_bytes; /* [atoms], of each */
     double hop_ns;
 };
 
@@ -19,7 +20,8 @@ struct maq_cell_floors {
     /* [of RECOMPUTE]; by whether the schedule puts weight gradients off, and whether layers are offloaded; NULL: not needed */
     struct maq_floor_sums *sums[2][2];
     uint32_t n_atoms, microbatches;
-    double capacity_bytes, most_host_optim;
+    double capacity_bytes;
+    double fixed_bytes; /* context, workspace, communicators */
 };
 
 /* `plain` is the plan of maq_cell_plan(). Everything lives in `arena`. */
@@ -38,7 +40,7 @@ struct maq_floor_query {
 
 /* What a stage holds at least; whatever way it is sharded. */
 struct maq_stage_floor {
-    double dense_params, expert_params, act_bytes;
+    double dense_params, expert_params, act_bytes, transient_bytes;
 };
 
 /* The plans of a pipeline under one query. */

@@ -271,16 +271,17 @@ static enum maq_status recomputations(struct explorer *e, const struct maq_plan 
     return look(e);
 }
 
-/* Whether any plan with this offloading can be of use. */
-static bool any_use(const struct explorer *e, uint32_t offload)
+/* How many recomputations can be of use with this offloading. */
+static uint32_t candidates(const struct explorer *e, uint32_t offload)
 {
     const struct maq_axis_values *recompute = &e->s->space->axis[MAQ_AXIS_RECOMPUTE];
+    uint32_t n = 0;
     for (uint32_t i = 0; i < recompute->n; i++) {
         const struct maq_pipeline_floor *floor = floor_of(e, i, offload);
-        if (recompute->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK ? !useless(e, floor->step_s, 0) : !floored(e, floor))
-            return true;
+        bool block = recompute->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK;
+        n += block ? !useless(e, floor->step_s, 0) : !floored(e, floor);
     }
-    return false;
+    return n;
 }
 
 /* Where "nothing is recomputed" stands on its axis; as many as there are values when it does not. */
@@ -292,21 +293,27 @@ static uint32_t index_of_nothing(const struct maq_search_space *space)
     return i;
 }
 
+#define WORTH_A_PROBE 4 /* plans that timing one which does not fit may save */
+
 /*
- * The plans that save memory with one share of the optimizer and one number of layers on the host. *dead: more on the host is
- * of no use, because this is slow already, or because it fits.
+ * The plans that save memory with one share of the optimizer and one number of layers on the host; `left` such pairs are still
+ * to come, this one included. *dead: those with more on the host are of no use, because this is slow already, or fits.
  */
-static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, bool *dead)
+static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t left,
+                               bool *dead)
 {
     struct maq_leaf_search *s = e->s;
     bool all = s->exhaustive || s->front;
-    if (!any_use(e, offload))
+    uint32_t n = candidates(e, offload), none = index_of_nothing(s->space);
+    if (n == 0)
         return MAQ_OK;
-    if (index_of_nothing(s->space) == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
+    if (none == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
         return recomputations(e, plan, offload, all);
     struct maq_plan nothing = *plan;
     struct maq_train_quick q;
     maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
+    if (!s->exhaustive && floored(e, floor_of(e, none, offload)) && (uint64_t)n * left < WORTH_A_PROBE)
+        return recomputations(e, &nothing, offload, all);
     MAQ_TRY(maq_train_sweep_eval(s->sweep, &q, &nothing, 1));
     double limit = limit_of(s);
     MAQ_TRY(note(e, &nothing, &q));
@@ -320,16 +327,17 @@ static enum maq_status group(struct explorer *e)
     const struct maq_search_space *space = e->s->space;
     const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM], *offloads = &space->axis[MAQ_AXIS_OFFLOAD];
     uint32_t alive = offloads->n; /* values of OFFLOAD that can still be of use */
-    e->states = maq_state_floor(&e->floors, &e->base);
-    for (uint32_t h = 0; h < hosts->n; h++)
+    for (uint32_t h = 0; h < hosts->n; h++) {
+        struct maq_plan plan = e->base;
+        maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
+        e->states = maq_state_floor(&e->floors, &plan);
         for (uint32_t o = 0; o < alive; o++) {
-            struct maq_plan plan = e->base;
             bool dead = false;
-            maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
             maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, offloads->at[o]);
-            MAQ_TRY(savings(e, &plan, o, &dead));
+            MAQ_TRY(savings(e, &plan, o, (hosts->n - h) * (alive - o), &dead));
             alive = dead ? o : alive;
         }
+    }
     e->s->counts.bounded += e->group_left;
     return MAQ_OK;
 }

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "plan/schedule.h"
 
 bool maq_schedule_splits(int schedule)
 {
@@ -67,6 +66,21 @@ static bool listed(const struct lister *l, const struct maq_pipeline *p)
     return false;
 }
 
+/* What a schedule holds at once no longer grows from two microbatches per stage on (a test looks at more). */
+static const struct maq_schedule *skeleton(struct lister *l, int32_t schedule, int32_t vp)
+{
+    uint32_t stages = (uint32_t)l->list->stages;
+    if (!maq_schedule_splits(schedule) || stages > 64)
+        return NULL;
+    for (uint32_t i = 0; i < l->list->n; i++)
+        if (l->list->at[i].schedule == schedule && l->list->at[i].vp == vp)
+            return l->list->at[i].skeleton;
+    struct maq_schedule *s = MAQ_ARENA_NEW(l->arena, struct maq_schedule, 1);
+    if (!s || maq_schedule_build(s, schedule, stages, (uint32_t)vp, 2 * stages, 0, l->arena, NULL) != MAQ_OK)
+        return NULL;
+    return s;
+}
+
 static void add(struct lister *l, int32_t schedule, int32_t vp, int32_t layout)
 {
     const struct maq_model *model = &l->job->model;
@@ -91,6 +105,7 @@ static void add(struct lister *l, int32_t schedule, int32_t vp, int32_t layout)
         for (uint32_t i = 0; i < n; i++)
             p.most_layers = layers[i] > p.most_layers ? layers[i] : p.most_layers;
     }
+    p.skeleton = skeleton(l, schedule, vp);
     l->list->at[l->list->n++] = p;
 }
 

@@ -6,6 +6,7 @@
 #ifndef MAQ_SEARCH_PIPELINES_H
 #define MAQ_SEARCH_PIPELINES_H
 
+#include "plan/schedule.h"
 #include "search/space.h"
 
 struct maq_pipeline {
@@ -15,6 +16,8 @@ struct maq_pipeline {
     uint32_t n_virtual;    /* positions */
     const int32_t *layers; /* [n_virtual] */
     int32_t most_layers;   /* of a virtual stage */
+    /* of schedules that split their backward passes: what they hold at once from this many microbatches on; NULL = not known */
+    const struct maq_schedule *skeleton;
 };
 
 struct maq_pipelines {

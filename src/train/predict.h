@@ -25,6 +25,8 @@ void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *
 /* Weights, gradients and optimizer state of `params` parameters that a rank of a resolved job holds and `shards` ranks share, under the
  * sharding, types and offloading of `plan`. */
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards);
+/* What a rank holds whatever its stage does: context, workspace, communicators of the job's groups. */
+double maq_fixed_bytes(const struct maq_job *job);
 /* Peak of what PyTorch's allocator reserves for a stage, and of what it hands out, its allocations replayed; negative when
  * out of memory. memory_replay.c */
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);

@@ -160,6 +160,16 @@ static double peak_activations(const struct maq_blueprint *bp, uint32_t stage, c
     return best;
 }
 
+static double context_bytes(const struct maq_job *job)
+{
+    return job->plan.cuda_module_loading == MAQ_MODULES_EAGER ? CONTEXT_EAGER_BYTES : CONTEXT_LAZY_BYTES;
+}
+
+double maq_fixed_bytes(const struct maq_job *job)
+{
+    return context_bytes(job) + WORKSPACE_BYTES + maq_communicator_bytes(job);
+}
+
 void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
 {
     *st = (struct maq_stage_result){0};
@@ -183,8 +193,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     double each = maq_step_gradient_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     double update = updated_params(bp, dense, expert, adapters) * each - st->bytes[MAQ_MEM_ACTIVATIONS];
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
-    st->bytes[MAQ_MEM_CONTEXT] =
-        job->plan.cuda_module_loading == MAQ_MODULES_EAGER ? CONTEXT_EAGER_BYTES : CONTEXT_LAZY_BYTES;
+    st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)
         st->allocated_bytes += st->bytes[k];

@@ -5,6 +5,7 @@
  * evaluated together, up to LANES at a time. Plans are taken in windows, so that memory stays bounded;
  * results do not depend on the grouping.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,8 @@ static struct maq_atom atom_of(const struct maq_block *b)
         .expert_params = b->expert_params,
         .act_bytes = b->act_bytes[0],
         .redone_act_bytes = b->act_bytes[1],
+        .transient_bytes = fmax(b->forward_transient, b->backward_transient[0]),
+        .redone_transient_bytes = fmax(b->forward_transient, b->backward_transient[1]),
     };
 }
 
@@ -181,6 +184,8 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     a.expert_params *= depths;
     a.act_bytes = depths * (a.act_bytes + head.act_bytes);
     a.redone_act_bytes = depths * (a.redone_act_bytes + head.redone_act_bytes);
+    a.transient_bytes = fmax(a.transient_bytes, head.transient_bytes);
+    a.redone_transient_bytes = fmax(a.redone_transient_bytes, head.redone_transient_bytes);
     return a;
 }
 
