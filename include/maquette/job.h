@@ -103,6 +103,16 @@ MAQ_API bool maq_job_sets(const struct maq_job_box *box, const char *key);
 MAQ_API const struct maq_job *maq_job_get(const struct maq_job_box *box); /* borrowed */
 MAQ_API void maq_job_free(struct maq_job_box *box);
 
+/*
+ * The document of an open job with a plan, as YAML that maquette reads: `maquette train` of it predicts that plan. What the
+ * document does not say and the plan leaves at its default is left out. Owned by the caller (free()); NULL when out of memory.
+ */
+MAQ_API char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan);
+
+/* A completed job as the arguments of Megatron-LM's training scripts, one per line, and behind '#' what it has no argument
+ * for. Owned by the caller (free()); NULL when out of memory. */
+MAQ_API char *maq_job_megatron_arguments(const struct maq_job *job);
+
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */
 MAQ_API char *maq_job_explain(const struct maq_job_box *box);

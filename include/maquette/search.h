@@ -44,9 +44,12 @@ struct maq_search_opts {
     const char *const *lists;       /* "tp=1,2,4"; short and long keys */
     size_t n_lists;
     uint32_t threads;               /* 0 = as many as there are processors */
+    double reserve_bytes;           /* of each device that a plan may not use */
+    double memory_bytes;            /* what each device is taken to have; 0 = what it has */
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
     void *context;
+    uint32_t more_nodes;            /* times as many nodes in the first group; 0 = 1 */
 };
 #define MAQ_SEARCH_OPTS_INIT                                                                                           \
     {                                                                                                                  \
@@ -84,6 +87,39 @@ struct maq_search_result {
 MAQ_API enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
                                    const struct maq_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_search_result_free(struct maq_search_result *result);
+
+/* The best plan with one axis changed. */
+struct maq_search_alternative {
+    const char *key, *from, *to; /* words; live with the alternatives */
+    bool possible, fits;
+    double step_s, needed_bytes;
+};
+struct maq_search_alternatives {
+    struct maq_search_alternative *at; /* [n], in the order of the axes; of each the values in order */
+    uint32_t n;
+    void *owner; /* internal */
+};
+/* Every other value of every axis under the best plan of a result that has one. *out is owned by the caller
+ * (maq_search_alternatives_free). */
+MAQ_API enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                                const struct maq_search_result *result,
+                                                const struct maq_search_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
+
+/* Nothing fits: what would change that, each alone and no more of it than is needed. */
+struct maq_search_remedies {
+    double memory_bytes;         /* of each device, to a gibibyte; 0 = none up to 64 times as much */
+    uint32_t nodes;              /* of the first node group, doubled; 0 = none up to 64 times as many */
+    bool full;                   /* techniques outside the space (opts.full) */
+    struct maq_plan with_memory; /* the plans that then fit best */
+    struct maq_plan with_nodes;
+    struct maq_plan with_full;
+    double with_memory_s, with_nodes_s, with_full_s; /* their steps */
+    void *owner;                                     /* internal */
+};
+MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_job_box *open,
+                                                 const struct maq_search_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_search_remedies_free(struct maq_search_remedies *remedies);
 
 #ifdef __cplusplus
 }

@@ -241,6 +241,11 @@ enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_
     return MAQ_OK;
 }
 
+const struct maq_node *maq_job_document(const struct maq_job_box *box)
+{
+    return box->doc.root;
+}
+
 struct maq_node *maq_job_search_node(const struct maq_job_box *box)
 {
     return box->search;

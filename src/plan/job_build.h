@@ -29,6 +29,9 @@ enum maq_status maq_job_read_recompute_modules(struct maq_job *job, const struct
 /* Tokens per sequence: the workload's, or the model's maximum up to 8192. */
 int64_t maq_job_default_seq(const struct maq_job *job);
 
+/* The document of a job, with its overrides; NULL when it is empty. */
+const struct maq_node *maq_job_document(const struct maq_job_box *box);
+
 /* The `search:` section of an open job, read by the search; NULL = none. Then maq_job_check_unused(). */
 struct maq_node *maq_job_search_node(const struct maq_job_box *box);
 enum maq_status maq_job_check_unused(const struct maq_job_box *box, struct maq_diag *diag);

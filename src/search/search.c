@@ -39,7 +39,7 @@ struct find {
 };
 
 struct search {
-    const struct maq_job *job;
+    struct maq_job job; /* with the devices and memory that the options leave */
     const struct maq_search_opts *opts;
     struct maq_arena arena; /* space, cells, plans' strings */
     struct maq_search_space space;
@@ -112,7 +112,7 @@ static void explore(struct worker *w, uint32_t i)
     maq_cell_plan(&plan, &s->space, cell);
     struct maq_leaf_search leaves = {.space = &s->space,
                                      .pipelines = &s->pipelines,
-                                     .job = s->job,
+                                     .job = &s->job,
                                      .sweep = w->sweep,
                                      .scratch = &w->scratch,
                                      .exhaustive = s->opts->exhaustive,
@@ -137,7 +137,7 @@ static void *work(void *context)
         if (i == s->to)
             break;
         if (s->bounding)
-            w->status = maq_cell_bound(&s->cells.at[i], &s->space, s->job, w->sweep, &w->scratch);
+            w->status = maq_cell_bound(&s->cells.at[i], &s->space, &s->job, w->sweep, &w->scratch);
         else
             explore(w, i);
     }
@@ -265,9 +265,10 @@ static uint32_t thread_count(const struct maq_search_opts *opts)
 
 static enum maq_status begin(struct search *s, const struct maq_job_box *open, struct maq_diag *diag)
 {
-    MAQ_TRY(maq_space_init(&s->space, open, s->opts, &s->arena, diag));
-    MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, s->job, &s->arena));
-    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->pipelines, s->job, &s->arena));
+    MAQ_TRY(maq_search_job(&s->job, open, s->opts, &s->arena));
+    MAQ_TRY(maq_space_init(&s->space, open, &s->job, s->opts, &s->arena, diag));
+    MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
+    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->pipelines, &s->job, &s->arena));
     s->order = MAQ_ARENA_NEW(&s->arena, struct maq_cell *, s->cells.n);
     s->top = s->opts->top > 0 ? s->opts->top : 5;
     s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
@@ -279,7 +280,7 @@ static enum maq_status begin(struct search *s, const struct maq_job_box *open, s
         w->search = s;
         w->number = s->n_workers;
         maq_arena_init(&w->scratch, 0);
-        MAQ_TRY(maq_train_sweep_new(&w->sweep, s->job, s->n_workers == 0 ? diag : NULL));
+        MAQ_TRY(maq_train_sweep_new(&w->sweep, &s->job, s->n_workers == 0 ? diag : NULL));
     }
     return MAQ_OK;
 }
@@ -349,7 +350,6 @@ enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_
     uint32_t reached = 0;
     if (!s)
         return MAQ_NO_MEMORY;
-    s->job = maq_job_get(open);
     s->opts = opts;
     maq_arena_init(&s->arena, 0);
     pthread_mutex_init(&s->lock, NULL);

@@ -358,22 +358,44 @@ static void sort(struct maq_axis_values *values)
     qsort(values->at, values->n, sizeof *values->at, by_value);
 }
 
-enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *box,
+enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
+                               struct maq_arena *arena)
+{
+    *out = *maq_job_get(open);
+    struct maq_cluster *c = &out->cluster;
+    struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);
+    if (!groups)
+        return MAQ_NO_MEMORY;
+    memcpy(groups, c->groups, c->n_groups * sizeof *groups);
+    c->groups = groups;
+    c->devices = 0;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        groups[g].nodes *= g == 0 && opts->more_nodes > 1 ? (int32_t)opts->more_nodes : 1;
+        groups[g].first_rank = c->devices;
+        c->devices += (uint32_t)(groups[g].nodes * groups[g].devices_per_node);
+        if (opts->memory_bytes > 0)
+            groups[g].device.mem_bytes = opts->memory_bytes;
+        groups[g].device.mem_bytes -= opts->reserve_bytes;
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
 {
     struct list_reader r = {out, arena, diag};
-    *out = (struct maq_search_space){.base = maq_job_get(box)->plan};
-    MAQ_TRY(read_section(&r, maq_job_search_node(box)));
+    *out = (struct maq_search_space){.base = job->plan};
+    MAQ_TRY(read_section(&r, maq_job_search_node(open)));
     MAQ_TRY(read_options(&r, opts));
     for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
         struct maq_axis_values *values = &out->axis[a];
         if (values->n > 0)
             continue;
-        MAQ_TRY(decided(box, (enum maq_axis)a)
+        MAQ_TRY(decided(open, (enum maq_axis)a)
                     ? keep_written(values, arena)
-                    : maq_space_default(values, out, maq_job_get(box), (enum maq_axis)a, opts->full, arena));
+                    : maq_space_default(values, out, job, (enum maq_axis)a, opts->full, arena));
     }
     sort(&out->axis[MAQ_AXIS_OFFLOAD]); /* leaves.c takes them in turn and stops early */
     sort(&out->axis[MAQ_AXIS_HOST_OPTIM]);
-    return maq_job_check_unused(box, diag);
+    return maq_job_check_unused(open, diag);
 }

@@ -72,8 +72,12 @@ struct maq_search_space {
     struct maq_plan base; /* values of the keys that are no axis */
 };
 
-/* The space of an open job; lists live in `arena`. Faults of the user's lists are reported. */
-enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *box,
+/* The job that is searched: the open one with the nodes and the memory of the options. */
+enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
+                               struct maq_arena *arena);
+
+/* Its space; lists live in `arena`. Faults of the user's lists are reported. */
+enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
 
 /* Sets the axis of a plan to a value of it; LAYOUT and BLOCK depend on more and are set by leaves.c. */

@@ -1,0 +1,144 @@
+/*
+ * job_write.c - a job as a document: its sections as they were read, and a plan.
+ */
+#include <string.h>
+
+#include "base/str.h"
+#include "base/text.h"
+#include "plan/job_build.h"
+#include "plan/plan_fields.h"
+
+#define LARGEST_DOCUMENT ((size_t)1 << 24)
+
+/* ---- nodes as YAML's flow style, which is JSON with fewer quotes ---- */
+
+static bool is_word(struct maq_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && (i == 0 || !strchr("._+-", c)) && c != '_' && c != '.' && c != '-')
+            return false;
+    }
+    return text.len > 0 && text.ptr[0] != '-';
+}
+
+static void write_text(struct maq_buf *out, struct maq_str text, bool quoted)
+{
+    if (!quoted && (is_word(text) || (text.len > 1 && text.ptr[0] == '-' &&
+                                      is_word((struct maq_str){text.ptr + 1, text.len - 1})))) {
+        maq_buf_add(out, text.ptr, text.len);
+        return;
+    }
+    maq_buf_addc(out, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c == '"' || c == '\\')
+            maq_buf_addf(out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            maq_buf_addf(out, "\\x%02X", c);
+        else
+            maq_buf_addc(out, (char)c);
+    }
+    maq_buf_addc(out, '"');
+}
+
+static void write_node(struct maq_buf *out, const struct maq_node *node)
+{
+    if (node->kind == MAQ_NODE_SCALAR) {
+        write_text(out, node->text, node->quoted);
+        return;
+    }
+    bool map = node->kind == MAQ_NODE_MAP, first = true;
+    maq_buf_addc(out, map ? '{' : '[');
+    for (const struct maq_node *n = node->first; n; n = n->next) {
+        if (maq_node_is_null(n))
+            continue;
+        maq_buf_adds(out, first ? "" : ", ");
+        first = false;
+        if (map) {
+            write_text(out, n->key, false);
+            maq_buf_adds(out, ": ");
+        }
+        write_node(out, n);
+    }
+    maq_buf_addc(out, map ? '}' : ']');
+}
+
+/* ---- the plan ---- */
+
+static void write_modules(struct maq_buf *out, uint32_t parts)
+{
+    bool first = true;
+    maq_buf_adds(out, "  recompute_modules: [");
+    for (int part = 0; part < MAQ_PART_COUNT; part++) {
+        const char *name = parts & (1u << part) ? maq_part_recompute_name((enum maq_part)part) : NULL;
+        if (name) {
+            maq_buf_addf(out, "%s%s", first ? "" : ", ", name);
+            first = false;
+        }
+    }
+    maq_buf_adds(out, "]\n");
+}
+
+/* The value of a row; texts can be long, the rest has a form of its own. */
+static void write_value(struct maq_buf *out, const struct maq_field *field, const struct maq_plan_doc *doc)
+{
+    char value[64];
+    if (field->type == MAQ_TYPE_STR)
+        write_text(out, *(const struct maq_str *)((const char *)doc + field->offset), true);
+    else
+        maq_buf_adds(out, maq_field_format(value, field, doc));
+}
+
+static bool differs(const struct maq_field *field, const struct maq_plan_doc *doc, const struct maq_plan_doc *defaults)
+{
+    char a[64], b[64];
+    if (field->type == MAQ_TYPE_STR) {
+        const struct maq_str *x = (const struct maq_str *)((const char *)doc + field->offset),
+                             *y = (const struct maq_str *)((const char *)defaults + field->offset);
+        return !maq_str_eq(*x, *y);
+    }
+    return strcmp(maq_field_format(a, field, doc), maq_field_format(b, field, defaults)) != 0;
+}
+
+static void write_plan(struct maq_buf *out, const struct maq_job_box *open, const struct maq_plan *plan)
+{
+    struct maq_plan_doc doc = {.plan = *plan}, defaults = {0};
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    out->failed |= maq_fields_read(&defaults, maq_plan_fields, NULL, NULL, &arena, NULL) != MAQ_OK;
+    maq_buf_adds(out, "plan:\n");
+    for (const struct maq_field *f = maq_plan_fields; f->type != MAQ_TYPE_END && !out->failed; f++) {
+        if (f->type == MAQ_TYPE_NODE) {
+            if (plan->recompute_parts != 0)
+                write_modules(out, plan->recompute_parts);
+        } else if (differs(f, &doc, &defaults) || maq_job_sets(open, f->key)) {
+            maq_buf_addf(out, "  %s: ", f->key);
+            write_value(out, f, &doc);
+            maq_buf_addc(out, '\n');
+        }
+    }
+    maq_arena_fini(&arena);
+}
+
+char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan)
+{
+    static const char *const sections[] = {"name", "model", "cluster", "workload", "framework", "cost"};
+    const struct maq_node *root = maq_job_document(open);
+    struct maq_buf out;
+    maq_buf_init(&out, LARGEST_DOCUMENT);
+    for (size_t i = 0; root && i < sizeof sections / sizeof sections[0]; i++) {
+        const struct maq_node *section = maq_node_peek(root, sections[i]);
+        if (!section || maq_node_is_null(section))
+            continue;
+        maq_buf_addf(&out, "%s: ", sections[i]);
+        write_node(&out, section);
+        maq_buf_addc(&out, '\n');
+    }
+    write_plan(&out, open, plan);
+    if (!out.failed)
+        return out.ptr;
+    maq_buf_fini(&out);
+    return NULL;
+}

@@ -1,0 +1,160 @@
+/*
+ * alternatives.c - why the obvious other plans lose: the best plan with one axis changed, for every value of the space.
+ *
+ * The other axes stay as they are, so a value that the rest does not allow is impossible, even where the space has a plan
+ * with it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "search/pipelines.h"
+
+struct owner {
+    struct maq_arena arena;
+    struct maq_job job;
+    struct maq_search_space space;
+    struct maq_train_sweep *sweep;
+    struct maq_plan *plans; /* [n] as the alternatives */
+    uint32_t size;
+};
+
+static enum maq_status add(struct maq_search_alternatives *out, const char *key, const char *from, const char *to,
+                           const struct maq_plan *plan)
+{
+    struct owner *o = out->owner;
+    if (out->n == o->size) {
+        uint32_t size = o->size > 0 ? 2 * o->size : 64;
+        struct maq_search_alternative *at = MAQ_ARENA_NEW(&o->arena, struct maq_search_alternative, size);
+        struct maq_plan *plans = MAQ_ARENA_NEW(&o->arena, struct maq_plan, size);
+        if (!at || !plans)
+            return MAQ_NO_MEMORY;
+        if (out->n > 0) {
+            memcpy(at, out->at, out->n * sizeof *at);
+            memcpy(plans, o->plans, out->n * sizeof *plans);
+        }
+        out->at = at;
+        o->plans = plans;
+        o->size = size;
+    }
+    char *from_copy = maq_arena_strdup(&o->arena, maq_str_of(from)), *to_copy = maq_arena_strdup(&o->arena, maq_str_of(to));
+    if (!from_copy || !to_copy)
+        return MAQ_NO_MEMORY;
+    out->at[out->n] = (struct maq_search_alternative){.key = key, .from = from_copy, .to = to_copy};
+    o->plans[out->n++] = *plan;
+    return MAQ_OK;
+}
+
+/* What the best plan has on an axis, in words. */
+static void word_of(char buf[64], const struct maq_search_space *space, enum maq_axis axis, const struct maq_plan *plan)
+{
+    const struct maq_axis_values *values = &space->axis[axis];
+    for (uint32_t i = 0; i < values->n; i++) {
+        struct maq_plan with = *plan;
+        maq_space_apply(&with, space, axis, values->at[i]);
+        if (memcmp(&with, plan, sizeof with) == 0) {
+            maq_space_word(buf, space, axis, values->at[i]);
+            return;
+        }
+    }
+    if (axis == MAQ_AXIS_RECOMPUTE) {
+        maq_space_word(buf, space, axis, MAQ_RECOMPUTE_VALUE_BLOCK);
+        return;
+    }
+    buf[0] = '\0';
+}
+
+/* A change that drags others along: schedule and virtual stages, the layout, what follows from TP. */
+static void mend(struct maq_plan *plan, enum maq_axis axis)
+{
+    if (axis == MAQ_AXIS_PP || axis == MAQ_AXIS_VP || axis == MAQ_AXIS_SCHEDULE)
+        plan->layout = MAQ_STR("balanced");
+    if (axis == MAQ_AXIS_VP || axis == MAQ_AXIS_PP) {
+        if (plan->pp == 1)
+            plan->vp = 1;
+        plan->schedule = plan->vp > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B;
+    }
+    if (axis == MAQ_AXIS_SCHEDULE)
+        plan->vp = plan->schedule == MAQ_SCHEDULE_ZB_V || plan->schedule == MAQ_SCHEDULE_DUALPIPE_V ? 2
+                   : plan->schedule == MAQ_SCHEDULE_INTERLEAVED                                      ? (plan->vp > 1 ? plan->vp : 2)
+                                                                                                     : 1;
+    if (axis == MAQ_AXIS_RECOMPUTE && plan->recompute_method == MAQ_RECOMPUTE_BLOCK)
+        plan->recompute_num_layers = 0;
+}
+
+static bool compared(enum maq_axis axis, const struct maq_axis_values *values)
+{
+    bool derived = axis == MAQ_AXIS_LAYOUT || axis == MAQ_AXIS_REPLICAS || axis == MAQ_AXIS_CP_COMM ||
+                   axis == MAQ_AXIS_ETP || axis == MAQ_AXIS_ORDER;
+    return !derived && !values->fixed;
+}
+
+static enum maq_status list(struct maq_search_alternatives *out, const struct maq_plan *best)
+{
+    struct owner *o = out->owner;
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
+        const struct maq_axis_values *values = &o->space.axis[a];
+        char from[64], to[64];
+        if (!compared((enum maq_axis)a, values))
+            continue;
+        word_of(from, &o->space, (enum maq_axis)a, best);
+        for (uint32_t i = 0; i < values->n; i++) {
+            struct maq_plan plan = *best;
+            maq_space_word(to, &o->space, (enum maq_axis)a, values->at[i]);
+            maq_space_apply(&plan, &o->space, (enum maq_axis)a, values->at[i]);
+            mend(&plan, (enum maq_axis)a);
+            if (strcmp(from, to) != 0 && memcmp(&plan, best, sizeof plan) != 0 && values->at[i] != MAQ_RECOMPUTE_VALUE_BLOCK)
+                MAQ_TRY(add(out, maq_axis_key((enum maq_axis)a), from, to, &plan));
+        }
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status evaluate(struct maq_search_alternatives *out)
+{
+    struct owner *o = out->owner;
+    for (uint32_t i = 0; i < out->n; i++) {
+        struct maq_train_quick q;
+        MAQ_TRY(maq_train_sweep_eval(o->sweep, &q, &o->plans[i], 1));
+        out->at[i].possible = q.possible;
+        out->at[i].fits = q.fits;
+        out->at[i].step_s = q.step_s;
+        out->at[i].needed_bytes = q.needed_bytes;
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                        const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                        struct maq_diag *diag)
+{
+    struct owner *o = calloc(1, sizeof *o);
+    *out = (struct maq_search_alternatives){.owner = o};
+    if (!o)
+        return MAQ_NO_MEMORY;
+    maq_arena_init(&o->arena, 0);
+    enum maq_status status = maq_search_job(&o->job, open, opts, &o->arena);
+    if (status == MAQ_OK)
+        status = maq_space_init(&o->space, open, &o->job, opts, &o->arena, diag);
+    if (status == MAQ_OK)
+        status = maq_train_sweep_new(&o->sweep, &o->job, diag);
+    if (status == MAQ_OK && result->n_plans > 0)
+        status = list(out, &result->plans[0].plan);
+    if (status == MAQ_OK)
+        status = evaluate(out);
+    if (status != MAQ_OK)
+        maq_search_alternatives_free(out);
+    return status;
+}
+
+void maq_search_alternatives_free(struct maq_search_alternatives *a)
+{
+    struct owner *o = a->owner;
+    if (o) {
+        maq_train_sweep_free(o->sweep);
+        maq_arena_fini(&o->arena);
+        free(o);
+    }
+    *a = (struct maq_search_alternatives){0};
+}
