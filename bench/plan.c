@@ -23,8 +23,8 @@ static const struct {
     bool full;
 } cases[] = {
     {"8B on 8 GPUs", "{model: llama-3.1-8b, cluster: 'h100-sxm:8', workload: {seq: 8192, gbs: 128}}", false},
-    {"70B on 256 GPUs", "{model: llama-3.1-70b, cluster: 'h100-sxm:8 x 32, rail 400G', workload: {seq: 8192, gbs: 1024}}",
-     false},
+    {"70B on 256 GPUs",
+     "{model: llama-3.1-70b, cluster: 'h100-sxm:8 x 32, rail 400G', workload: {seq: 8192, gbs: 1024}}", false},
     {"405B on 16,384 GPUs",
      "{model: llama-3.1-405b, cluster: 'h100-sxm:8 x 2048, rail 400G', workload: {seq: 8192, gbs: 2048}}", false},
     {"405B on 16,384 GPUs, full space",
@@ -54,17 +54,20 @@ static int run(const char *name, const char *text, bool full)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     const struct maq_search_counts *c = &r->counts;
-    printf("plan: %s: %.2f s, %.2f CPU s, %ld MB; %llu plans in %u cells: %llu bounded, %llu impossible, %llu do not fit, "
-           "%llu scored; %.1f M plans/s;",
-           name, wall, cpu, usage.ru_maxrss / 1024, (unsigned long long)c->considered, c->cells,
-           (unsigned long long)c->bounded, (unsigned long long)c->impossible, (unsigned long long)c->unfit,
-           (unsigned long long)c->scored, (double)c->considered / wall * 1e-6);
+    printf(
+        "plan: %s: %.2f s, %.2f CPU s, %ld MB; %llu plans in %u cells: %llu bounded, %llu impossible, %llu do not fit, "
+        "%llu scored; %.1f M plans/s;",
+        name, wall, cpu, usage.ru_maxrss / 1024, (unsigned long long)c->considered, c->cells,
+        (unsigned long long)c->bounded, (unsigned long long)c->impossible, (unsigned long long)c->unfit,
+        (unsigned long long)c->scored, (double)c->considered / wall * 1e-6);
     if (r->n_plans > 0) {
         const struct maq_plan *p = &r->plans[0].plan;
-        printf(" best %.4f s, %.1f GiB: tp %d cp %d pp %d vp %d ep %d etp %d mbs %d schedule %s zero %d x %d recompute %d/%d/%x %.*s\n", r->plans[0].step_s,
-               r->plans[0].needed_bytes / (1 << 30), p->tp, p->cp, p->pp, p->vp, p->ep, p->etp, p->mbs,
-               maq_schedule_name((enum maq_schedule_kind)p->schedule), p->sharding, p->num_optimizer_instances,
-               p->recompute, p->recompute_num_layers, p->recompute_parts, (int)p->layout.len, p->layout.ptr ? p->layout.ptr : "");
+        printf(" best %.4f s, %.1f GiB: tp %d cp %d pp %d vp %d ep %d etp %d mbs %d schedule %s zero %d x %d recompute "
+               "%d/%d/%x %.*s\n",
+               r->plans[0].step_s, r->plans[0].needed_bytes / (1 << 30), p->tp, p->cp, p->pp, p->vp, p->ep, p->etp,
+               p->mbs, maq_schedule_name((enum maq_schedule_kind)p->schedule), p->sharding, p->num_optimizer_instances,
+               p->recompute, p->recompute_num_layers, p->recompute_parts, (int)p->layout.len,
+               p->layout.ptr ? p->layout.ptr : "");
     } else {
         printf(" nothing fits\n");
     }

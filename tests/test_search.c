@@ -46,14 +46,16 @@ static const struct {
     const char *name, *text;
     bool full;
 } jobs[] = {
-    {"dense", "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'h100-sxm:4', workload: {seq: 4096, gbs: 16}}",
+    {"dense",
+     "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'h100-sxm:4', workload: {seq: 4096, gbs: 16}}",
      false},
     {"tight",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 12}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16},"
      " search: {cp: 1, vp: [1, 2], order: tp-cp-ep-dp-pp}}",
      true},
     {"pipelines",
-     "{model: {base: gpt2, num_hidden_layers: 8}, cluster: 'v100-sxm2-16gb:4', plan: {tp: 1, cp: 1}, workload: {seq: 1024, gbs: 16},"
+     "{model: {base: gpt2, num_hidden_layers: 8}, cluster: 'v100-sxm2-16gb:4', plan: {tp: 1, cp: 1}, workload: {seq: "
+     "1024, gbs: 16},"
      " search: {offload_layers: 0, optimizer_offload_fraction: 0, mbs: [1, 2]}}",
      true},
     {"experts",
@@ -169,8 +171,8 @@ static double brute_force(const char *rest, uint32_t *n)
         static const char *const shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
         bool parts = strcmp(how, "core_attn") == 0;
         snprintf(text, sizeof text,
-                 "{%s, plan: {tp: %d, pp: %d, vp: %d, mbs: %d, zero: %s, recompute: %s, layout: balanced}}", rest, tp, pp,
-                 vp, mbs, shardings[zero], parts ? "selective" : how);
+                 "{%s, plan: {tp: %d, pp: %d, vp: %d, mbs: %d, zero: %s, recompute: %s, layout: balanced}}", rest, tp,
+                 pp, vp, mbs, shardings[zero], parts ? "selective" : how);
         struct maq_job_box *box;
         struct maq_train_result *r;
         if (maq_job_parse(&box, "brute force", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
@@ -198,11 +200,11 @@ static void test_brute_force(void **unused)
         "model: {base: gpt2, num_hidden_layers: 12}, cluster: 'a100-80gb:4', workload: {seq: 1024, gbs: 32}",
         "model: {base: llama-3.1-8b, num_hidden_layers: 10}, cluster: 'h100-sxm:2 x 2', workload: {seq: 8192, gbs: 8}",
     };
-    static const char *const lists[] = {"tp=1,2,4", "cp=1",
-                                        "pp=1,2,4", "vp=1,2,3",
-                                        "mbs=1,2,4", "zero=0,1,2,3",
+    static const char *const lists[] = {"tp=1,2,4",        "cp=1",
+                                        "pp=1,2,4",        "vp=1,2,3",
+                                        "mbs=1,2,4",       "zero=0,1,2,3",
                                         "hsdp_replicas=1", "recompute=none,core_attn,full",
-                                        "layout=E0L0", "order=tp-cp-ep-dp-pp"};
+                                        "layout=E0L0",     "order=tp-cp-ep-dp-pp"};
     for (size_t i = 0; i < MAQ_COUNT(rests); i++) {
         char text[1024];
         uint32_t n = 0;

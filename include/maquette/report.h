@@ -8,7 +8,7 @@
 #ifndef MAQUETTE_REPORT_H
 #define MAQUETTE_REPORT_H
 
-#include "maquette/train.h"
+#include "maquette/search.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +40,21 @@ MAQ_API enum maq_status maq_report_train_text(char **out, const struct maq_train
 /* Schema "maquette.train/1". */
 MAQ_API enum maq_status maq_report_train_json(char **out, const struct maq_train_result *result,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The best plans of a job. */
+struct maq_report_plan {
+    const struct maq_job_box *open;
+    const struct maq_search_result *search;
+    struct maq_train_result *const *trains; /* [search->n_plans] each plan predicted */
+    const char *document, *arguments; /* of the best: maq_job_write(), maq_job_megatron_arguments(); NULL = none */
+    const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
+    const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
+};
+MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *plan,
+                                             const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan/1". */
+MAQ_API enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *plan,
+                                             const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);

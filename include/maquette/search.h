@@ -37,19 +37,19 @@ struct maq_search_progress {
 
 /* One `key=value,value` list: the values that an axis may take. */
 struct maq_search_opts {
-    uint32_t top;                   /* how many plans to report, each with other degrees; 0 = 5 */
-    bool pareto_memory;             /* also every plan that no other beats in both time and memory */
-    bool full;                      /* every axis over all its values, not only what Megatron-LM runs */
-    bool exhaustive;                /* score everything: the answer must not change (tests) */
-    const char *const *lists;       /* "tp=1,2,4"; short and long keys */
+    uint32_t top;             /* how many plans to report, each with other degrees; 0 = 5 */
+    bool pareto_memory;       /* also every plan that no other beats in both time and memory */
+    bool full;                /* every axis over all its values, not only what Megatron-LM runs */
+    bool exhaustive;          /* score everything: the answer must not change (tests) */
+    const char *const *lists; /* "tp=1,2,4"; short and long keys */
     size_t n_lists;
-    uint32_t threads;               /* 0 = as many as there are processors */
-    double reserve_bytes;           /* of each device that a plan may not use */
-    double memory_bytes;            /* what each device is taken to have; 0 = what it has */
+    uint32_t threads;                  /* 0 = as many as there are processors */
+    double reserve_bytes;              /* of each device that a plan may not use */
+    double memory_bytes;               /* what each device is taken to have; 0 = what it has */
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
     void *context;
-    uint32_t more_nodes;            /* times as many nodes in the first group; 0 = 1 */
+    uint32_t more_nodes; /* times as many nodes in the first group; 0 = 1 */
 };
 #define MAQ_SEARCH_OPTS_INIT                                                                                           \
     {                                                                                                                  \
@@ -73,7 +73,8 @@ struct maq_search_result {
     uint32_t n_plans;
     struct maq_search_plan *pareto; /* [n_pareto], by step time; empty unless asked for */
     uint32_t n_pareto;
-    struct maq_search_plan frugal; /* nothing fits: the plan that needs the least memory; possible = false: no plan at all */
+    struct maq_search_plan
+        frugal; /* nothing fits: the plan that needs the least memory; possible = false: no plan at all */
     bool frugal_found;
     double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete */
     bool complete;
@@ -90,7 +91,9 @@ MAQ_API void maq_search_result_free(struct maq_search_result *result);
 
 /* The best plan with one axis changed. */
 struct maq_search_alternative {
-    const char *key, *from, *to; /* words; live with the alternatives */
+    const char *key, *name; /* of the plan, and its short form: "tp" */
+    const char *from, *to;  /* words; live with the alternatives */
+    bool neighbour;         /* next to the best plan's value on the axis */
     bool possible, fits;
     double step_s, needed_bytes;
 };
@@ -110,12 +113,12 @@ MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *altern
 struct maq_search_remedies {
     double memory_bytes;         /* of each device, to a gibibyte; 0 = none up to 64 times as much */
     uint32_t nodes;              /* of the first node group, doubled; 0 = none up to 64 times as many */
-    bool full;                   /* techniques outside the space (opts.full) */
+    bool offload;                /* activations and optimizer on the host */
     struct maq_plan with_memory; /* the plans that then fit best */
     struct maq_plan with_nodes;
-    struct maq_plan with_full;
-    double with_memory_s, with_nodes_s, with_full_s; /* their steps */
-    void *owner;                                     /* internal */
+    struct maq_plan with_offload;
+    double with_memory_s, with_nodes_s, with_offload_s; /* their steps */
+    void *owner;                                        /* internal */
 };
 MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_job_box *open,
                                                  const struct maq_search_opts *opts, struct maq_diag *diag);

@@ -7,6 +7,8 @@
 #ifndef MAQ_CLI_CLI_H
 #define MAQ_CLI_CLI_H
 
+#include <signal.h>
+
 #include "cli/cli_config.h"
 #include "maquette/maquette.h"
 
@@ -25,7 +27,8 @@ struct cli {
     size_t n_overrides, overrides_size;
     const char **args; /* what is no option */
     size_t n_args;
-    char **owned; /* strings made while parsing */
+    double started_s, shown_s; /* of the progress line; 0 = not begun, not shown */
+    char **owned;              /* strings made while parsing */
     size_t n_owned, owned_size;
 };
 
@@ -33,7 +36,8 @@ enum cli_option_kind {
     CLI_FLAG,  /* takes no value */
     CLI_VALUE, /* takes one */
     CLI_JOB,   /* takes one, which is laid over the job document at `path` */
-    CLI_SET    /* path=value, likewise */
+    CLI_SET,   /* path=value, likewise */
+    CLI_SPACE  /* key=value,value: a list of the job's `search:` section */
 };
 
 struct cli_option {
@@ -57,7 +61,7 @@ struct cli_command {
 };
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
-extern const struct cli_command cli_train, cli_show, cli_profile;
+extern const struct cli_command cli_train, cli_plan, cli_show, cli_profile;
 #ifdef MAQ_HAVE_VALIDATE
 extern const struct cli_command cli_validate;
 #endif
@@ -65,6 +69,9 @@ extern const struct cli_command cli_validate;
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 void cli_fini(struct cli *cli);
+/* The whole number that an option has, `otherwise` where it is not given. */
+enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_t least, uint32_t most,
+                          uint32_t otherwise);
 
 /* Help on standard output. help.c */
 enum maq_status cli_help(struct cli *cli);
@@ -76,6 +83,12 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path);
 void cli_print_diag(const struct cli *cli);
 /* Looks at the terminals behind the standard streams. */
 void cli_look_around(struct cli *cli);
+
+/* Ctrl-C asks for an end instead of ending the program; a second one ends it. progress.c */
+const volatile sig_atomic_t *cli_catch_interrupts(void);
+/* One line on a terminal's standard error that writes over itself, once a second has passed; "" takes it away. Not thread-safe. */
+void cli_progress(struct cli *cli, const char *fmt, ...) MAQ_PRINTF(2, 3);
+
 struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file);
 
 /* A fault of usage: adds it and returns MAQ_USAGE. */
@@ -97,6 +110,8 @@ enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *o
                                  const char *value);
 /* `path=value` of --set; short paths of plan and workload are spelled out. */
 enum maq_status cli_job_set(struct cli *cli, const char *assignment);
+/* `key=a,b` of --space: search.key = [a, b]. */
+enum maq_status cli_job_space(struct cli *cli, const char *assignment);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
 
 /* Nearest word, for "did you mean". nearest.c */

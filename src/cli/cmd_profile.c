@@ -2,7 +2,6 @@
  * cmd_profile.c - `maquette profile`: measures what a job needs on the GPU at hand; shows, compares and imports
  * measurements.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,24 +56,11 @@ _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
 /* --- progress and Ctrl-C ---------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
-/* One line on a terminal, written over and over; nothing elsewhere. */
 static bool on_progress(void *user, const struct maq_profile_progress *p)
 {
-    bool *drawn = user;
-    if (isatty(STDERR_FILENO) && p->elapsed_s > 1) {
-        double left = p->estimate_s > p->elapsed_s ? p->estimate_s - p->elapsed_s : 0;
-        (void)fprintf(stderr, "\r\033[K%u of %u, %.0f s left: %.60s", p->done, p->total, left, p->what);
-        *drawn = true;
-    }
-    return !interrupted;
+    double left = p->estimate_s > p->elapsed_s ? p->estimate_s - p->elapsed_s : 0;
+    cli_progress(user, "%u of %u, %.0f s left: %.60s", p->done, p->total, left, p->what);
+    return !*cli_catch_interrupts();
 }
 
 /* --- measuring -------------------------------------------------------------------------------------------------- */
@@ -136,18 +122,14 @@ static enum maq_status measure(struct cli *cli, const struct maq_job *job)
 {
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     struct maq_profile *profile;
-    bool drawn = false;
     enum maq_status status = read_options(cli, &opts);
     if (status != MAQ_OK)
         return status;
     opts.progress = on_progress;
-    opts.user = &drawn;
-    struct sigaction interrupt = {.sa_handler = on_interrupt}, before;
-    (void)sigaction(SIGINT, &interrupt, &before);
+    opts.user = cli;
+    (void)cli_catch_interrupts();
     status = maq_profile_run(&profile, job, &opts, cli->diag);
-    (void)sigaction(SIGINT, &before, NULL);
-    if (drawn)
-        (void)fputs("\r\033[K", stderr);
+    cli_progress(cli, "%s", "");
     if (status != MAQ_OK)
         return status;
     status = report(cli, profile);

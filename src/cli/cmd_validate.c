@@ -45,23 +45,6 @@ static const struct cli_option options[] = {
 };
 
 /* A count from 0 to `most`; `otherwise` when the option is not given. */
-static enum maq_status read_count(struct cli *cli, uint32_t *out, size_t option, uint32_t most, uint32_t otherwise)
-{
-    const char *text = cli->values[option];
-    uint64_t n = 0;
-    *out = otherwise;
-    if (!text)
-        return MAQ_OK;
-    size_t digits = strspn(text, "0123456789");
-    for (size_t i = 0; i < digits && n <= most; i++)
-        n = n * 10 + (uint64_t)(text[i] - '0');
-    if (digits == 0 || text[digits] != '\0' || n > most)
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "%s takes a number from 0 to %u, not '%.80s'",
-                         options[option].name, most, text);
-    *out = (uint32_t)n;
-    return MAQ_OK;
-}
-
 static enum maq_status read_filters(struct cli *cli, struct maq_validate_filter filters[CLI_VALIDATE_FILTERS],
                                     size_t *n)
 {
@@ -99,9 +82,9 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .leave_device_out = cli->values[OPT_LEAVE] != NULL,
         .analytical = cli->values[OPT_COST] && strcmp(cli->values[OPT_COST], "analytical") == 0,
     };
-    enum maq_status status = read_count(cli, &out->opts.threads, OPT_THREADS, MOST_THREADS, 0);
+    enum maq_status status = cli_count(cli, &out->opts.threads, OPT_THREADS, 0, MOST_THREADS, 0);
     if (status == MAQ_OK)
-        status = read_count(cli, &out->worst, OPT_WORST, MOST_WORST, 0);
+        status = cli_count(cli, &out->worst, OPT_WORST, 0, MOST_WORST, 0);
     if (status == MAQ_OK)
         status = read_filters(cli, out->filters, &out->opts.n_where);
     out->opts.where = out->filters;

@@ -211,6 +211,8 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
         return cli_add_override(cli, option->name, option->path, value);
     if (option->kind == CLI_SET)
         return cli_job_set(cli, value);
+    if (option->kind == CLI_SPACE)
+        return cli_job_space(cli, value);
     cli->values[number] = value;
     return MAQ_OK;
 }
@@ -258,4 +260,22 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
         worst = status != MAQ_OK ? status : worst;
     }
     return worst;
+}
+
+enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_t least, uint32_t most,
+                          uint32_t otherwise)
+{
+    const char *text = cli->values[option];
+    uint64_t n = 0;
+    *out = otherwise;
+    if (!text)
+        return MAQ_OK;
+    size_t digits = strspn(text, "0123456789");
+    for (size_t i = 0; i < digits && n <= most; i++)
+        n = n * 10 + (uint64_t)(text[i] - '0');
+    if (digits == 0 || text[digits] != '\0' || n < least || n > most)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "%s takes a number from %u to %u, not '%.80s'",
+                         cli->command->options[option].name, least, most, text);
+    *out = (uint32_t)n;
+    return MAQ_OK;
 }

@@ -89,9 +89,8 @@ static enum maq_status leave_open(struct maq_job_box *box, const struct maq_job_
     MAQ_TRY(maq_job_read_recompute_modules(job, at, diag));
     job->workload.seq = maq_job_default_seq(job);
     if (job->workload.gbs == 0)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH,
-                             maq_place_of(at->workload, "global_batch_size"), "set global_batch_size (--gbs)",
-                             "a search needs the global batch size");
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH, maq_place_of(at->workload, "global_batch_size"),
+                             "set global_batch_size (--gbs)", "a search needs the global batch size");
     return MAQ_OK;
 }
 
@@ -164,8 +163,8 @@ static struct maq_job_box *new_box(bool open)
     return box;
 }
 
-static enum maq_status load(struct maq_job_box **out, bool open, const char *path,
-                            const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+static enum maq_status load(struct maq_job_box **out, bool open, const char *path, const struct maq_override *overrides,
+                            size_t n_overrides, struct maq_diag *diag)
 {
     struct maq_job_box *box = new_box(open);
     if (!box)
@@ -215,8 +214,8 @@ bool maq_job_sets(const struct maq_job_box *box, const char *key)
     return f && box->plan_origins[f - maq_plan_fields] >= MAQ_ORIGIN_DOCUMENT;
 }
 
-enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open,
-                                 const struct maq_plan *plan, struct maq_diag *diag)
+enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open, const struct maq_plan *plan,
+                                 struct maq_diag *diag)
 {
     const struct maq_job_places nowhere = {0};
     struct maq_job_box *box = new_box(false);

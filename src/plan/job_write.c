@@ -25,8 +25,8 @@ static bool is_word(struct maq_str text)
 
 static void write_text(struct maq_buf *out, struct maq_str text, bool quoted)
 {
-    if (!quoted && (is_word(text) || (text.len > 1 && text.ptr[0] == '-' &&
-                                      is_word((struct maq_str){text.ptr + 1, text.len - 1})))) {
+    if (!quoted && (is_word(text) ||
+                    (text.len > 1 && text.ptr[0] == '-' && is_word((struct maq_str){text.ptr + 1, text.len - 1})))) {
         maq_buf_add(out, text.ptr, text.len);
         return;
     }

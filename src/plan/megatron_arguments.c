@@ -43,8 +43,8 @@ static void degrees(struct maq_buf *b, const struct maq_job *job)
     if (maq_str_is(p->rank_order, "tp-cp-ep-pp-dp"))
         maq_buf_adds(b, "--use-tp-pp-dp-mapping\n");
     else if (!maq_str_is(p->rank_order, "tp-cp-ep-dp-pp"))
-        maq_buf_addf(b, "# rank order %.*s: no argument; initialize_model_parallel(order=...)\n", (int)p->rank_order.len,
-                     p->rank_order.ptr);
+        maq_buf_addf(b, "# rank order %.*s: no argument; initialize_model_parallel(order=...)\n",
+                     (int)p->rank_order.len, p->rank_order.ptr);
 }
 
 /* One virtual stage in Megatron's layout language. */
@@ -57,7 +57,7 @@ static void stage_text(struct maq_buf *b, const struct maq_job *job, const struc
     else
         for (int32_t i = 0; i < v->n_layers; i++)
             maq_buf_addc(b, 't');
-    for (int32_t i = 0; v->mtp && i < job->model.mtp_layers; i++)
+    for (uint32_t i = 0; v->mtp && i < (uint32_t)job->model.mtp_layers; i++)
         maq_buf_addc(b, 'm');
     if (v->output)
         maq_buf_addc(b, 'L');
@@ -98,7 +98,8 @@ static void pipeline(struct maq_buf *b, const struct maq_job *job)
     if (p->pp == 1)
         return;
     if (p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_INTERLEAVED)
-        maq_buf_addf(b, "# pipeline schedule %s: not in Megatron-LM\n", maq_schedule_name((enum maq_schedule_kind)p->schedule));
+        maq_buf_addf(b, "# pipeline schedule %s: not in Megatron-LM\n",
+                     maq_schedule_name((enum maq_schedule_kind)p->schedule));
     number(b, p->vp > 1, "num-virtual-stages-per-pipeline-rank", p->vp);
     number(b, p->vp > 1 && p->microbatch_group != p->pp, "microbatch-group-size-per-virtual-pipeline-stage",
            p->microbatch_group);

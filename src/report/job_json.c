@@ -182,6 +182,14 @@ static void add_cluster(struct maq_json map, const struct maq_cluster *c)
     }
 }
 
+void maq_json_open_job(struct maq_json map, const struct maq_job *job)
+{
+    maq_json_text(map, "name", job->name);
+    maq_json_model(maq_json_map(map, "model"), &job->model);
+    add_cluster(maq_json_map(map, "cluster"), &job->cluster);
+    add_section(maq_json_map(map, "workload"), maq_workload_fields, &job->workload);
+}
+
 void maq_json_job(struct maq_json map, const struct maq_job *job)
 {
     maq_json_text(map, "name", job->name);

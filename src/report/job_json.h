@@ -10,6 +10,8 @@
  * file has it.
  */
 void maq_json_job(struct maq_json map, const struct maq_job *job);
+/* What is known of it before there is a plan: name, model, cluster, workload. */
+void maq_json_open_job(struct maq_json map, const struct maq_job *job);
 void maq_json_model(struct maq_json map, const struct maq_model *model); /* figures of the whole, no layers */
 void maq_json_device(struct maq_json map, const struct maq_device *device);
 void maq_json_framework(struct maq_json map, const struct maq_framework *framework);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "plan/plan_fields.h"
 #include "search/pipelines.h"
 
 struct owner {
@@ -20,7 +21,7 @@ struct owner {
     uint32_t size;
 };
 
-static enum maq_status add(struct maq_search_alternatives *out, const char *key, const char *from, const char *to,
+static enum maq_status add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
                            const struct maq_plan *plan)
 {
     struct owner *o = out->owner;
@@ -38,31 +39,36 @@ static enum maq_status add(struct maq_search_alternatives *out, const char *key,
         o->plans = plans;
         o->size = size;
     }
-    char *from_copy = maq_arena_strdup(&o->arena, maq_str_of(from)), *to_copy = maq_arena_strdup(&o->arena, maq_str_of(to));
-    if (!from_copy || !to_copy)
+    struct maq_search_alternative *a = &out->at[out->n];
+    *a = *what;
+    a->from = maq_arena_strdup(&o->arena, maq_str_of(what->from));
+    a->to = maq_arena_strdup(&o->arena, maq_str_of(what->to));
+    if (!a->from || !a->to)
         return MAQ_NO_MEMORY;
-    out->at[out->n] = (struct maq_search_alternative){.key = key, .from = from_copy, .to = to_copy};
     o->plans[out->n++] = *plan;
     return MAQ_OK;
 }
 
-/* What the best plan has on an axis, in words. */
-static void word_of(char buf[64], const struct maq_search_space *space, enum maq_axis axis, const struct maq_plan *plan)
+/* The short form of a key, or itself. */
+static const char *short_name(struct owner *o, const char *key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    struct maq_str name;
+    if (!field->aliases)
+        return key;
+    maq_str_split(maq_str_of(field->aliases), '|', &name);
+    const char *copy = maq_arena_strdup(&o->arena, name);
+    return copy ? copy : key;
+}
+
+/* Where the best plan's value stands on an axis: setting it changes nothing. As many as there are values where none does. */
+static uint32_t index_of(const struct maq_search_space *space, enum maq_axis axis, const struct maq_plan *plan)
 {
     const struct maq_axis_values *values = &space->axis[axis];
-    for (uint32_t i = 0; i < values->n; i++) {
-        struct maq_plan with = *plan;
-        maq_space_apply(&with, space, axis, values->at[i]);
-        if (memcmp(&with, plan, sizeof with) == 0) {
-            maq_space_word(buf, space, axis, values->at[i]);
-            return;
-        }
-    }
-    if (axis == MAQ_AXIS_RECOMPUTE) {
-        maq_space_word(buf, space, axis, MAQ_RECOMPUTE_VALUE_BLOCK);
-        return;
-    }
-    buf[0] = '\0';
+    uint32_t i = 0;
+    while (i < values->n && !maq_space_holds(plan, space, axis, values->at[i]))
+        i++;
+    return i;
 }
 
 /* A change that drags others along: schedule and virtual stages, the layout, what follows from TP. */
@@ -77,8 +83,8 @@ static void mend(struct maq_plan *plan, enum maq_axis axis)
     }
     if (axis == MAQ_AXIS_SCHEDULE)
         plan->vp = plan->schedule == MAQ_SCHEDULE_ZB_V || plan->schedule == MAQ_SCHEDULE_DUALPIPE_V ? 2
-                   : plan->schedule == MAQ_SCHEDULE_INTERLEAVED                                      ? (plan->vp > 1 ? plan->vp : 2)
-                                                                                                     : 1;
+                   : plan->schedule == MAQ_SCHEDULE_INTERLEAVED ? (plan->vp > 1 ? plan->vp : 2)
+                                                                : 1;
     if (axis == MAQ_AXIS_RECOMPUTE && plan->recompute_method == MAQ_RECOMPUTE_BLOCK)
         plan->recompute_num_layers = 0;
 }
@@ -90,24 +96,36 @@ static bool compared(enum maq_axis axis, const struct maq_axis_values *values)
     return !derived && !values->fixed;
 }
 
-static enum maq_status list(struct maq_search_alternatives *out, const struct maq_plan *best)
+static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_axis axis, const struct maq_plan *best)
 {
     struct owner *o = out->owner;
-    for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
-        const struct maq_axis_values *values = &o->space.axis[a];
-        char from[64], to[64];
-        if (!compared((enum maq_axis)a, values))
+    const struct maq_axis_values *values = &o->space.axis[axis];
+    uint32_t own = index_of(&o->space, axis, best);
+    char from[64], to[64];
+    if (own == values->n)
+        return MAQ_OK;
+    const char *name = short_name(o, maq_axis_key(axis));
+    maq_space_word(from, &o->space, axis, values->at[own]);
+    for (uint32_t i = 0; i < values->n; i++) {
+        struct maq_plan plan = *best;
+        if (i == own || (axis == MAQ_AXIS_RECOMPUTE && values->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK))
             continue;
-        word_of(from, &o->space, (enum maq_axis)a, best);
-        for (uint32_t i = 0; i < values->n; i++) {
-            struct maq_plan plan = *best;
-            maq_space_word(to, &o->space, (enum maq_axis)a, values->at[i]);
-            maq_space_apply(&plan, &o->space, (enum maq_axis)a, values->at[i]);
-            mend(&plan, (enum maq_axis)a);
-            if (strcmp(from, to) != 0 && memcmp(&plan, best, sizeof plan) != 0 && values->at[i] != MAQ_RECOMPUTE_VALUE_BLOCK)
-                MAQ_TRY(add(out, maq_axis_key((enum maq_axis)a), from, to, &plan));
-        }
+        struct maq_search_alternative what = {.key = maq_axis_key(axis), .name = name, .from = from, .to = to};
+        what.neighbour = i + 1 == own || i == own + 1;
+        maq_space_word(to, &o->space, axis, values->at[i]);
+        maq_space_apply(&plan, &o->space, axis, values->at[i]);
+        mend(&plan, axis);
+        MAQ_TRY(add(out, &what, &plan));
     }
+    return MAQ_OK;
+}
+
+static enum maq_status list(struct maq_search_alternatives *out, const struct maq_plan *best)
+{
+    const struct owner *o = out->owner;
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++)
+        if (compared((enum maq_axis)a, &o->space.axis[a]))
+            MAQ_TRY(list_axis(out, (enum maq_axis)a, best));
     return MAQ_OK;
 }
 
@@ -134,7 +152,7 @@ enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, con
     if (!o)
         return MAQ_NO_MEMORY;
     maq_arena_init(&o->arena, 0);
-    enum maq_status status = maq_search_job(&o->job, open, opts, &o->arena);
+    enum maq_status status = maq_search_job(&o->job, open, opts, &o->arena, diag);
     if (status == MAQ_OK)
         status = maq_space_init(&o->space, open, &o->job, opts, &o->arena, diag);
     if (status == MAQ_OK)

@@ -115,7 +115,8 @@ static bool fill(struct maq_cell *out, const struct maq_search_space *space, con
 }
 
 enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space,
-                               const struct maq_pipelines *pipelines, const struct maq_job *job, struct maq_arena *arena)
+                               const struct maq_pipelines *pipelines, const struct maq_job *job,
+                               struct maq_arena *arena)
 {
     bool moe = maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
     *out = (struct maq_cells){0};

@@ -92,7 +92,8 @@ static uint32_t positions_of(const struct maq_pipeline *p, uint32_t stages, uint
 /* ---- floors ---- */
 
 /* The most that a stage holds at once. */
-static double inflight(const struct maq_schedule *s, const struct held *held, uint32_t stage, const uint32_t *at, uint32_t n)
+static double inflight(const struct maq_schedule *s, const struct held *held, uint32_t stage, const uint32_t *at,
+                       uint32_t n)
 {
     double most = 0;
     for (uint32_t i = s->inflight_first[stage]; i < s->inflight_first[stage + 1]; i++) {
@@ -130,7 +131,8 @@ static double activations(const struct maq_cell_floors *f, const struct maq_pipe
 }
 
 /* Nothing is known of the layers of the stages. */
-static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f, const struct maq_floor_sums *sums)
+static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f,
+                       const struct maq_floor_sums *sums)
 {
     uint32_t stages = (uint32_t)f->resolved.plan.pp;
     out->step_s = f->microbatches * (sums->forward_ns[f->n_atoms] + sums->backward_ns[f->n_atoms]) / stages * 1e-9;
@@ -139,7 +141,8 @@ static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_flo
                                                   sums->expert_params[f->n_atoms] / stages, 0, 0};
 }
 
-void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
+void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f,
+                        const struct maq_floor_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
     bool splits = maq_schedule_splits(p->schedule);
@@ -180,14 +183,25 @@ struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const st
                                     .none = plan->lora_rank > 0 || plan->vocab_parallel_pipeline};
 }
 
+double maq_mean_state_bytes(const struct maq_cell_floors *f, const struct maq_plan *plan)
+{
+    const struct maq_floor_sums *sums = f->sums[0][0] ? f->sums[0][0] : f->sums[1][0];
+    struct maq_state_floor states = maq_state_floor(f, plan);
+    if (states.none)
+        return 0;
+    return (sums->dense_params[f->n_atoms] * states.dense + sums->expert_params[f->n_atoms] * states.expert) /
+               plan->pp +
+           f->fixed_bytes;
+}
+
 double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_pipeline_floor *p,
                         const struct maq_state_floor *states)
 {
     double worst = 0;
     for (int32_t s = 0; s < f->resolved.plan.pp && !states->none; s++) {
         const struct maq_stage_floor *stage = &p->stages[s];
-        worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert + stage->act_bytes +
-                                stage->transient_bytes);
+        worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert +
+                                stage->act_bytes + stage->transient_bytes);
     }
     return states->none ? 0 : worst + f->fixed_bytes;
 }
@@ -215,9 +229,11 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
         out->redone_forward_ns[i + 1] = out->redone_forward_ns[i] + (redone ? a->redone_forward_ns : a->forward_ns);
         out->redone_backward_ns[i + 1] = out->redone_backward_ns[i] + (redone ? a->redone_backward_ns : a->backward_ns);
         out->act_bytes[i + 1] = out->act_bytes[i] + a->act_bytes;
-        out->redone_act_bytes[i + 1] = out->redone_act_bytes[i] + fmin(a->act_bytes, a->redone_act_bytes) * redone_share;
+        out->redone_act_bytes[i + 1] =
+            out->redone_act_bytes[i] + fmin(a->act_bytes, a->redone_act_bytes) * redone_share;
         transient[i] = a->transient_bytes;
-        transient[atoms->n + i] = redone ? a->redone_transient_bytes : fmin(a->transient_bytes, a->redone_transient_bytes);
+        transient[atoms->n + i] =
+            redone ? a->redone_transient_bytes : fmin(a->transient_bytes, a->redone_transient_bytes);
         out->dense_params[i + 1] = out->dense_params[i] + a->dense_params;
         out->expert_params[i + 1] = out->expert_params[i] + a->expert_params;
     }
@@ -242,7 +258,8 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
     }
     maq_space_apply(&plan, space, MAQ_AXIS_RECOMPUTE,
                     value == MAQ_RECOMPUTE_VALUE_BLOCK ? MAQ_RECOMPUTE_VALUE_UNIFORM + 1 : value);
-    double layers = plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
+    double layers =
+        plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
     MAQ_TRY(maq_train_sweep_atoms(&atoms, sweep, &plan, arena));
     f->n_atoms = atoms.n;
     return sum_up(out, &atoms, 1 / layers, !written, arena) ? MAQ_OK : MAQ_NO_MEMORY;

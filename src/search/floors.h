@@ -58,6 +58,9 @@ struct maq_state_floor {
 };
 struct maq_state_floor maq_state_floor(const struct maq_cell_floors *floors, const struct maq_plan *plan);
 
+/* States of an average stage under a way to shard, and what does not depend on the stage: the fullest one has no less. */
+double maq_mean_state_bytes(const struct maq_cell_floors *floors, const struct maq_plan *plan);
+
 /* No plan of the pipeline so sharded needs less memory. */
 double maq_memory_floor(const struct maq_cell_floors *floors, const struct maq_pipeline_floor *pipeline,
                         const struct maq_state_floor *states);

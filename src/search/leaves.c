@@ -101,7 +101,7 @@ struct explorer {
     struct maq_pipeline_floor scratch;
     struct maq_plan base; /* of the cell, then with pipeline and sharding */
     struct maq_state_floor states;
-    uint64_t group_left;  /* plans under this pipeline and sharding that are not counted yet */
+    uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
     struct maq_plan plans[BATCH];
     struct maq_train_quick quick[BATCH];
     uint32_t held;
@@ -255,7 +255,8 @@ static enum maq_status recomputations(struct explorer *e, const struct maq_plan 
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
         int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
         struct maq_plan p = *plan;
-        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK || floored(e, floor_of(e, i, offload)))
+        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK ||
+            floored(e, floor_of(e, i, offload)))
             continue;
         maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, value);
         MAQ_TRY(put(e, &p));
@@ -422,6 +423,23 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell)
     return MAQ_OK;
 }
 
+/* Whether the states of an average stage are too much already, whatever the pipeline and however sharded. */
+static bool overfull(const struct explorer *e, const struct maq_plan *plain)
+{
+    const struct maq_search_space *space = e->s->space;
+    const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM];
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++)
+        for (uint32_t h = 0; h < hosts->n; h++) {
+            struct maq_plan plan = *plain; /* one copy of what is sharded: the least */
+            plan.sharding = sharding_of(space, i);
+            plan.optimizer_offload = space->base.optimizer_offload;
+            maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
+            if (maq_mean_state_bytes(&e->floors, &plan) <= e->floors.capacity_bytes)
+                return false;
+        }
+    return true;
+}
+
 enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_cell *cell)
 {
     struct explorer e = {.s = s};
@@ -434,7 +452,9 @@ enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_c
     if (status == MAQ_OK && !make_floors(&e, (uint32_t)plain.pp))
         status = MAQ_NO_MEMORY;
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
-    for (uint32_t i = 0; i < list->n && status == MAQ_OK; i++) {
+    bool nothing = status == MAQ_OK && !s->exhaustive && overfull(&e, &plain);
+    s->counts.bounded = nothing ? cell->plans : 0;
+    for (uint32_t i = 0; i < list->n && status == MAQ_OK && !nothing; i++) {
         e.pipeline = &list->at[i];
         status = pipeline(&e, cell);
     }

@@ -24,9 +24,9 @@ struct maq_leaf_search {
     double limit_s;                 /* plans that take as long are of no use */
     const struct maq_pareto *front; /* plans that it beats in time and memory are of no use; NULL = only time counts */
     /* found */
-    struct maq_search_plan best;    /* step_s = 0: nothing under the limit */
-    struct maq_search_plan frugal;  /* of those that do not fit, the least memory; needed_bytes = 0: none */
-    struct maq_pareto *found;       /* with a front: what to add to it */
+    struct maq_search_plan best;   /* step_s = 0: nothing under the limit */
+    struct maq_search_plan frugal; /* of those that do not fit, the least memory; needed_bytes = 0: none */
+    struct maq_pareto *found;      /* with a front: what to add to it */
     struct maq_search_counts counts;
     enum maq_status status;
 };

@@ -25,7 +25,7 @@ struct maq_pipelines {
         int32_t stages;
         struct maq_pipeline *at; /* [n] */
         uint32_t n;
-    } *lists; /* [n], one for each value of PP */
+    } * lists; /* [n], one for each value of PP */
     uint32_t n;
 };
 

@@ -11,9 +11,10 @@
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 #define AT_MOST 64 /* times what there is */
+#define MOST_LISTS 64
 
 struct owner {
-    struct maq_search_result *with_memory, *with_nodes, *with_full;
+    struct maq_search_result *with_memory, *with_nodes, *with_offload;
 };
 
 /* Keeps the result in *slot where a plan fits. */
@@ -47,7 +48,8 @@ static enum maq_status more_memory(struct maq_search_remedies *out, struct owner
     if (!fits)
         return MAQ_OK;
     while (high - low > 1 && !stopped(&opts)) {
-        double mid = floor(low + high < 4 * low ? (low + high) / 2 : 2 * low); /* doubling first: little is likely enough */
+        double mid =
+            floor(low + high < 4 * low ? (low + high) / 2 : 2 * low); /* doubling first: little is likely enough */
         opts.memory_bytes = mid * GIB;
         MAQ_TRY(try(&o->with_memory, &fits, open, &opts, diag));
         *(fits ? &high : &low) = mid;
@@ -68,6 +70,20 @@ static enum maq_status more_nodes(struct maq_search_remedies *out, struct owner 
     return MAQ_OK;
 }
 
+static enum maq_status offloading(struct maq_search_remedies *out, struct owner *o, const struct maq_job_box *open,
+                                  struct maq_search_opts opts, struct maq_diag *diag)
+{
+    const char *lists[MOST_LISTS + 2];
+    if (opts.n_lists > MOST_LISTS)
+        return MAQ_OK;
+    for (size_t i = 0; i < opts.n_lists; i++)
+        lists[i] = opts.lists[i];
+    lists[opts.n_lists++] = "cpu_offloading_num_layers=0,4,16,64";
+    lists[opts.n_lists++] = "optimizer_offload_fraction=0,1";
+    opts.lists = lists;
+    return try(&o->with_offload, &out->offload, open, &opts, diag);
+}
+
 enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_job_box *open,
                                          const struct maq_search_opts *opts, struct maq_diag *diag)
 {
@@ -82,10 +98,8 @@ enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const 
     enum maq_status status = more_memory(out, o, open, one, diag);
     if (status == MAQ_OK)
         status = more_nodes(out, o, open, one, diag);
-    if (status == MAQ_OK && !opts->full) {
-        one.full = true;
-        status = try(&o->with_full, &out->full, open, &one, diag);
-    }
+    if (status == MAQ_OK)
+        status = offloading(out, o, open, one, diag);
     if (status != MAQ_OK) {
         maq_search_remedies_free(out);
         return status;
@@ -96,7 +110,7 @@ enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const 
         double *step_s;
     } rows[] = {{o->with_memory, &out->with_memory, &out->with_memory_s},
                 {o->with_nodes, &out->with_nodes, &out->with_nodes_s},
-                {o->with_full, &out->with_full, &out->with_full_s}};
+                {o->with_offload, &out->with_offload, &out->with_offload_s}};
     for (size_t i = 0; i < MAQ_COUNT(rows); i++)
         if (rows[i].from) {
             *rows[i].plan = rows[i].from->plans[0].plan;
@@ -111,7 +125,7 @@ void maq_search_remedies_free(struct maq_search_remedies *r)
     if (o) {
         maq_search_result_free(o->with_memory);
         maq_search_result_free(o->with_nodes);
-        maq_search_result_free(o->with_full);
+        maq_search_result_free(o->with_offload);
         free(o);
     }
     *r = (struct maq_search_remedies){0};

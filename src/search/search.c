@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "search/codes.h"
 #include "base/str.h"
+#include "search/codes.h"
 #include "search/leaves.h"
 
 #define MOST_THREADS 64
@@ -240,7 +240,18 @@ static int by_floor(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static enum maq_status bound_all(struct search *s)
+static enum maq_status refuse_empty(const struct search *s, struct maq_diag *diag)
+{
+    const struct maq_job *job = &s->job;
+    return maq_diag_fail(
+        MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_EMPTY, (struct maq_span){0},
+        "the product of the degrees must divide the devices, dp x micro batch the global batch, tp the "
+        "attention heads: look at what the job keeps fixed",
+        "no plan goes together with %u devices, %d sequences per step and %s", job->cluster.devices, job->workload.gbs,
+        job->model.name);
+}
+
+static enum maq_status bound_all(struct search *s, struct maq_diag *diag)
 {
     s->bounding = true;
     enum maq_status status = run_round(s, 0, s->cells.n);
@@ -252,6 +263,8 @@ static enum maq_status bound_all(struct search *s)
     if (s->cells.n > 0)
         qsort(s->order, s->cells.n, sizeof(struct maq_cell *), by_floor);
     s->counts.cells = s->cells.n;
+    if (status == MAQ_OK && (s->cells.n == 0 || s->order[0]->impossible))
+        return refuse_empty(s, diag);
     return status;
 }
 
@@ -265,7 +278,7 @@ static uint32_t thread_count(const struct maq_search_opts *opts)
 
 static enum maq_status begin(struct search *s, const struct maq_job_box *open, struct maq_diag *diag)
 {
-    MAQ_TRY(maq_search_job(&s->job, open, s->opts, &s->arena));
+    MAQ_TRY(maq_search_job(&s->job, open, s->opts, &s->arena, diag));
     MAQ_TRY(maq_space_init(&s->space, open, &s->job, s->opts, &s->arena, diag));
     MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
     MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->pipelines, &s->job, &s->arena));
@@ -310,7 +323,8 @@ static enum maq_status list_axes(struct maq_search_result *r, struct search *s)
         char word[64];
         maq_buf_init(&text, 1 << 16);
         for (uint32_t i = 0; i < values->n; i++)
-            maq_buf_addf(&text, "%s%s", i > 0 ? ", " : "", maq_space_word(word, &s->space, (enum maq_axis)a, values->at[i]));
+            maq_buf_addf(&text, "%s%s", i > 0 ? ", " : "",
+                         maq_space_word(word, &s->space, (enum maq_axis)a, values->at[i]));
         char *copy = text.failed ? NULL : maq_arena_strdup(&s->arena, (struct maq_str){text.ptr, text.len});
         maq_buf_fini(&text);
         if (!copy)
@@ -355,7 +369,7 @@ enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_
     pthread_mutex_init(&s->lock, NULL);
     enum maq_status status = begin(s, open, diag);
     if (status == MAQ_OK)
-        status = bound_all(s);
+        status = bound_all(s, diag);
     if (status == MAQ_OK)
         status = explore_all(s, &reached);
     if (status == MAQ_OK)

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "base/units.h"
 #include "plan/codes.h"
 #include "plan/job_build.h"
 #include "plan/plan_fields.h"
@@ -65,6 +66,23 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
     } else if (axis != MAQ_AXIS_LAYOUT && axis != MAQ_AXIS_REPLICAS) { /* those depend on more: leaves.c */
         memcpy((char *)plan + rows[axis].offset, &value, sizeof value);
     }
+}
+
+bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis,
+                     int32_t value)
+{
+    struct maq_plan with = *plan;
+    if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
+        return plan->recompute == MAQ_RECOMPUTE_FULL && plan->recompute_method == MAQ_RECOMPUTE_BLOCK;
+    maq_space_apply(&with, space, axis, value);
+    if (axis == MAQ_AXIS_ORDER)
+        return maq_str_eq(with.rank_order, plan->rank_order);
+    if (axis == MAQ_AXIS_HOST_OPTIM)
+        return with.optimizer_offload == plan->optimizer_offload;
+    if (axis == MAQ_AXIS_RECOMPUTE)
+        return with.recompute == plan->recompute && with.recompute_method == plan->recompute_method &&
+               with.recompute_num_layers == plan->recompute_num_layers && with.recompute_parts == plan->recompute_parts;
+    return memcmp((char *)&with + rows[axis].offset, (const char *)plan + rows[axis].offset, sizeof(int32_t)) == 0;
 }
 
 bool maq_space_layout(int32_t *layers, uint32_t n, uint32_t total, int32_t value)
@@ -265,8 +283,9 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
         rest = maq_str_split(rest, ',', &word);
         word = maq_str_trim(word);
         if (!read_value(&values->at[values->n], r->space, axis, word, r->arena))
-            return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at, "maquette plan --help shows the form",
-                                 "'%.*s' is no value of %s", (int)word.len, word.ptr, rows[axis].key);
+            return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at,
+                                 "maquette plan --help shows the form", "'%.*s' is no value of %s", (int)word.len,
+                                 word.ptr, rows[axis].key);
         values->n++;
     }
     return values->n > 0 ? MAQ_OK
@@ -286,6 +305,8 @@ static enum maq_status read_section(struct list_reader *r, struct maq_node *sect
     for (struct maq_node *n = section->first; n; n = n->next) {
         struct maq_buf text;
         enum maq_axis axis = axis_of(n->key);
+        if (maq_str_is(n->key, "reserve")) /* maq_search_job() */
+            continue;
         if (axis == MAQ_AXIS_COUNT)
             return refuse_key(r, n->key, n->key_at);
         maq_node_use_all(n);
@@ -358,9 +379,25 @@ static void sort(struct maq_axis_values *values)
     qsort(values->at, values->n, sizeof *values->at, by_value);
 }
 
-enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
-                               struct maq_arena *arena)
+/* `search: {reserve: 2 GiB}` */
+static enum maq_status read_reserve(double *out, struct maq_node *section, struct maq_diag *diag)
 {
+    bool map = section && section->kind == MAQ_NODE_MAP;
+    struct maq_node *node = map ? maq_node_get(section, "reserve") : NULL;
+    const char *why = "not a size";
+    if (!node)
+        return MAQ_OK;
+    if (node->kind != MAQ_NODE_SCALAR || !maq_quantity_parse(out, node->text, MAQ_DIM_BYTES, &why))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_VALUE, node->at, "write it with its unit: 2 GiB",
+                             "the reserve is no size of memory: %s", why);
+    return MAQ_OK;
+}
+
+enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
+                               struct maq_arena *arena, struct maq_diag *diag)
+{
+    double reserve = opts->reserve_bytes;
+    MAQ_TRY(read_reserve(&reserve, maq_job_search_node(open), diag));
     *out = *maq_job_get(open);
     struct maq_cluster *c = &out->cluster;
     struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);
@@ -375,7 +412,7 @@ enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *op
         c->devices += (uint32_t)(groups[g].nodes * groups[g].devices_per_node);
         if (opts->memory_bytes > 0)
             groups[g].device.mem_bytes = opts->memory_bytes;
-        groups[g].device.mem_bytes -= opts->reserve_bytes;
+        groups[g].device.mem_bytes -= reserve;
     }
     return MAQ_OK;
 }

@@ -18,24 +18,24 @@
 /* clang-format off: one row, one line */
 /*    id          member of struct maq_plan    key                                                                             */
 #define MAQ_AXIS_LIST(X)                                                                                               \
-    X(PRECISION,   precision,                  "precision")                                                            \
-    X(TP,          tp,                         "tensor_model_parallel_size")                                           \
-    X(CP,          cp,                         "context_parallel_size")                                                \
-    X(CP_COMM,     cp_comm,                    "cp_comm_type")                                                         \
-    X(PP,          pp,                         "pipeline_model_parallel_size")                                         \
-    X(EP,          ep,                         "expert_model_parallel_size")                                           \
-    X(ETP,         etp,                        "expert_tensor_parallel_size")                                          \
-    X(MBS,         mbs,                        "micro_batch_size")                                                     \
-    X(SP,          sequence_parallel,          "sequence_parallel")                                                    \
-    X(ORDER,       rank_order,                 "rank_order")                                                           \
-    X(SCHEDULE,    schedule,                   "pipeline_schedule")                                                    \
-    X(VP,          vp,                         "virtual_pipeline_model_parallel_size")                                 \
-    X(LAYOUT,      layout,                     "pipeline_model_parallel_layout")                                       \
-    X(SHARDING,    sharding,                   "data_parallel_sharding_strategy")                                      \
-    X(REPLICAS,    num_optimizer_instances,    "num_distributed_optimizer_instances")                                  \
-    X(RECOMPUTE,   recompute,                  "recompute_granularity")                                                \
-    X(OFFLOAD,     offload_layers,             "cpu_offloading_num_layers")                                            \
-    X(HOST_OPTIM,  optimizer_offload,          "optimizer_offload_fraction")
+    X(PRECISION, precision, "precision")                                                                               \
+    X(TP, tp, "tensor_model_parallel_size")                                                                            \
+    X(CP, cp, "context_parallel_size")                                                                                 \
+    X(CP_COMM, cp_comm, "cp_comm_type")                                                                                \
+    X(PP, pp, "pipeline_model_parallel_size")                                                                          \
+    X(EP, ep, "expert_model_parallel_size")                                                                            \
+    X(ETP, etp, "expert_tensor_parallel_size")                                                                         \
+    X(MBS, mbs, "micro_batch_size")                                                                                    \
+    X(SP, sequence_parallel, "sequence_parallel")                                                                      \
+    X(ORDER, rank_order, "rank_order")                                                                                 \
+    X(SCHEDULE, schedule, "pipeline_schedule")                                                                         \
+    X(VP, vp, "virtual_pipeline_model_parallel_size")                                                                  \
+    X(LAYOUT, layout, "pipeline_model_parallel_layout")                                                                \
+    X(SHARDING, sharding, "data_parallel_sharding_strategy")                                                           \
+    X(REPLICAS, num_optimizer_instances, "num_distributed_optimizer_instances")                                        \
+    X(RECOMPUTE, recompute, "recompute_granularity")                                                                   \
+    X(OFFLOAD, offload_layers, "cpu_offloading_num_layers")                                                            \
+    X(HOST_OPTIM, optimizer_offload, "optimizer_offload_fraction")
 /* clang-format on */
 
 enum maq_axis {
@@ -74,7 +74,7 @@ struct maq_search_space {
 
 /* The job that is searched: the open one with the nodes and the memory of the options. */
 enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
-                               struct maq_arena *arena);
+                               struct maq_arena *arena, struct maq_diag *diag);
 
 /* Its space; lists live in `arena`. Faults of the user's lists are reported. */
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
@@ -82,6 +82,10 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_jo
 
 /* Sets the axis of a plan to a value of it; LAYOUT and BLOCK depend on more and are set by leaves.c. */
 void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value);
+
+/* Whether the plan has that value: setting it would change nothing. BLOCK stands for any number of layers. */
+bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis,
+                     int32_t value);
 
 /* A value in words, as the user's lists write it ("core_attn+mlp", "E1L1"). */
 const char *maq_space_word(char buf[64], const struct maq_search_space *space, enum maq_axis axis, int32_t value);

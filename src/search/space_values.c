@@ -200,7 +200,10 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
         ep_values(&l, job);
         break;
     case MAQ_AXIS_ETP:
-        ADD_ALL(&l, 1, MAQ_VALUE_LIKE_TP);
+        if (find(job, MAQ_MODULE_ROUTER))
+            ADD_ALL(&l, 1, MAQ_VALUE_LIKE_TP);
+        else
+            add(&l, MAQ_VALUE_AS_WRITTEN);
         break;
     case MAQ_AXIS_MBS:
         mbs_values(&l, job, full);

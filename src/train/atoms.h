@@ -11,8 +11,9 @@
 #include "maquette/train.h"
 
 struct maq_atom {
-    double forward_ns, backward_ns;     /* of a microbatch, nothing recomputed; both halves where the schedule splits */
-    double redone_forward_ns, redone_backward_ns; /* with what the plan recomputes: forward differs where it is offloaded */
+    double forward_ns, backward_ns; /* of a microbatch, nothing recomputed; both halves where the schedule splits */
+    double redone_forward_ns,
+        redone_backward_ns;             /* with what the plan recomputes: forward differs where it is offloaded */
     double dense_params, expert_params; /* of one rank, before data-parallel sharding */
     double act_bytes, redone_act_bytes; /* kept for a microbatch from forward to backward */
     double transient_bytes, redone_transient_bytes; /* working set of its heavier pass beyond them */

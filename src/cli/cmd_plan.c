@@ -1,0 +1,213 @@
+/* cmd_plan.c - `maquette plan`: the best plan of a job. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+enum {
+    OPT_MODEL,
+    OPT_CLUSTER,
+    OPT_FRAMEWORK,
+    OPT_NAME,
+    OPT_SET,
+    OPT_SPACE,
+    OPT_FULL,
+    OPT_TOP,
+    OPT_PARETO,
+    OPT_RESERVE,
+    OPT_EXPLAIN,
+    OPT_WRITE,
+    OPT_JSON,
+    OPT_MEASURED,
+    OPT_COST,
+    OPT_THREADS,
+    OPT_OUTPUT
+};
+
+static const char *const pareto_words[] = {"memory", NULL};
+static const char *const providers[] = {"analytical", "fitted", "measured", NULL};
+
+static const struct cli_option options[] = {
+    [OPT_MODEL] = {"--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json",
+                   "model", NULL},
+    [OPT_CLUSTER] = {"--cluster", CLI_JOB, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file", "cluster", NULL},
+    [OPT_FRAMEWORK] = {"--framework", CLI_JOB, "NAME", "what runs the job (maquette show frameworks)", "framework",
+                       NULL},
+    [OPT_NAME] = {"--name", CLI_JOB, "TEXT", "title of the report", "name", NULL},
+    [OPT_SET] = {"--set", CLI_SET, "PATH=VALUE", "any value of the job: --set model.num_hidden_layers=2", NULL, NULL},
+    [OPT_SPACE] =
+        {"--space", CLI_SPACE, "KEY=V,V",
+         "values that a key of the plan may take: --space tp=1,2,4 --space recompute=none,core_attn+mlp,block,full",
+         NULL, NULL},
+    [OPT_FULL] = {"--full", CLI_FLAG, NULL,
+                  "every schedule, module, offloading and rank order, not only what Megatron-LM runs", NULL, NULL},
+    [OPT_TOP] = {"--top", CLI_VALUE, "N", "how many plans to list, each with other degrees (5)", NULL, NULL},
+    [OPT_PARETO] = {"--pareto", CLI_VALUE, "memory", "also every plan that no other beats in both time and memory",
+                    NULL, pareto_words},
+    [OPT_RESERVE] = {"--reserve", CLI_JOB, "SIZE", "memory of each device that a plan may not use, \"2 GiB\" (0)",
+                     "search.reserve", NULL},
+    [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "the winner with one thing changed: why other plans lose", NULL,
+                     NULL},
+    [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "write the winner as a job file for maquette train", NULL, NULL},
+    [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
+    [OPT_MEASURED] = {"--measured", CLI_JOB, "FILE",
+                      "look costs up in FILE first, kernels that `maquette profile` measured", "cost.measured", NULL},
+    [OPT_COST] = {"--cost", CLI_JOB, "analytical|fitted|measured", "the best kind of cost that may be used (measured)",
+                  "cost.provider", providers},
+    [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "how many to use; the result does not depend on it (all)", NULL,
+                     NULL},
+    [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
+};
+_Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
+
+static void show_progress(void *context, const struct maq_search_progress *at)
+{
+    if (at->best_s > 0)
+        cli_progress(context, "%u of %u cells, best %.4g s, nothing under %.4g s", at->cells_done, at->counts.cells,
+                     at->best_s, at->floor_s);
+    else
+        cli_progress(context, "%u of %u cells, nothing fits so far", at->cells_done, at->counts.cells);
+}
+
+static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opts)
+{
+    *opts = (struct maq_search_opts){.full = cli->values[OPT_FULL] != NULL,
+                                     .pareto_memory = cli->values[OPT_PARETO] != NULL,
+                                     .progress = show_progress,
+                                     .context = cli};
+    enum maq_status status = cli_count(cli, &opts->top, OPT_TOP, 1, 1000, 0);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &opts->threads, OPT_THREADS, 1, 1000, 0);
+    return status;
+}
+
+/* What the report is made of. */
+struct answer {
+    struct maq_search_result *search;
+    struct maq_job_box **jobs; /* [n_plans] completed */
+    struct maq_train_result **trains;
+    struct maq_search_alternatives alternatives;
+    struct maq_search_remedies remedies;
+    char *document, *arguments;
+};
+
+static void free_answer(struct answer *a)
+{
+    for (uint32_t i = 0; a->search && i < a->search->n_plans; i++) {
+        maq_train_result_free(a->trains ? a->trains[i] : NULL);
+        maq_job_free(a->jobs ? a->jobs[i] : NULL);
+    }
+    free(a->trains);
+    free(a->jobs);
+    maq_search_alternatives_free(&a->alternatives);
+    maq_search_remedies_free(&a->remedies);
+    free(a->document);
+    free(a->arguments);
+    maq_search_result_free(a->search);
+}
+
+static enum maq_status predict_all(struct answer *a, const struct maq_job_box *open, struct maq_diag *diag)
+{
+    uint32_t n = a->search->n_plans;
+    enum maq_status status = MAQ_OK;
+    a->jobs = calloc((size_t)n + 1, sizeof *a->jobs);
+    a->trains = calloc((size_t)n + 1, sizeof *a->trains);
+    if (!a->jobs || !a->trains)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < n && status == MAQ_OK; i++) {
+        status = maq_job_complete(&a->jobs[i], open, &a->search->plans[i].plan, diag);
+        if (status == MAQ_OK)
+            status = maq_train_predict(&a->trains[i], maq_job_get(a->jobs[i]), diag);
+    }
+    if (n == 0 || status != MAQ_OK)
+        return status;
+    a->document = maq_job_write(open, &a->search->plans[0].plan);
+    a->arguments = maq_job_megatron_arguments(maq_job_get(a->jobs[0]));
+    return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_job_box *open,
+                            const struct maq_search_opts *opts)
+{
+    enum maq_status status = maq_search(&a->search, open, opts, cli->diag);
+    if (status == MAQ_OK)
+        status = predict_all(a, open, cli->diag);
+    bool fits = status == MAQ_OK && a->search->n_plans > 0;
+    if (fits && cli->values[OPT_EXPLAIN])
+        status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
+    else if (status == MAQ_OK && !fits && a->search->complete)
+        status = maq_search_find_remedies(&a->remedies, open, opts, cli->diag);
+    cli_progress(cli, "%s", "");
+    return status;
+}
+
+static enum maq_status report(struct cli *cli, struct answer *a, const struct maq_job_box *open)
+{
+    const char *file = cli->values[OPT_OUTPUT];
+    struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
+    struct maq_report_plan plan = {.open = open,
+                                   .search = a->search,
+                                   .trains = a->trains,
+                                   .document = a->document,
+                                   .arguments = a->arguments,
+                                   .alternatives = a->alternatives.owner ? &a->alternatives : NULL,
+                                   .remedies = a->remedies.owner ? &a->remedies : NULL};
+    char *text;
+    enum maq_status status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)
+                                                   : maq_report_plan_text(&text, &plan, &opts, cli->diag);
+    if (status == MAQ_OK)
+        status = cli_write(cli, text, file);
+    if (status != MAQ_OK || !cli->values[OPT_WRITE] || a->search->n_plans == 0)
+        return status;
+    status = cli_write(cli, a->document, cli->values[OPT_WRITE]);
+    a->document = NULL;
+    return status;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    struct maq_job_box *open;
+    struct maq_search_opts opts;
+    struct answer answer = {0};
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    if (!path && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         "maquette plan JOB.yaml, or maquette plan --model llama-3.1-8b --cluster h100-sxm:8 --gbs 128",
+                         "there is no job");
+    enum maq_status status = read_options(cli, &opts);
+    if (status == MAQ_OK)
+        status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    opts.stop = cli_catch_interrupts();
+    status = find(cli, &answer, open, &opts);
+    if (status == MAQ_OK)
+        status = report(cli, &answer, open);
+    if (status == MAQ_OK && answer.search->n_plans == 0)
+        status = MAQ_NO;
+    free_answer(&answer);
+    maq_job_free(open);
+    return status;
+}
+
+const struct cli_command cli_plan = {
+    .name = "plan",
+    .args = "[JOB.yaml] [OPTION...]",
+    .summary = "find the best plan of a job: degrees, schedule, sharding, recomputation",
+    .about = "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the "
+             "result\n"
+             "is exact: it is that of predicting every plan with `maquette train`. Lists of values narrow the space "
+             "(--space,\n"
+             "or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far and "
+             "how far\n"
+             "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n",
+    .examples = "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
+                "  maquette plan job.yaml --top 10 --pareto memory --json\n"
+                "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n",
+    .options = options,
+    .n_options = CLI_COUNT(options),
+    .max_args = 1,
+    .job = true,
+    .run = run,
+};

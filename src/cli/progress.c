@@ -1,0 +1,56 @@
+/*
+ * progress.c - a sign of life while something takes long, and an end on request.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define PATIENCE_S 1.0 /* nothing is shown before */
+#define PAUSE_S 0.1    /* between two lines */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    if (interrupted) { /* once is a wish, twice an order */
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    interrupted = 1;
+}
+
+const volatile sig_atomic_t *cli_catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    return &interrupted;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void cli_progress(struct cli *cli, const char *fmt, ...)
+{
+    double now = now_s();
+    va_list args;
+    if (cli->started_s == 0)
+        cli->started_s = now;
+    bool clear = fmt[0] == '\0';
+    if (!isatty(STDERR_FILENO) ||
+        (clear ? cli->shown_s == 0 : now - cli->started_s < PATIENCE_S || now - cli->shown_s < PAUSE_S))
+        return;
+    fputs("\r\033[K", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fflush(stderr);
+    cli->shown_s = clear ? 0 : now;
+}

@@ -1,0 +1,148 @@
+/* plan_json.c - the best plans of a job as JSON, schema "maquette.plan/1"; see docs/json.md. */
+#include "base/check.h"
+#include "base/str.h"
+#include "maquette/report.h"
+#include "plan/plan_fields.h"
+#include "report/job_json.h"
+#include "report/json_util.h"
+
+static void add_counts(struct maq_json map, const struct maq_search_counts *c)
+{
+    maq_json_int(map, "considered", (int64_t)c->considered);
+    maq_json_int(map, "bounded", (int64_t)c->bounded);
+    maq_json_int(map, "impossible", (int64_t)c->impossible);
+    maq_json_int(map, "unfit", (int64_t)c->unfit);
+    maq_json_int(map, "scored", (int64_t)c->scored);
+    maq_json_int(map, "cells", c->cells);
+}
+
+/* Every key of a plan, in the words of a document. */
+static void add_plan(struct maq_json map, const struct maq_plan *plan)
+{
+    struct maq_plan_doc doc = {.plan = *plan};
+    for (const struct maq_field *f = maq_plan_fields; f->type != MAQ_TYPE_END; f++) {
+        char value[64];
+        const void *member = (const char *)&doc + f->offset;
+        if (f->type == MAQ_TYPE_I32)
+            maq_json_int(map, f->key, *(const int32_t *)member);
+        else if (f->type == MAQ_TYPE_DOUBLE)
+            maq_json_real(map, f->key, *(const double *)member);
+        else if (f->type == MAQ_TYPE_BOOL)
+            maq_json_bool(map, f->key, *(const bool *)member);
+        else if (f->type == MAQ_TYPE_STR)
+            maq_json_slice(map, f->key, *(const struct maq_str *)member);
+        else if (f->type == MAQ_TYPE_ENUM)
+            maq_json_text(map, f->key, maq_field_format(value, f, &doc));
+    }
+    struct maq_json modules = maq_json_list(map, "recompute_modules");
+    for (int part = 0; part < MAQ_PART_COUNT; part++)
+        if (plan->recompute_parts & (1u << part) && maq_part_recompute_name((enum maq_part)part))
+            maq_json_word(modules, maq_part_recompute_name((enum maq_part)part));
+}
+
+static void add_scores(struct maq_json map, const struct maq_search_plan *p)
+{
+    maq_json_real(map, "step_time_s", p->step_s);
+    maq_json_real(map, "needed_bytes", p->needed_bytes);
+}
+
+static void add_prediction(struct maq_json map, const struct maq_train_result *t)
+{
+    maq_json_real(map, "step_time_low_s", t->step_low_s);
+    maq_json_real(map, "step_time_high_s", t->step_high_s);
+    maq_json_real(map, "tokens_per_s", t->tokens_per_s);
+    maq_json_real(map, "mfu", t->mfu);
+    struct maq_json buckets = maq_json_map(map, "breakdown");
+    for (int k = 0; k < MAQ_BUCKET_COUNT; k++)
+        maq_json_real(buckets, maq_bucket_name((enum maq_bucket)k), t->bucket_s[k]);
+}
+
+static void add_plans(struct maq_json d, const struct maq_report_plan *p)
+{
+    const struct maq_search_result *r = p->search;
+    struct maq_json plans = maq_json_list(d, "plans"), pareto = maq_json_list(d, "pareto");
+    for (uint32_t i = 0; i < r->n_plans; i++) {
+        struct maq_json item = maq_json_item(plans);
+        add_scores(item, &r->plans[i]);
+        maq_json_real(item, "loss", r->plans[i].step_s / r->plans[0].step_s - 1);
+        add_prediction(item, p->trains[i]);
+        add_plan(maq_json_map(item, "plan"), &p->trains[i]->job->plan);
+    }
+    for (uint32_t i = 0; i < r->n_pareto; i++) {
+        struct maq_json item = maq_json_item(pareto);
+        add_scores(item, &r->pareto[i]);
+        add_plan(maq_json_map(item, "plan"), &r->pareto[i].plan);
+    }
+}
+
+static void add_alternatives(struct maq_json d, const struct maq_search_alternatives *a)
+{
+    struct maq_json list = maq_json_list(d, "alternatives");
+    for (uint32_t i = 0; a && i < a->n; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "key", a->at[i].key);
+        maq_json_text(item, "from", a->at[i].from);
+        maq_json_text(item, "to", a->at[i].to);
+        maq_json_bool(item, "possible", a->at[i].possible);
+        maq_json_bool(item, "fits", a->at[i].fits);
+        maq_json_real(item, "step_time_s", a->at[i].step_s);
+        maq_json_real(item, "needed_bytes", a->at[i].needed_bytes);
+    }
+}
+
+static void add_remedy(struct maq_json map, const char *key, bool there, const char *what, double value,
+                       const struct maq_plan *plan, double step_s)
+{
+    if (!there) {
+        maq_json_null(map, key);
+        return;
+    }
+    struct maq_json remedy = maq_json_map(map, key);
+    if (what)
+        maq_json_count(remedy, what, value);
+    maq_json_real(remedy, "step_time_s", step_s);
+    add_plan(maq_json_map(remedy, "plan"), plan);
+}
+
+static void add_remedies(struct maq_json d, const struct maq_search_remedies *r)
+{
+    if (!r)
+        return;
+    struct maq_json map = maq_json_map(d, "remedies");
+    add_remedy(map, "memory", r->memory_bytes > 0, "device_memory_bytes", r->memory_bytes, &r->with_memory,
+               r->with_memory_s);
+    add_remedy(map, "nodes", r->nodes > 0, "nodes", r->nodes, &r->with_nodes, r->with_nodes_s);
+    add_remedy(map, "offload", r->offload, NULL, 0, &r->with_offload, r->with_offload_s);
+}
+
+enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p, const struct maq_report_opts *opts,
+                                     struct maq_diag *diag)
+{
+    struct maq_json_document document;
+    const struct maq_search_result *r = p->search;
+    (void)opts;
+    maq_json_begin(&document, "maquette.plan/1");
+    struct maq_json d = document.root;
+    maq_json_open_job(maq_json_map(d, "job"), maq_job_get(p->open));
+    maq_json_bool(d, "fits", r->n_plans > 0);
+    maq_json_bool(d, "complete", r->complete);
+    if (r->n_plans > 0) {
+        maq_json_real(d, "step_time_s", r->plans[0].step_s);
+        maq_json_real(d, "lower_bound_s", r->floor_s);
+        maq_json_real(d, "gap", r->plans[0].step_s / r->floor_s - 1);
+    }
+    add_counts(maq_json_map(d, "counts"), &r->counts);
+    struct maq_json space = maq_json_list(d, "space");
+    for (uint32_t i = 0; i < r->n_axes; i++) {
+        struct maq_json axis = maq_json_item(space);
+        maq_json_text(axis, "key", r->axes[i].key);
+        maq_json_text(axis, "values", r->axes[i].values);
+        maq_json_bool(axis, "fixed", r->axes[i].fixed);
+    }
+    add_plans(d, p);
+    add_alternatives(d, p->alternatives);
+    add_remedies(d, p->remedies);
+    maq_json_text(d, "megatron_arguments", p->arguments);
+    maq_json_text(d, "document", p->document);
+    return maq_json_finish(out, &document, diag);
+}
