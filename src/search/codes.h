@@ -1,0 +1,18 @@
+/* codes.h - the diagnostics of searching for plans, 1600 to 1649: stable, never reused. Same form as base/codes.h. */
+#ifndef MAQ_SEARCH_CODES_H
+#define MAQ_SEARCH_CODES_H
+
+/*    name               code  what it is                                                                   */
+#define MAQ_CODE_LIST_SEARCH(X)                                                                                        \
+    X(PROFILE_FORM, 1600, "a file of a profile folder that does not have the form of its layout")                      \
+    X(PROFILE_VALUE, 1601, "a number of a profile folder out of its range")                                            \
+    X(PROFILE_LAYERS, 1602, "layers of a profiled model that are missing, or do not fit its other tables")             \
+    X(PROFILE_NAME, 1603, "a model, device or zone that the profile folder does not have")
+
+enum maq_search_code {
+#define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
+    MAQ_CODE_LIST_SEARCH(MAQ_CODE_ENUM)
+#undef MAQ_CODE_ENUM
+};
+
+#endif
