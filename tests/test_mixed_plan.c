@@ -182,9 +182,20 @@ static void test_executed_plans(void **state)
     assert_string_equal(s[1].replicas[1].members[1].zone, "y");
     assert_round_trip(p);
     maq_mixed_plan_free(box);
+    struct maq_diag *diag = maq_diag_new();
+    assert_int_equal(maq_mixed_plan_parse(&box, "plan",
+                                          str(EXECUTED("[[0, 7, 2], [3]]", "[[[[[\"a\", 8, \"z\"]], 4]], [[[[\"a\", 8, "
+                                                                           "\"z\"]], 1], [[[\"a\", 8, \"z\"]], 1]]]")),
+                                          diag),
+                     MAQ_OK);
+    assert_int_equal(maq_diag_errors(diag), 0);
+    assert_int_equal(maq_diag_count(diag), 1); /* layer 7 is taken for 1 */
+    assert_int_equal(maq_mixed_plan_get(box)->layers, 4);
+    maq_mixed_plan_free(box);
+    maq_diag_free(diag);
     expect(EXECUTED("[[0, 2], [3]]", "[]"), MAQ_CODE_MIXED_FORM, 3, "a list of 2 entries");
-    expect(EXECUTED("[[0, 2], [3]]", "[[[[[\"a\", 8, \"z\"]], 4]], []]"), MAQ_CODE_MIXED_COVER, 2,
-           "layer 2 stands where 1 comes next");
+    expect(EXECUTED("[[0, 1], [3]]", "[[[[[\"a\", 8, \"z\"]], 4]], []]"), MAQ_CODE_MIXED_COVER, 2,
+           "layer 3 stands where 2 comes next");
     expect(EXECUTED("[[0], [1]]", "[[[[[\"a\", 2, \"z\"]], 4]], []]"), MAQ_CODE_MIXED_PLACE, 3, "2 devices for TP 4");
 }
 

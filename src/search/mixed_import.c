@@ -118,9 +118,12 @@ static enum maq_status import_layers(struct importer *r, struct maq_mixed_stage 
     for (struct maq_node *n = list->first; n; n = n->next, out->layers++) {
         uint32_t layer;
         MAQ_TRY(whole(r, &layer, n, 0));
-        if (layer != next + out->layers)
+        if (layer != next + out->layers && n == list->first)
             return FAIL(r, COVER, n, "layers count up from 0 over the stages", "layer %u stands where %u comes next",
-                        layer, next + out->layers);
+                        layer, next);
+        if (layer != next + out->layers) /* a slip of the pen: one of the published plans has 29 between 18 and 20 */
+            maq_diag_add(r->diag, MAQ_WARNING, MAQ_CODE_MIXED_COVER, n->at, NULL,
+                         "layer %u is taken for %u, which comes next", layer, next + out->layers);
     }
     return MAQ_OK;
 }
