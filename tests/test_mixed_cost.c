@@ -169,6 +169,16 @@ static void test_replicas(void **state)
     CLOSE(c.pipeline_s, 4 * 12, 1e-9);
     CLOSE(c.reduce_s, 4 + 0.028 * 24 / 28, 1e-6);
     assert_false(c.fits); /* 24 GB of state */
+    /* two pipelines of one stage are two replicas of it; the published rule takes 500 MB at a time */
+    static const char pipelines[] =
+        "mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 4, replicas: [{device: "
+        "gpu-a}]}]}, {stages: [{first_layer: 0, layers: 4, replicas: [{device: gpu-a}]}]}]";
+    struct maq_mixed_cost two = priced(OURS, p, pipelines);
+    CLOSE(two.step_s, c.step_s, 1e-12);
+    CLOSE(two.reduce_s, c.reduce_s, 1e-12);
+    two = priced(SAILOR, p, pipelines);
+    CLOSE(two.pipeline_s, 4 * 12, 1e-9);
+    CLOSE(two.reduce_s, 4, 1e-9);
     /* ZeRO-1 and -2 leave each replica half of the moments, and of the gradients */
     double plain = c.memory_bytes;
     c = priced(
