@@ -26,6 +26,7 @@
 #include "profile/codes.h"
 #include "report/codes.h"
 #include "report/page.h"
+#include "search/codes.h"
 #include "trace/codes.h"
 #if __has_include("validate/codes.h")
 #include "validate/codes.h"
@@ -475,7 +476,7 @@ static const struct code_row {
         MAQ_CODE_LIST_VALIDATE(ROW)
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
-                MAQ_CODE_LIST_REPORT(ROW)
+                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW)
 #undef ROW
 };
 

@@ -9,6 +9,7 @@
 #include "maquette/framework.h"
 #include "maquette/graph.h"
 #include "maquette/job.h"
+#include "maquette/mixed_plan.h"
 #include "maquette/model.h"
 #include "maquette/plan.h"
 #include "maquette/profile.h"
