@@ -41,6 +41,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
                          : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
                                                                           : MAQ_REDO_NOTHING;
     b->layer = layer;
+    lo->repeats = use != MAQ_BLOCK_ENDS;
     count_params(b, lo);
     maq_block_memory(b, lo);
     for (int redone = 0; redone < 2; redone++) {
@@ -392,18 +393,28 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
 }
 
 /*
- * One transfer between two stages. Ranks of a TP group that hold the same send a share each, which the receivers gather inside the domain
- * (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not counted.
+ * Bytes of one transfer between two stages, the mean of both directions. Ranks of a TP group that hold the same send a share each, which
+ * the receivers gather inside the domain (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not
+ * counted.
  */
+static double hop_bytes(const struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    const struct maq_framework *f = &job->framework;
+    bool scatters = job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON;
+    double whole = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
+    double share = scatters ? whole / job->plan.tp : whole, seq = (double)job->workload.seq;
+    double mask = f->p2p_sends_mask ? seq * seq * bp->lower.store_bytes : 0;
+    return (share + mask + (f->p2p_whole_gradients ? whole : share)) / 2;
+}
+
+/* One transfer between two stages. */
 static void write_hop(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     if (job->plan.pp == 1)
         return;
-    double bytes = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
-    if (job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON)
-        bytes /= job->plan.tp;
-    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, bytes);
+    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, hop_bytes(bp));
     bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
     hop.at.size = 2;
     hop.at.domains = inside ? 1 : 2;
