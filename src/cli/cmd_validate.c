@@ -9,15 +9,29 @@
 
 #include "cli/codes.h"
 
-enum { OPT_WHERE, OPT_JSON, OPT_WORST, OPT_PLOT, OPT_METRIC, OPT_THREADS, OPT_OUTPUT, OPT_LEAVE, OPT_COST };
+enum {
+    OPT_WHERE,
+    OPT_JSON,
+    OPT_WORST,
+    OPT_PLOT,
+    OPT_METRIC,
+    OPT_THREADS,
+    OPT_OUTPUT,
+    OPT_LEAVE,
+    OPT_COST,
+    OPT_JOB,
+    OPT_BEFORE
+};
 
 #define MOST_THREADS 1024u
 #define MOST_WORST 1000000u
+#define MOST_LAYERS 65535u
 
 static const struct cli_validation *const validations[] = {
     &cli_validate_train,
     &cli_validate_collectives,
     &cli_validate_kernels,
+    &cli_validate_plans,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -41,6 +55,9 @@ static const struct cli_option options[] = {
                    "kernels: tables fitted to a device do not answer for it, only those of its generation", NULL, NULL},
     [OPT_COST] = {"--cost", CLI_VALUE, "analytical|fitted", "kernels: the best provider that may answer (fitted)", NULL,
                   costs},
+    [OPT_JOB] = {"--job", CLI_VALUE, "FILE", "plans: the job that they are laid over", NULL, NULL},
+    [OPT_BEFORE] = {"--layers-before", CLI_VALUE, "N",
+                    "plans: entries of layer_partition in front of the model's first layer (0)", NULL, NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -97,11 +114,14 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .metric = cli->values[OPT_METRIC],
         .output = cli->values[OPT_OUTPUT],
         .leave_device_out = cli->values[OPT_LEAVE] != NULL,
+        .job = cli->values[OPT_JOB],
         .analytical = cli->values[OPT_COST] && strcmp(cli->values[OPT_COST], "analytical") == 0,
     };
     enum maq_status status = read_count(cli, &out->opts.threads, OPT_THREADS, MOST_THREADS, 0);
     if (status == MAQ_OK)
         status = read_count(cli, &out->worst, OPT_WORST, MOST_WORST, 0);
+    if (status == MAQ_OK)
+        status = read_count(cli, &out->layers_before, OPT_BEFORE, MOST_LAYERS, 0);
     if (status == MAQ_OK)
         status = read_filters(cli, out->filters, &out->opts.n_where);
     out->opts.where = out->filters;
@@ -150,11 +170,13 @@ const struct cli_command cli_validate = {
         "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
         "  collectives  nccl-tests results: time by message size, devices and network\n"
-        "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n",
+        "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n"
+        "  plans        plans of one job (--job), each with its measured step: how well they are ranked\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
+                "  maquette validate plans plans.csv --job job.yaml --worst 10\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,
     .n_options = CLI_COUNT(options),
