@@ -280,6 +280,26 @@ static void test_tp_stops(void **unused)
     assert_close(at[1] - at[0], reads * 100e-6, 1e-6, "reads");
 }
 
+/*
+ * Four stages: on one node, on two, on four. A border inside a node costs its scale-up link, one between nodes the network. The stage with the
+ * output layer sets the rhythm: on two nodes its border is inside.
+ */
+static void test_borders(void **unused)
+{
+    (void)unused;
+    static const char *const clusters[] = {"a100-80gb:4", "a100-80gb:2 x 2, nics 1 x 100G roce",
+                                           "a100-80gb:1 x 4, nics 1 x 100G roce"};
+    const char plan[] = "pp: 4, mbs: 1, zero: no_shard, overlap_p2p_comm: false", host[] = FREE_HOST_BUT(REST_FREE);
+    double few[3], more[3];
+    for (int i = 0; i < 3; i++) {
+        few[i] = step_of(clusters[i], plan, host, 8);
+        more[i] = step_of(clusters[i], plan, host, 16) - few[i];
+    }
+    assert_true(few[0] < few[1] && few[1] < few[2]);
+    assert_close(more[1], more[0], 1e-9, "rhythm on two nodes");
+    assert_true(more[2] > 1.02 * more[0]);
+}
+
 /* A stage on two kinds of node has TP groups on both, and waits for the ones on the slower link. */
 static void test_mixed_nodes(void **unused)
 {
@@ -317,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_operators),     cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
         cmocka_unit_test(test_contention),    cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
         cmocka_unit_test(test_forward_calls), cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
+        cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,6 +245,7 @@ enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_p
         struct stage_ranks ranks = {s * dense[DIM_PP].stride, dense[DIM_PP].stride, pp};
         if (!mixed && s > 0) { /* all stages are alike */
             stages[s] = stages[0];
+            stages[s].first_rank = ranks.first;
             continue;
         }
         find_devices(&stages[s], job, ranks);
@@ -254,6 +255,7 @@ enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_p
         if (mixed)
             place_stage(own, job, dense, expert, ranks);
         stages[s].groups = own;
+        stages[s].first_rank = ranks.first;
     }
     job->stages = stages;
     return MAQ_OK;
