@@ -169,7 +169,7 @@ static void test_amp_homogeneous(void **state)
     maq_validate_plans_free(r);
 }
 
-/* The bar is not met: small transfers from T4 to V100 nodes with TP take far longer than the network explains. What is reached is kept. */
+/* The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate.md. What is reached is kept. */
 static void test_amp_mixed(void **state)
 {
     (void)state;
