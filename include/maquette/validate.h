@@ -322,20 +322,20 @@ MAQ_API char *maq_validate_kernels_text(const struct maq_validate_kernels *resul
 MAQ_API char *maq_validate_kernels_json(const struct maq_validate_kernels *result);
 MAQ_API char *maq_validate_kernels_svg(const struct maq_validate_kernels *result);
 
-/* --- plans: measured plans of one job, and how they are ranked (docs/validate.md) --- */
+/* --- ranking: measured plans of one job, and how they are ranked (docs/validate.md) --- */
 
 #define MAQ_VALIDATE_PLAN_MOST 1048576 /* the largest degree, microbatch and number of layers */
 
-struct maq_validate_plans_opts {
-    uint32_t size;          /* set by MAQ_VALIDATE_PLANS_OPTS_INIT */
+struct maq_validate_plan_ranking_opts {
+    uint32_t size;          /* set by MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT */
     const char *job;        /* file of the job that the plans are laid over */
     uint32_t layers_before; /* entries of layer_partition in front of the first layer of the model */
     const struct maq_validate_filter *where;
     size_t n_where;
 };
-#define MAQ_VALIDATE_PLANS_OPTS_INIT                                                                                   \
+#define MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT                                                                            \
     {                                                                                                                  \
-        .size = sizeof(struct maq_validate_plans_opts)                                                                 \
+        .size = sizeof(struct maq_validate_plan_ranking_opts)                                                          \
     }
 
 /* One row of the table, in its order. Pointers live as long as the result. */
@@ -358,7 +358,7 @@ struct maq_validate_order {
     struct maq_validate_stat error;
 };
 
-struct maq_validate_plans {
+struct maq_validate_plan_ranking {
     const char *table, *job;
     uint32_t n_rows, n_kept; /* in the table, after the filters */
     const struct maq_validate_plan *rows;
@@ -367,14 +367,17 @@ struct maq_validate_plans {
 };
 
 /* The plans of a table in CSV; *out is owned by the caller. */
-MAQ_API enum maq_status maq_validate_plans(struct maq_validate_plans **out, const char *path,
-                                           const struct maq_validate_plans_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_validate_plans_text(struct maq_validate_plans **out, const char *name, struct maq_str text,
-                                                const struct maq_validate_plans_opts *opts, struct maq_diag *diag);
-MAQ_API void maq_validate_plans_free(struct maq_validate_plans *result);
+MAQ_API enum maq_status maq_validate_plan_ranking(struct maq_validate_plan_ranking **out, const char *path,
+                                                  const struct maq_validate_plan_ranking_opts *opts,
+                                                  struct maq_diag *diag);
+MAQ_API enum maq_status maq_validate_plan_ranking_text(struct maq_validate_plan_ranking **out, const char *name,
+                                                       struct maq_str text,
+                                                       const struct maq_validate_plan_ranking_opts *opts,
+                                                       struct maq_diag *diag);
+MAQ_API void maq_validate_plan_ranking_free(struct maq_validate_plan_ranking *result);
 /* Owned by the caller (free()); NULL when out of memory. */
-MAQ_API char *maq_validate_plans_report(const struct maq_validate_plans *result, uint32_t worst);
-MAQ_API char *maq_validate_plans_json(const struct maq_validate_plans *result);
+MAQ_API char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *result, uint32_t worst);
+MAQ_API char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *result);
 
 #ifdef __cplusplus
 }

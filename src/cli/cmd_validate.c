@@ -31,7 +31,7 @@ static const struct cli_validation *const validations[] = {
     &cli_validate_train,
     &cli_validate_collectives,
     &cli_validate_kernels,
-    &cli_validate_plans,
+    &cli_validate_ranking,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -55,9 +55,9 @@ static const struct cli_option options[] = {
                    "kernels: tables fitted to a device do not answer for it, only those of its generation", NULL, NULL},
     [OPT_COST] = {"--cost", CLI_VALUE, "analytical|fitted", "kernels: the best provider that may answer (fitted)", NULL,
                   costs},
-    [OPT_JOB] = {"--job", CLI_VALUE, "FILE", "plans: the job that they are laid over", NULL, NULL},
+    [OPT_JOB] = {"--job", CLI_VALUE, "FILE", "ranking: the job that they are laid over", NULL, NULL},
     [OPT_BEFORE] = {"--layers-before", CLI_VALUE, "N",
-                    "plans: entries of layer_partition in front of the model's first layer (0)", NULL, NULL},
+                    "ranking: entries of layer_partition in front of the model's first layer (0)", NULL, NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -171,12 +171,12 @@ const struct cli_command cli_validate = {
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
         "  collectives  nccl-tests results: time by message size, devices and network\n"
         "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n"
-        "  plans        plans of one job (--job), each with its measured step: how well they are ranked\n",
+        "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
-                "  maquette validate plans plans.csv --job job.yaml --worst 10\n"
+                "  maquette validate ranking plans.csv --job job.yaml --worst 10\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,
     .n_options = CLI_COUNT(options),

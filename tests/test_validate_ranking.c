@@ -1,5 +1,5 @@
 /*
- * test_validate_plans.c - measured plans of one job: what a row says, how orders are measured, and AMP's published plans.
+ * test_validate_ranking.c - measured plans of one job: what a row says, how orders are measured, and AMP's published plans.
  *
  * Rows are invented. AMP's are read when MAQ_SHARED names the folder they lie in.
  */
@@ -28,16 +28,16 @@ static const char *job_file(char path[4096], const char *name)
     return path;
 }
 
-static struct maq_validate_plans *compare(const char *rows, uint32_t before)
+static struct maq_validate_plan_ranking *compare(const char *rows, uint32_t before)
 {
     char path[4096], text[4096];
-    struct maq_validate_plans_opts opts = MAQ_VALIDATE_PLANS_OPTS_INIT;
-    struct maq_validate_plans *r = NULL;
+    struct maq_validate_plan_ranking_opts opts = MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT;
+    struct maq_validate_plan_ranking *r = NULL;
     struct maq_diag *diag = maq_diag_new();
-    opts.job = job_file(path, "tests/golden/validate-plans/job.yaml");
+    opts.job = job_file(path, "tests/golden/validate-ranking/job.yaml");
     opts.layers_before = before;
     snprintf(text, sizeof text, HEADER "%s", rows);
-    if (maq_validate_plans_text(&r, "plans.csv", maq_str_of(text), &opts, diag) != MAQ_OK)
+    if (maq_validate_plan_ranking_text(&r, "plans.csv", maq_str_of(text), &opts, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return r;
@@ -45,11 +45,11 @@ static struct maq_validate_plans *compare(const char *rows, uint32_t before)
 
 static void expect_layout(const char *row, uint32_t before, const char *layout, const char *why)
 {
-    struct maq_validate_plans *r = compare(row, before);
+    struct maq_validate_plan_ranking *r = compare(row, before);
     assert_int_equal(r->n_rows, 1);
     assert_string_equal(r->rows[0].layout, layout);
     assert_string_equal(r->rows[0].why, why);
-    maq_validate_plans_free(r);
+    maq_validate_plan_ranking_free(r);
 }
 
 /* The model has 12 layers; entries of a partition in front of them and behind them are none. */
@@ -84,7 +84,7 @@ static void test_rows_without_a_time(void **state)
 static void test_prediction_is_of_the_plan(void **state)
 {
     (void)state;
-    struct maq_validate_plans *r = compare("2,2,2,4,\"[0, 5, 12]\",1,\n", 0);
+    struct maq_validate_plan_ranking *r = compare("2,2,2,4,\"[0, 5, 12]\",1,\n", 0);
     struct maq_job_box *box = NULL;
     struct maq_train_result *whole = NULL;
     const char *text =
@@ -95,7 +95,7 @@ static void test_prediction_is_of_the_plan(void **state)
     assert_true(r->rows[0].predicted_s == whole->step_s);
     maq_train_result_free(whole);
     maq_job_free(box);
-    maq_validate_plans_free(r);
+    maq_validate_plan_ranking_free(r);
 }
 
 /* Three plans whose measured times are those of the prediction, in order or turned around. */
@@ -104,7 +104,7 @@ static void test_orders(void **state)
     (void)state;
     const char *plans[] = {"1,8,1,4", "2,4,1,4", "4,2,1,4"};
     char rows[512] = "";
-    struct maq_validate_plans *r;
+    struct maq_validate_plan_ranking *r;
     for (int i = 0; i < 3; i++) { /* TP of a small model only costs */
         char row[64];
         snprintf(row, sizeof row, "%s,,%d,%d\n", plans[i], i + 1, 3 - i);
@@ -115,30 +115,30 @@ static void test_orders(void **state)
     assert_true(r->own.tau == 1 && fabs(r->own.rho - 1) < 1e-15 && r->own.regret == 0);
     assert_int_equal(r->rival.rows, 3); /* predicted_s is turned around: the plan it takes is the slowest */
     assert_true(r->rival.tau == -1 && fabs(r->rival.rho + 1) < 1e-15 && r->rival.regret == 2);
-    maq_validate_plans_free(r);
+    maq_validate_plan_ranking_free(r);
     r = compare("1,8,1,4,,1,\n2,4,1,4,,2,7\n", 0);
     assert_int_equal(r->own.rows, 2);
     assert_int_equal(r->rival.rows, 1); /* one figure has no order */
     assert_true(isnan(r->rival.tau));
-    maq_validate_plans_free(r);
+    maq_validate_plan_ranking_free(r);
 }
 
 static void test_no_job(void **state)
 {
     (void)state;
-    struct maq_validate_plans *r = NULL;
+    struct maq_validate_plan_ranking *r = NULL;
     struct maq_diag *diag = maq_diag_new();
-    assert_int_equal(maq_validate_plans_text(&r, "t", maq_str_of(HEADER), NULL, diag), MAQ_USAGE);
+    assert_int_equal(maq_validate_plan_ranking_text(&r, "t", maq_str_of(HEADER), NULL, diag), MAQ_USAGE);
     assert_null(r);
     maq_diag_free(diag);
 }
 
-static struct maq_validate_plans *published(const char *table, const char *job)
+static struct maq_validate_plan_ranking *published(const char *table, const char *job)
 {
     const char *shared = getenv("MAQ_SHARED");
     char path[4096], job_path[4096];
-    struct maq_validate_plans_opts opts = MAQ_VALIDATE_PLANS_OPTS_INIT;
-    struct maq_validate_plans *r = NULL;
+    struct maq_validate_plan_ranking_opts opts = MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT;
+    struct maq_validate_plan_ranking *r = NULL;
     snprintf(path, sizeof path, "%s/data/planners/%s", shared ? shared : "/nonexistent", table);
     FILE *f = fopen(path, "r");
     if (!f) {
@@ -150,7 +150,7 @@ static struct maq_validate_plans *published(const char *table, const char *job)
     opts.job = job_file(job_path, job);
     opts.layers_before = 2;
     struct maq_diag *diag = maq_diag_new();
-    if (maq_validate_plans(&r, path, &opts, diag) != MAQ_OK)
+    if (maq_validate_plan_ranking(&r, path, &opts, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     print_message("%s: %u plans, tau %.3f, rho %.3f, regret %.1f %%, mean error %.1f %%; AMP's own tau %.3f\n", table,
@@ -162,23 +162,24 @@ static struct maq_validate_plans *published(const char *table, const char *job)
 static void test_amp_homogeneous(void **state)
 {
     (void)state;
-    struct maq_validate_plans *r = published("amp_homogeneous_measured.csv", "examples/gpt2-16xt4-deepspeed.yaml");
+    struct maq_validate_plan_ranking *r =
+        published("amp_homogeneous_measured.csv", "examples/gpt2-16xt4-deepspeed.yaml");
     assert_int_equal(r->own.rows, 47);
     assert_true(r->own.tau >= 0.8 && r->own.tau > r->rival.tau);
     assert_true(r->own.error.mean <= 0.10);
-    maq_validate_plans_free(r);
+    maq_validate_plan_ranking_free(r);
 }
 
 /* The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate.md. What is reached is kept. */
 static void test_amp_mixed(void **state)
 {
     (void)state;
-    struct maq_validate_plans *r =
+    struct maq_validate_plan_ranking *r =
         published("amp_het_cluster_measured.csv", "examples/gpt2-12xv100-4xt4-deepspeed.yaml");
     assert_int_equal(r->own.rows, 43);
     assert_true(r->own.tau >= 0.6 && r->own.tau > r->rival.tau);
     assert_true(r->own.error.median <= 0.07 && r->own.regret <= 0.05);
-    maq_validate_plans_free(r);
+    maq_validate_plan_ranking_free(r);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* plans_report.c - ranked plans for people, as JSON ("maquette.validate.plans/1"). */
+/* plan_ranking_report.c - ranked plans for people, as JSON ("maquette.validate.ranking/1"). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void add_measure(struct maq_buf *b, const char *what, double own, double 
     maq_buf_adds(b, "\n");
 }
 
-static void add_skips(struct maq_buf *b, const struct maq_validate_plans *r)
+static void add_skips(struct maq_buf *b, const struct maq_validate_plan_ranking *r)
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < r->n_rows; i++)
@@ -70,7 +70,7 @@ static int by_error(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-static void add_worst(struct maq_buf *b, const struct maq_validate_plans *r, uint32_t worst)
+static void add_worst(struct maq_buf *b, const struct maq_validate_plan_ranking *r, uint32_t worst)
 {
     struct ranked *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
     uint32_t n = 0;
@@ -90,7 +90,7 @@ static void add_worst(struct maq_buf *b, const struct maq_validate_plans *r, uin
     free(ranked);
 }
 
-char *maq_validate_plans_report(const struct maq_validate_plans *r, uint32_t worst)
+char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r, uint32_t worst)
 {
     struct maq_buf b;
     bool rival = r->rival.rows > 0;
@@ -146,11 +146,11 @@ static void add_row(struct maq_json list, const struct maq_validate_plan *p)
     maq_json_bool(map, "fits", p->fits);
 }
 
-char *maq_validate_plans_json(const struct maq_validate_plans *r)
+char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *r)
 {
     struct maq_json_document document;
     char *text = NULL;
-    maq_json_begin(&document, "maquette.validate.plans/1");
+    maq_json_begin(&document, "maquette.validate.ranking/1");
     maq_json_text(document.root, "table", r->table);
     maq_json_text(document.root, "job", r->job);
     add_order(maq_json_map(document.root, "order"), &r->own);

@@ -1,5 +1,5 @@
 /*
- * plans.c - does the prediction put measured plans of one job in the order in which they ran?
+ * plan_ranking.c - does the prediction put measured plans of one job in the order in which they ran?
  *
  * A table has one plan per row: degrees, microbatch, where the pipeline is cut, and the measured step. Laid over a job, each
  * becomes a job of its own. What a planner needs of a prediction is the order, so the measures are those of ranking:
@@ -30,7 +30,7 @@ static const struct maq_csv_wanted wanted[COLUMNS] = {
 };
 
 struct plans_owner {
-    struct maq_validate_plans result; /* first: a pointer to it is one to the owner */
+    struct maq_validate_plan_ranking result; /* first: a pointer to it is one to the owner */
     struct maq_arena arena;
     struct maq_validate_plan *rows;
     struct maq_csv csv;
@@ -222,7 +222,7 @@ static double guess_of(const struct maq_validate_plan *row, bool rival)
 }
 
 /* Of the plans that are predicted to be best (several may be equal) the first in the table is taken. */
-static double regret_of(const struct maq_validate_plans *r, bool rival)
+static double regret_of(const struct maq_validate_plan_ranking *r, bool rival)
 {
     const struct maq_validate_plan *taken = NULL, *best = NULL;
     for (uint32_t i = 0; i < r->n_rows; i++) {
@@ -237,7 +237,7 @@ static double regret_of(const struct maq_validate_plans *r, bool rival)
     return taken ? taken->measured_s / best->measured_s - 1 : (double)NAN;
 }
 
-static bool measure(struct maq_validate_order *out, const struct maq_validate_plans *r, bool rival)
+static bool measure(struct maq_validate_order *out, const struct maq_validate_plan_ranking *r, bool rival)
 {
     struct maq_pair *pairs = maq__malloc(((size_t)r->n_rows + 1) * sizeof *pairs);
     double *errors = maq__malloc(((size_t)r->n_rows + 1) * sizeof *errors);
@@ -270,7 +270,7 @@ static enum maq_status no_memory(struct maq_diag *diag)
 }
 
 /* The job as it stands: its faults are told once, not for every row. */
-static enum maq_status read_job(struct plans_owner *o, const struct maq_validate_plans_opts *opts,
+static enum maq_status read_job(struct plans_owner *o, const struct maq_validate_plan_ranking_opts *opts,
                                 struct maq_diag *diag)
 {
     struct maq_job_box *box = NULL;
@@ -287,9 +287,9 @@ static enum maq_status read_job(struct plans_owner *o, const struct maq_validate
 }
 
 static enum maq_status run(struct plans_owner *o, const char *name, struct maq_str text,
-                           const struct maq_validate_plans_opts *opts, struct maq_diag *diag)
+                           const struct maq_validate_plan_ranking_opts *opts, struct maq_diag *diag)
 {
-    struct maq_validate_plans *r = &o->result;
+    struct maq_validate_plan_ranking *r = &o->result;
     const struct maq_validate_opts filters = {.size = sizeof filters, .where = opts->where, .n_where = opts->n_where};
     MAQ_TRY(read_job(o, opts, diag));
     MAQ_TRY(maq_csv_parse(&o->csv, name, text, &o->arena, diag));
@@ -316,10 +316,11 @@ static enum maq_status run(struct plans_owner *o, const char *name, struct maq_s
     return MAQ_OK;
 }
 
-enum maq_status maq_validate_plans_text(struct maq_validate_plans **out, const char *name, struct maq_str text,
-                                        const struct maq_validate_plans_opts *opts, struct maq_diag *diag)
+enum maq_status maq_validate_plan_ranking_text(struct maq_validate_plan_ranking **out, const char *name,
+                                               struct maq_str text, const struct maq_validate_plan_ranking_opts *opts,
+                                               struct maq_diag *diag)
 {
-    struct maq_validate_plans_opts given = MAQ_VALIDATE_PLANS_OPTS_INIT;
+    struct maq_validate_plan_ranking_opts given = MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT;
     struct plans_owner *o = maq__calloc(sizeof *o);
     if (!o)
         return no_memory(diag);
@@ -328,25 +329,25 @@ enum maq_status maq_validate_plans_text(struct maq_validate_plans **out, const c
     maq_arena_init(&o->arena, 0);
     enum maq_status status = run(o, name, text, &given, diag);
     if (status != MAQ_OK) {
-        maq_validate_plans_free(&o->result);
+        maq_validate_plan_ranking_free(&o->result);
         return status;
     }
     *out = &o->result;
     return MAQ_OK;
 }
 
-enum maq_status maq_validate_plans(struct maq_validate_plans **out, const char *path,
-                                   const struct maq_validate_plans_opts *opts, struct maq_diag *diag)
+enum maq_status maq_validate_plan_ranking(struct maq_validate_plan_ranking **out, const char *path,
+                                          const struct maq_validate_plan_ranking_opts *opts, struct maq_diag *diag)
 {
     char *text = NULL;
     size_t len = 0;
     MAQ_TRY(maq__validate_read(&text, &len, path, diag));
-    enum maq_status status = maq_validate_plans_text(out, path, (struct maq_str){text, len}, opts, diag);
+    enum maq_status status = maq_validate_plan_ranking_text(out, path, (struct maq_str){text, len}, opts, diag);
     free(text);
     return status;
 }
 
-void maq_validate_plans_free(struct maq_validate_plans *result)
+void maq_validate_plan_ranking_free(struct maq_validate_plan_ranking *result)
 {
     struct plans_owner *o = (struct plans_owner *)result;
     if (!o)
