@@ -367,6 +367,13 @@ static void test_document(void **state)
     assert_close(g->domain_latency_s, 3e-6);
     assert_int_equal(g->domain_devices, 4);
     assert_false(g->domain_multicast);
+    assert_int_equal(l.cluster.nccl_algo, MAQ_NCCL_ALGO_AUTO);
+    unload(&l);
+    load(&l, "{nccl_algo: ring, groups: [{device: {base: l40s, domain: {unshared: true}}, fabric: ena-50}]}");
+    assert_int_equal(l.status, MAQ_OK);
+    assert_int_equal(l.cluster.nccl_algo, MAQ_NCCL_ALGO_RING);
+    assert_true(l.cluster.groups[0].device.domain_unshared);
+    assert_int_equal(l.cluster.groups[0].fabric.transport, MAQ_TRANSPORT_ENA);
     unload(&l);
 }
 

@@ -274,6 +274,43 @@ static void test_sharing_and_oversubscription(void **state)
     assert_true(seconds(&alone, &c) > 2.8 * t);
 }
 
+/* Two domains exchange by a tree, every byte once; NCCL_ALGO=ring sends 2 (n - 1) / n of them. */
+static void test_rings_alone(void **state)
+{
+    (void)state;
+    struct maq_coll_links l = ideal(1, 2, 450e9, 50e9);
+    l.ranks = 2;
+    l.rings_only = true;
+    assert_close(fastest(MAQ_COLL_ALL_REDUCE, 1e9, &l), 1e9 / 50e9, 1e-14);
+    l = ideal(4, 2, 450e9, 50e9);
+    double tree = fastest(MAQ_COLL_ALL_REDUCE, 1e9, &l);
+    l.rings_only = true;
+    assert_close(fastest(MAQ_COLL_ALL_REDUCE, 1e9, &l), 2 * 7.0 / 8.0 * 1e9 / 200e9, 1e-14);
+    assert_close(tree, 1e9 / 200e9, 1e-14);
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    struct maq_coll coll = coll_of(MAQ_COLL_ALL_REDUCE, 1e9, 8, 1);
+    double multicast = seconds(&coll, &c);
+    c.nccl_algo = MAQ_NCCL_ALGO_RING;
+    assert_true(seconds(&coll, &c) > multicast);
+}
+
+/* PCIe is shared by what hangs on it, unless the device is known to keep its rate. */
+static void test_unshared_pcie(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    g.domain_bps = g.device.host_bps;
+    g.domain_multicast = false;
+    struct maq_cluster c = cluster_of(&g);
+    struct maq_coll two = coll_of(MAQ_COLL_ALL_GATHER, 1e9, 2, 1), eight = coll_of(MAQ_COLL_ALL_GATHER, 1e9, 8, 1);
+    double pair = seconds(&two, &c), shared = seconds(&eight, &c);
+    g.device.domain_unshared = true;
+    assert_true(seconds(&two, &c) == pair);
+    assert_true(seconds(&eight, &c) < 0.2 * shared);
+    assert_true(seconds(&eight, &c) > 7.0 / 8.0 * 1e9 / g.domain_bps);
+}
+
 static void test_in_network_reduction_helps(void **state)
 {
     (void)state;
@@ -533,6 +570,8 @@ int main(void)
         cmocka_unit_test(test_more_nodes_not_faster),
         cmocka_unit_test(test_better_links_not_slower),
         cmocka_unit_test(test_sharing_and_oversubscription),
+        cmocka_unit_test(test_rings_alone),
+        cmocka_unit_test(test_unshared_pcie),
         cmocka_unit_test(test_in_network_reduction_helps),
         cmocka_unit_test(test_every_table_is_monotone),
         cmocka_unit_test(test_every_table_is_filled),

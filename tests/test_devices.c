@@ -85,7 +85,7 @@ static void check_compute(const struct maq_device *d)
     check_order(d);
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
         if (d->sustained_flops[t] > 0)
-            BETWEEN(d, d->sustained_flops[t], 0.4 * d->peak_flops[t], d->peak_flops[t]);
+            BETWEEN(d, d->sustained_flops[t], 0.35 * d->peak_flops[t], d->peak_flops[t]);
     /* FP32 lanes: 64, 128 (256 on CDNA 3 and 4 by packing) per SM, two FLOP each. */
     double per_cycle = d->vector_flops / (d->sms * d->clock_hz);
     BETWEEN(d, per_cycle, 120, 290);
@@ -147,7 +147,7 @@ static void test_every_fabric(void **state)
         struct maq_fabric x = fabric(f, e->name);
         assert_string_equal(x.name, e->name);
         assert_true(x.title[0] && x.source[0]);
-        BETWEEN(&x, x.nic_bps, 12.5e9, 100e9);
+        BETWEEN(&x, x.nic_bps, 1.25e9, 100e9);
         BETWEEN(&x, x.latency_s, 1e-6, 1e-4);
         BETWEEN(&x, x.efficiency, 0.2, 1);
         BETWEEN(&x, x.nics_per_device, 0.1, 8);

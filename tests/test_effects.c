@@ -196,6 +196,9 @@ static void test_slowest_device(void **unused)
     }
 }
 
+#define UNFUSED "attention_backend: unfused"
+#define HALF_SOFTMAX ", attention_softmax_in_fp32: false"
+
 /* Each fact of a framework moves the step in its direction, or leaves it where it means nothing. */
 static void test_facts(void **unused)
 {
@@ -219,6 +222,16 @@ static void test_facts(void **unused)
         {"tp: 2, pp: 2, sp: false, scatter_gather_tensors_in_pipeline: false", "tp: 2, pp: 2, sp: false", "", "",
          false},
         {"tp: 2, pp: 2, sp: true, scatter_gather_tensors_in_pipeline: false", "tp: 2, pp: 2, sp: true", "", "", true},
+        {UNFUSED ", masked_softmax_fusion: false", UNFUSED, "", "", false},
+        {UNFUSED ", masked_softmax_fusion: false", UNFUSED ", masked_softmax_fusion: false" HALF_SOFTMAX,
+         FREE_HOST_BUT(REST_FREE), FREE_HOST_BUT(REST_FREE), false},
+        {UNFUSED, UNFUSED HALF_SOFTMAX, "", "", true}, /* the fused kernel has the mask in it */
+        {"tp: 2, sp: false", "tp: 2, sp: false", "tp_synchronizes: true", "", false},
+        {"tp: 1", "tp: 1", "tp_synchronizes: true", "", true},
+        {"pp: 2", "pp: 2", "p2p_sends_mask: true", "", false},
+        {"pp: 1", "pp: 1", "p2p_sends_mask: true", "", true},
+        {"tp: 2, pp: 2, sp: false", "tp: 2, pp: 2, sp: false", "p2p_whole_gradients: true", "", false},
+        {"pp: 2", "pp: 2", "p2p_whole_gradients: true", "", true},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         double slow = step_of("a100-80gb:8", cases[i].slow, cases[i].slow_framework, 64);
@@ -229,12 +242,102 @@ static void test_facts(void **unused)
     }
 }
 
+/* Every further call of a layer's forward pass costs what the first one did; embedding and output run once. */
+static void test_forward_calls(void **unused)
+{
+    (void)unused;
+    double at[3], forward;
+    for (int i = 0; i < 3; i++) {
+        char framework[256];
+        snprintf(framework, sizeof framework, FREE_HOST_BUT(REST_FREE) ", forward_calls: %d", i + 1);
+        at[i] = step_of("a100-80gb:1", "mbs: 4", framework, 32);
+    }
+    struct prediction p = predict_text("model: {base: gpt2, num_hidden_layers: 8}\ncluster: 'a100-80gb:1'\n"
+                                       "plan: {mbs: 4}\nworkload: {seq: 1024, gbs: 32}\n"
+                                       "framework: {" FREE_HOST_BUT(REST_FREE) "}\n");
+    forward = p.result->bucket_s[MAQ_BUCKET_FORWARD];
+    drop(&p);
+    assert_close(at[2] - at[1], at[1] - at[0], 1e-9, "equal steps");
+    assert_true(at[1] - at[0] > 0.2 * forward && at[1] - at[0] < forward); /* the rest is the output layer's */
+}
+
+/* A host that waits on both sides of a TP collective pays its read twice, for two collectives a layer and direction. */
+static void test_tp_stops(void **unused)
+{
+    (void)unused;
+    const char two[] = "a100-80gb:2", plan[] = "tp: 2, sp: false, mbs: 4", stops[] = ", tp_synchronizes: true";
+    double at[2];
+    for (int i = 0; i < 2; i++) {
+        char framework[256];
+        snprintf(framework, sizeof framework,
+                 "host: {forward: 0 s, backward: 0 s, kernel: 0 s, collective: 0 s, skew: 0 s, checkpoint: 0 s, "
+                 "read: %d us, " REST_FREE "}%s",
+                 100 * (i + 1), stops);
+        at[i] = step_of(two, plan, framework, 32);
+    }
+    /* 8 microbatches of 8 layers with 4 collectives; one of the embedding, three of the loss, one of dX of the output layer */
+    double reads = 2 * 8 * (8 * 4 + 5);
+    assert_close(at[1] - at[0], reads * 100e-6, 1e-6, "reads");
+}
+
+/*
+ * Four stages: on one node, on two, on four. A border inside a node costs its scale-up link, one between nodes the network. The stage with the
+ * output layer sets the rhythm: on two nodes its border is inside.
+ */
+static void test_borders(void **unused)
+{
+    (void)unused;
+    static const char *const clusters[] = {"a100-80gb:4", "a100-80gb:2 x 2, nics 1 x 100G roce",
+                                           "a100-80gb:1 x 4, nics 1 x 100G roce"};
+    const char plan[] = "pp: 4, mbs: 1, zero: no_shard, overlap_p2p_comm: false", host[] = FREE_HOST_BUT(REST_FREE);
+    double few[3], more[3];
+    for (int i = 0; i < 3; i++) {
+        few[i] = step_of(clusters[i], plan, host, 8);
+        more[i] = step_of(clusters[i], plan, host, 16) - few[i];
+    }
+    assert_true(few[0] < few[1] && few[1] < few[2]);
+    assert_close(more[1], more[0], 1e-9, "rhythm on two nodes");
+    assert_true(more[2] > 1.02 * more[0]);
+}
+
+/* A stage on two kinds of node has TP groups on both, and waits for the ones on the slower link. */
+static void test_mixed_nodes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *first, *second;
+        uint16_t slow;
+    } cases[] = {{"v100-16gb", "t4", 1}, {"t4", "v100-16gb", 0}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: gpt2\ncluster: {groups: [{device: %s, nodes: 2, devices_per_node: 4, fabric: ena-10}, "
+                 "{device: %s, nodes: 2, devices_per_node: 4, fabric: ena-10}]}\nplan: {tp: 4, pp: 2, mbs: 1}\n"
+                 "workload: {seq: 1024, gbs: 16}\n",
+                 cases[i].first, cases[i].second);
+        struct prediction p = predict_text(text);
+        const struct maq_job *job = maq_job_get(p.job);
+        for (int s = 0; s < 2; s++) /* a stage is a kind of node here */
+            assert_int_equal(job->stages[s].groups[MAQ_GROUP_TP].group, s);
+        drop(&p);
+        char *pp = strstr(text, "pp: 2");
+        assert_non_null(pp);
+        pp[4] = '1';
+        p = predict_text(text);
+        assert_int_equal(maq_job_get(p.job)->stages[0].groups[MAQ_GROUP_TP].group, cases[i].slow);
+        assert_int_equal(maq_job_get(p.job)->stages[0].groups[MAQ_GROUP_DP_CP].domains, 4);
+        drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),     cmocka_unit_test(test_end_of_step),    cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_operators),  cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_contention), cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_passes),        cmocka_unit_test(test_end_of_step),    cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_operators),     cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_contention),    cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_forward_calls), cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
+        cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

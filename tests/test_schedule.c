@@ -495,19 +495,26 @@ static double duration(const struct rig *r, const struct maq_task *t, uint32_t k
     return 0;
 }
 
-/* Who waits for a task on another stage: then its stage stalls after it. */
-static bool is_sent(const struct maq_schedule *s, uint32_t id)
+/* The border behind which a task on another stage waits for this one, which its stage stalls for; 0 = none. */
+static uint32_t border_of(const struct maq_schedule *s, uint32_t id)
 {
+    uint32_t border = 0;
     for (uint32_t t = id + 1; t < s->n_tasks; t++)
-        for (int i = 0; i < 2; i++)
-            if (s->tasks[t].pred[i] == id && s->tasks[t].hop[i])
-                return true;
-    return false;
+        for (int i = 0; i < 2; i++) {
+            const struct maq_task *to = &s->tasks[t];
+            bool forward = to->kind == MAQ_TASK_F || (to->kind == MAQ_TASK_FB && i == 0);
+            if (to->pred[i] != id || !to->hop[i])
+                continue;
+            if (forward) /* that of activations goes before that of gradients */
+                return to->position;
+            border = 1u + (to->kind == MAQ_TASK_FB ? to->b_position : to->position);
+        }
+    return border;
 }
 
 /* Lane k from the public tasks alone. */
-static double reference(double *finish, const struct rig *r, uint32_t k, bool use_fb, double stall, const bool *sent,
-                        const double *ready)
+static double reference(double *finish, const struct rig *r, uint32_t k, bool use_fb, const double *stall,
+                        const uint32_t *border, const double *ready)
 {
     bool begun[2 * MAQ_MAX_STAGES] = {false};
     const struct maq_schedule *s = &r->s;
@@ -516,7 +523,7 @@ static double reference(double *finish, const struct rig *r, uint32_t k, bool us
         const struct maq_task *t = &s->tasks[id];
         double start = 0;
         if (t->previous != MAQ_NO_TASK)
-            start = finish[t->previous] + (sent[t->previous] ? stall : 0);
+            start = finish[t->previous] + (border[t->previous] ? stall[border[t->previous] * r->K + k] : 0);
         for (int i = 0; i < 2; i++) {
             if (t->pred[i] == MAQ_NO_TASK)
                 continue;
@@ -553,20 +560,23 @@ static void check_lanes(struct rig *r)
 {
     const struct maq_schedule *s = &r->s;
     double *want = zeroed(s->n_tasks, sizeof *want), *span = zeroed(r->K, sizeof *span);
-    double *stall = zeroed(r->K, sizeof *stall);
-    bool *sent = zeroed(s->n_tasks, sizeof *sent);
-    for (uint32_t id = 0; id < s->n_tasks; id++)
-        sent[id] = is_sent(s, id);
+    size_t n = (size_t)s->n_positions * r->K;
+    double *stall = zeroed(n, sizeof *stall);
+    uint32_t *border = zeroed(s->n_tasks, sizeof *border);
+    for (uint32_t id = 0; id < s->n_tasks; id++) {
+        border[id] = border_of(s, id);
+        assert_int_equal(border[id], maq_task_sends(s, &s->tasks[id]));
+    }
     for (int round = 0; round < 4; round++) {
         bool use_fb = round & 1, stalls = round & 2;
         randomize(r);
-        for (uint32_t k = 0; k < r->K; k++)
-            stall[k] = stalls ? below(100) : 0;
+        for (size_t i = 0; i < n; i++)
+            stall[i] = stalls ? below(100) : 0;
         double *ready = round == 0 ? NULL : r->ready;
         maq_schedule_eval(span, r->finish, s, r->K, r->dur, use_fb ? r->fb : NULL, r->hop, stalls ? stall : NULL,
                           ready);
         for (uint32_t k = 0; k < r->K; k++) {
-            assert_true(reference(want, r, k, use_fb, stall[k], sent, ready) == span[k]);
+            assert_true(reference(want, r, k, use_fb, stall, border, ready) == span[k]);
             for (uint32_t id = 0; id < s->n_tasks; id++)
                 assert_true(want[id] == r->finish[(size_t)id * r->K + k]);
         }
@@ -574,7 +584,7 @@ static void check_lanes(struct rig *r)
     free(want);
     free(span);
     free(stall);
-    free(sent);
+    free(border);
 }
 
 static void test_lanes(void **state)
@@ -616,8 +626,10 @@ static void check_bounds(struct rig *r)
         assert_true(longer >= t);
         t = longer;
     }
-    double stalled, stall = 100;
-    maq_schedule_eval(&stalled, r->finish, s, 1, r->dur, NULL, r->hop, &stall, NULL);
+    double stalled, stall[MAQ_MAX_STAGES];
+    for (uint32_t v = 0; v < s->n_positions; v++)
+        stall[v] = 100;
+    maq_schedule_eval(&stalled, r->finish, s, 1, r->dur, NULL, r->hop, stall, NULL);
     assert_true(stalled >= t);
 }
 
@@ -632,12 +644,12 @@ static void test_stall(void **state)
 {
     (void)state;
     struct rig r;
-    double t, stall = 5;
+    double t, stall[2] = {0, 5};
     assert_true(rig_open(&r, MAQ_SCHEDULE_1F1B, 2, 1, 2, 0, 1));
     equal_stages(&r, 10, 20, 0);
     r.hop[1] = 5;
     /* stage 0: F 0-10, F 15-25; stage 1: F 15-25, B 25-45, F 50-60, B 60-80; stage 0: B 50-70, B 85-105 */
-    maq_schedule_eval(&t, r.finish, &r.s, 1, r.dur, NULL, r.hop, &stall, NULL);
+    maq_schedule_eval(&t, r.finish, &r.s, 1, r.dur, NULL, r.hop, stall, NULL);
     assert_true(t == 105);
     /* overlapped: F 0-10 10-20; F 15-25, B 25-45, F 45-55, B 55-75; B 50-70, B 80-100 */
     maq_schedule_eval(&t, r.finish, &r.s, 1, r.dur, NULL, r.hop, NULL, NULL);

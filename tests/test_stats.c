@@ -53,6 +53,42 @@ static void test_kendall_against_pairs(void **state)
     }
 }
 
+/* The correlation of mean ranks, each counted by hand. */
+static double rho_of_pairs(const struct maq_pair *p, size_t n)
+{
+    double xy = 0, xx = 0, yy = 0;
+    for (size_t i = 0; i < n; i++) {
+        double rx = 0, ry = 0; /* twice the rank, less n + 1 */
+        for (size_t j = 0; j < n; j++) {
+            rx += sign(p[i].x - p[j].x);
+            ry += sign(p[i].y - p[j].y);
+        }
+        xy += rx * ry;
+        xx += rx * rx;
+        yy += ry * ry;
+    }
+    return xy / sqrt(xx * yy);
+}
+
+static void test_spearman(void **state)
+{
+    uint32_t seed = 11;
+    struct maq_pair pairs[60], ranks[60];
+    double tau, of_ranks;
+    for (int round = 0; round < 400; round++) {
+        size_t n = next_random(&seed) % 60;
+        uint32_t values_x = 1 + next_random(&seed) % 40, values_y = 1 + next_random(&seed) % 40;
+        for (size_t i = 0; i < n; i++)
+            ranks[i] = pairs[i] = (struct maq_pair){next_random(&seed) % values_x, next_random(&seed) % values_y};
+        double want = rho_of_pairs(pairs, n), got = 9;
+        assert_true(maq_spearman_rho(&got, ranks, n));
+        if (isnan(want) != isnan(got) || fabs(want - got) > 1e-12)
+            fail_msg("round %d, n %zu: %.17g, not %.17g", round, n, got, want);
+        assert_true(maq_kendall_tau(&tau, pairs, n) && maq_kendall_tau(&of_ranks, ranks, n));
+        assert_true(tau == of_ranks || (isnan(tau) && isnan(of_ranks))); /* ranks have the order of the values */
+    }
+}
+
 static void test_kendall_by_hand(void **state)
 {
     struct maq_pair same[] = {{1, 10}, {2, 20}, {3, 30}}, reversed[] = {{1, 3}, {2, 2}, {3, 1}},
@@ -114,9 +150,8 @@ static void test_weighted_quantiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kendall_against_pairs),
-        cmocka_unit_test(test_kendall_by_hand),
-        cmocka_unit_test(test_kendall_without_memory),
+        cmocka_unit_test(test_kendall_against_pairs), cmocka_unit_test(test_spearman),
+        cmocka_unit_test(test_kendall_by_hand),       cmocka_unit_test(test_kendall_without_memory),
         cmocka_unit_test(test_weighted_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

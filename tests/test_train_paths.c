@@ -63,7 +63,8 @@ static void random_job(char *text, size_t size)
              PICK("1024", "4096"), PICK("16", "32", "64"),
              PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
                   "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",
-                  "{base: nemo, launches_block: true}"));
+                  "{base: nemo, launches_block: true}",
+                  "{base: megatron-deepspeed, tp_synchronizes: true, forward_calls: 2, p2p_sends_mask: true}"));
 }
 
 static void compare(const char *text, const struct maq_job *job)

@@ -76,10 +76,12 @@ struct maq_device {
     double launch_s;   /* host cost of one kernel launch */
     double domain_bps; /* scale-up link, per direction */
     double domain_latency_s;
-    int32_t domain_devices;   /* scale-up domain it is sold in (8, 72; 2 for NVL bridges); PCIe alone: the node */
-    bool domain_multicast;    /* switch can reduce and multicast (NVLS) */
-    double host_bps;          /* PCIe or C2C to the CPU, per direction, line rate after its coding */
-    double usd_per_hour;      /* 0 = unknown */
+    int32_t domain_devices; /* scale-up domain it is sold in (8, 72; 2 for NVL bridges); PCIe alone: the node */
+    bool domain_multicast;  /* switch can reduce and multicast (NVLS) */
+    bool
+        domain_unshared; /* PCIe: domain_bps holds for every device while all send; false: it falls with their number */
+    double host_bps;     /* PCIe or C2C to the CPU, per direction, line rate after its coding */
+    double usd_per_hour; /* 0 = unknown */
     int32_t devices_per_node; /* as it is usually sold; a domain larger than this spans nodes */
     const char *fabric;       /* catalogue name of the network it is usually sold with; NULL = none */
     double nics_per_device;   /* ports of that network; 0 = as many as the fabric usually has */
@@ -92,6 +94,7 @@ enum maq_transport {
     MAQ_TRANSPORT_CXI,     /* Slingshot: libfabric over CXI, messages matched by the NIC */
     MAQ_TRANSPORT_CXI_SW,  /* the same, matched by the host (FI_CXI_RX_MATCH_MODE=software) */
     MAQ_TRANSPORT_SOCKETS, /* TCP */
+    MAQ_TRANSPORT_ENA,     /* AWS without EFA: TCP, of which NCCL opens sixteen sockets to a peer there */
     MAQ_TRANSPORT_COUNT
 };
 MAQ_API const char *maq_transport_name(enum maq_transport transport);
@@ -121,12 +124,21 @@ struct maq_node_group {
     uint32_t first_rank; /* filled by the loader */
 };
 
+/* Algorithms that NCCL may use for an all-reduce: NCCL_ALGO. */
+enum maq_nccl_algo {
+    MAQ_NCCL_ALGO_AUTO, /* whatever is fastest */
+    MAQ_NCCL_ALGO_RING, /* rings alone: `ring`, `^tree,collnet` */
+    MAQ_NCCL_ALGO_COUNT
+};
+MAQ_API const char *maq_nccl_algo_name(enum maq_nccl_algo algo);
+
 struct maq_cluster {
     const char *name;
     uint32_t n_groups;
     struct maq_node_group *groups;
     int32_t nodes_per_switch; /* leaf (or rail-group) size in nodes; 0 = one non-blocking network */
     double oversubscription;  /* >= 1: uplink rate is 1/this of downlink rate */
+    int nccl_algo;            /* enum maq_nccl_algo */
     uint32_t devices;         /* total */
 };
 

@@ -48,14 +48,22 @@ struct maq_framework {
     int optimizer; /* enum maq_optimizer_kernels */
     bool
         p2p_synchronizes; /* the host waits for the device at every pipeline transfer that does not overlap (Megatron's batch_p2p_sync) */
+    bool
+        p2p_sends_mask; /* the attention mask, one seq x seq for a microbatch, travels with the activations, whole from every TP rank */
+    bool
+        p2p_whole_gradients; /* activations are scattered over the TP ranks for a transfer, their gradients are not (DeepSpeed) */
     bool step_synchronizes; /* and once a step (the gradient norm, the loss it prints) */
     bool moe_synchronizes;  /* and in every dropless layer of experts, for the number of tokens per expert */
-    bool launches_block;    /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
+    bool
+        tp_synchronizes; /* before and after every collective of a TP group (timers around them), and nothing runs beside it */
+    bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */
     bool
         broadcasts_parameters; /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather */
-    double dropout; /* what the framework's training scripts use: for models described by dimensions alone */
+    int32_t
+        forward_calls; /* times that a layer's forward pass runs: 1; 2 where something asks for its result once more */
+    double dropout;    /* what the framework's training scripts use: for models described by dimensions alone */
 };
 
 #ifdef __cplusplus

@@ -25,7 +25,8 @@ extern "C" {
  * data-parallel ranks wait for each other.
  */
 struct maq_stage_place {
-    uint16_t group;                     /* node group of its slowest device */
+    uint16_t group; /* node group of its slowest device */
+    uint32_t first_rank;
     double capacity_bytes;              /* of its smallest device */
     double peak_flops;                  /* mean dense peak of its devices in the recipe's matrix type */
     const struct maq_placement *groups; /* [MAQ_GROUP_COUNT] as its ranks lie */

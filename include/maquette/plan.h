@@ -142,9 +142,13 @@ struct maq_plan {
     bool overlap_shared_experts;
 
     /* kernels and overlap inside a layer */
-    int overlap_tp;          /* tp_comm_overlap */
-    int attention_backend;   /* enum maq_attention_backend */
-    bool cuda_graphs;        /* no host launch cost in the layers */
+    int overlap_tp;        /* tp_comm_overlap */
+    int attention_backend; /* enum maq_attention_backend */
+    bool cuda_graphs;      /* no host launch cost in the layers */
+    bool
+        softmax_fusion; /* masked_softmax_fusion: scale, mask and softmax of unfused attention in one kernel; needs fused_kernels */
+    bool
+        softmax_fp32; /* attention_softmax_in_fp32: where they are not, the scores are converted for the softmax and back */
     bool fused_kernels;      /* bias+activation, bias+dropout+add, RoPE, cross-entropy in one kernel each */
     bool loss_fusion;        /* cross_entropy_loss_fusion: also needs fused_kernels */
     bool weight_grad_fusion; /* gradient_accumulation_fusion: wgrad GEMMs add into the main gradient */

@@ -384,6 +384,62 @@ MAQ_API void maq_validate_plans_free(struct maq_validate_plans *result);
 /* With the `worst` rows of each metric (0 = none). Owned by the caller (free()); NULL when out of memory. */
 MAQ_API char *maq_validate_plans_text(const struct maq_validate_plans *result, uint32_t worst);
 MAQ_API char *maq_validate_plans_json(const struct maq_validate_plans *result);
+/* --- ranking: measured plans of one job, and how they are ranked (docs/validate.md) --- */
+
+#define MAQ_VALIDATE_PLAN_MOST 1048576 /* the largest degree, microbatch and number of layers */
+
+struct maq_validate_plan_ranking_opts {
+    uint32_t size;          /* set by MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT */
+    const char *job;        /* file of the job that the plans are laid over */
+    uint32_t layers_before; /* entries of layer_partition in front of the first layer of the model */
+    const struct maq_validate_filter *where;
+    size_t n_where;
+};
+#define MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT                                                                            \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_validate_plan_ranking_opts)                                                          \
+    }
+
+/* One row of the table, in its order. Pointers live as long as the result. */
+struct maq_validate_plan {
+    uint32_t line; /* in the file, 1-based */
+    int32_t tp, dp, pp, mbs;
+    const char *layout; /* layers per stage, "13,11"; "" = as the job says */
+    bool filtered;
+    const char *why; /* why the row is not compared; "" = it is, and the rest holds */
+    double measured_s, predicted_s, error;
+    double rival_s; /* column predicted_s; NaN = none */
+    bool fits;      /* predicted to fit in memory */
+};
+
+/* How well one prediction of all plans orders them. NaN where it cannot be said. */
+struct maq_validate_order {
+    uint32_t rows;
+    double tau, rho; /* Kendall's tau-b, Spearman's rho, of step times */
+    double regret;   /* measured step of the plan predicted to be best, over the best measured one, less 1 */
+    struct maq_validate_stat error;
+};
+
+struct maq_validate_plan_ranking {
+    const char *table, *job;
+    uint32_t n_rows, n_kept; /* in the table, after the filters */
+    const struct maq_validate_plan *rows;
+    struct maq_validate_order own, rival;
+    uint32_t n_too_large; /* compared plans that are predicted not to fit */
+};
+
+/* The plans of a table in CSV; *out is owned by the caller. */
+MAQ_API enum maq_status maq_validate_plan_ranking(struct maq_validate_plan_ranking **out, const char *path,
+                                                  const struct maq_validate_plan_ranking_opts *opts,
+                                                  struct maq_diag *diag);
+MAQ_API enum maq_status maq_validate_plan_ranking_text(struct maq_validate_plan_ranking **out, const char *name,
+                                                       struct maq_str text,
+                                                       const struct maq_validate_plan_ranking_opts *opts,
+                                                       struct maq_diag *diag);
+MAQ_API void maq_validate_plan_ranking_free(struct maq_validate_plan_ranking *result);
+/* Owned by the caller (free()); NULL when out of memory. */
+MAQ_API char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *result, uint32_t worst);
+MAQ_API char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *result);
 
 #ifdef __cplusplus
 }

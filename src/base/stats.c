@@ -135,3 +135,43 @@ bool maq_kendall_tau(double *tau, struct maq_pair *pairs, size_t n)
     free(side);
     return true;
 }
+
+/* Ranks of sorted values from 1, equal ones at their mean: rank[i] belongs to at[i]. */
+static void rank_sorted(const struct maq_pair *at, double *rank, size_t n)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && at[end].x == at[i].x;)
+            end++;
+        for (size_t k = i; k < end; k++)
+            rank[k] = 0.5 * (double)(i + 1 + end);
+    }
+}
+
+static void swap_sides(struct maq_pair *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        pairs[i] = (struct maq_pair){pairs[i].y, pairs[i].x};
+}
+
+bool maq_spearman_rho(double *rho, struct maq_pair *pairs, size_t n)
+{
+    double *rank = maq__malloc((n + 1) * sizeof *rank), middle = 0.5 * (double)(n + 1), xy = 0, xx = 0, yy = 0;
+    if (!rank)
+        return false;
+    for (int side = 0; side < 2; side++) { /* values become ranks, x first; the sides are back in place at the end */
+        qsort(pairs, n, sizeof *pairs, by_x_then_y);
+        rank_sorted(pairs, rank, n);
+        for (size_t i = 0; i < n; i++)
+            pairs[i].x = rank[i];
+        swap_sides(pairs, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double x = pairs[i].x - middle, y = pairs[i].y - middle;
+        xy += x * y;
+        xx += x * x;
+        yy += y * y;
+    }
+    *rho = xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : (double)NAN;
+    free(rank);
+    return true;
+}

@@ -29,4 +29,7 @@ struct maq_pair {
 };
 bool maq_kendall_tau(double *tau, struct maq_pair *pairs, size_t n);
 
+/* Spearman's rho: the correlation of the ranks, equal values at their mean rank. Replaces the values by their ranks; otherwise as above. */
+bool maq_spearman_rho(double *rho, struct maq_pair *pairs, size_t n);
+
 #endif

@@ -20,17 +20,17 @@ enum {
     OPT_LEAVE,
     OPT_COST,
     OPT_PROFILE,
-    OPT_JUDGE
+    OPT_JUDGE,
+    OPT_JOB,
+    OPT_BEFORE
 };
 
 #define MOST_THREADS 1024u
 #define MOST_WORST 1000000u
+#define MOST_LAYERS 65535u
 
 static const struct cli_validation *const validations[] = {
-    &cli_validate_train,
-    &cli_validate_collectives,
-    &cli_validate_kernels,
-    &cli_validate_plans,
+    &cli_validate_train, &cli_validate_collectives, &cli_validate_kernels, &cli_validate_plans, &cli_validate_ranking,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -57,6 +57,9 @@ static const struct cli_option options[] = {
                   costs},
     [OPT_PROFILE] = {"--profile", CLI_VALUE, "DIR", "plans: folder with measured layers, memory and links", NULL, NULL},
     [OPT_JUDGE] = {"--judge", CLI_VALUE, "ours|sailor", "plans: who predicts (ours)", NULL, judges},
+    [OPT_JOB] = {"--job", CLI_VALUE, "FILE", "ranking: the job that they are laid over", NULL, NULL},
+    [OPT_BEFORE] = {"--layers-before", CLI_VALUE, "N",
+                    "ranking: entries of layer_partition in front of the model's first layer (0)", NULL, NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -96,6 +99,7 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .metric = cli->values[OPT_METRIC],
         .output = cli->values[OPT_OUTPUT],
         .leave_device_out = cli->values[OPT_LEAVE] != NULL,
+        .job = cli->values[OPT_JOB],
         .analytical = cli->values[OPT_COST] && strcmp(cli->values[OPT_COST], "analytical") == 0,
         .profile = cli->values[OPT_PROFILE],
         .sailor = cli->values[OPT_JUDGE] && strcmp(cli->values[OPT_JUDGE], "sailor") == 0,
@@ -103,6 +107,8 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
     enum maq_status status = cli_count(cli, &out->opts.threads, OPT_THREADS, 0, MOST_THREADS, 0);
     if (status == MAQ_OK)
         status = cli_count(cli, &out->worst, OPT_WORST, 0, MOST_WORST, 0);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &out->layers_before, OPT_BEFORE, 0, MOST_LAYERS, 0);
     if (status == MAQ_OK)
         status = read_filters(cli, out->filters, &out->opts.n_where);
     out->opts.where = out->filters;
@@ -152,12 +158,14 @@ const struct cli_command cli_validate = {
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
         "  collectives  nccl-tests results: time by message size, devices and network\n"
         "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n"
-        "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n",
+        "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n"
+        "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
                 "  maquette validate plans executed.tar.gz --profile sailor/ --worst 5\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
+                "  maquette validate ranking plans.csv --job job.yaml --worst 10\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,
     .n_options = CLI_COUNT(options),

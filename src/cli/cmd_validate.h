@@ -19,6 +19,8 @@ struct cli_validate_options {
     const char *metric;                /* of the plot; NULL = the first */
     const char *profile;               /* plans: folder of the profile; NULL = none */
     bool sailor;                       /* plans: Sailor's rule judges */
+    const char *job;                   /* ranking: what the plans are laid over */
+    uint32_t layers_before;            /* ranking: entries of a partition in front of the first layer */
 };
 
 /* One thing that can be validated: a name for the command line, and what runs. MAQ_NO: no row could be compared. */
@@ -28,7 +30,7 @@ struct cli_validation {
 };
 
 extern const struct cli_validation cli_validate_train, cli_validate_collectives, cli_validate_kernels,
-    cli_validate_plans;
+    cli_validate_plans, cli_validate_ranking;
 
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);

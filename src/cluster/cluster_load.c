@@ -13,6 +13,7 @@
  */
 #include "cluster/cluster_internal.h"
 
+#include "base/check.h"
 #include "spec/field.h"
 
 struct group_reader {
@@ -49,6 +50,14 @@ struct cluster_reader {
     struct maq_node *groups;
 };
 
+static const char *const nccl_algo_names[] = {"auto", "ring", NULL};
+_Static_assert(MAQ_COUNT(nccl_algo_names) == MAQ_NCCL_ALGO_COUNT + 1, "a name per algorithm");
+
+const char *maq_nccl_algo_name(enum maq_nccl_algo algo)
+{
+    return (unsigned)algo < MAQ_NCCL_ALGO_COUNT ? nccl_algo_names[algo] : "unknown";
+}
+
 static const struct maq_field cluster_fields[] = {
     MAQ_FIELD_STR(struct cluster_reader, name, "name", .doc = "name in reports"),
     MAQ_FIELD_NODE(struct cluster_reader, groups, "groups", .doc = "list of node groups"),
@@ -56,6 +65,8 @@ static const struct maq_field cluster_fields[] = {
                   .doc = "nodes in one leaf or rail group; 0 = one non-blocking network"),
     MAQ_FIELD_DOUBLE(struct cluster_reader, c.oversubscription, "oversubscription", .def = "1", .min = 1,
                      .max = MAQ_MAX_OVERSUBSCRIPTION, .doc = "downlink rate over uplink rate of a leaf"),
+    MAQ_FIELD_ENUM(struct cluster_reader, c.nccl_algo, "nccl_algo", nccl_algo_names, .def = "auto",
+                   .doc = "what NCCL may use for an all-reduce (NCCL_ALGO): auto, or rings alone"),
     MAQ_FIELD_END};
 
 /* Keys and aliases of a table as a NULL-terminated list, for a map that two tables share. */

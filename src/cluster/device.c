@@ -60,6 +60,8 @@ static const struct maq_field domain_fields[] = {
     MAQ_FIELD_QTY(struct maq_device, domain_latency_s, "latency", MAQ_DIM_TIME, .min = 0, .max = 1,
                   .doc = "one message, one way"),
     MAQ_FIELD_BOOL(struct maq_device, domain_multicast, "multicast", .doc = "the switch reduces and multicasts"),
+    MAQ_FIELD_BOOL(struct maq_device, domain_unshared, "unshared",
+                   .doc = "PCIe: every device keeps its bandwidth while all of them send"),
     MAQ_FIELD_END};
 
 #define RATE(array_, dtype_, key_)                                                                                     \

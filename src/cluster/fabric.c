@@ -13,7 +13,7 @@
 #include "spec/catalogue.h"
 #include "spec/field.h"
 
-static const char *const transport_names[] = {"verbs", "efa", "cxi", "cxi_sw", "sockets", NULL};
+static const char *const transport_names[] = {"verbs", "efa", "cxi", "cxi_sw", "sockets", "ena", NULL};
 _Static_assert(MAQ_COUNT(transport_names) == MAQ_TRANSPORT_COUNT + 1, "a name per transport");
 
 const char *maq_transport_name(enum maq_transport transport)

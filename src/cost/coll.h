@@ -111,6 +111,7 @@ struct maq_coll_links {
     bool spans_nodes; /* the scale-up domain is more than one node */
     bool in_network_reduction;
     bool shared_port; /* a node has fewer ports than devices */
+    bool rings_only;  /* NCCL_ALGO leaves out trees and NVLS */
     const struct maq_coll_generation *generation;
     const struct maq_coll_transport *transport;
 };

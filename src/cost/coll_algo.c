@@ -324,6 +324,8 @@ static struct maq_coll_parts fastest_ring(enum maq_coll_kind kind, double bytes,
 static struct maq_coll_parts all_reduce(double bytes, const struct maq_coll_links *l)
 {
     struct maq_coll_parts best = fastest_ring(MAQ_COLL_ALL_REDUCE, bytes, l);
+    if (l->rings_only)
+        return best;
     if (crosses(l)) {
         best = faster(best, maq__tree(bytes, l, MAQ_PROTO_SIMPLE));
         best = faster(best, maq__tree(bytes, l, MAQ_PROTO_LL128));

@@ -29,11 +29,11 @@ static bool is_pcie(const struct maq_node_group *group)
     return group->domain_bps <= group->device.host_bps && group->domain_bps < PCIE_MOST_BPS;
 }
 
-/* PCIe behind a pair of devices is shared with the others: the rate of each falls with their number. */
+/* PCIe behind a pair of devices is shared with the others, and the rate of each falls with their number, unless the device says otherwise. */
 static double near_bps(const struct maq_link *near, const struct maq_node_group *group,
                        const struct maq_coll_generation *generation, double per_domain)
 {
-    if (!is_pcie(group) || per_domain <= 2.0)
+    if (!is_pcie(group) || group->device.domain_unshared || per_domain <= 2.0)
         return near->bps;
     return near->bps * pow(2.0 / per_domain, generation->contention);
 }
@@ -63,6 +63,7 @@ struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct 
         .spans_nodes = at->per_domain > at->per_node,
         .in_network_reduction = group->fabric.in_network_reduction && network,
         .shared_port = network && group->nics_per_node < group->devices_per_node,
+        .rings_only = cluster->nccl_algo == MAQ_NCCL_ALGO_RING,
         .generation = generation,
         .transport = transport,
     };

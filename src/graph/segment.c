@@ -196,21 +196,26 @@ void maq_segment_join(struct maq_segment_writer *w, uint16_t step)
 
 uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream)
 {
-    uint16_t pending = w->sync; /* what the compute stream was about to wait for, this waits for too */
-    uint16_t after = w->on[MAQ_STREAM_COMPUTE];
     uint32_t item = maq_items_coll(w->items, coll);
+    bool stops = w->tp_stops && stream == MAQ_STREAM_TP;
     if (item == 0)
         return MAQ_STEP_NONE;
+    if (stops)
+        maq_segment_read(w, w->read_ns);
+    uint16_t pending = w->sync; /* what the compute stream was about to wait for, this waits for too */
+    uint16_t after = w->on[MAQ_STREAM_COMPUTE];
     issue_collective(w, coll);
     uint16_t step = put(w, item, stream, bucket_of_stream(stream), after, pending);
     w->sync = step;
+    if (stops)
+        maq_segment_read(w, w->read_ns);
     return step;
 }
 
 uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream,
                                 uint16_t after)
 {
-    if (w->serial) {
+    if (w->serial || (w->tp_stops && stream == MAQ_STREAM_TP)) {
         maq_segment_coll(w, coll, stream);
         return MAQ_STEP_NONE; /* waited for already */
     }

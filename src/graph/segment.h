@@ -53,6 +53,8 @@ struct maq_segment_writer {
     uint16_t on[MAQ_STREAM_COUNT]; /* last step of each stream */
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
     bool serial;                   /* nothing runs beside anything: every collective is waited for */
+    bool tp_stops;                 /* the host waits for the device before and after every collective of a TP group */
+    double read_ns;                /* and that long besides, each time */
     double launch_ns;              /* host time per operator that follows */
     double kernel_ns;              /* per further kernel of an operator */
     double skew_ns;                /* spread of the hosts of a group at a collective */

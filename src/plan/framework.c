@@ -41,6 +41,7 @@ const struct maq_framework maq_framework_default = {
     .p2p_synchronizes = true,
     .step_synchronizes = true,
     .moe_synchronizes = true,
+    .forward_calls = 1,
 };
 
 static const char *const optimizer_names[] = {"fused", "foreach", NULL};
@@ -60,16 +61,24 @@ struct framework_reader {
                    .doc = "fused: one kernel over all tensors; foreach: one per step of Adam"),                        \
         MAQ_FIELD_BOOL(T, at p2p_synchronizes, "p2p_synchronizes",                                                     \
                        .doc = "the host waits for the device at pipeline transfers without overlap"),                  \
+        MAQ_FIELD_BOOL(T, at p2p_sends_mask, "p2p_sends_mask",                                                         \
+                       .doc = "the attention mask travels through the pipeline with the activations"),                 \
+        MAQ_FIELD_BOOL(T, at p2p_whole_gradients, "p2p_whole_gradients",                                               \
+                       .doc = "every TP rank sends the gradients of a pipeline transfer whole"),                       \
         MAQ_FIELD_BOOL(T, at step_synchronizes, "step_synchronizes",                                                   \
                        .doc = "the host waits for the device once a step"),                                            \
         MAQ_FIELD_BOOL(T, at moe_synchronizes, "moe_synchronizes",                                                     \
                        .doc = "the host reads the tokens per expert in every dropless layer"),                         \
+        MAQ_FIELD_BOOL(T, at tp_synchronizes, "tp_synchronizes",                                                       \
+                       .doc = "the host waits for the device before and after every TP collective"),                   \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \
                        .doc = "recomputation leaves out what the backward pass does not need"),                        \
         MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \
                        .doc = "ranks broadcast the parameters that they updated, in turn"),                            \
+        MAQ_FIELD_I32(T, at forward_calls, "forward_calls", .min = 1, .max = 16,                                       \
+                      .doc = "times that a layer's forward pass runs"),                                                \
         MAQ_FIELD_DOUBLE(T, at dropout, "dropout", .min = 0, .max = 1,                                                 \
                          .doc = "of its training scripts, for models described by dimensions")
 

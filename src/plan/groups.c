@@ -61,17 +61,55 @@ static bool is_worse(struct maq_placement a, struct maq_placement b)
     return a.per_domain < b.per_domain;
 }
 
+/* Of two groups alike in that, the one on the slower links. */
+static bool is_slower(const struct maq_cluster *cluster, struct maq_placement a, struct maq_placement b)
+{
+    if (is_worse(a, b) || is_worse(b, a))
+        return is_worse(a, b);
+    struct maq_links x = maq_cluster_links(cluster, &a, 1), y = maq_cluster_links(cluster, &b, 1);
+    return a.domains > 1 ? x.far.bps < y.far.bps : x.near.bps < y.near.bps;
+}
+
+/* The first rank of a stage that is not before `from`. */
+static uint32_t next_of_stage(struct stage_ranks st, uint32_t from)
+{
+    uint32_t t = from > st.first ? from : st.first, mine = st.first / st.stride % st.pp, here = t / st.stride % st.pp;
+    return here == mine ? t : (t / st.stride + (mine + st.pp - here) % st.pp) * st.stride;
+}
+
+/*
+ * A stage on nodes of several kinds has groups on each of them, and all wait for the slowest. Of every kind of node, the group
+ * that its first rank is in and the next one are tried: one may lie across the border, the other does not.
+ */
+static struct maq_placement place_mixed(const struct maq_cluster *c, struct stage_ranks st, struct range r)
+{
+    struct maq_placement worst = maq_cluster_place(c, st.first, r.size, r.stride);
+    uint32_t extent = r.size * r.stride;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        uint32_t end = g + 1 < c->n_groups ? c->groups[g + 1].first_rank : c->devices;
+        uint32_t t = next_of_stage(st, c->groups[g].first_rank);
+        for (int i = 0; i < 2 && t < end; i++, t = next_of_stage(st, (t / extent + 1) * extent)) {
+            struct maq_placement p = maq_cluster_place(c, t - t / r.stride % r.size * r.stride, r.size, r.stride);
+            if (is_slower(c, p, worst))
+                worst = p;
+        }
+    }
+    return worst;
+}
+
 /*
  * Placement of a range of one stage. Where its extent divides the domains evenly all groups look like the first; otherwise
- * (TP 3 on nodes of 8, or nodes of several kinds) the starts of the extents are tried and the worst is taken.
+ * (TP 3 on nodes of 8) the starts of the extents are tried and the worst is taken.
  */
-static struct maq_placement place_range(const struct maq_cluster *cluster, uint32_t base, struct range r)
+static struct maq_placement place_range(const struct maq_cluster *cluster, struct stage_ranks st, struct range r)
 {
-    struct maq_placement worst = maq_cluster_place(cluster, base, r.size, r.stride);
+    if (cluster->n_groups > 1 && r.size > 1)
+        return place_mixed(cluster, st, r);
+    struct maq_placement worst = maq_cluster_place(cluster, st.first, r.size, r.stride);
     uint32_t extent = r.size * r.stride;
     uint32_t domain = (uint32_t)cluster->groups[0].domain_devices;
     bool aligned = extent % domain == 0 || domain % extent == 0;
-    if (r.size == 1 || cluster->n_groups > 1 || aligned)
+    if (r.size == 1 || aligned)
         return worst;
     uint32_t tries = cluster->devices / extent;
     if (tries > domain)
@@ -85,7 +123,7 @@ static struct maq_placement place_range(const struct maq_cluster *cluster, uint3
 }
 
 /* A group over two dimensions, `inner` numbered faster. */
-static struct maq_placement place_product(const struct maq_cluster *cluster, uint32_t base, struct range inner,
+static struct maq_placement place_product(const struct maq_cluster *cluster, struct stage_ranks st, struct range inner,
                                           struct range outer)
 {
     if (inner.stride > outer.stride) {
@@ -94,13 +132,13 @@ static struct maq_placement place_product(const struct maq_cluster *cluster, uin
         outer = swap;
     }
     if (outer.size == 1)
-        return place_range(cluster, base, inner);
+        return place_range(cluster, st, inner);
     if (inner.size == 1)
-        return place_range(cluster, base, outer);
+        return place_range(cluster, st, outer);
     if (outer.stride == inner.stride * inner.size)
-        return place_range(cluster, base, (struct range){inner.size * outer.size, inner.stride});
+        return place_range(cluster, st, (struct range){inner.size * outer.size, inner.stride});
 
-    struct maq_placement a = place_range(cluster, base, inner), b = place_range(cluster, base, outer);
+    struct maq_placement a = place_range(cluster, st, inner), b = place_range(cluster, st, outer);
     struct maq_placement p = b;
     p.size = a.size * b.size;
     p.per_domain = a.per_domain * b.per_domain;
@@ -123,34 +161,35 @@ static struct range tail_of(struct range r, uint32_t size)
     return (struct range){r.size / size, r.stride * size};
 }
 
-/* Placements of the groups of the stage whose first rank is `base`. */
+/* Placements of the groups of a stage. */
 static void place_stage(struct maq_placement *g, const struct maq_job *job, const struct range *dense,
-                        const struct range *expert, uint32_t base)
+                        const struct range *expert, struct stage_ranks st)
 {
     const struct maq_cluster *c = &job->cluster;
     uint32_t inner = (uint32_t)job->plan.cp_a2a, cp = (uint32_t)job->plan.cp, dp = (uint32_t)job->dp;
-    g[MAQ_GROUP_TP] = place_range(c, base, dense[DIM_TP]);
-    g[MAQ_GROUP_CP] = place_range(c, base, dense[DIM_CP]);
-    g[MAQ_GROUP_CP_INNER] = place_range(c, base, head_of(dense[DIM_CP], inner));
-    g[MAQ_GROUP_CP_OUTER] = place_range(c, base, tail_of(dense[DIM_CP], inner));
-    g[MAQ_GROUP_DP_CP] = place_product(c, base, dense[DIM_CP], dense[DIM_DP]);
-    g[MAQ_GROUP_TP_CP] = place_product(c, base, dense[DIM_TP], dense[DIM_CP]);
-    g[MAQ_GROUP_PP] = place_range(c, 0, dense[DIM_PP]);
-    g[MAQ_GROUP_EP] = place_range(c, base, expert[DIM_EP]);
-    g[MAQ_GROUP_ETP] = place_range(c, base, expert[DIM_TP]);
-    g[MAQ_GROUP_EDP] = place_range(c, base, expert[DIM_DP]);
+    g[MAQ_GROUP_TP] = place_range(c, st, dense[DIM_TP]);
+    g[MAQ_GROUP_CP] = place_range(c, st, dense[DIM_CP]);
+    g[MAQ_GROUP_CP_INNER] = place_range(c, st, head_of(dense[DIM_CP], inner));
+    g[MAQ_GROUP_CP_OUTER] = place_range(c, st, tail_of(dense[DIM_CP], inner));
+    g[MAQ_GROUP_DP_CP] = place_product(c, st, dense[DIM_CP], dense[DIM_DP]);
+    g[MAQ_GROUP_TP_CP] = place_product(c, st, dense[DIM_TP], dense[DIM_CP]);
+    g[MAQ_GROUP_PP] = c->n_groups > 1 ? maq_cluster_place(c, 0, dense[DIM_PP].size, dense[DIM_PP].stride)
+                                      : place_range(c, st, dense[DIM_PP]);
+    g[MAQ_GROUP_EP] = place_range(c, st, expert[DIM_EP]);
+    g[MAQ_GROUP_ETP] = place_range(c, st, expert[DIM_TP]);
+    g[MAQ_GROUP_EDP] = place_range(c, st, expert[DIM_DP]);
 
     /* HSDP: the sharded state is spread over the nearest ranks of DP x CP, its copies over the rest */
     uint32_t replicas = (uint32_t)job->plan.num_optimizer_instances, shards = dp * cp / replicas;
     if (replicas == 1) {
         g[MAQ_GROUP_SHARD] = g[MAQ_GROUP_DP_CP];
-        g[MAQ_GROUP_REPLICA] = maq_cluster_place(c, base, 1, 1);
+        g[MAQ_GROUP_REPLICA] = maq_cluster_place(c, st.first, 1, 1);
     } else if (shards >= cp) { /* whole CP groups inside a shard group */
-        g[MAQ_GROUP_SHARD] = place_product(c, base, dense[DIM_CP], head_of(dense[DIM_DP], shards / cp));
-        g[MAQ_GROUP_REPLICA] = place_range(c, base, tail_of(dense[DIM_DP], shards / cp));
+        g[MAQ_GROUP_SHARD] = place_product(c, st, dense[DIM_CP], head_of(dense[DIM_DP], shards / cp));
+        g[MAQ_GROUP_REPLICA] = place_range(c, st, tail_of(dense[DIM_DP], shards / cp));
     } else {
-        g[MAQ_GROUP_SHARD] = place_range(c, base, head_of(dense[DIM_CP], shards));
-        g[MAQ_GROUP_REPLICA] = place_product(c, base, tail_of(dense[DIM_CP], shards), dense[DIM_DP]);
+        g[MAQ_GROUP_SHARD] = place_range(c, st, head_of(dense[DIM_CP], shards));
+        g[MAQ_GROUP_REPLICA] = place_product(c, st, tail_of(dense[DIM_CP], shards), dense[DIM_DP]);
     }
 }
 
@@ -200,12 +239,13 @@ enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_p
     struct maq_stage_place *stages = MAQ_ARENA_NEW(arena, struct maq_stage_place, pp);
     if (!stages)
         return MAQ_NO_MEMORY;
-    place_stage(job->groups, job, dense, expert, 0);
+    place_stage(job->groups, job, dense, expert, (struct stage_ranks){0, dense[DIM_PP].stride, pp});
     bool mixed = job->cluster.n_groups > 1;
     for (uint32_t s = 0; s < pp; s++) {
         struct stage_ranks ranks = {s * dense[DIM_PP].stride, dense[DIM_PP].stride, pp};
         if (!mixed && s > 0) { /* all stages are alike */
             stages[s] = stages[0];
+            stages[s].first_rank = ranks.first;
             continue;
         }
         find_devices(&stages[s], job, ranks);
@@ -213,8 +253,9 @@ enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_p
         if (!own)
             return MAQ_NO_MEMORY;
         if (mixed)
-            place_stage(own, job, dense, expert, ranks.first);
+            place_stage(own, job, dense, expert, ranks);
         stages[s].groups = own;
+        stages[s].first_rank = ranks.first;
     }
     job->stages = stages;
     return MAQ_OK;

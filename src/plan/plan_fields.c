@@ -153,6 +153,11 @@ const struct maq_field maq_plan_fields[] = {
                 "auto = flash from Ampere on"),
     BOOL(cuda_graphs, "enable_cuda_graph", .aliases = "cuda_graphs", .def = "false",
          .doc = "layers replayed as graphs: no host launch cost in them"),
+    BOOL(softmax_fusion, "masked_softmax_fusion", .def = "true",
+         .doc =
+             "unfused attention: scale, mask and softmax as one kernel, where Megatron's applies (with fused_kernels)"),
+    BOOL(softmax_fp32, "attention_softmax_in_fp32", .def = "true",
+         .doc = "and without it: scores scaled in a kernel of their own and converted to FP32 and back"),
     BOOL(fused_kernels, "fused_kernels", .def = "true",
          .doc = "bias+activation, bias+dropout+add, RoPE, cross-entropy fused (maquette)"),
     BOOL(loss_fusion, "cross_entropy_loss_fusion", .def = "true",

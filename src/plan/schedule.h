@@ -62,12 +62,12 @@ struct maq_task {
  */
 struct maq_task_hot {
     uint32_t previous, pred;
-    uint16_t dur;           /* row of the duration table: kind * n_positions + position (an FB: its F half) */
-    uint16_t hop;           /* row of the hop table; 0 = same stage */
-    uint8_t whole;          /* B that is not split in a schedule with W */
-    uint8_t pair;           /* FB */
-    uint8_t previous_sends; /* the previous task of the stage sends its result away: it stalls */
-    uint8_t first;          /* the first forward of its position (and direction): never an FB */
+    uint16_t dur;      /* row of the duration table: kind * n_positions + position (an FB: its F half) */
+    uint16_t hop;      /* row of the hop table; 0 = same stage */
+    uint16_t stall;    /* row of the stall table: what the previous task of the stage sends; 0 = nothing */
+    uint8_t whole : 1; /* B that is not split in a schedule with W */
+    uint8_t pair : 1;  /* FB */
+    uint8_t first : 1; /* the first forward of its position (and direction): never an FB */
 };
 struct maq_task_pair { /* the B half of an FB; any other task repeats its `hot` here */
     uint32_t pred;
@@ -101,6 +101,12 @@ struct maq_schedule {
     const struct maq_task_hot *hot;   /* [n_tasks] */
     const struct maq_task_pair *pair; /* [n_tasks]; NULL when there are no FB */
 };
+
+/*
+ * Where a task sends its result, when another stage needs it: the position behind the border that it crosses (a gradient goes from a
+ * position to the one before it); 0 = nowhere. An FB whose halves both send: that of its F half.
+ */
+uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t);
 
 /* Number of chunks per stage that a kind has; vp is what the plan asks for. */
 uint32_t maq_schedule_chunks(int kind, uint32_t vp);
@@ -136,7 +142,8 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
  *   W(b_position) unless fb is given:
  *   fb[(position * n_positions + b_position) * K + k] or NULL
  *   hop[position * K + k]: time to move the activations from position-1 to position (and the gradient back); row 0 is not read
- *   stall[K]: time for which a *sender's* stage is blocked by a transfer, <= hop (0 when p2p is overlapped); NULL = 0
+ *   stall[position * K + k]: time for which a *sender's* stage is blocked by such a transfer, <= hop; row 0 is not read; NULL = 0 (p2p is
+ *   overlapped). An FB whose halves both send stalls for that of its F half
  *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered); NULL = 0
  * finish: [n_tasks * K] scratch and result; makespan[K].
  */

@@ -3,7 +3,7 @@
  *
  * For each task in topological order
  *
- *   start  = max( finish[previous] + (previous sends ? stall : 0), finish[pred] + hop )
+ *   start  = max( finish[previous] + stall of what it sends, finish[pred] + hop )
  *   finish = start + duration
  *
  * and a pair waits for the predecessors of both its halves.
@@ -32,7 +32,7 @@ struct block {
     double *finish;
     const double *dur, *fb;
     const double *hop;   /* [n_positions * lanes], row 0 is zero */
-    const double *stall; /* [2 * lanes]: zero, stall */
+    const double *stall; /* the same */
     const double *ready; /* rows by position, or NULL */
 };
 
@@ -105,7 +105,7 @@ INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stri
             x[k] = before[k];
         if (stalls)
             for (uint32_t k = 0; k < lanes; k++)
-                x[k] += b->stall[h->previous_sends * lanes + k];
+                x[k] += b->stall[h->stall * lanes + k];
         for (uint32_t k = 0; k < lanes; k++)
             y[k] = data[k] + move[k];
         for (uint32_t k = 0; k < lanes; k++)
@@ -138,22 +138,21 @@ static bool gather(double *hops, double *stalls, const struct maq_schedule *s, u
                    const double *hop, const double *stall)
 {
     bool any = false;
-    for (uint32_t k = 0; k < lanes; k++) {
-        hops[k] = 0;
-        stalls[k] = 0;
-        stalls[lanes + k] = stall ? stall[k] : 0;
-        any = any || stalls[lanes + k] > 0;
-    }
+    for (uint32_t k = 0; k < lanes; k++)
+        hops[k] = stalls[k] = 0;
     for (uint32_t v = 1; v < s->n_positions; v++)
-        for (uint32_t k = 0; k < lanes; k++)
+        for (uint32_t k = 0; k < lanes; k++) {
             hops[v * lanes + k] = hop[(size_t)v * K + k];
+            stalls[v * lanes + k] = stall ? stall[(size_t)v * K + k] : 0;
+            any = any || stalls[v * lanes + k] > 0;
+        }
     return any;
 }
 
 void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K, const double *dur,
                        const double *fb, const double *hop, const double *stall, const double *ready)
 {
-    double hops[MAQ_MAX_STAGES * MAX_LANES], stalls[2 * MAX_LANES];
+    double hops[MAQ_MAX_STAGES * MAX_LANES], stalls[MAQ_MAX_STAGES * MAX_LANES];
     MAQ_ASSERT(s->n_positions <= MAQ_MAX_STAGES);
     for (uint32_t k = 0; k < K;) {
         uint32_t lanes = K - k >= 8 ? 8 : K - k >= 4 ? 4 : 1;

@@ -79,17 +79,15 @@ static bool find_preds(uint32_t pred[2], const struct linker *l, const struct ma
     return ready;
 }
 
-/* The task's result is needed on another stage. */
-static bool sends(const struct maq_schedule *s, const struct maq_task *t)
+uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t)
 {
-    bool out = false;
-    if ((t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB) && t->position + 1u < s->n_positions)
-        out = stage_of(s, t->position + 1u, t->direction) != t->stage;
+    if ((t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB) && t->position + 1u < s->n_positions &&
+        stage_of(s, t->position + 1u, t->direction) != t->stage)
+        return t->position + 1u;
     uint32_t v = t->kind == MAQ_TASK_FB ? t->b_position : t->position;
     uint32_t d = t->kind == MAQ_TASK_FB ? t->b_direction : t->direction;
-    if ((t->kind == MAQ_TASK_B || t->kind == MAQ_TASK_FB) && v > 0)
-        out = out || stage_of(s, v - 1, d) != t->stage;
-    return out;
+    bool gradient = (t->kind == MAQ_TASK_B || t->kind == MAQ_TASK_FB) && v > 0;
+    return gradient && stage_of(s, v - 1, d) != t->stage ? v : 0;
 }
 
 /* Predecessor i of task t as a row of the hop table and a task; falls back on `instead` when there is none. */
@@ -115,7 +113,7 @@ static void pack(struct linker *l, uint32_t id)
     if (t->previous == MAQ_NO_TASK)
         h->previous = h->pred;
     else
-        h->previous_sends = sends(s, &l->tasks[t->previous]);
+        h->stall = (uint16_t)maq_task_sends(s, &l->tasks[t->previous]);
     h->dur = (uint16_t)((is_f ? MAQ_TASK_F : t->kind) * s->n_positions + t->position);
     h->pair = t->kind == MAQ_TASK_FB;
     h->first = t->kind == MAQ_TASK_F && t->microbatch == (t->direction ? s->microbatches / 2 : 0);

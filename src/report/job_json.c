@@ -167,6 +167,7 @@ static void add_cluster(struct maq_json map, const struct maq_cluster *c)
     maq_json_int(map, "devices", c->devices);
     maq_json_int(map, "nodes_per_switch", c->nodes_per_switch);
     maq_json_real(map, "oversubscription", c->oversubscription);
+    maq_json_text(map, "nccl_algo", maq_nccl_algo_name((enum maq_nccl_algo)c->nccl_algo));
     struct maq_json groups = maq_json_list(map, "groups");
     for (uint32_t i = 0; i < c->n_groups; i++) {
         const struct maq_node_group *g = &c->groups[i];

@@ -22,7 +22,7 @@ struct maq_atom {
 struct maq_atoms {
     struct maq_atom *at; /* [n]: embedding, layers in order, all MTP depths as one where there are any, output */
     uint32_t n;
-    double hop_ns; /* one pipeline transfer; 0 when pp = 1 */
+    double hop_ns; /* the cheapest transfer between two stages; 0 when pp = 1 */
 };
 
 /* Of a plan (with offload_layers > 0, of layers that are all offloaded) under the sweep's job, in its first stage's place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`. */

@@ -41,6 +41,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
                          : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
                                                                           : MAQ_REDO_NOTHING;
     b->layer = layer;
+    lo->repeats = use != MAQ_BLOCK_ENDS;
     count_params(b, lo);
     maq_block_memory(b, lo);
     for (int redone = 0; redone < 2; redone++) {
@@ -392,25 +393,81 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
 }
 
 /*
- * One transfer between two stages. Ranks of a TP group that hold the same send a share each, which the receivers gather inside the domain
- * (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not counted.
+ * Bytes of one transfer between two stages, the mean of both directions. Ranks of a TP group that hold the same send a share each, which
+ * the receivers gather inside the domain (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not
+ * counted.
  */
-static void write_hop(struct maq_blueprint *bp)
+static double hop_bytes(const struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
-    if (job->plan.pp == 1)
-        return;
-    double bytes = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
-    if (job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON)
-        bytes /= job->plan.tp;
-    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, bytes);
-    bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
-    hop.at.size = 2;
-    hop.at.domains = inside ? 1 : 2;
-    hop.at.per_domain = hop.at.per_node = inside ? 2 : 1;
-    bp->hop_item = maq_items_coll(bp->items, &hop);
-    bp->hop_ns = bp->hop_item ? bp->items->at[bp->hop_item].dur_ns : 0;
-    bp->stalls = job->plan.overlap_p2p != MAQ_ON;
+    const struct maq_framework *f = &job->framework;
+    bool scatters = job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON;
+    double whole = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
+    double share = scatters ? whole / job->plan.tp : whole, seq = (double)job->workload.seq;
+    double mask = f->p2p_sends_mask ? seq * seq * bp->lower.store_bytes : 0;
+    return (share + mask + (f->p2p_whole_gradients ? whole : share)) / 2;
+}
+
+/* All neighbours in a pipeline lie alike: none share a domain, or all do, and there is one kind of link between them. */
+static bool hops_alike(const struct maq_blueprint *bp)
+{
+    const struct maq_placement *at = &bp->job->groups[MAQ_GROUP_PP];
+    return bp->job->cluster.n_groups == 1 && (at->per_domain == 1 || at->domains == 1);
+}
+
+/* The transfer between two stages; how many pipelines send beside it is the same for all of them. */
+static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b)
+{
+    const struct maq_job *job = bp->job;
+    uint32_t first = job->stages[a].first_rank, second = job->stages[b].first_rank;
+    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, hop_bytes(bp));
+    if (hops_alike(bp)) {
+        bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
+        hop.at.size = 2;
+        hop.at.domains = inside ? 1 : 2;
+        hop.at.per_domain = hop.at.per_node = inside ? 2 : 1;
+    } else {
+        hop.at = maq_cluster_place(&job->cluster, first < second ? first : second, 2,
+                                   first < second ? second - first : first - second);
+    }
+    return maq_items_coll(bp->items, &hop);
+}
+
+static double item_ns(const struct maq_blueprint *bp, uint32_t item)
+{
+    return item ? bp->items->at[item].dur_ns : 0;
+}
+
+/*
+ * Transfers between positions: over the scale-up link where both stages share a domain, over the network where they do not. Where a stage
+ * runs pairs of passes in both directions (DualPipe), all count as the slowest of them.
+ */
+static enum maq_status write_hops(struct maq_blueprint *bp)
+{
+    const struct maq_schedule *s = bp->schedule;
+    uint32_t n = s->n_positions;
+    bp->stalls = bp->job->plan.pp > 1 && bp->job->plan.overlap_p2p != MAQ_ON;
+    if (bp->job->plan.pp == 1)
+        return MAQ_OK;
+    double *ns = MAQ_ARENA_NEW(bp->arena, double, n);
+    uint32_t *items = MAQ_ARENA_NEW(bp->arena, uint32_t, n), slowest = 0;
+    if (!ns || !items)
+        return MAQ_NO_MEMORY;
+    bool alike = hops_alike(bp);
+    for (uint32_t v = 1; v < n; v++) {
+        uint16_t a, b, chunk;
+        maq_schedule_locate(&a, &chunk, s->kind, s->stages, v - 1, 0);
+        maq_schedule_locate(&b, &chunk, s->kind, s->stages, v, 0);
+        items[v] = alike && v > 1 ? items[1] : a == b ? 0 : hop_between(bp, a, b);
+        slowest = item_ns(bp, items[v]) > item_ns(bp, slowest) ? items[v] : slowest;
+    }
+    for (uint32_t v = 1; v < n; v++) {
+        items[v] = s->pair ? slowest : items[v];
+        ns[v] = item_ns(bp, items[v]);
+    }
+    bp->hop_ns = ns;
+    bp->hop_item = items;
+    return MAQ_OK;
 }
 
 enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
@@ -430,7 +487,7 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
     MAQ_TRY(write_sets(bp));
     MAQ_TRY(write_programs(bp));
     maq_blueprint_select(bp, 0);
-    write_hop(bp);
+    MAQ_TRY(write_hops(bp));
     bp->nccl_bytes = maq_communicator_bytes(job);
     return write_step_end(bp);
 }

@@ -139,9 +139,9 @@ struct maq_blueprint {
     const struct maq_program **programs; /* [n_virtual] by position */
     const struct maq_schedule *schedule; /* the cache's */
     const struct maq_grad_tasks *grads;  /* of the schedule */
-    double hop_ns;                       /* one pipeline transfer; 0 when pp = 1 */
-    double nccl_bytes;                   /* buffers of the communicators of one rank */
-    uint32_t hop_item;
+    const double *hop_ns; /* [n_positions] transfer between a position and the one before; NULL when pp = 1 */
+    const uint32_t *hop_item;
+    double nccl_bytes;      /* buffers of the communicators of one rank */
     bool stalls;            /* transfers block the sender */
     bool sync_every_pass;   /* ZeRO-2/3: gradients reduced in every backward */
     bool gather_every_pass; /* ZeRO-3 */

@@ -113,7 +113,7 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     double idle = times->stage_end[stage] - busy;
     double transfers = times->stage_end[stage] - end_free;
     transfers = transfers < 0 ? 0 : transfers > idle ? idle : transfers;
-    if (bp->hop_ns > 0)
+    if (bp->hop_ns)
         ns[MAQ_BUCKET_PP] += transfers;
     else
         ns[MAQ_BUCKET_DP] += transfers; /* no pipeline: what is left is waiting for parameters */

@@ -230,7 +230,7 @@ static void run_task(struct expansion *x, uint32_t id)
     if (x->sends[id]) {
         struct maq_node_tag tag = tag_of(t->microbatch, t->direction);
         tag.bucket = MAQ_BUCKET_PP;
-        x->sent[id] = maq_graph_add_transfer(&x->b, t->stage, x->bp->hop_item, tag, x->end[id]);
+        x->sent[id] = maq_graph_add_transfer(&x->b, t->stage, x->bp->hop_item[maq_task_sends(s, t)], tag, x->end[id]);
         if (x->bp->stalls)
             x->stalled[t->stage] = x->sent[id];
     }

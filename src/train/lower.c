@@ -437,7 +437,8 @@ static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
     l->w.bucket = MAQ_BUCKET_RECOMPUTE;
     maq_segment_host(&l->w, l->lower->host.checkpoint_ns);
     l->pruned = l->lower->job->framework.recompute_prunes;
-    walk(l, MAQ_PASS_FORWARD, parts);
+    for (int32_t i = redo == MAQ_REDO_LAYER ? l->lower->job->framework.forward_calls : 1; i > 0; i--)
+        walk(l, MAQ_PASS_FORWARD, parts);
     l->pruned = false;
 }
 
@@ -452,6 +453,8 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     struct maq_lowering l = {.lower = lower, .layer = layer};
     maq_segment_begin(&l.w, out, lower->items, lower->arena);
     l.w.serial = lower->job->framework.launches_block;
+    l.w.tp_stops = lower->job->framework.tp_synchronizes && !l.w.serial;
+    l.w.read_ns = lower->host.read_ns;
     l.w.collective_ns = lower->host.collective_ns;
     l.w.skew_ns = lower->host.skew_ns;
     l.w.kernel_ns = lower->host.kernel_ns;
@@ -461,7 +464,8 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_FORWARD && pass != MAQ_PASS_BACKWARD_WEIGHT)
         lower_redo(&l, redo);
     l.w.bucket = pass == MAQ_PASS_FORWARD ? MAQ_BUCKET_FORWARD : MAQ_BUCKET_BACKWARD;
-    walk(&l, pass, ALL_PARTS);
+    for (int32_t i = pass == MAQ_PASS_FORWARD && lower->repeats ? lower->job->framework.forward_calls : 1; i > 0; i--)
+        walk(&l, pass, ALL_PARTS);
     maq_segment_end(&l.w);
     if (l.w.failed)
         lower->failed = true;

@@ -38,6 +38,7 @@ struct maq_lower {
     double contention[MAQ_STREAM_COUNT]; /* see contention.h */
     double
         offload_bytes; /* of the layer being lowered: activations that travel to the host and back beside its passes */
+    bool repeats;      /* the layer being lowered is no end of the model: it runs framework.forward_calls times */
     int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */
     bool failed;
 };

@@ -71,7 +71,21 @@ static void flash(struct maq_lowering *l, const struct attention *a, bool backwa
  */
 static bool softmax_is_fused(const struct maq_lower *lo, int64_t heads, int64_t keys)
 {
-    return lo->plan->fused_kernels && lo->store_bytes == 2 && keys <= 16384 && lo->plan->mbs * heads % 4 == 0;
+    return lo->plan->fused_kernels && lo->plan->softmax_fusion && lo->store_bytes == 2 && keys <= 16384 &&
+           lo->plan->mbs * heads % 4 == 0;
+}
+
+/*
+ * The mask as kernels of its own, where nothing fuses it with a softmax that stays in 16 bits: scores are read and written in place,
+ * and the gradient is copied first (masked_fill_ of PyTorch).
+ */
+static void mask_scores(struct maq_lowering *l, int64_t elements, bool backward)
+{
+    int64_t b = (int64_t)l->lower->store_bytes;
+    const struct maq_op pass = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, b, b, 0, 0, 0);
+    maq_segment_op(&l->w, &pass);
+    if (backward)
+        maq_segment_op(&l->w, &pass);
 }
 
 /* Scores, softmax with scale and mask, dropout, values; one batched GEMM per product, `batch` = sequences x heads. */
@@ -79,7 +93,8 @@ static void unfused(struct maq_lowering *l, const struct attention *a, bool back
 {
     const struct maq_lower *lo = l->lower;
     int64_t seq = lo->job->workload.seq, q = seq / lo->plan->cp, batch = lo->plan->mbs * a->heads;
-    unsigned chain = softmax_is_fused(lo, a->heads, seq) ? 0 : MAQ_OP_UNFUSED;
+    bool fused = softmax_is_fused(lo, a->heads, seq), masks = !fused && !lo->plan->softmax_fp32;
+    unsigned chain = fused || masks ? 0 : MAQ_OP_UNFUSED;
     int64_t b = (int64_t)lo->store_bytes, dropped = a->g->dropout ? q * batch * seq : 0;
     const struct maq_op scores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->qk_dim, batch, 0, 0);
     const struct maq_op values = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->v_dim, seq, batch, 0, 0);
@@ -90,6 +105,8 @@ static void unfused(struct maq_lowering *l, const struct attention *a, bool back
         maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, dropped, b + (backward ? 1 : 0), b + (backward ? 0 : 1), 0, 0, 0);
     if (!backward) {
         maq_segment_op(&l->w, &scores);
+        if (masks)
+            mask_scores(l, q * batch * seq, false);
         maq_segment_op(&l->w, &soft);
         if (dropped)
             maq_segment_op(&l->w, &dropout);
@@ -105,6 +122,8 @@ static void unfused(struct maq_lowering *l, const struct attention *a, bool back
     if (dropped)
         maq_segment_op(&l->w, &dropout);
     maq_segment_op(&l->w, &soft);
+    if (masks)
+        mask_scores(l, q * batch * seq, true);
     maq_segment_op(&l->w, &dqueries);
     maq_segment_op(&l->w, &dkeys);
 }

@@ -13,8 +13,9 @@ static enum maq_status collect(struct maq_needs *out, const struct maq_blueprint
         return MAQ_NO_MEMORY;
     for (uint32_t s = 0; s < bp->schedule->stages; s++)
         maq_stage_count_items(calls, NULL, bp, s);
-    if (bp->hop_item) /* every microbatch crosses every border of the pipeline twice */
-        calls[bp->hop_item] += 2.0 * bp->schedule->microbatches * (bp->schedule->n_positions - 1);
+    for (uint32_t v = 1; bp->hop_item && v < bp->schedule->n_positions;
+         v++) /* every microbatch crosses every border twice */
+        calls[bp->hop_item[v]] += 2.0 * bp->schedule->microbatches;
     *out = (struct maq_needs){.at = at};
     for (uint32_t i = 1; i < n; i++) {
         const struct maq_item *it = &bp->items->at[i];

@@ -33,10 +33,10 @@ static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t 
         l->dur[(MAQ_TASK_F * n + v) * K + k] = pr->forward_ns;
         l->dur[(MAQ_TASK_B * n + v) * K + k] = pr->backward_ns;
         l->dur[(MAQ_TASK_W * n + v) * K + k] = pr->weight_ns;
-        l->hop[v * K + k] = bp->hop_ns;
+        l->hop[v * K + k] = bp->hop_ns ? bp->hop_ns[v] : 0;
+        l->stall[v * K + k] = bp->stalls && bp->hop_ns ? bp->hop_ns[v] : 0;
         l->ready[v * K + k] = 0;
     }
-    l->stall[k] = bp->stalls ? bp->hop_ns : 0;
     if (!bp->gather_first)
         return;
     l->waits = true;
@@ -115,7 +115,7 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
                       .dur = doubles(arena, MAQ_TASK_KIND_COUNT * n),
                       .ready = doubles(arena, n),
                       .hop = doubles(arena, n),
-                      .stall = doubles(arena, K),
+                      .stall = doubles(arena, n),
                       .makespan = doubles(arena, K),
                       .finish = maq_cache_finish(bps[0]->cache, (size_t)s->n_tasks * K)};
     if (!l.dur || !l.ready || !l.hop || !l.stall || !l.makespan || !l.finish)
