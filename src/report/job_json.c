@@ -71,16 +71,16 @@ static void add_section(struct maq_json map, const struct maq_field *fields, con
         add_field(map, fields, target);
 }
 
-static void add_plan(struct maq_json map, const struct maq_job *job)
+void maq_json_plan(struct maq_json map, const struct maq_plan *plan)
 {
-    struct maq_plan_doc doc = {.plan = job->plan};
+    struct maq_plan_doc doc = {.plan = *plan};
     add_section(map, maq_plan_fields, &doc);
-    if (job->plan.recompute != MAQ_RECOMPUTE_SELECTIVE)
+    if (plan->recompute != MAQ_RECOMPUTE_SELECTIVE)
         return;
     struct maq_json modules = maq_json_list(map, "recompute_modules");
     for (int part = 0; part < MAQ_PART_COUNT; part++) {
         const char *name = maq_part_recompute_name((enum maq_part)part);
-        if (name && (job->plan.recompute_parts & (1u << part)))
+        if (name && (plan->recompute_parts & (1u << part)))
             maq_json_word(modules, name);
     }
 }
@@ -196,7 +196,7 @@ void maq_json_job(struct maq_json map, const struct maq_job *job)
     maq_json_text(map, "name", job->name);
     maq_json_model(maq_json_map(map, "model"), &job->model);
     add_cluster(maq_json_map(map, "cluster"), &job->cluster);
-    add_plan(maq_json_map(map, "plan"), job);
+    maq_json_plan(maq_json_map(map, "plan"), &job->plan);
     add_section(maq_json_map(map, "workload"), maq_workload_fields, &job->workload);
     maq_json_framework(maq_json_map(map, "framework"), &job->framework);
     struct maq_json cost = maq_json_map(map, "cost");

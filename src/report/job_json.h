@@ -10,6 +10,8 @@
  * file has it.
  */
 void maq_json_job(struct maq_json map, const struct maq_job *job);
+/* Every key, in the form a job file has it. */
+void maq_json_plan(struct maq_json map, const struct maq_plan *plan);
 /* What is known of it before there is a plan: name, model, cluster, workload. */
 void maq_json_open_job(struct maq_json map, const struct maq_job *job);
 void maq_json_model(struct maq_json map, const struct maq_model *model); /* figures of the whole, no layers */

@@ -1,8 +1,5 @@
 /* plan_json.c - the best plans of a job as JSON, schema "maquette.plan/1"; see docs/json.md. */
-#include "base/check.h"
-#include "base/str.h"
 #include "maquette/report.h"
-#include "plan/plan_fields.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
 
@@ -14,30 +11,6 @@ static void add_counts(struct maq_json map, const struct maq_search_counts *c)
     maq_json_int(map, "unfit", (int64_t)c->unfit);
     maq_json_int(map, "scored", (int64_t)c->scored);
     maq_json_int(map, "cells", c->cells);
-}
-
-/* Every key of a plan, in the words of a document. */
-static void add_plan(struct maq_json map, const struct maq_plan *plan)
-{
-    struct maq_plan_doc doc = {.plan = *plan};
-    for (const struct maq_field *f = maq_plan_fields; f->type != MAQ_TYPE_END; f++) {
-        char value[64];
-        const void *member = (const char *)&doc + f->offset;
-        if (f->type == MAQ_TYPE_I32)
-            maq_json_int(map, f->key, *(const int32_t *)member);
-        else if (f->type == MAQ_TYPE_DOUBLE)
-            maq_json_real(map, f->key, *(const double *)member);
-        else if (f->type == MAQ_TYPE_BOOL)
-            maq_json_bool(map, f->key, *(const bool *)member);
-        else if (f->type == MAQ_TYPE_STR)
-            maq_json_slice(map, f->key, *(const struct maq_str *)member);
-        else if (f->type == MAQ_TYPE_ENUM)
-            maq_json_text(map, f->key, maq_field_format(value, f, &doc));
-    }
-    struct maq_json modules = maq_json_list(map, "recompute_modules");
-    for (int part = 0; part < MAQ_PART_COUNT; part++)
-        if (plan->recompute_parts & (1u << part) && maq_part_recompute_name((enum maq_part)part))
-            maq_json_word(modules, maq_part_recompute_name((enum maq_part)part));
 }
 
 static void add_scores(struct maq_json map, const struct maq_search_plan *p)
@@ -66,12 +39,12 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
         add_scores(item, &r->plans[i]);
         maq_json_real(item, "loss", r->plans[i].step_s / r->plans[0].step_s - 1);
         add_prediction(item, p->trains[i]);
-        add_plan(maq_json_map(item, "plan"), &p->trains[i]->job->plan);
+        maq_json_plan(maq_json_map(item, "plan"), &p->trains[i]->job->plan);
     }
     for (uint32_t i = 0; i < r->n_pareto; i++) {
         struct maq_json item = maq_json_item(pareto);
         add_scores(item, &r->pareto[i]);
-        add_plan(maq_json_map(item, "plan"), &r->pareto[i].plan);
+        maq_json_plan(maq_json_map(item, "plan"), &r->pareto[i].plan);
     }
 }
 
@@ -101,7 +74,7 @@ static void add_remedy(struct maq_json map, const char *key, bool there, const c
     if (what)
         maq_json_count(remedy, what, value);
     maq_json_real(remedy, "step_time_s", step_s);
-    add_plan(maq_json_map(remedy, "plan"), plan);
+    maq_json_plan(maq_json_map(remedy, "plan"), plan);
 }
 
 static void add_remedies(struct maq_json d, const struct maq_search_remedies *r)

@@ -231,12 +231,16 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r)
     maq_table_init(&table, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < r->n_pareto; i++) {
         const struct maq_plan *p = &r->pareto[i].plan;
+        struct maq_buf redo;
         char step[32], bytes[32];
+        maq_buf_init(&redo, 1 << 12);
+        recomputed(&redo, p);
         maq_table_row(&table, MAQ_INK_PLAIN);
         maq_table_cell(&table, "%s", seconds(step, r->pareto[i].step_s));
         maq_table_cell(&table, "%s", maq_format_bytes(bytes, r->pareto[i].needed_bytes));
-        maq_table_cell(&table, "tp%d cp%d pp%d vp%d ep%d mbs%d %s recompute %s", p->tp, p->cp, p->pp, p->vp, p->ep,
-                       p->mbs, maq_words_sharding(p->sharding), maq_words_recompute(p->recompute));
+        maq_table_cell(&table, "tp%d cp%d pp%d vp%d ep%d mbs%d", p->tp, p->cp, p->pp, p->vp, p->ep, p->mbs);
+        put_sharding(&table, p);
+        put_words(&table, &redo);
     }
     maq_table_print(page, &table, 2);
     maq_table_fini(&table);

@@ -113,9 +113,10 @@ const char *maq_space_word(char buf[64], const struct maq_search_space *space, e
 {
     const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
     buf[0] = '\0';
-    if (value == MAQ_VALUE_AS_WRITTEN)
-        snprintf(buf, 64, "as written");
-    else if (axis == MAQ_AXIS_ORDER)
+    if (value == MAQ_VALUE_AS_WRITTEN) {
+        const struct maq_plan_doc doc = {.plan = space->base};
+        maq_field_format(buf, field, &doc);
+    } else if (axis == MAQ_AXIS_ORDER)
         snprintf(buf, 64, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
     else if (axis == MAQ_AXIS_LAYOUT)
         snprintf(buf, 64, "E%dL%d", value / 64, value % 64);
