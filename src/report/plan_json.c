@@ -2,6 +2,7 @@
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
+#include "report/step_json.h"
 
 static void add_counts(struct maq_json map, const struct maq_search_counts *c)
 {
@@ -25,9 +26,7 @@ static void add_prediction(struct maq_json map, const struct maq_train_result *t
     maq_json_real(map, "step_time_high_s", t->step_high_s);
     maq_json_real(map, "tokens_per_s", t->tokens_per_s);
     maq_json_real(map, "mfu", t->mfu);
-    struct maq_json buckets = maq_json_map(map, "breakdown");
-    for (int k = 0; k < MAQ_BUCKET_COUNT; k++)
-        maq_json_real(buckets, maq_bucket_name((enum maq_bucket)k), t->bucket_s[k]);
+    maq_json_buckets(maq_json_map(map, "breakdown"), t->bucket_s);
 }
 
 static void add_plans(struct maq_json d, const struct maq_report_plan *p)

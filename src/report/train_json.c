@@ -5,22 +5,7 @@
 #include "base/text.h"
 #include "maquette/report.h"
 #include "report/job_json.h"
-
-/* JSON names of the buckets and categories: those of the text with blanks and capitals put right, and a unit. */
-static const char *const bucket_keys[] = {
-    [MAQ_BUCKET_FORWARD] = "forward_s",     [MAQ_BUCKET_BACKWARD] = "backward_s",
-    [MAQ_BUCKET_RECOMPUTE] = "recompute_s", [MAQ_BUCKET_TP] = "exposed_tp_comm_s",
-    [MAQ_BUCKET_CP] = "exposed_cp_comm_s",  [MAQ_BUCKET_EP] = "exposed_ep_comm_s",
-    [MAQ_BUCKET_PP] = "exposed_pp_comm_s",  [MAQ_BUCKET_DP] = "exposed_dp_comm_s",
-    [MAQ_BUCKET_BUBBLE] = "bubble_s",       [MAQ_BUCKET_OPTIMIZER] = "optimizer_s",
-    [MAQ_BUCKET_HOST] = "host_s",           [MAQ_BUCKET_OTHER] = "other_s"};
-_Static_assert(sizeof bucket_keys / sizeof bucket_keys[0] == MAQ_BUCKET_COUNT, "a key per bucket");
-
-static void add_buckets(struct maq_json map, const double *seconds)
-{
-    for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
-        maq_json_real(map, bucket_keys[b], seconds[b]);
-}
+#include "report/step_json.h"
 
 static void add_stage(struct maq_json list, const struct maq_stage_result *st, uint32_t number)
 {
@@ -39,7 +24,7 @@ static void add_stage(struct maq_json list, const struct maq_stage_result *st, u
     maq_json_count(memory, "total_bytes", st->total_bytes);
     maq_json_count(memory, "capacity_bytes", st->capacity_bytes);
     maq_json_real(stage, "busy_s", st->busy_s);
-    add_buckets(maq_json_map(stage, "breakdown"), st->bucket_s);
+    maq_json_buckets(maq_json_map(stage, "breakdown"), st->bucket_s);
 }
 
 static void add_operators(struct maq_json document, const struct maq_train_result *r)
@@ -139,7 +124,7 @@ enum maq_status maq_report_train_json(char **out, const struct maq_train_result 
     add_headline(d, result);
     maq_json_text(d, "advice", result->fits ? NULL : maq_train_advice(advice, result));
     add_engine(d, opts ? opts->engine : NULL);
-    add_buckets(maq_json_map(d, "breakdown"), result->bucket_s);
+    maq_json_buckets(maq_json_map(d, "breakdown"), result->bucket_s);
     struct maq_json stages = maq_json_list(d, "stages");
     for (uint32_t s = 0; s < result->n_stages; s++)
         add_stage(stages, &result->stages[s], s);
