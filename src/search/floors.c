@@ -65,10 +65,12 @@ static struct held held_at(const struct maq_cell_floors *f, const struct maq_flo
 
 static void hold(struct held *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
 {
+    const struct maq_pipeline *p = q->pipeline;
     uint32_t layer = 0;
-    for (uint32_t v = 0; v < q->pipeline->n_virtual; v++) {
-        out[v] = held_at(f, q, v, layer);
-        layer += (uint32_t)q->pipeline->layers[v];
+    for (uint32_t v = 0; v < p->n_virtual; v++) {
+        bool again = f->alike && v > 1 && v + 1 < p->n_virtual && p->layers[v] == p->layers[v - 1];
+        out[v] = again ? out[v - 1] : held_at(f, q, v, layer);
+        layer += (uint32_t)p->layers[v];
     }
 }
 
@@ -281,7 +283,7 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     const struct maq_job_places nowhere = {0};
     const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE], *redo = &space->axis[MAQ_AXIS_RECOMPUTE];
     struct maq_plan plan = *plain;
-    *out = (struct maq_cell_floors){.resolved = *job};
+    *out = (struct maq_cell_floors){.resolved = *job, .alike = job->model.n_kinds == 1};
     plan.schedule = MAQ_SCHEDULE_1F1B;
     plan.vp = 1;
     out->resolved.plan = plan;

@@ -20,6 +20,7 @@ struct maq_cell_floors {
     /* [of RECOMPUTE]; by whether the schedule puts weight gradients off, and whether layers are offloaded; NULL: not needed */
     struct maq_floor_sums *sums[2][2];
     uint32_t n_atoms, microbatches;
+    bool alike; /* all layers of the model are */
     double capacity_bytes;
     double fixed_bytes; /* context, workspace, communicators */
 };

@@ -10,7 +10,7 @@
  */
 #include "search/leaves.h"
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -97,8 +97,13 @@ struct explorer {
     struct maq_leaf_search *s;
     struct maq_cell_floors floors;
     const struct maq_pipeline *pipeline;
-    struct maq_pipeline_floor *floor; /* [of RECOMPUTE * of OFFLOAD] of the pipeline; of BLOCK, with one layer */
+    /* [of RECOMPUTE * of OFFLOAD] of the pipeline; of BLOCK the time of one layer and the memory of all of them */
+    struct maq_pipeline_floor *floor;
     struct maq_pipeline_floor scratch;
+    struct maq_pipeline_floor
+        *block;       /* [layers + 1] of BLOCK without offloading, worked out when needed: step_s < 0 = not yet */
+    uint32_t n_alive; /* of `alive`: which of `floor` can be of use as far as time goes */
+    uint32_t *alive;
     struct maq_plan base; /* of the cell, then with pipeline and sharding */
     struct maq_state_floor states;
     uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
@@ -214,24 +219,36 @@ static enum maq_status every_block(struct explorer *e, const struct maq_plan *pl
     return MAQ_OK;
 }
 
+/* Its floor with so many layers, kept for the next way to shard. */
+static const struct maq_pipeline_floor *block_floor(struct explorer *e, struct maq_floor_query *q, int32_t layers)
+{
+    struct maq_pipeline_floor *floor = q->offloaded > 0 ? &e->scratch : &e->block[layers];
+    q->block = layers;
+    if (q->offloaded > 0 || floor->step_s < 0)
+        maq_pipeline_floor(floor, &e->floors, q);
+    return floor;
+}
+
+static bool block_fits(struct explorer *e, struct maq_floor_query *q, int32_t layers)
+{
+    return maq_memory_floor(&e->floors, block_floor(e, q, layers), &e->states) <= e->floors.capacity_bytes;
+}
+
 /* The least number that fits: more layers never need more memory, so it is found by bisection, first on the floor. */
 static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan, struct maq_floor_query q)
 {
-    int32_t low = 1, high = e->pipeline->most_layers + 1;
+    int32_t low = 1, high = e->pipeline->most_layers;
     struct maq_plan block;
     while (low < high) {
-        q.block = low + (high - low) / 2;
-        maq_pipeline_floor(&e->scratch, &e->floors, &q);
-        if (maq_memory_floor(&e->floors, &e->scratch, &e->states) <= e->floors.capacity_bytes)
-            high = q.block;
+        int32_t mid = low + (high - low) / 2;
+        if (block_fits(e, &q, mid))
+            high = mid;
         else
-            low = q.block + 1;
+            low = mid + 1;
     }
-    q.block = low;
-    high = e->pipeline->most_layers;
-    maq_pipeline_floor(&e->scratch, &e->floors, &q);
-    if (low > high || useless(e, e->scratch.step_s, 0))
+    if (useless(e, block_floor(e, &q, low)->step_s, 0))
         return MAQ_OK;
+    high = e->pipeline->most_layers;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
         struct maq_train_quick quick;
@@ -263,8 +280,7 @@ static enum maq_status recomputations(struct explorer *e, const struct maq_plan 
     }
     MAQ_TRY(look(e));
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_BLOCK ||
-            useless(e, floor_of(e, i, offload)->step_s, 0))
+        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_BLOCK || floored(e, floor_of(e, i, offload)))
             continue;
         struct maq_floor_query q = query_of(e, i, offload);
         MAQ_TRY(all ? every_block(e, plan, q) : least_block(e, plan, q));
@@ -275,14 +291,21 @@ static enum maq_status recomputations(struct explorer *e, const struct maq_plan 
 /* How many recomputations can be of use with this offloading. */
 static uint32_t candidates(const struct explorer *e, uint32_t offload)
 {
-    const struct maq_axis_values *recompute = &e->s->space->axis[MAQ_AXIS_RECOMPUTE];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < recompute->n; i++) {
-        const struct maq_pipeline_floor *floor = floor_of(e, i, offload);
-        bool block = recompute->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK;
-        n += block ? !useless(e, floor->step_s, 0) : !floored(e, floor);
-    }
+    uint32_t n = 0, values = e->s->space->axis[MAQ_AXIS_RECOMPUTE].n;
+    for (uint32_t i = 0; i < e->n_alive; i++)
+        if (e->alive[i] / values == offload)
+            n += !floored(e, &e->floor[e->alive[i]]);
     return n;
+}
+
+/* Whether anything under the pipeline can fit with this share of the states. */
+static bool any_fits(const struct explorer *e, const struct maq_plan *plan)
+{
+    struct maq_state_floor states = maq_state_floor(&e->floors, plan);
+    for (uint32_t i = 0; i < e->n_alive; i++)
+        if (maq_memory_floor(&e->floors, &e->floor[e->alive[i]], &states) <= e->floors.capacity_bytes)
+            return true;
+    return false;
 }
 
 /* Where "nothing is recomputed" stands on its axis; as many as there are values when it does not. */
@@ -349,6 +372,7 @@ static enum maq_status shardings(struct explorer *e)
 {
     struct maq_leaf_search *s = e->s;
     const struct maq_search_space *space = s->space;
+    const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM];
     struct maq_plan unsharded = e->base;
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++)
         for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++) {
@@ -359,50 +383,74 @@ static enum maq_status shardings(struct explorer *e)
                 continue;
             e->base.num_optimizer_instances = copies;
             e->group_left = saving_count(space, e->pipeline);
-            MAQ_TRY(group(e));
+            struct maq_plan least = e->base; /* most of the optimizer on the host */
+            maq_space_apply(&least, space, MAQ_AXIS_HOST_OPTIM, hosts->at[hosts->n - 1]);
+            if (s->exhaustive || any_fits(e, &least))
+                MAQ_TRY(group(e));
+            else
+                s->counts.bounded += e->group_left;
         }
     return MAQ_OK;
 }
 
-/* Fills the floors of the pipeline; the least time of them. */
-static double fill_floors(struct explorer *e)
+/* Fills the floors of the pipeline, and which of them are alive; false when none is. */
+static bool fill_floors(struct explorer *e)
 {
     const struct maq_search_space *space = e->s->space;
-    double least = INFINITY;
+    uint32_t values = space->axis[MAQ_AXIS_RECOMPUTE].n;
+    e->n_alive = 0;
+    for (int32_t n = 0; n <= e->pipeline->most_layers; n++)
+        e->block[n].step_s = -1;
     for (uint32_t o = 0; o < space->axis[MAQ_AXIS_OFFLOAD].n; o++)
-        for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
+        for (uint32_t i = 0; i < values; i++) {
             struct maq_floor_query q = query_of(e, i, o);
-            struct maq_pipeline_floor *floor = &e->floor[o * space->axis[MAQ_AXIS_RECOMPUTE].n + i];
+            struct maq_pipeline_floor *floor = &e->floor[o * values + i];
+            if (q.value == MAQ_RECOMPUTE_VALUE_BLOCK)
+                q.block = e->pipeline->most_layers;
             maq_pipeline_floor(floor, &e->floors, &q);
-            least = fmin(least, floor->step_s);
+            if (q.value == MAQ_RECOMPUTE_VALUE_BLOCK) {
+                q.block = 1;
+                maq_pipeline_floor(&e->scratch, &e->floors, &q);
+                floor->step_s = e->scratch.step_s;
+            }
+            if (!useless(e, floor->step_s, 0))
+                e->alive[e->n_alive++] = o * values + i;
         }
-    return least;
+    return e->n_alive > 0;
 }
 
-/* The time alone of what is likely the fastest, before all floors are worked out. */
-static bool hopeless(struct explorer *e)
+/* The time of what is likely the fastest under a pipeline; 0 where that is not known beforehand. */
+static double likely_floor(struct explorer *e)
 {
     uint32_t none = index_of_nothing(e->s->space);
     if (none == e->s->space->axis[MAQ_AXIS_RECOMPUTE].n || offloaded(e, 0) > 0)
-        return false;
+        return 0;
     struct maq_floor_query q = query_of(e, none, 0);
     maq_pipeline_floor(&e->scratch, &e->floors, &q);
-    return useless(e, e->scratch.step_s, 0);
+    return e->scratch.step_s;
 }
 
 static bool make_floors(struct explorer *e, uint32_t stages)
 {
     const struct maq_search_space *space = e->s->space;
-    size_t n = (size_t)space->axis[MAQ_AXIS_RECOMPUTE].n * space->axis[MAQ_AXIS_OFFLOAD].n;
-    struct maq_stage_floor *at = MAQ_ARENA_NEW(e->s->scratch, struct maq_stage_floor, (n + 1) * stages);
-    e->floor = MAQ_ARENA_NEW(e->s->scratch, struct maq_pipeline_floor, n);
-    for (size_t i = 0; at && e->floor && i < n; i++)
+    struct maq_arena *arena = e->s->scratch;
+    size_t n = (size_t)space->axis[MAQ_AXIS_RECOMPUTE].n * space->axis[MAQ_AXIS_OFFLOAD].n,
+           blocks = (size_t)e->s->job->model.num_layers + 1;
+    struct maq_stage_floor *at = MAQ_ARENA_NEW(arena, struct maq_stage_floor, (n + 1 + blocks) * stages);
+    e->floor = MAQ_ARENA_NEW(arena, struct maq_pipeline_floor, n);
+    e->block = MAQ_ARENA_NEW(arena, struct maq_pipeline_floor, blocks);
+    e->alive = MAQ_ARENA_NEW(arena, uint32_t, n);
+    if (!at || !e->floor || !e->block || !e->alive)
+        return false;
+    for (size_t i = 0; i < n; i++)
         e->floor[i].stages = at + i * stages;
+    for (size_t i = 0; i < blocks; i++)
+        e->block[i].stages = at + (n + 1 + i) * stages;
     e->scratch.stages = at + n * stages;
-    return at && e->floor;
+    return true;
 }
 
-static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell)
+static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell, double floor_s)
 {
     struct maq_leaf_search *s = e->s;
     const struct maq_pipeline *p = e->pipeline;
@@ -416,10 +464,42 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell)
     if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.microbatches,
                             (uint32_t)e->base.microbatch_group))
         s->counts.impossible += plans;
-    else if (hopeless(e) || useless(e, fill_floors(e), 0))
+    else if (useless(e, floor_s, 0) || !fill_floors(e))
         s->counts.bounded += plans;
     else
         return shardings(e);
+    return MAQ_OK;
+}
+
+struct turn {
+    double floor_s;
+    uint32_t pipeline;
+};
+
+static int by_floor(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    if (x->floor_s != y->floor_s)
+        return x->floor_s < y->floor_s ? -1 : 1;
+    return x->pipeline < y->pipeline ? -1 : x->pipeline > y->pipeline;
+}
+
+/* The pipelines of a cell, those that are likely fast first: what they find leaves less of the others. */
+static enum maq_status all_pipelines(struct explorer *e, const struct maq_cell *cell,
+                                     const struct maq_pipeline_list *list)
+{
+    struct turn *turns = MAQ_ARENA_NEW(e->s->scratch, struct turn, list->n);
+    if (!turns)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < list->n; i++) {
+        e->pipeline = &list->at[i];
+        turns[i] = (struct turn){likely_floor(e), i};
+    }
+    qsort(turns, list->n, sizeof *turns, by_floor);
+    for (uint32_t i = 0; i < list->n; i++) {
+        e->pipeline = &list->at[turns[i].pipeline];
+        MAQ_TRY(pipeline(e, cell, turns[i].floor_s));
+    }
     return MAQ_OK;
 }
 
@@ -454,10 +534,8 @@ enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_c
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
     bool nothing = status == MAQ_OK && !s->exhaustive && overfull(&e, &plain);
     s->counts.bounded = nothing ? cell->plans : 0;
-    for (uint32_t i = 0; i < list->n && status == MAQ_OK && !nothing; i++) {
-        e.pipeline = &list->at[i];
-        status = pipeline(&e, cell);
-    }
+    if (status == MAQ_OK && !nothing)
+        status = all_pipelines(&e, cell, list);
     maq_arena_reset(s->scratch, mark);
     return status;
 }

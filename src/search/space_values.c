@@ -104,7 +104,7 @@ static void vp_values(struct list *l, const struct maq_job *job, bool full)
 
 static void layout_values(struct list *l, bool full)
 {
-    int32_t most = full ? 3 : 1;
+    int32_t most = full ? 2 : 1;
     for (int32_t sum = 0; sum <= 2 * most; sum++)
         for (int32_t first = 0; first <= most; first++)
             if (sum - first >= 0 && sum - first <= most)
@@ -152,7 +152,7 @@ static void recompute_values(struct list *l, const struct maq_job *job, bool ful
 static void offload_values(struct list *l, const struct maq_job *job, bool full)
 {
     add(l, 0);
-    for (int32_t n = 1; full && n <= (int32_t)job->model.num_layers; n *= 2)
+    for (int32_t n = 1; full && n <= (int32_t)job->model.num_layers; n *= 4)
         add(l, n);
 }
 
@@ -160,7 +160,7 @@ static void replica_values(struct list *l, const struct maq_job *job, bool full)
 {
     add(l, 1);
     add(l, MAQ_VALUE_PER_DOMAIN);
-    for (uint32_t n = 2; full && n <= job->cluster.devices; n *= 2)
+    for (uint32_t n = 2; n <= (full ? 16u : 4u) && n <= job->cluster.devices; n *= 2)
         add(l, (int32_t)n);
 }
 
@@ -240,7 +240,7 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
     case MAQ_AXIS_HOST_OPTIM:
         add(&l, 0);
         if (full)
-            ADD_ALL(&l, 500, 1000);
+            add(&l, 1000);
         break;
     case MAQ_AXIS_COUNT:
         break;
