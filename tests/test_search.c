@@ -1,5 +1,5 @@
 /*
- * test_search.c - the homogeneous search: bounds leave nothing out. threads
+ * test_search.c - the homogeneous search: bounds leave nothing out. maq-test: threads
  *
  * Three ways to the same answer: the search, the search that scores every plan of its space, and loops written here that
  * predict every plan with maq_train_predict().
@@ -220,6 +220,112 @@ static void test_brute_force(void **unused)
     }
 }
 
+/* ---- what else the search says ---- */
+
+/* Memory that is asked for is enough, and a gibibyte less is not; the same for nodes. */
+static void test_remedies(void **unused)
+{
+    (void)unused;
+    const char text[] = "{model: llama-3.1-8b, cluster: 'v100-16gb:4', workload: {seq: 4096, gbs: 8},"
+                        " search: {cp: 1, vp: 1, mbs: 1, order: tp-cp-ep-dp-pp, layout: E0L0}}";
+    struct maq_search_opts opts = {.threads = 1};
+    struct searched s = search(text, &opts);
+    struct maq_search_remedies r;
+    assert_int_equal(s.result->n_plans, 0);
+    assert_int_equal(maq_search_find_remedies(&r, s.job, &opts, NULL), MAQ_OK);
+    assert_true(r.memory_bytes > 0 && r.nodes >= 2);
+    const double gib = 1024.0 * 1024 * 1024;
+    for (int less = 0; less < 2; less++) {
+        struct maq_search_opts with = {.threads = 1, .memory_bytes = r.memory_bytes - less * gib};
+        struct searched t = search(text, &with);
+        assert_int_equal(t.result->n_plans > 0, !less);
+        assert_true(less || t.result->plans[0].step_s == r.with_memory_s);
+        done(&t);
+        with = (struct maq_search_opts){.threads = 1, .more_nodes = r.nodes / (uint32_t)(1 + less)};
+        t = search(text, &with);
+        assert_int_equal(t.result->n_plans > 0, !less);
+        done(&t);
+    }
+    maq_search_remedies_free(&r);
+    done(&s);
+}
+
+/* The winner's document reads back as the winner, and its neighbours are what predicting them says. */
+static void test_document(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
+        struct maq_search_opts opts = {.full = jobs[i].full};
+        struct searched s = search(jobs[i].text, &opts);
+        char *document = maq_job_write(s.job, &s.result->plans[0].plan);
+        struct maq_job_box *box;
+        struct maq_train_result *r;
+        struct maq_diag *diag = maq_diag_new();
+        if (maq_job_parse(&box, "written", maq_str_of(document), NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s\n%s", document, maq_diag_format(diag, 0, false));
+        assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
+        if (r->step_s != s.result->plans[0].step_s)
+            fail_msg("%s: written %.9f s, found %.9f s\n%s", jobs[i].name, r->step_s, s.result->plans[0].step_s,
+                     document);
+        char *arguments = maq_job_megatron_arguments(maq_job_get(box));
+        assert_non_null(strstr(arguments, "--tensor-model-parallel-size"));
+        struct maq_search_alternatives a;
+        assert_int_equal(maq_search_alternatives(&a, s.job, s.result, &opts, NULL), MAQ_OK);
+        for (uint32_t k = 0; k < a.n; k++)
+            if (a.at[k].fits && a.at[k].step_s < s.result->plans[0].step_s)
+                fail_msg("%s: %s %s takes %.9f s", jobs[i].name, a.at[k].key, a.at[k].to, a.at[k].step_s);
+        maq_search_alternatives_free(&a);
+        free(arguments);
+        free(document);
+        maq_train_result_free(r);
+        maq_job_free(box);
+        maq_diag_free(diag);
+        done(&s);
+    }
+}
+
+/* A search that is stopped says what it can be off by. */
+static void test_stop(void **unused)
+{
+    (void)unused;
+    static const volatile sig_atomic_t now = 1;
+    struct maq_search_opts opts = {.stop = &now};
+    struct searched s = search(jobs[0].text, &opts);
+    assert_false(s.result->complete);
+    assert_int_equal(s.result->n_plans, 0);
+    opts.stop = NULL;
+    struct searched whole = search(jobs[0].text, &opts);
+    assert_true(s.result->floor_s > 0 && s.result->floor_s <= whole.result->plans[0].step_s);
+    done(&whole);
+    done(&s);
+}
+
+static void test_vary(void **unused)
+{
+    (void)unused;
+    const char text[] =
+        "{model: gpt2, cluster: {device: {base: a100-80gb, price: 2 USD/h}, devices_per_node: 8, nodes: 1},"
+        " workload: {seq: 1024, gbs: 64}, search: {cp: 1, vary: {gpus: ['8..32:x2', 64]}}}";
+    struct maq_search_variants v;
+    struct maq_job_box *open;
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_search_opts opts = {0};
+    if (maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_search_vary(&v, open, &opts, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_int_equal(v.n, 4);
+    for (uint32_t i = 0; i < v.n; i++) {
+        assert_int_equal(v.at[i].gpus, 8 << i);
+        assert_int_equal(maq_job_get(v.at[i].job)->cluster.devices, v.at[i].gpus);
+        assert_true(fabs(v.at[i].usd - 2 * v.at[i].gpu_hours) <= 1e-9 * v.at[i].usd);
+        assert_true(fabs(v.at[i].days * 24 * v.at[i].gpus - v.at[i].gpu_hours) <= 1e-9 * v.at[i].gpu_hours);
+        assert_true(i == 0 || v.at[i].train->step_s <= v.at[i - 1].train->step_s); /* more devices are not slower */
+    }
+    maq_search_variants_free(&v);
+    maq_job_free(open);
+    maq_diag_free(diag);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +333,10 @@ int main(void)
         cmocka_unit_test(test_pareto),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_document),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_vary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

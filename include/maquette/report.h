@@ -56,6 +56,13 @@ MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report
 MAQ_API enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *plan,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* The same job on other devices. */
+MAQ_API enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
+                                             const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan.vary/1". */
+MAQ_API enum maq_status maq_report_vary_json(char **out, const struct maq_search_variants *variants,
+                                             const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);
 MAQ_API const char *maq_build_commit(void);

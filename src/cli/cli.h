@@ -37,7 +37,7 @@ enum cli_option_kind {
     CLI_VALUE, /* takes one */
     CLI_JOB,   /* takes one, which is laid over the job document at `path` */
     CLI_SET,   /* path=value, likewise */
-    CLI_SPACE  /* key=value,value: a list of the job's `search:` section */
+    CLI_SPACE  /* key=value,value: a list of the job's section at `path` */
 };
 
 struct cli_option {
@@ -110,8 +110,8 @@ enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *o
                                  const char *value);
 /* `path=value` of --set; short paths of plan and workload are spelled out. */
 enum maq_status cli_job_set(struct cli *cli, const char *assignment);
-/* `key=a,b` of --space: search.key = [a, b]. */
-enum maq_status cli_job_space(struct cli *cli, const char *assignment);
+/* `key=a,b` of --space: search.key = [a, b], for the section "search". */
+enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, const char *assignment);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
 
 /* Nearest word, for "did you mean". nearest.c */

@@ -12,6 +12,7 @@ enum {
     OPT_NAME,
     OPT_SET,
     OPT_SPACE,
+    OPT_VARY,
     OPT_FULL,
     OPT_TOP,
     OPT_PARETO,
@@ -39,7 +40,11 @@ static const struct cli_option options[] = {
     [OPT_SPACE] =
         {"--space", CLI_SPACE, "KEY=V,V",
          "values that a key of the plan may take: --space tp=1,2,4 --space recompute=none,core_attn+mlp,block,full",
-         NULL, NULL},
+         "search", NULL},
+    [OPT_VARY] = {"--vary", CLI_SPACE, "KEY=V,V",
+                  "the best plan on other devices, and what 10^12 tokens cost: --vary gpus=256..4096:x2 --vary "
+                  "gpu=h100-sxm,b200",
+                  "search.vary", NULL},
     [OPT_FULL] = {"--full", CLI_FLAG, NULL,
                   "every schedule, module, offloading and rank order, not only what Megatron-LM runs", NULL, NULL},
     [OPT_TOP] = {"--top", CLI_VALUE, "N", "how many plans to list, each with other degrees (5)", NULL, NULL},
@@ -165,6 +170,24 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
     return status;
 }
 
+static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+{
+    const char *file = cli->values[OPT_OUTPUT];
+    struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
+    struct maq_search_variants variants;
+    char *text;
+    enum maq_status status = maq_search_vary(&variants, open, opts, cli->diag);
+    cli_progress(cli, "%s", "");
+    if (status != MAQ_OK)
+        return status;
+    status = cli->values[OPT_JSON] ? maq_report_vary_json(&text, &variants, &report_opts, cli->diag)
+                                   : maq_report_vary_text(&text, &variants, &report_opts, cli->diag);
+    if (status == MAQ_OK)
+        status = cli_write(cli, text, file);
+    maq_search_variants_free(&variants);
+    return status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
     struct maq_job_box *open;
@@ -181,6 +204,11 @@ static enum maq_status run(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     opts.stop = cli_catch_interrupts();
+    if (maq_search_varies(open)) {
+        status = vary(cli, open, &opts);
+        maq_job_free(open);
+        return status;
+    }
     status = find(cli, &answer, open, &opts);
     if (status == MAQ_OK)
         status = report(cli, &answer, open);
@@ -204,7 +232,8 @@ const struct cli_command cli_plan = {
              "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n",
     .examples = "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
                 "  maquette plan job.yaml --top 10 --pareto memory --json\n"
-                "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n",
+                "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
+                "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,

@@ -121,13 +121,13 @@ enum maq_status cli_job_set(struct cli *cli, const char *assignment)
     return path ? cli_add_override(cli, "--set", path, value) : MAQ_NO_MEMORY;
 }
 
-enum maq_status cli_job_space(struct cli *cli, const char *assignment)
+enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, const char *assignment)
 {
     size_t n = strcspn(assignment, "=");
     if (assignment[n] != '=' || n == 0 || assignment[n + 1] == '\0')
-        return cli_usage(cli, MAQ_CODE_CLI_SET, "write it as key=value,value, for example --space tp=1,2,4",
-                         "--space %.60s: there is no key=values in it", assignment);
-    const char *path = cli_printf(cli, "search.%.*s", (int)n, assignment),
+        return cli_usage(cli, MAQ_CODE_CLI_SET, "write it as key=value,value", "%s %.60s: there is no key=values in it",
+                         option->name, assignment);
+    const char *path = cli_printf(cli, "%s.%.*s", option->path, (int)n, assignment),
                *list = cli_printf(cli, "[%s]", assignment + n + 1);
-    return path && list ? cli_add_override(cli, "--space", path, list) : MAQ_NO_MEMORY;
+    return path && list ? cli_add_override(cli, option->name, path, list) : MAQ_NO_MEMORY;
 }

@@ -212,7 +212,7 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
     if (option->kind == CLI_SET)
         return cli_job_set(cli, value);
     if (option->kind == CLI_SPACE)
-        return cli_job_space(cli, value);
+        return cli_job_list(cli, option, value);
     cli->values[number] = value;
     return MAQ_OK;
 }

@@ -29,6 +29,8 @@ enum maq_status maq_job_read_recompute_modules(struct maq_job *job, const struct
 /* Tokens per sequence: the workload's, or the model's maximum up to 8192. */
 int64_t maq_job_default_seq(const struct maq_job *job);
 
+/* The whole document of a job, with its overrides, as text that reads back as the same. Owned by the caller (free()). */
+char *maq_job_text(const struct maq_job_box *box);
 /* The document of a job, with its overrides; NULL when it is empty. */
 const struct maq_node *maq_job_document(const struct maq_job_box *box);
 

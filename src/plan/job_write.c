@@ -81,12 +81,19 @@ static void write_modules(struct maq_buf *out, uint32_t parts)
     maq_buf_adds(out, "]\n");
 }
 
+static struct maq_str text_of(const struct maq_field *field, const struct maq_plan_doc *doc)
+{
+    struct maq_str text;
+    memcpy(&text, (const char *)doc + field->offset, sizeof text);
+    return text;
+}
+
 /* The value of a row; texts can be long, the rest has a form of its own. */
 static void write_value(struct maq_buf *out, const struct maq_field *field, const struct maq_plan_doc *doc)
 {
     char value[64];
     if (field->type == MAQ_TYPE_STR)
-        write_text(out, *(const struct maq_str *)((const char *)doc + field->offset), true);
+        write_text(out, text_of(field, doc), true);
     else
         maq_buf_adds(out, maq_field_format(value, field, doc));
 }
@@ -94,11 +101,8 @@ static void write_value(struct maq_buf *out, const struct maq_field *field, cons
 static bool differs(const struct maq_field *field, const struct maq_plan_doc *doc, const struct maq_plan_doc *defaults)
 {
     char a[64], b[64];
-    if (field->type == MAQ_TYPE_STR) {
-        const struct maq_str *x = (const struct maq_str *)((const char *)doc + field->offset),
-                             *y = (const struct maq_str *)((const char *)defaults + field->offset);
-        return !maq_str_eq(*x, *y);
-    }
+    if (field->type == MAQ_TYPE_STR)
+        return !maq_str_eq(text_of(field, doc), text_of(field, defaults));
     return strcmp(maq_field_format(a, field, doc), maq_field_format(b, field, defaults)) != 0;
 }
 
@@ -120,6 +124,21 @@ static void write_plan(struct maq_buf *out, const struct maq_job_box *open, cons
         }
     }
     maq_arena_fini(&arena);
+}
+
+char *maq_job_text(const struct maq_job_box *box)
+{
+    const struct maq_node *root = maq_job_document(box);
+    struct maq_buf out;
+    maq_buf_init(&out, LARGEST_DOCUMENT);
+    if (root)
+        write_node(&out, root);
+    else
+        maq_buf_adds(&out, "{}");
+    if (!out.failed)
+        return out.ptr;
+    maq_buf_fini(&out);
+    return NULL;
 }
 
 char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan)

@@ -249,12 +249,14 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r)
 /* Of the values of a key: the neighbours of the winner's, and the fastest. Values stand in the order of the axis. */
 static bool worth_showing(const struct maq_search_alternatives *a, uint32_t i)
 {
+    const struct maq_search_alternative *own = &a->at[i];
     bool fastest = true;
-    for (uint32_t k = 0; k < a->n; k++)
-        if (a->at[k].key == a->at[i].key && a->at[k].possible &&
-            (a->at[k].step_s < a->at[i].step_s || (a->at[k].step_s == a->at[i].step_s && k < i)))
-            fastest = false;
-    return a->at[i].possible && (fastest || a->at[i].neighbour);
+    for (uint32_t k = 0; k < a->n; k++) {
+        const struct maq_search_alternative *other = &a->at[k];
+        bool ahead = other->step_s < own->step_s || (other->step_s == own->step_s && other < own);
+        fastest &= other->key != own->key || !other->possible || !ahead;
+    }
+    return own->possible && (fastest || own->neighbour);
 }
 
 static void put_alternatives(struct maq_page *page, const struct maq_report_plan *p)

@@ -306,8 +306,10 @@ static enum maq_status read_section(struct list_reader *r, struct maq_node *sect
     for (struct maq_node *n = section->first; n; n = n->next) {
         struct maq_buf text;
         enum maq_axis axis = axis_of(n->key);
-        if (maq_str_is(n->key, "reserve")) /* maq_search_job() */
+        if (maq_str_is(n->key, "reserve") || maq_str_is(n->key, "vary")) { /* maq_search_job(), vary.c */
+            maq_node_use_all(n);
             continue;
+        }
         if (axis == MAQ_AXIS_COUNT)
             return refuse_key(r, n->key, n->key_at);
         maq_node_use_all(n);

@@ -1,0 +1,59 @@
+/* vary_text.c - the best plan on other numbers and kinds of devices, as a table: speed, time and cost of 10^12 tokens. */
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "report/page.h"
+#include "report/words.h"
+
+static void put_row(struct maq_table *t, const struct maq_search_variant *v, double per_device)
+{
+    char n[32];
+    maq_table_row(t, v->train ? v->pareto ? MAQ_INK_GOOD : MAQ_INK_PLAIN : MAQ_INK_FAINT);
+    maq_table_cell(t, "%s", v->pareto ? "*" : "");
+    maq_table_cell(t, "%s", v->gpu);
+    maq_table_cell(t, "%s", maq_words_whole(n, v->gpus));
+    if (!v->train) {
+        maq_table_cell(t, "nothing fits");
+        return;
+    }
+    struct maq_buf words;
+    maq_buf_init(&words, 1 << 12);
+    maq_words_degrees(&words, v->train->job);
+    maq_table_cell(t, "%.4g s", v->train->step_s);
+    maq_table_cell(t, "%.1f %%", 100 * v->train->mfu);
+    maq_table_cell(t, "%.0f", v->tokens_per_s / v->gpus);
+    maq_table_cell(t, "%.0f %%", 100 * v->tokens_per_s / v->gpus / per_device);
+    maq_table_cell(t, "%.3g", v->days);
+    maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->gpu_hours + 0.5)));
+    if (v->usd > 0)
+        maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->usd + 0.5)));
+    else
+        maq_table_cell(t, "-");
+    maq_table_cell(t, "%s mbs%d", words.ptr ? words.ptr : "", v->train->job->plan.mbs);
+    maq_buf_fini(&words);
+}
+
+enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
+                                     const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    static const struct maq_table_column columns[] = {
+        {"", false, false},       {"GPU", false, false},      {"GPUs", true, false},    {"step", true, false},
+        {"MFU", true, false},     {"tok/s/GPU", true, false}, {"scaling", true, false}, {"days/T", true, false},
+        {"GPU-h/T", true, false}, {"USD/T", true, false},     {"plan", false, true}};
+    struct maq_page page;
+    struct maq_table table;
+    double per_device = 0;
+    maq_page_init(&page, opts);
+    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < variants->n; i++) {
+        const struct maq_search_variant *v = &variants->at[i];
+        bool other = i > 0 && maq_str_eq(maq_str_of(v->gpu), maq_str_of(v[-1].gpu));
+        if (!other || per_device == 0) /* scaling: over the first of its kind that fits */
+            per_device = v->train ? v->tokens_per_s / v->gpus : 0;
+        put_row(&table, v, per_device);
+    }
+    maq_table_print(&page, &table, 0);
+    maq_table_fini(&table);
+    maq_page_putf(&page, MAQ_INK_FAINT, "\nT: 10^12 tokens. *: no other is as soon done and as cheap\n");
+    return maq_page_finish(out, &page, diag);
+}
