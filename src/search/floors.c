@@ -22,10 +22,6 @@
 
 /* ---- what a position holds ---- */
 
-struct held {
-    double forward, backward, dense, expert, act, transient;
-};
-
 /* Sum of a range of atoms. */
 static double range(const double *before, uint32_t first, uint32_t last)
 {
@@ -33,7 +29,8 @@ static double range(const double *before, uint32_t first, uint32_t last)
 }
 
 /* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. */
-static void add_layers(struct held *h, const struct maq_floor_sums *s, uint32_t first, uint32_t redone, uint32_t last)
+static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums *s, uint32_t first, uint32_t redone,
+                       uint32_t last)
 {
     redone = redone < first ? first : redone > last ? last : redone;
     h->forward += range(s->redone_forward_ns, first, redone) + range(s->forward_ns, redone, last);
@@ -43,8 +40,8 @@ static void add_layers(struct held *h, const struct maq_floor_sums *s, uint32_t 
         h->transient = fmax(h->transient, i < redone ? s->redone_transient_bytes[i] : s->transient_bytes[i]);
 }
 
-static struct held held_at(const struct maq_cell_floors *f, const struct maq_floor_query *q, uint32_t position,
-                           uint32_t layer)
+static struct maq_position_floor held_at(const struct maq_cell_floors *f, const struct maq_floor_query *q,
+                                         uint32_t position, uint32_t layer)
 {
     const struct maq_pipeline *p = q->pipeline;
     bool splits = maq_schedule_splits(p->schedule);
@@ -53,7 +50,8 @@ static struct held held_at(const struct maq_cell_floors *f, const struct maq_flo
              last = position + 1 == p->n_virtual ? f->n_atoms : own + n,
              away = own + ((uint32_t)q->offloaded < n ? (uint32_t)q->offloaded : n),
              redone = q->value != MAQ_RECOMPUTE_VALUE_BLOCK ? last : own + (uint32_t)q->block;
-    struct held h = {.dense = range(s->dense_params, first, last), .expert = range(s->expert_params, first, last)};
+    struct maq_position_floor h = {.dense = range(s->dense_params, first, last),
+                                   .expert = range(s->expert_params, first, last)};
     add_layers(&h, s, first, redone, own); /* the embedding */
     if (q->offloaded > 0)
         add_layers(&h, &f->sums[splits][1][q->recompute], own, redone, away);
@@ -63,7 +61,7 @@ static struct held held_at(const struct maq_cell_floors *f, const struct maq_flo
     return h;
 }
 
-static void hold(struct held *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
+static void hold(struct maq_position_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
     uint32_t layer = 0;
@@ -94,8 +92,8 @@ static uint32_t positions_of(const struct maq_pipeline *p, uint32_t stages, uint
 /* ---- floors ---- */
 
 /* The most that a stage holds at once. */
-static double inflight(const struct maq_schedule *s, const struct held *held, uint32_t stage, const uint32_t *at,
-                       uint32_t n)
+static double inflight(const struct maq_schedule *s, const struct maq_position_floor *held, uint32_t stage,
+                       const uint32_t *at, uint32_t n)
 {
     double most = 0;
     for (uint32_t i = s->inflight_first[stage]; i < s->inflight_first[stage + 1]; i++) {
@@ -108,8 +106,8 @@ static double inflight(const struct maq_schedule *s, const struct held *held, ui
 }
 
 /* Least bytes of activations on a stage at once. */
-static double activations(const struct maq_cell_floors *f, const struct maq_pipeline *p, const struct held *held,
-                          uint32_t stage, const uint32_t *at, uint32_t n)
+static double activations(const struct maq_cell_floors *f, const struct maq_pipeline *p,
+                          const struct maq_position_floor *held, uint32_t stage, const uint32_t *at, uint32_t n)
 {
     uint32_t stages = (uint32_t)f->resolved.plan.pp, m = f->microbatches;
     if (p->schedule == MAQ_SCHEDULE_1F1B)
@@ -127,7 +125,8 @@ static double activations(const struct maq_cell_floors *f, const struct maq_pipe
     double bytes = 0;
     for (uint32_t c = 0; c < n; c++) {
         uint64_t rest = passes % round, of_rest = rest > (uint64_t)c * group ? rest - (uint64_t)c * group : 0;
-        bytes += (double)(passes / round * group + (of_rest < group ? of_rest : group)) * held[at[c]].act;
+        uint64_t live = passes / round * group + (of_rest < group ? of_rest : group);
+        bytes += (double)live * held[at[c]].act;
     }
     return bytes;
 }
@@ -152,9 +151,9 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
     flat_floor(out, f, sums);
     if (p->as_written)
         return;
-    uint32_t stages = (uint32_t)f->resolved.plan.pp, at[MAQ_MAX_STAGES];
+    uint32_t stages = (uint32_t)f->resolved.plan.pp, *at = f->positions;
     double m = f->microbatches, floor = out->step_s * 1e9, before = 0;
-    struct held held[MAQ_MAX_STAGES];
+    struct maq_position_floor *held = f->held;
     hold(held, f, q);
     for (uint32_t s = 0; s < stages; s++) {
         struct maq_stage_floor *stage = &out->stages[s];
@@ -290,6 +289,10 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     MAQ_TRY(maq_job_resolve(&out->resolved, &nowhere, NULL));
     MAQ_TRY(maq_job_place_groups(&out->resolved, &nowhere, arena, NULL));
     out->fixed_bytes = maq_fixed_bytes(&out->resolved);
+    out->held = MAQ_ARENA_NEW(arena, struct maq_position_floor, MAQ_MAX_STAGES);
+    out->positions = MAQ_ARENA_NEW(arena, uint32_t, MAQ_MAX_STAGES);
+    if (!out->held || !out->positions)
+        return MAQ_NO_MEMORY;
     out->resolved.plan.microbatch_group = plain->microbatch_group;
     out->microbatches = (uint32_t)out->resolved.microbatches;
     for (uint32_t g = 0; g < job->cluster.n_groups; g++)

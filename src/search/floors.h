@@ -7,6 +7,11 @@
 #include "search/pipelines.h"
 #include "train/atoms.h"
 
+/* What a position of a pipeline holds at least. */
+struct maq_position_floor {
+    double forward, backward, dense, expert, act, transient;
+};
+
 /* Sums over the atoms before each, under one recomputation: a range is a difference. */
 struct maq_floor_sums {
     double *forward_ns, *backward_ns, *redone_forward_ns, *redone_backward_ns; /* [atoms + 1] */
@@ -22,7 +27,9 @@ struct maq_cell_floors {
     uint32_t n_atoms, microbatches;
     bool alike; /* all layers of the model are */
     double capacity_bytes;
-    double fixed_bytes; /* context, workspace, communicators */
+    double fixed_bytes;              /* context, workspace, communicators */
+    struct maq_position_floor *held; /* scratch, by position */
+    uint32_t *positions;             /* scratch, of a stage */
 };
 
 /* `plain` is the plan of maq_cell_plan(). Everything lives in `arena`. */
