@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "plan/framework.h"
 #include "search/codes.h"
 #include "search/mixed_cost.h"
@@ -26,11 +27,14 @@
 
 /* ---- an invented profile ---- */
 
+#define MAX_LAYERS 16
+
 /*
- * Four layers of 1 s forward and 2 s backward on gpu-a, twice that on gpu-b, with TP 1 at micro batch 1. Layers are `parameters`
- * each, keep 1000 elements and send `output`. Every link moves 1 GB/s.
+ * Layers of `forward` and `backward` seconds on gpu-a, twice that on gpu-b, with TP 1 at micro batch 1; `parameters` each, they keep
+ * 1000 elements and send `output`. Adam takes 28 ms over the profiled layers. Every link moves 1 GB/s.
  */
-static struct maq_profile_dir *toy(double parameters, double output)
+static struct maq_profile_dir *profile_of(uint32_t layers, const double *forward, const double *backward,
+                                          double parameters, double output)
 {
     char folder[] = "/tmp/maq-cost-XXXXXX", path[64];
     static const char *const names[] = {"layer_profiles.json", "model_memory.json", "basic_cluster_config.json",
@@ -47,17 +51,18 @@ static struct maq_profile_dir *toy(double parameters, double output)
             fputs("{\"toy\": {", f);
             for (int d = 0; d < 2; d++) {
                 fprintf(f, "%s\"gpu-%c\": {\"1\": {\"1\": {", d ? ", " : "", 'a' + d);
-                for (int l = 0; l < 4; l++)
-                    fprintf(f, "%s\"%d\": [%d, %d, 0.028]", l ? ", " : "", l, 1 + d, 2 + 2 * d);
+                for (uint32_t l = 0; l < layers; l++)
+                    fprintf(f, "%s\"%u\": [%.9f, %.9f, 0.028]", l ? ", " : "", l, (1 + d) * forward[l],
+                            (1 + d) * backward[l]);
                 fputs("}}}", f);
             }
             fputs("}}", f);
             break;
         case 1:
             fputs("{\"toy\": {\"1\": {", f);
-            for (int l = 0; l < 4; l++)
+            for (uint32_t l = 0; l < layers; l++)
                 fprintf(f,
-                        "%s\"%d\": {\"params_floats\": %.0f, \"act_mem_floats\": 1000, \"act_output_floats\": %.0f, "
+                        "%s\"%u\": {\"params_floats\": %.0f, \"act_mem_floats\": 1000, \"act_output_floats\": %.0f, "
                         "\"act_input_floats\": %.0f}",
                         l ? ", " : "", l, parameters, output, output);
             fputs("}}}", f);
@@ -90,6 +95,13 @@ static struct maq_profile_dir *toy(double parameters, double output)
     rmdir(folder);
     maq_diag_free(diag);
     return p;
+}
+
+/* Four layers of 1 s forward and 2 s backward. */
+static struct maq_profile_dir *toy(double parameters, double output)
+{
+    static const double forward[] = {1, 1, 1, 1}, backward[] = {2, 2, 2, 2};
+    return profile_of(4, forward, backward, parameters, output);
 }
 
 enum judge { OURS, SAILOR };
@@ -157,6 +169,16 @@ static void test_replicas(void **state)
     CLOSE(c.pipeline_s, 4 * 12, 1e-9);
     CLOSE(c.reduce_s, 4 + 0.028 * 24 / 28, 1e-6);
     assert_false(c.fits); /* 24 GB of state */
+    /* two pipelines of one stage are two replicas of it; the published rule takes 500 MB at a time */
+    static const char pipelines[] =
+        "mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 4, replicas: [{device: "
+        "gpu-a}]}]}, {stages: [{first_layer: 0, layers: 4, replicas: [{device: gpu-a}]}]}]";
+    struct maq_mixed_cost two = priced(OURS, p, pipelines);
+    CLOSE(two.step_s, c.step_s, 1e-12);
+    CLOSE(two.reduce_s, c.reduce_s, 1e-12);
+    two = priced(SAILOR, p, pipelines);
+    CLOSE(two.pipeline_s, 4 * 12, 1e-9);
+    CLOSE(two.reduce_s, 4, 1e-9);
     /* ZeRO-1 and -2 leave each replica half of the moments, and of the gradients */
     double plain = c.memory_bytes;
     c = priced(
@@ -219,6 +241,174 @@ static void test_transfers(void **state)
     maq_profile_dir_free(p);
 }
 
+/* ---- DeepSpeed's schedule, played another way ---- */
+
+#define MAX_STAGES 5
+#define MAX_MICROBATCHES 12
+
+struct reference {
+    int stages, microbatches;
+    double forward[MAX_STAGES], backward[MAX_STAGES], hop, held;
+    double now[MAX_STAGES], activation_wire[MAX_STAGES], gradient_wire[MAX_STAGES];
+    double activation[MAX_STAGES][MAX_MICROBATCHES],
+        gradient[MAX_STAGES][MAX_MICROBATCHES]; /* arrivals; < 0: not sent */
+};
+
+static void put_on_wire(struct reference *r, double *wire, double *arrival, int stage)
+{
+    double start = fmax(r->now[stage] + maq_framework_default.host.p2p_s / 2, *wire);
+    *arrival = *wire = start + r->hop;
+    r->now[stage] = start + r->hop * r->held;
+}
+
+static void take_off_wire(struct reference *r, double arrival, int stage)
+{
+    assert_true(arrival >= 0); /* steps are in an order in which everything that is received was sent */
+    r->now[stage] = fmax(r->now[stage] + maq_framework_default.host.p2p_s / 2, arrival);
+}
+
+/* What TrainSchedule has a stage do in a step: even stages run forward passes in even steps, odd ones in odd steps. */
+static int microbatch_at(const struct reference *r, int step, int stage, bool *forward)
+{
+    *forward = step % 2 == stage % 2;
+    if (*forward)
+        return (step - stage % 2) / 2 - stage / 2;
+    return stage % 2 == 1 ? step / 2 - r->stages + (stage + 1) / 2 : (step - 1) / 2 - r->stages + 1 + stage / 2;
+}
+
+static bool valid(const struct reference *r, int microbatch)
+{
+    return microbatch >= 0 && microbatch < r->microbatches;
+}
+
+/* Transfers at the beginning of a step, first what is sent on, then what is received (a forward step), or the other way. */
+static void exchange(struct reference *r, int step, int stage, bool receive)
+{
+    bool forward, last_forward;
+    int m = microbatch_at(r, step, stage, &forward), before = microbatch_at(r, step - 1, stage, &last_forward);
+    if (receive && forward && valid(r, m) && stage > 0)
+        take_off_wire(r, r->activation[stage][m], stage);
+    else if (receive && !forward && valid(r, m) && stage + 1 < r->stages)
+        take_off_wire(r, r->gradient[stage][m], stage);
+    else if (!receive && forward && step > 0 && valid(r, before) && stage > 0)
+        put_on_wire(r, &r->gradient_wire[stage], &r->gradient[stage - 1][before], stage);
+    else if (!receive && !forward && step > 0 && valid(r, before) && stage + 1 < r->stages)
+        put_on_wire(r, &r->activation_wire[stage], &r->activation[stage + 1][before], stage);
+}
+
+static double play_reference(struct reference *r)
+{
+    double end = 0;
+    for (int s = 0; s < MAX_STAGES; s++)
+        for (int m = 0; m < MAX_MICROBATCHES; m++)
+            r->activation[s][m] = r->gradient[s][m] = -1;
+    for (int step = 0; step <= 2 * (r->microbatches + r->stages - 1); step++) {
+        bool forward[MAX_STAGES];
+        int m[MAX_STAGES];
+        for (int s = 0; s < r->stages; s++)
+            m[s] = microbatch_at(r, step, s, &forward[s]);
+        /* gradients go, then come; activations go, then come */
+        for (int s = 0; s < r->stages; s++)
+            if (forward[s])
+                exchange(r, step, s, false);
+        for (int s = 0; s < r->stages; s++)
+            if (!forward[s]) {
+                exchange(r, step, s, true);
+                exchange(r, step, s, false);
+            }
+        for (int s = 0; s < r->stages; s++)
+            if (forward[s])
+                exchange(r, step, s, true);
+        for (int s = 0; s < r->stages; s++) {
+            if (valid(r, m[s]))
+                r->now[s] += forward[s] ? r->forward[s] : r->backward[s];
+            end = fmax(end, r->now[s]);
+        }
+    }
+    return end;
+}
+
+static uint32_t draw(uint64_t *state, uint32_t n) /* splitmix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ z >> 31) % n);
+}
+
+/* Stages of one or two layers of random times; messages that take from nothing to several passes. */
+static void test_deepspeed_schedule(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    for (int run = 0; run < 60; run++) {
+        double forward[MAX_LAYERS], backward[MAX_LAYERS], elements = run % 3 == 0 ? 0 : 1e6 * draw(&seed, 500);
+        struct reference r = {.stages = 1 + (int)draw(&seed, MAX_STAGES),
+                              .microbatches = 1 + (int)draw(&seed, MAX_MICROBATCHES),
+                              .hop = elements * 4e-9,
+                              .held = elements > 0 ? fmax(0, 1 - 8 * 128 * 1024 / (elements * 4)) : 0};
+        char plan[2048];
+        size_t at = (size_t)snprintf(plan, sizeof plan, "mbs: 1\ngbs: %d\npipelines: [{stages: [", r.microbatches);
+        uint32_t layers = 0;
+        for (int s = 0; s < r.stages; s++) {
+            uint32_t n = 1 + draw(&seed, 2);
+            at += (size_t)snprintf(plan + at, sizeof plan - at,
+                                   "%s{first_layer: %u, layers: %u, replicas: [{device: gpu-a}]}", s ? ", " : "",
+                                   layers, n);
+            for (uint32_t l = 0; l < n; l++, layers++) {
+                forward[layers] = 0.001 * (1 + draw(&seed, 900));
+                backward[layers] = 0.001 * (1 + draw(&seed, 900));
+                r.forward[s] += forward[layers];
+                r.backward[s] += backward[layers];
+            }
+            r.forward[s] += s > 0 ? maq_framework_default.host.pass_s : 0;
+            r.backward[s] += s + 1 < r.stages ? maq_framework_default.host.pass_s : 0;
+        }
+        snprintf(plan + at, sizeof plan - at, "]}]");
+        struct maq_profile_dir *p = profile_of(layers, forward, backward, 1, elements);
+        CLOSE(priced(OURS, p, plan).pipeline_s, play_reference(&r), 1e-6);
+        maq_profile_dir_free(p);
+    }
+}
+
+/* Any replicas and shares: nothing comes to a standstill, and no pipeline is faster than its work and its longest chain. */
+static void test_uneven_replicas(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    static const double forward[] = {1, 1, 1, 1}, backward[] = {2, 2, 2, 2};
+    struct maq_profile_dir *p = profile_of(4, forward, backward, 1, 1e6);
+    for (int run = 0; run < 200; run++) {
+        uint32_t stages = 1 + draw(&seed, 4), microbatches = 1 + draw(&seed, 24);
+        double least = 12, work = 0;
+        char plan[4096];
+        size_t at = (size_t)snprintf(plan, sizeof plan, "mbs: 1\ngbs: %u\npipelines: [{stages: [", microbatches);
+        for (uint32_t s = 0; s < stages; s++) {
+            uint32_t layers = s + 1 < stages ? 1 : 4 - s, replicas = 1 + draw(&seed, 4), left = microbatches;
+            bool shares = draw(&seed, 2) == 0 && microbatches >= replicas;
+            at += (size_t)snprintf(plan + at, sizeof plan - at, "%s{first_layer: %u, layers: %u, replicas: [",
+                                   s ? ", " : "", s, layers);
+            for (uint32_t j = 0; j < replicas; j++) {
+                uint32_t share = shares && j + 1 < replicas ? 1 + draw(&seed, left - (replicas - 1 - j)) : left;
+                at += (size_t)snprintf(plan + at, sizeof plan - at, "%s{device: gpu-a", j ? ", " : "");
+                if (shares)
+                    at += (size_t)snprintf(plan + at, sizeof plan - at, ", microbatches: %u", share);
+                at += (size_t)snprintf(plan + at, sizeof plan - at, "}");
+                left -= shares ? share : 0;
+                if (shares)
+                    work = fmax(work, 3.0 * layers * share);
+            }
+            work = fmax(work, 3.0 * layers * ((microbatches + replicas - 1) / replicas));
+            at += (size_t)snprintf(plan + at, sizeof plan - at, "]}");
+        }
+        snprintf(plan + at, sizeof plan - at, "]}]");
+        double t = priced(OURS, p, plan).pipeline_s;
+        if (t < fmax(work, least) - 1e-9 || t > 12 * microbatches + 1)
+            fail_msg("%.3f s for work of %.3f s: %s", t, work, plan);
+    }
+    maq_profile_dir_free(p);
+}
+
 static void refuse(enum judge judge, const struct maq_profile_dir *p, const char *text, unsigned code,
                    const char *words)
 {
@@ -256,6 +446,44 @@ static void test_what_is_not_priced(void **state)
     refuse(SAILOR, p,
            "mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 4, replicas: [{device: gpu-a, zone: y}]}]}]",
            MAQ_CODE_PROFILE_NAME, "no zone 'y'");
+    maq_profile_dir_free(p);
+}
+
+static int asked, fail_at;
+
+static bool fail_nth(size_t bytes)
+{
+    (void)bytes;
+    return ++asked != fail_at;
+}
+
+/* Fails the n-th allocation for every n until nothing fails. Leaks and stray reads are ASan's to see. */
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    struct maq_profile_dir *p = toy(1e6, 10);
+    bool whole = false;
+    for (fail_at = 1; !whole; fail_at++) {
+        static const char text[] = TWO_STAGES("{device: gpu-a, count: 2}", "{device: gpu-b}");
+        struct maq_mixed_box *box = NULL;
+        struct maq_mixed_cost cost;
+        char *written = NULL;
+        asked = 0;
+        maq__set_alloc_gate(fail_nth);
+        enum maq_status status = maq_mixed_plan_parse(&box, "plan", (struct maq_str){text, sizeof text - 1}, NULL);
+        if (status == MAQ_OK)
+            status = maq_mixed_predict(&cost, maq_mixed_plan_get(box), p, NULL);
+        if (status == MAQ_OK)
+            status = maq_mixed_judge_sailor(&cost, maq_mixed_plan_get(box), p, NULL);
+        if (status == MAQ_OK)
+            status = maq_mixed_plan_write(&written, maq_mixed_plan_get(box), NULL);
+        maq__set_alloc_gate(NULL);
+        whole = asked < fail_at;
+        assert_int_equal(status, whole ? MAQ_OK : MAQ_NO_MEMORY);
+        maq_mixed_plan_free(box);
+        free(written);
+    }
+    assert_true(fail_at > 5);
     maq_profile_dir_free(p);
 }
 
@@ -342,10 +570,11 @@ static void test_compute_of_wide_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_closed_forms),           cmocka_unit_test(test_replicas),
-        cmocka_unit_test(test_recomputation),          cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_what_is_not_priced),     cmocka_unit_test(test_published_figures),
-        cmocka_unit_test(test_compute_of_wide_groups),
+        cmocka_unit_test(test_closed_forms),       cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_recomputation),      cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_deepspeed_schedule), cmocka_unit_test(test_uneven_replicas),
+        cmocka_unit_test(test_out_of_memory),      cmocka_unit_test(test_what_is_not_priced),
+        cmocka_unit_test(test_published_figures),  cmocka_unit_test(test_compute_of_wide_groups),
     };
     return cmocka_run_group_tests_name("costs of mixed plans", tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "search/codes.h"
 #include "search/profile_dir.h"
 
@@ -189,6 +190,33 @@ static void test_wanted_names(void **state)
     maq_profile_dir_free(p);
 }
 
+static int asked, fail_at;
+
+static bool fail_nth(size_t bytes)
+{
+    (void)bytes;
+    return ++asked != fail_at;
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    char *folder = folder_with(NULL, NULL);
+    bool whole = false;
+    for (fail_at = 1; !whole; fail_at++) {
+        struct maq_profile_dir *p = NULL;
+        asked = 0;
+        maq__set_alloc_gate(fail_nth);
+        enum maq_status status = maq_profile_dir_load(&p, folder, NULL);
+        maq__set_alloc_gate(NULL);
+        whole = asked < fail_at;
+        assert_int_equal(status, whole ? MAQ_OK : MAQ_NO_MEMORY);
+        maq_profile_dir_free(p);
+    }
+    assert_true(fail_at > 5);
+    remove_folder(folder);
+}
+
 static struct maq_str str(const char *s)
 {
     return (struct maq_str){s, strlen(s)};
@@ -236,11 +264,9 @@ static void test_published_profile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_wanted_names),
-        cmocka_unit_test(test_published_profile),
+        cmocka_unit_test(test_tables),       cmocka_unit_test(test_links),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_wanted_names), cmocka_unit_test(test_published_profile),
     };
     return cmocka_run_group_tests_name("profile folder", tests, NULL, NULL);
 }

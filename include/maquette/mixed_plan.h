@@ -91,6 +91,37 @@ MAQ_API uint32_t maq_mixed_pipeline_microbatches(const struct maq_mixed_plan *pl
 MAQ_API uint32_t maq_mixed_replica_microbatches(const struct maq_mixed_plan *plan, uint32_t pipeline, uint32_t stage,
                                                 uint32_t replica);
 
+/* ---- what a mixed plan costs from a foreign profile: docs/validate.md has its layout and how far off this is ---- */
+
+struct maq_profile_dir; /* measured layers, memory and links; read-only once loaded: any thread */
+
+/* *out is owned by the caller. All faults of all files are reported. */
+MAQ_API enum maq_status maq_profile_dir_load(struct maq_profile_dir **out, const char *folder, struct maq_diag *diag);
+MAQ_API void maq_profile_dir_free(struct maq_profile_dir *profile);
+
+struct maq_mixed_cost {
+    double step_s;            /* the parts below together */
+    double pipeline_s;        /* first forward to last backward pass, of the slowest pipeline */
+    double reduce_s;          /* gradients */
+    double update_s;          /* optimizer, and what the host does once a step */
+    double memory_bytes;      /* of the fullest device */
+    bool fits;                /* every device has the memory */
+    uint32_t pipeline, stage; /* of the fullest device; of the first that does not fit where one does not */
+};
+
+/* maquette's own prediction: the schedule played task by task, reduction, optimizer, memory. */
+MAQ_API enum maq_status maq_mixed_predict(struct maq_mixed_cost *out, const struct maq_mixed_plan *plan,
+                                          const struct maq_profile_dir *profile, struct maq_diag *diag);
+
+/*
+ * The published rule of Sailor's simulator, for comparison with what was published, but with compute counted in every stage: where a
+ * tensor-parallel group has several members, the simulator finds the slowest of them and then returns the communication alone.
+ * Memory is that of its footprint model, `fits` that of its fit check against the profile's capacities. Techniques that the rule
+ * does not know (ZeRO, recomputation) are refused.
+ */
+MAQ_API enum maq_status maq_mixed_judge_sailor(struct maq_mixed_cost *out, const struct maq_mixed_plan *plan,
+                                               const struct maq_profile_dir *profile, struct maq_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

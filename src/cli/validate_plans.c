@@ -1,10 +1,13 @@
 /* validate_plans.c - `maquette validate plans`: executed plans on GPUs of several kinds. */
 #include "cli/cmd_validate.h"
+#include "cli/codes.h"
 
 static enum maq_status run(struct cli *cli, const char *path, const struct cli_validate_options *o)
 {
     struct maq_validate_plans_opts opts = MAQ_VALIDATE_PLANS_OPTS_INIT;
     struct maq_validate_plans *result;
+    if (o->plot || o->opts.n_where > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, NULL, "%s is not for plans", o->plot ? "--plot" : "--where");
     opts.profile = o->profile;
     opts.judge = o->sailor ? MAQ_PLAN_JUDGE_SAILOR : MAQ_PLAN_JUDGE_OURS;
     enum maq_status status = maq_validate_plans(&result, path, &opts, cli->diag);

@@ -59,6 +59,7 @@ static enum maq_status slowest_send(double *out, const struct maq_bound_plan *b,
                                     const struct maq_bound_stage *to, double bytes, struct maq_diag *diag)
 {
     *out = 0;
+    MAQ_ASSERT(to->plan->n_replicas > 0);
     for (uint32_t j = 0; j < from->plan->n_replicas; j++) {
         const struct maq_bound_replica *a = &from->replicas[j], *z = &to->replicas[j % to->plan->n_replicas];
         const struct maq_link_fit *link = maq_bound_link(b, a, z, true);

@@ -10,6 +10,8 @@
 #include "base/codes.h"
 #include "search/codes.h"
 
+#define MAX_PLAN_BYTES ((size_t)1 << 30) /* "count" makes much of little text */
+
 const char *const maq__mixed_schedules[] = {"auto", "gpipe",    "1f1b",       "interleaved", "zb-h1",
                                             "zb-v", "dualpipe", "dualpipe-v", NULL};
 const char *const maq__mixed_shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
@@ -40,7 +42,7 @@ static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, str
     struct maq_mixed_box *box = maq__calloc(sizeof *box);
     if (!box)
         return maq__mixed_no_memory(diag);
-    maq_arena_init(&box->arena, 0);
+    maq_arena_init(&box->arena, MAX_PLAN_BYTES);
     bool foreign = maq_node_peek(doc->root, "pipeline_list") != NULL;
     enum maq_status status = (foreign ? maq__mixed_import : maq__mixed_read)(&box->plan, doc->root, &box->arena, diag);
     if (status != MAQ_OK) {

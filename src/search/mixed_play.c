@@ -6,8 +6,8 @@
  * backward and a forward pass in turn. w is one more than the replica must have sent on before the next stage runs its first backward
  * pass: stages - i where all stages have as many replicas, and then also the most micro batches that it holds at once. Before a
  * forward pass it sends the gradient of the last backward pass and receives activations; before a backward pass it receives a gradient
- * and then sends the activations of the last forward pass (where neighbours have unequal replicas, at once after the forward pass: the
- * order of the former could wait in a circle).
+ * and then sends the activations of the last forward pass (where neighbours deal micro batches differently, at once after the forward
+ * pass: the order of the former could wait in a circle).
  *
  * Sends and receives are calls of the host in between (torch.distributed, not batched), the device waits for them:
  *
@@ -33,7 +33,7 @@
 
 #define FIFO_BYTES (8 * 128 * 1024.0)
 #define FLOAT_BYTES 4.0
-#define MAX_TASKS (UINT32_C(1) << 24)
+#define MAX_TASKS (UINT32_C(1) << 22)
 
 enum op { RECEIVE_ACTIVATION, FORWARD, SEND_ACTIVATION, RECEIVE_GRADIENT, BACKWARD, SEND_GRADIENT };
 
@@ -102,13 +102,15 @@ static void deal(struct line *l)
     }
 }
 
-/* Forward passes before the first backward pass, from the last stage to the first. */
-static void warm_up(struct line *l)
+/* Forward passes before the first backward pass, from the last stage to the first; `extra` more in each but the last. */
+static void warm_up(struct line *l, uint32_t extra)
 {
     uint32_t wanted = 0; /* micro batches that the next stage needs before its first backward passes */
     for (uint32_t s = l->pipe->n_stages; s-- > 0;) {
         struct player *p = &l->players[l->first[s]];
         uint32_t n = replicas_of(l, s), next = 0, *mine = &l->mine[s * l->microbatches];
+        for (uint32_t r = 0; r < n; r++)
+            p[r].w = s + 1 < l->pipe->n_stages ? extra : 0;
         for (uint32_t m = 0; m < wanted; m++)
             p[l->owner[s * l->microbatches + m]].w++;
         for (uint32_t r = 0; r < n; mine += p[r].n_mine, r++) {
@@ -186,23 +188,96 @@ static void write_program(struct line *l, uint32_t stage, struct player *p, cons
     }
 }
 
-static enum maq_status write_programs(struct line *l)
+/* Neighbours with the same dealing of micro batches run in DeepSpeed's order. */
+static bool same_dealing(const struct line *l, uint32_t stage)
+{
+    const uint32_t *a = &l->owner[(size_t)stage * l->microbatches];
+    return memcmp(a, a + l->microbatches, l->microbatches * sizeof *a) == 0;
+}
+
+static void write_programs(struct line *l)
 {
     for (uint32_t s = 0; s < l->pipe->n_stages; s++) {
         const uint32_t *mine = &l->mine[s * l->microbatches];
-        bool late = s + 1 < l->pipe->n_stages && replicas_of(l, s) == replicas_of(l, s + 1);
-        for (uint32_t r = 0; r < replicas_of(l, s); r++) {
-            struct player *p = &l->players[l->first[s] + r];
+        bool late = s + 1 < l->pipe->n_stages && same_dealing(l, s);
+        for (uint32_t i = l->first[s]; i < l->first[s + 1]; mine += l->players[i++].n_mine) {
+            l->players[i].n = l->players[i].at = 0;
+            write_program(l, s, &l->players[i], mine, late);
+        }
+    }
+}
+
+/* A step without its times: false when what it receives was not sent. */
+static bool try_step(struct line *l, uint32_t stage, struct step step)
+{
+    size_t here = (size_t)stage * l->microbatches + step.microbatch;
+    switch ((enum op)step.op) {
+    case SEND_ACTIVATION:
+        l->activation[here + l->microbatches] = 0;
+        break;
+    case SEND_GRADIENT:
+        l->gradient[here - l->microbatches] = 0;
+        break;
+    case RECEIVE_ACTIVATION:
+        return l->activation[here] != MAQ_NODE_NONE;
+    case RECEIVE_GRADIENT:
+        return l->gradient[here] != MAQ_NODE_NONE;
+    case FORWARD:
+    case BACKWARD:
+        break;
+    }
+    return true;
+}
+
+static void nothing_sent(struct line *l)
+{
+    for (size_t i = 0; i < (size_t)l->pipe->n_stages * l->microbatches; i++)
+        l->activation[i] = l->gradient[i] = MAQ_NODE_NONE;
+    for (uint32_t i = 0; i < l->n_players; i++)
+        l->players[i].at = 0;
+}
+
+/* Whether no replica waits for another for ever. */
+static bool comes_through(struct line *l)
+{
+    bool moved = true, left = true;
+    while (left && moved) {
+        left = moved = false;
+        for (uint32_t s = 0; s < l->pipe->n_stages; s++)
+            for (uint32_t i = l->first[s]; i < l->first[s + 1]; i++) {
+                struct player *p = &l->players[i];
+                for (; p->at < p->n && try_step(l, s, p->program[p->at]); p->at++)
+                    moved = true;
+                left |= p->at < p->n;
+            }
+    }
+    nothing_sent(l);
+    return !left;
+}
+
+/*
+ * Where shares are uneven a replica may wait for a micro batch that its neighbour would only send after a gradient of it: then all
+ * hold more micro batches, until they come through. With all forward passes first nobody can wait in a circle.
+ */
+static enum maq_status order(struct line *l)
+{
+    for (uint32_t s = 0; s < l->pipe->n_stages; s++)
+        for (uint32_t i = l->first[s]; i < l->first[s + 1]; i++) {
+            struct player *p = &l->players[i];
             p->program = MAQ_ARENA_NEW(l->arena, struct step, (size_t)6 * p->n_mine);
             if (!p->program)
                 return maq__mixed_no_memory(l->diag);
-            write_program(l, s, p, mine, late);
             p->last = MAQ_NODE_NONE;
-            mine += p->n_mine;
-            time_passes(l, s, p, &l->pipe->stages[s].replicas[r]);
+            time_passes(l, s, p, &l->pipe->stages[s].replicas[i - l->first[s]]);
         }
+    nothing_sent(l);
+    for (uint32_t extra = 0;; extra = extra > 0 ? 2 * extra : 1) {
+        warm_up(l, extra);
+        write_programs(l);
+        if (comes_through(l))
+            return MAQ_OK;
+        MAQ_ASSERT(extra <= l->microbatches);
     }
-    return MAQ_OK;
 }
 
 /* ---- nodes ---- */
@@ -292,24 +367,17 @@ static enum maq_status take_step(struct line *l, uint32_t stage, uint32_t replic
 /* Replicas take steps until each waits for another, over and over: nodes come in a topological order. */
 static enum maq_status play(struct line *l)
 {
-    bool moved = true, left = true;
-    while (left && moved) {
-        left = moved = false;
+    for (bool left = true; left;) {
+        left = false;
         for (uint32_t s = 0; s < l->pipe->n_stages; s++)
             for (uint32_t r = 0; r < replicas_of(l, s); r++) {
                 struct player *p = &l->players[l->first[s] + r];
-                for (bool done = true; done && p->at < p->n;) {
+                for (bool done = true; done && p->at < p->n; p->at += done)
                     MAQ_TRY(take_step(l, s, r, p->program[p->at], &done));
-                    p->at += done;
-                    moved |= done;
-                }
                 left |= p->at < p->n;
             }
     }
-    return !left ? MAQ_OK
-                 : maq_diag_fail(MAQ_BAD_INPUT, l->diag, MAQ_CODE_MIXED_UNPRICED, (struct maq_span){0},
-                                 "give neighbouring stages replicas and shares that divide each other",
-                                 "1F1B comes to a standstill with these replicas and shares");
+    return MAQ_OK;
 }
 
 /* ---- a pipeline ---- */
@@ -335,8 +403,6 @@ static enum maq_status prepare(struct line *l)
     uint32_t *multiplicity = MAQ_ARENA_NEW(l->arena, uint32_t, (size_t)3 * l->n_players);
     if (!l->players || !l->owner || !l->mine || !l->activation || !l->gradient || !multiplicity)
         return maq__mixed_no_memory(l->diag);
-    for (size_t i = 0; i < cells; i++)
-        l->activation[i] = l->gradient[i] = MAQ_NODE_NONE;
     for (uint32_t i = 0; i < 3 * l->n_players; i++)
         multiplicity[i] = 1;
     return maq_graph_builder_init(&l->graph, 3 * l->n_players, multiplicity);
@@ -370,8 +436,7 @@ enum maq_status maq_mixed_play(double *pipeline_s, uint32_t *in_flight, const st
                      .diag = diag};
     MAQ_TRY(prepare(&l));
     deal(&l);
-    warm_up(&l);
-    enum maq_status status = write_programs(&l);
+    enum maq_status status = order(&l);
     if (status == MAQ_OK)
         status = play(&l);
     if (status == MAQ_OK)

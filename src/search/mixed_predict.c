@@ -97,7 +97,7 @@ static bool same_end(const struct maq_bound_replica *a, const struct maq_bound_r
 static enum maq_status reduce_of(double *out, const struct maq_bound_plan *b, const struct maq_bound_stage *s,
                                  struct maq_arena *arena, struct maq_diag *diag)
 {
-    struct ring ring;
+    struct ring ring = {0};
     *out = 0;
     MAQ_TRY(ring_of(&ring, b, s->plan->first_layer, arena, diag));
     for (uint32_t i = 0; ring.n > 1 && i < ring.n; i++) {

@@ -23,16 +23,12 @@
 #ifndef MAQ_SEARCH_PROFILE_DIR_H
 #define MAQ_SEARCH_PROFILE_DIR_H
 
-#include "maquette/diag.h"
+#include "maquette/mixed_plan.h"
 
 #define MAQ_PROFILE_DIR_NONE UINT32_MAX
 #define MAQ_PROFILE_DIR_MAX_LAYERS 4096u
 
-struct maq_profile_dir; /* opaque */
-
-/* *out is owned by the caller. All faults of all files are reported. */
-enum maq_status maq_profile_dir_load(struct maq_profile_dir **out, const char *folder, struct maq_diag *diag);
-void maq_profile_dir_free(struct maq_profile_dir *profile);
+/* maq_profile_dir_load() and _free() are in maquette/mixed_plan.h. */
 
 /* ---- names ---- */
 
