@@ -134,10 +134,9 @@ static void try_stage(struct maq_composition *best, struct maq_composition *c, c
     if (stage->end < t->n_atoms) {
         add_stages(best, c, t, tried);
     } else {
-        struct maq_composition whole = *c;
         ++*tried;
-        if (maq_composition_cost(&whole, t) && whole.step_s < best->step_s)
-            *best = whole;
+        if (maq_composition_cost(c, t) && c->step_s < best->step_s)
+            *best = *c;
     }
     c->n_stages--;
 }
