@@ -30,6 +30,7 @@ if [ "$what" = all ]; then
     need_command cppcheck cppcheck
     need_command nm binutils
     need_command protoc protobuf-compiler
+    need_command cbc coinor-cbc
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -8,6 +8,7 @@
 #ifndef MAQUETTE_REPORT_H
 #define MAQUETTE_REPORT_H
 
+#include "maquette/compose.h"
 #include "maquette/search.h"
 
 #ifdef __cplusplus
@@ -55,6 +56,15 @@ MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report
 /* Schema "maquette.plan/1". */
 MAQ_API enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *plan,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* Plans on GPUs of several kinds, from a profile. */
+MAQ_API enum maq_status maq_report_compose_text(char **out, const struct maq_compose_problem *problem,
+                                                const struct maq_compose_result *result,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan.composed/1". */
+MAQ_API enum maq_status maq_report_compose_json(char **out, const struct maq_compose_problem *problem,
+                                                const struct maq_compose_result *result,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* The same job on other devices. */
 MAQ_API enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,

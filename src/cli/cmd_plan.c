@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/plan_profile.h"
 
 enum {
     OPT_MODEL,
@@ -22,11 +23,14 @@ enum {
     OPT_JSON,
     OPT_MEASURED,
     OPT_COST,
+    OPT_PROFILE,
+    OPT_CLASS,
     OPT_THREADS,
     OPT_OUTPUT
 };
 
 static const char *const pareto_words[] = {"memory", NULL};
+static const char *const class_words[] = {"uniform", "mixed", "degrees", "pipelines", NULL};
 static const char *const providers[] = {"analytical", "fitted", "measured", NULL};
 
 static const struct cli_option options[] = {
@@ -60,6 +64,12 @@ static const struct cli_option options[] = {
                       "look costs up in FILE first, kernels that `maquette profile` measured", "cost.measured", NULL},
     [OPT_COST] = {"--cost", CLI_JOB, "analytical|fitted|measured", "the best kind of cost that may be used (measured)",
                   "cost.provider", providers},
+    [OPT_PROFILE] =
+        {"--profile", CLI_VALUE, "DIR",
+         "mixed GPUs from measured layers: a folder as docs/planning.md says; model and devices by its names", NULL,
+         NULL},
+    [OPT_CLASS] = {"--class", CLI_VALUE, "uniform|mixed|degrees|pipelines", "with --profile: which plans (degrees)",
+                   NULL, class_words},
     [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "how many to use; the result does not depend on it (all)", NULL,
                      NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
@@ -188,6 +198,22 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, con
     return status;
 }
 
+static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
+{
+    const char *class_name = cli->values[OPT_CLASS];
+    struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
+                                    .class_name = class_name ? class_name : "degrees",
+                                    .output = cli->values[OPT_OUTPUT],
+                                    .write = cli->values[OPT_WRITE],
+                                    .json = cli->values[OPT_JSON] != NULL,
+                                    .top = opts->top,
+                                    .threads = opts->threads};
+    if (cli->n_args > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --model, --cluster and --gbs",
+                         "--profile takes no job file: its models and devices are not the catalogue's");
+    return cli_plan_profile(cli, &o);
+}
+
 static enum maq_status run(struct cli *cli)
 {
     struct maq_job_box *open;
@@ -199,6 +225,8 @@ static enum maq_status run(struct cli *cli)
                          "maquette plan JOB.yaml, or maquette plan --model llama-3.1-8b --cluster h100-sxm:8 --gbs 128",
                          "there is no job");
     enum maq_status status = read_options(cli, &opts);
+    if (status == MAQ_OK && cli->values[OPT_PROFILE])
+        return compose(cli, &opts);
     if (status == MAQ_OK)
         status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
@@ -230,10 +258,12 @@ const struct cli_command cli_plan = {
              "or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far and "
              "how far\n"
              "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n",
-    .examples = "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
-                "  maquette plan job.yaml --top 10 --pareto memory --json\n"
-                "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
-                "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n",
+    .examples =
+        "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
+        "  maquette plan job.yaml --top 10 --pareto memory --json\n"
+        "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
+        "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n"
+        "  maquette plan --profile sailor/ --model OPT-350 --cluster 'A100-40:4 x 8 + V100-16:4 x 24' --gbs 1024\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,
