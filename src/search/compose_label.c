@@ -209,11 +209,12 @@ static void finish(struct search *s, const struct label *last)
     struct maq_composition c = {.n_stages = last->level};
     const struct label *l = last;
     s->count->finished++;
-    for (uint32_t i = 0; i < c.n_stages; i++) {
-        uint32_t end = l->behind == NONE ? s->table->n_atoms : label_at(s, l->behind)->atom;
-        c.stages[i] = (struct maq_stage){.first = l->atom, .end = end, .n_parts = l->n_parts};
+    for (uint32_t i = 0; i < c.n_stages && l; i++) { /* as many labels as stages */
+        const struct label *behind = l->behind == NONE ? NULL : label_at(s, l->behind);
+        c.stages[i] = (struct maq_stage){
+            .first = l->atom, .end = behind ? behind->atom : s->table->n_atoms, .n_parts = l->n_parts};
         memcpy(c.stages[i].parts, l->parts, sizeof l->parts);
-        l = l->behind == NONE ? NULL : label_at(s, l->behind);
+        l = behind;
     }
     if (maq_composition_cost(&c, s->table) && c.step_s < s->cutoff && c.step_s < s->best->step_s) {
         *s->best = c;
