@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "search/leaves.h"
 
 void maq_cell_plan(struct maq_plan *out, const struct maq_search_space *space, const struct maq_cell *cell)
 {
@@ -114,8 +113,7 @@ static bool fill(struct maq_cell *out, const struct maq_search_space *space, con
     return degrees_fit(&plan, job) && !repeats(space, job, &plan, at, moe);
 }
 
-enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space,
-                               const struct maq_pipelines *pipelines, const struct maq_job *job,
+enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space, const struct maq_job *job,
                                struct maq_arena *arena)
 {
     bool moe = maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
@@ -126,13 +124,9 @@ enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_sp
             struct maq_cell cell;
             if (!fill(&cell, space, job, at, moe))
                 continue;
-            if (pass == 1) {
-                struct maq_plan plan;
-                maq_cell_plan(&plan, space, &cell);
-                cell.number = n;
-                cell.plans = maq_leaves_count(space, pipelines, job, &plan);
+            cell.number = n;
+            if (pass == 1)
                 out->at[n] = cell;
-            }
             n++;
         } while (next(at, space));
         if (pass == 0) {

@@ -21,7 +21,7 @@
 struct maq_cell {
     int32_t value[MAQ_AXIS_CELLS];
     uint32_t number; /* in the order of the space */
-    uint64_t plans;  /* of the space, in it */
+    uint64_t plans;  /* of the space, in it: whoever knows leaves fills it in */
     double floor_s;  /* no plan of it is faster */
     bool impossible;
 };
@@ -37,8 +37,7 @@ void maq_cell_plan(struct maq_plan *out, const struct maq_search_space *space, c
 int32_t maq_cell_microbatches(const struct maq_job *job, const struct maq_plan *plan);
 
 /* Every cell whose degrees fit the cluster and the batch; cells that differ in nothing that counts are one. */
-enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space,
-                               const struct maq_pipelines *pipelines, const struct maq_job *job,
+enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space, const struct maq_job *job,
                                struct maq_arena *arena);
 /* Fills floor_s or impossible. `scratch` is used and given back. */
 enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_space *space, const struct maq_job *job,

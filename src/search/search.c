@@ -285,7 +285,12 @@ static enum maq_status begin(struct search *s, const struct maq_job_box *open, s
                              "the cluster has %u kinds of nodes; this search is for one", s->job.cluster.n_groups);
     MAQ_TRY(maq_space_init(&s->space, open, &s->job, s->opts, &s->arena, diag));
     MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
-    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->pipelines, &s->job, &s->arena));
+    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->job, &s->arena));
+    for (uint32_t i = 0; i < s->cells.n; i++) {
+        struct maq_plan plan;
+        maq_cell_plan(&plan, &s->space, &s->cells.at[i]);
+        s->cells.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
+    }
     s->order = MAQ_ARENA_NEW(&s->arena, struct maq_cell *, s->cells.n);
     s->top = s->opts->top > 0 ? s->opts->top : 5;
     s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
