@@ -1,0 +1,58 @@
+/*
+ * profile_costs.h - stage tables from a foreign profile (profile_dir.h), under the cost rule that Sailor publishes with it.
+ *
+ * Rule (Sailor, SOSP'25; github eth-easl/sailor, sosp25_ae: Planner/simulations/runtime_simulator.py, read as a specification):
+ *
+ *   compute_i   sum of the layers' forward and backward times at the stage's TP and micro batch; the slowest replica
+ *   hops        activations (output of the last layer) forward, a message of the size of the first layer's output backward, over the
+ *               link between nodes with as many devices on either side as the TP degree; a pipeline's last stage pays its backward hop
+ *               twice and nothing forward, the first one its forward hop once, or twice when there are more than three stages
+ *   sync_i      ring all-reduce of the gradients (parameters / smallest TP of the stage, fp32) in buckets of 5e8 bytes over the slowest
+ *               pair of replicas, one device of a node at a time, not overlapped
+ *   update      that of the stage's first layer
+ *   memory_i    24 bytes per parameter (fp32 weights, gradients, Adam's two moments, communication and a copy of DeepSpeed's), fp32
+ *               activations of as many micro batches as there are stages from this one on, 2 GB (TP 1) or 3 GB for the framework
+ *
+ * The rule knows one micro batch and one number of replicas D for all stages. Where stages differ (wave tables), a replica with a
+ * share of b samples runs a micro batch of b, as profiled; the stage's hops are sized by the larger share of the two sides, and its
+ * gradients are reduced over its own replicas: with equal shares this is the rule itself.
+ */
+#ifndef MAQ_SEARCH_PROFILE_COSTS_H
+#define MAQ_SEARCH_PROFILE_COSTS_H
+
+#include "base/arena.h"
+#include "search/profile_dir.h"
+#include "search/stage_table.h"
+
+struct maq_profile_pool { /* devices of one type in one zone */
+    uint32_t device, zone, count;
+    uint32_t per_node;     /* largest TP degree */
+    double capacity_bytes; /* of a device */
+};
+
+struct maq_profile_costs {
+    const struct maq_profile_dir *profile; /* borrowed */
+    uint32_t model, global_batch;
+    uint32_t n_pools;
+    struct maq_profile_pool pools[MAQ_STAGE_KINDS];
+    uint32_t n_micro_batches;
+    uint32_t micro_batches[16]; /* measured on any of the pools, ascending */
+};
+
+/* An option's id: pool, TP and micro batch. */
+static inline uint32_t maq_profile_option_id(uint32_t pool, uint32_t tp, uint32_t micro_batch)
+{
+    return pool << 24 | tp << 12 | micro_batch;
+}
+
+/* Finds the micro batches that were measured. MAQ_BAD_INPUT when the model was measured on none of the pools. */
+enum maq_status maq_profile_costs_init(struct maq_profile_costs *costs, struct maq_diag *diag);
+
+/*
+ * The table of waves of `wave_samples` samples. micro_batch > 0: all replicas have this one; 0: each its own, whatever was measured.
+ * Lives in the arena. false when out of memory. A table without options is possible.
+ */
+bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_profile_costs *costs, uint32_t micro_batch,
+                             uint32_t wave_samples, uint32_t max_parts, struct maq_arena *arena);
+
+#endif
