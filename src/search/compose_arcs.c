@@ -78,7 +78,8 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
                     sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
         }
     }
-    a->devices[option] = (double)o->devices * t->wave_samples / o->samples;
+    uint32_t replicas = (t->wave_samples + o->samples - 1) / o->samples;
+    a->devices[option] = a->mixes ? (double)o->devices * t->wave_samples / o->samples : o->devices * replicas;
 }
 
 static double cheapest(const struct maq_stage_table *t, const double *seconds, uint32_t from, uint32_t atom)

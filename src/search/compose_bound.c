@@ -26,49 +26,138 @@
 
 #define STEPS 24
 
+/* The best options of a stretch in the middle of a pipeline, by depth: the first of them that fits is the cheapest. */
+#define CHOICES 4
+
+struct choice {
+    double cost;
+    uint16_t option, deepest;
+};
+
 struct program {
     const struct maq_arcs *arcs;
-    double *rest;    /* [(depth + 1) * (atoms + 1)] */
-    uint16_t *cut;   /* the same: where the stage that ends here begins */
+    double *rest;  /* [(depth + 1) * (atoms + 1)] */
+    uint16_t *cut; /* the same: where the stage that ends here begins */
     uint16_t *option;
+    struct choice *choices;       /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
+    uint32_t *farthest;           /* [atoms + 1]: where the longest stretch that ends here begins */
     double used[MAQ_STAGE_KINDS]; /* of the path found */
 };
+
+/* Cost of a stretch on an option with hops of the given weight; HUGE_VAL when it is not in the box. */
+static double stretch_cost(const struct program *p, const struct maq_box *box, const double *priced, uint32_t o,
+                           uint32_t first, uint32_t end, double forward, double backward)
+{
+    const struct maq_arcs *a = p->arcs;
+    const struct maq_stage_table *t = a->table;
+    double s = maq_arc_compute(t, o, first, end) + forward * a->forward_s[o * t->n_atoms + end - 1] +
+               backward * a->backward_s[o * t->n_atoms + first];
+    if (s > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+        return HUGE_VAL;
+    return s + priced[o];
+}
+
+/* Keeps the options that are cheaper than all that fit deeper. */
+static void choose(struct program *p, const struct maq_box *box, const double *priced, uint32_t first, uint32_t end)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    struct choice *list = &p->choices[((size_t)first * (t->n_atoms + 1) + end) * (CHOICES + 1)];
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        uint32_t deepest = p->arcs->deepest[maq_arc(t, o, first, end)];
+        double cost = deepest > 0 ? stretch_cost(p, box, priced, o, first, end, 1, 1) : HUGE_VAL;
+        if (cost == HUGE_VAL)
+            continue;
+        uint32_t at = 0;
+        while (at < n && list[at].cost <= cost)
+            at++;
+        if (at > 0 && list[at - 1].deepest >= deepest)
+            continue;
+        uint32_t tail = at;
+        while (tail < n && list[tail].deepest <= deepest)
+            tail++;
+        if (tail == at && n == CHOICES) { /* no room: two pretend to be one that is better than either, which stays a bound */
+            if (at == n)
+                list[n - 1].deepest = (uint16_t)deepest;
+            else
+                list[at].cost = cost;
+            continue;
+        }
+        memmove(&list[at + 1], &list[tail], (n - tail) * sizeof *list);
+        list[at] = (struct choice){cost, (uint16_t)o, (uint16_t)deepest};
+        n += 1 - (tail - at);
+    }
+    list[n] = (struct choice){HUGE_VAL, 0, UINT16_MAX};
+}
+
+static void choose_all(struct program *p, const struct maq_box *box, const double *priced)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    for (uint32_t end = 1; end <= t->n_atoms; end++) {
+        bool any = true;
+        uint32_t first = end;
+        while (any && first > 0) {
+            any = false;
+            first--;
+            for (uint32_t o = 0; o < t->n_options && !any; o++)
+                any = maq_arc_compute(t, o, first, end) <= box->bottleneck_hi;
+            if (any)
+                choose(p, box, priced, first, end);
+        }
+        p->farthest[end] = any ? 0 : first + 1;
+    }
+}
+
+/* The stage at either end of a pipeline, whose hops have weights of their own. */
+static double end_stage(struct program *p, const struct maq_box *box, const double *priced, uint32_t behind,
+                        uint32_t first, uint32_t end, uint16_t *option)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
+    double best = HUGE_VAL;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        if (p->arcs->deepest[maq_arc(t, o, first, end)] <= behind)
+            continue;
+        double cost = stretch_cost(p, box, priced, o, first, end, forward, backward);
+        if (cost < best) {
+            best = cost;
+            *option = (uint16_t)o;
+        }
+    }
+    return best;
+}
 
 /* Fills in one row: stages with `behind` behind them. */
 static void relax_row(struct program *p, const struct maq_box *box, const double *priced, uint32_t behind)
 {
-    const struct maq_arcs *a = p->arcs;
-    const struct maq_stage_table *t = a->table;
-    uint32_t n = t->n_atoms;
+    uint32_t n = p->arcs->table->n_atoms;
     const double *next = p->rest + (size_t)(behind + 1) * (n + 1);
     double *row = p->rest + (size_t)behind * (n + 1);
     row[0] = 0;
-    for (uint32_t end = 1; end <= n; end++) {
+    for (uint32_t end = behind == 0 ? n : 1; end <= n - behind; end++) {
+        size_t at = (size_t)behind * (n + 1) + end;
         double best = HUGE_VAL;
-        for (uint32_t first = end; first-- > 0;) {
-            bool any = false;
-            double forward = maq_forward_weight(t, behind, first == 0);
-            double backward = maq_backward_weight(t, behind, first == 0);
-            for (uint32_t o = 0; o < t->n_options; o++) {
-                double s = maq_arc_compute(t, o, first, end);
-                if (s > box->bottleneck_hi)
-                    continue;
-                any = true;
-                size_t arc = maq_arc(t, o, first, end);
-                if (a->deepest[arc] <= behind || a->sync_s[arc] > box->sync_hi)
-                    continue;
-                s += forward * a->forward_s[o * n + end - 1] + backward * a->backward_s[o * n + first];
-                if (s > box->bottleneck_hi)
-                    continue;
-                s += priced[o] + next[first];
-                if (s < best) {
-                    best = s;
-                    p->cut[(size_t)behind * (n + 1) + end] = (uint16_t)first;
-                    p->option[(size_t)behind * (n + 1) + end] = (uint16_t)o;
-                }
+        uint32_t first = end;
+        uint16_t option = 0;
+        while (first-- > p->farthest[end]) {
+            double cost;
+            if (next[first] >= best)
+                continue;
+            if (behind == 0 || first == 0) {
+                cost = end_stage(p, box, priced, behind, first, end, &option);
+            } else {
+                const struct choice *c = &p->choices[((size_t)first * (n + 1) + end) * (CHOICES + 1)];
+                while (c->deepest <= behind)
+                    c++;
+                cost = c->cost;
+                option = c->option;
             }
-            if (!any)
-                break;
+            cost += next[first];
+            if (cost < best) {
+                best = cost;
+                p->cut[at] = (uint16_t)first;
+                p->option[at] = option;
+            }
         }
         row[end] = best;
     }
@@ -87,6 +176,7 @@ static double relax(struct program *p, const struct maq_box *box, const double *
     last[0] = 0;
     for (uint32_t l = 1; l <= n; l++)
         last[l] = HUGE_VAL;
+    choose_all(p, box, priced);
     for (uint32_t behind = a->depth; behind-- > 0;)
         relax_row(p, box, priced, behind);
     for (uint32_t g = 0; g < t->n_kinds; g++) {
@@ -103,33 +193,37 @@ static double relax(struct program *p, const struct maq_box *box, const double *
     return p->rest[n] - paid;
 }
 
-/* The path of the last program as a composition, if it is one. */
-static void try_path(struct maq_composition *best, const struct program *p, double cutoff)
+/* The path of the last program as a composition; better than the best if it keeps to the devices that there are. */
+static void try_path(struct maq_composition *best, const struct program *p, const struct maq_box_options *options)
 {
     const struct maq_stage_table *t = p->arcs->table;
     struct maq_composition c = {.n_stages = 0};
+    bool within = true;
     for (uint32_t g = 0; g < t->n_kinds; g++)
-        if (p->used[g] > t->available[g])
-            return;
-    struct maq_stage back[MAQ_STAGE_DEPTH];
-    for (uint32_t l = t->n_atoms; l > 0; c.n_stages++) {
-        size_t at = (size_t)c.n_stages * (t->n_atoms + 1) + l;
-        const struct maq_stage_option *o = &t->options[p->option[at]];
-        if (t->wave_samples % o->samples != 0)
-            return;
-        back[c.n_stages] = (struct maq_stage){
-            .first = p->cut[at], .end = l, .n_parts = 1, .parts = {{p->option[at], t->wave_samples / o->samples}}};
+        within = within && p->used[g] <= t->available[g];
+    if (!within && !options->hook)
+        return;
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; k++, c.n_stages++)
+        l = p->cut[(size_t)k * (t->n_atoms + 1) + l];
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; k++) {
+        size_t at = (size_t)k * (t->n_atoms + 1) + l;
+        uint32_t option = p->option[at], samples = t->options[option].samples;
+        c.stages[c.n_stages - 1 - k] =
+            (struct maq_stage){.first = p->cut[at],
+                               .end = l,
+                               .n_parts = 1,
+                               .parts = {{option, (t->wave_samples + samples - 1) / samples}}};
         l = p->cut[at];
     }
-    for (uint32_t i = 0; i < c.n_stages; i++)
-        c.stages[i] = back[c.n_stages - 1 - i];
-    if (maq_composition_cost(&c, t) && c.step_s < cutoff && c.step_s < best->step_s)
+    if (options->hook)
+        options->hook(options->user, &c);
+    if (within && maq_composition_cost(&c, t) && c.step_s < options->cutoff_s && c.step_s < best->step_s)
         *best = c;
 }
 
 /* Raises the prices until the box is refuted (L >= wanted) or they stop paying. Returns the best L; prices in box->price[0]. */
 static double raise_prices(struct program *p, struct maq_box *box, struct maq_composition *best, double wanted,
-                           double cutoff, uint64_t *programs)
+                           const struct maq_box_options *options, uint64_t *programs)
 {
     const struct maq_stage_table *t = p->arcs->table;
     double y[MAQ_STAGE_KINDS], highest = -HUGE_VAL, damp = 1;
@@ -140,7 +234,7 @@ static double raise_prices(struct program *p, struct maq_box *box, struct maq_co
         ++*programs;
         if (value == HUGE_VAL)
             return value;
-        try_path(best, p, cutoff);
+        try_path(best, p, options);
         if (value > highest) {
             stuck = value > highest + 1e-3 * fabs(wanted - highest) ? 0 : stuck + 1;
             highest = value;
@@ -237,14 +331,16 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
     struct program p = {.arcs = arcs,
                         .rest = MAQ_ARENA_NEW(arena, double, cells),
                         .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                        .option = MAQ_ARENA_NEW(arena, uint16_t, cells)};
+                        .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
+                        .choices = MAQ_ARENA_NEW(arena, struct choice, (size_t)t->n_atoms * (t->n_atoms + 1) * (CHOICES + 1)),
+                        .farthest = MAQ_ARENA_NEW(arena, uint32_t, t->n_atoms + 1)};
     struct maq_boxes open = {.n = 0};
     uint64_t looked = 0;
     double cutoff = options->cutoff_s;
     *boxes = (struct maq_boxes){.bound_s = cutoff};
     /* sum >= bottleneck, so waves * bottleneck and sync alone stay below the cutoff */
     struct maq_box whole = {.bottleneck_hi = (cutoff - arcs->update_s) / t->waves, .sync_hi = cutoff - arcs->update_s};
-    if (!p.rest || !p.cut || !p.option || !push(&open, &whole, arena))
+    if (!p.rest || !p.cut || !p.option || !p.choices || !p.farthest || !push(&open, &whole, arena))
         return false;
     while (open.n > 0) {
         struct maq_box box = open.at[--open.n];
@@ -257,7 +353,7 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
             continue;
         looked++;
         double wanted = cutoff - floor_of(arcs, &box);
-        double least = raise_prices(&p, &box, best, wanted, cutoff, &boxes->programs);
+        double least = raise_prices(&p, &box, best, wanted, options, &boxes->programs);
         if (least >= wanted)
             continue;
         box.bound_s = floor_of(arcs, &box) + (least > 0 ? least : 0);

@@ -59,10 +59,15 @@ struct maq_boxes {
     uint64_t programs; /* relaxed programs solved */
 };
 
+/* Called with every path that a relaxed program comes upon, front stage first; it need not keep to the devices there are. */
+typedef void maq_path_hook(void *user, const struct maq_composition *path);
+
 struct maq_box_options {
     double cutoff_s;   /* only what is below it matters */
     double grain_s;    /* boxes are split until their width counts for less than this */
     uint32_t most;     /* boxes looked at; the rest are taken as they are */
+    maq_path_hook *hook; /* may be NULL */
+    void *user;
 };
 
 /*

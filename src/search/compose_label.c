@@ -179,7 +179,8 @@ static bool admit(struct search *s, const struct label *l, uint32_t *slot)
 
 static void keep(struct search *s, const struct label *l)
 {
-    uint32_t *slot = &s->bucket[(size_t)l->atom * s->signatures + signature(s, l->parts, l->n_parts)];
+    uint32_t sign = s->options.beam > 0 ? 0 : signature(s, l->parts, l->n_parts);
+    uint32_t *slot = &s->bucket[(size_t)l->atom * s->signatures + sign];
     if (!admit(s, l, slot))
         return;
     if (s->n_labels == s->options.most) {
@@ -279,10 +280,8 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
 {
     const struct maq_stage_table *t = s->table;
     const struct maq_stage_option *o = &t->options[option];
-    if (t->wave_samples % o->samples != 0)
-        return;
     step->n_parts = 1;
-    step->parts[0] = (struct maq_stage_part){option, t->wave_samples / o->samples};
+    step->parts[0] = (struct maq_stage_part){option, (t->wave_samples + o->samples - 1) / o->samples};
     step->compute = maq_arc_compute(t, option, step->first, step->back->atom);
     step->update = o->update_s[step->first];
     step->sync = t->sync_s(t, step->parts, 1, bytes_of(t, option, step->first, step->back->atom), step->parts[0].replicas);
@@ -305,15 +304,14 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
     step->update = a->update_s[step->first] > b->update_s[step->first] ? a->update_s[step->first] : b->update_s[step->first];
     uint32_t synced = 0;
     for (uint32_t n = 1; n * a->samples < t->wave_samples; n++) {
-        uint32_t left = t->wave_samples - n * a->samples;
+        uint32_t others = (t->wave_samples - n * a->samples + b->samples - 1) / b->samples;
         if (n * a->devices + step->back->used[a->kind] > t->available[a->kind])
             break;
-        if (left % b->samples != 0 ||
-            left / b->samples * b->devices + step->back->used[b->kind] > t->available[b->kind])
+        if (others * b->devices + step->back->used[b->kind] > t->available[b->kind])
             continue;
         step->parts[0] = (struct maq_stage_part){one, n};
-        step->parts[1] = (struct maq_stage_part){two, left / b->samples};
-        uint32_t ranks = n + left / b->samples;
+        step->parts[1] = (struct maq_stage_part){two, others};
+        uint32_t ranks = n + others;
         if (ranks != synced)
             step->sync = t->sync_s(t, step->parts, 2, ba > bb ? ba : bb, ranks);
         synced = ranks;
@@ -322,12 +320,35 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
     }
 }
 
+/* Of options of one kind, those that neither take fewer devices nor synchronize less than another are left out of mixtures. */
+static uint32_t worth_mixing(uint32_t *kept, const struct search *s, const struct step *step, const uint32_t *able,
+                             uint32_t n)
+{
+    const struct maq_stage_table *t = s->table;
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_stage_option *a = &t->options[able[i]];
+        double bytes = bytes_of(t, able[i], step->first, step->back->atom);
+        bool worth = true;
+        for (uint32_t j = 0; j < n && worth; j++) {
+            const struct maq_stage_option *b = &t->options[able[j]];
+            double other = bytes_of(t, able[j], step->first, step->back->atom);
+            uint32_t mine = a->devices * b->samples, its = b->devices * a->samples;
+            worth = i == j || a->kind != b->kind || its > mine || other > bytes ||
+                    (its == mine && other == bytes && j > i);
+        }
+        if (worth)
+            kept[m++] = able[i];
+    }
+    return m;
+}
+
 static void expand(struct search *s, uint32_t index)
 {
     const struct maq_stage_table *t = s->table;
     const struct label root = {.level = 0, .atom = t->n_atoms};
     struct step step = {.back = index == NONE ? &root : label_at(s, index), .back_index = index};
-    uint32_t able[MAQ_STAGE_OPTIONS];
+    uint32_t able[MAQ_STAGE_OPTIONS], worth[MAQ_STAGE_OPTIONS];
     for (step.first = step.back->atom; step.first-- > 0;) {
         uint32_t n = 0;
         bool any = false;
@@ -343,9 +364,16 @@ static void expand(struct search *s, uint32_t index)
             break;
         for (uint32_t i = 0; i < n; i++)
             grow_pure(s, &step, able[i]);
-        for (uint32_t i = 0; t->max_parts > 1 && i < n; i++)
+        if (t->max_parts < 2)
+            continue;
+        const uint32_t *mixed = able;
+        if (s->options.beam > 0) {
+            n = worth_mixing(worth, s, &step, able, n);
+            mixed = worth;
+        }
+        for (uint32_t i = 0; i < n; i++)
             for (uint32_t j = i + 1; j < n; j++)
-                grow_mixed(s, &step, able[i], able[j]);
+                grow_mixed(s, &step, mixed[i], mixed[j]);
     }
 }
 

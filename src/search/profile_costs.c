@@ -150,19 +150,18 @@ static double sync_s(const struct maq_stage_table *t, const struct maq_stage_par
     return slowest;
 }
 
-bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_profile_costs *costs, uint32_t micro_batch,
-                             uint32_t wave_samples, uint32_t max_parts, struct maq_arena *arena)
+bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_profile_costs *costs,
+                             const struct maq_profile_wave *wave, struct maq_arena *arena)
 {
-    uint32_t waves = (costs->global_batch + wave_samples - 1) / wave_samples;
     struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, MAQ_STAGE_OPTIONS);
     if (!options)
         return false;
     *table = (struct maq_stage_table){.n_atoms = maq_profile_dir_model(costs->profile, costs->model)->layers,
                                       .n_kinds = costs->n_pools,
-                                      .waves = waves,
-                                      .wave_samples = wave_samples,
-                                      .max_parts = max_parts,
-                                      .max_in_flight = UINT32_MAX, /* the rule's: it does not ask for the waves there are */
+                                      .waves = (costs->global_batch + wave->samples - 1) / wave->samples,
+                                      .wave_samples = wave->samples,
+                                      .max_parts = wave->max_parts,
+                                      .max_in_flight = UINT32_MAX, /* the rule does not ask how many waves there are */
                                       .options = options,
                                       .hops = {.first_short = 1, .first_deep = 2, .last = 2, .short_depth = 3},
                                       .sync_s = sync_s,
@@ -171,9 +170,11 @@ bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_pro
         table->available[g] = costs->pools[g].count;
         table->capacity_bytes[g] = costs->pools[g].capacity_bytes;
     }
-    for (uint32_t i = 0; i < costs->n_micro_batches; i++)
-        if ((micro_batch == 0 || micro_batch == costs->micro_batches[i]) &&
-            !add_options(table, options, costs, costs->micro_batches[i], arena))
+    for (uint32_t i = 0; i < costs->n_micro_batches; i++) {
+        uint32_t b = costs->micro_batches[i];
+        if (b >= wave->least && b <= wave->most && (!wave->divisors || wave->most % b == 0) &&
+            !add_options(table, options, costs, b, arena))
             return false;
+    }
     return fill_hops(table, costs, arena);
 }

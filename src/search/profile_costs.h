@@ -48,11 +48,15 @@ static inline uint32_t maq_profile_option_id(uint32_t pool, uint32_t tp, uint32_
 /* Finds the micro batches that were measured. MAQ_BAD_INPUT when the model was measured on none of the pools. */
 enum maq_status maq_profile_costs_init(struct maq_profile_costs *costs, struct maq_diag *diag);
 
-/*
- * The table of waves of `wave_samples` samples. micro_batch > 0: all replicas have this one; 0: each its own, whatever was measured.
- * Lives in the arena. false when out of memory. A table without options is possible.
- */
-bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_profile_costs *costs, uint32_t micro_batch,
-                             uint32_t wave_samples, uint32_t max_parts, struct maq_arena *arena);
+/* A wave and the micro batches that its replicas may have: from `least` to `most`, those that divide `most` if `divisors`. */
+struct maq_profile_wave {
+    uint32_t samples, least, most;
+    bool divisors;
+    uint32_t max_parts;
+};
+
+/* Its table lives in the arena. false when out of memory. A table without options is possible. */
+bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_profile_costs *costs,
+                             const struct maq_profile_wave *wave, struct maq_arena *arena);
 
 #endif

@@ -56,12 +56,11 @@ static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
         bytes = between(o->sync_bytes, s) > bytes ? between(o->sync_bytes, s) : bytes;
     }
     s->sync_s = t->sync_s(t, s->parts, s->n_parts, bytes, ranks);
-    return samples == t->wave_samples && s->memory_share <= 1;
+    return samples >= t->wave_samples && s->memory_share <= 1;
 }
 
 static bool is_shape(const struct maq_composition *c, const struct maq_stage_table *t)
 {
-    uint32_t used[MAQ_STAGE_KINDS] = {0};
     if (c->n_stages == 0 || c->n_stages > MAQ_STAGE_DEPTH)
         return false;
     for (uint32_t i = 0; i < c->n_stages; i++) {
@@ -69,20 +68,14 @@ static bool is_shape(const struct maq_composition *c, const struct maq_stage_tab
         if (s->first != (i > 0 ? c->stages[i - 1].end : 0) || s->end <= s->first || s->n_parts == 0 ||
             s->n_parts > t->max_parts)
             return false;
-        for (uint32_t j = 0; j < s->n_parts; j++) {
+        for (uint32_t j = 0; j < s->n_parts; j++)
             if (s->parts[j].option >= t->n_options || s->parts[j].replicas == 0)
                 return false;
-            const struct maq_stage_option *o = &t->options[s->parts[j].option];
-            used[o->kind] += o->devices * s->parts[j].replicas;
-        }
     }
-    for (uint32_t g = 0; g < t->n_kinds; g++)
-        if (used[g] > t->available[g])
-            return false;
     return c->stages[c->n_stages - 1].end == t->n_atoms;
 }
 
-bool maq_composition_cost(struct maq_composition *c, const struct maq_stage_table *table)
+bool maq_composition_time(struct maq_composition *c, const struct maq_stage_table *table)
 {
     if (!is_shape(c, table))
         return false;
@@ -102,4 +95,19 @@ bool maq_composition_cost(struct maq_composition *c, const struct maq_stage_tabl
     }
     c->step_s = (table->waves - 1) * c->bottleneck_s + c->fill_s + c->sync_s + c->update_s;
     return true;
+}
+
+bool maq_composition_cost(struct maq_composition *c, const struct maq_stage_table *table)
+{
+    uint32_t used[MAQ_STAGE_KINDS] = {0};
+    if (!is_shape(c, table))
+        return false;
+    for (uint32_t i = 0; i < c->n_stages; i++)
+        for (uint32_t j = 0; j < c->stages[i].n_parts; j++) {
+            const struct maq_stage_option *o = &table->options[c->stages[i].parts[j].option];
+            used[o->kind] += o->devices * c->stages[i].parts[j].replicas;
+            if (used[o->kind] > table->available[o->kind])
+                return false;
+        }
+    return maq_composition_time(c, table);
 }

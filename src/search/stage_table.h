@@ -4,8 +4,8 @@
  * A model is a row of atoms (the embedding, the layers, the head). A *wave* is what the pipeline takes in at a time: `wave_samples`
  * samples, the micro batch of all data-parallel replicas together; a step is `waves` of them. A stage is a stretch of atoms and the
  * replicas that run it; every replica is an *option*: a kind of device, how many of them (the TP degree), and its share of the wave
- * (its micro batch). The shares of a stage's replicas add up to the wave, so stages may differ in their number of replicas, and the
- * replicas of one stage in kind and share. Where costs come from (a measured profile, a cost chain) is the business of whoever
+ * (its micro batch). The shares of a stage's replicas add up to the wave (the last one may get less than its share), so stages may
+ * differ in their number of replicas, and the replicas of one stage in kind and share. Where costs come from (a measured profile, a cost chain) is the business of whoever
  * fills the table; an option is an id with costs, so ZeRO, recomputation, CP or EP are further options.
  *
  *   T = (waves - 1) max_i t_i + sum_i t_i + max_i sync_i + max_i update_i        (1F1B with a flush)
@@ -89,8 +89,10 @@ struct maq_composition {
 
 /*
  * Fills in the costs of stages that are given by stretch and parts, straight from the formulas above. false when they are no
- * composition of this table: gaps, shares that do not add up, too many devices, too little memory.
+ * composition of this table: gaps, shares that are less than the wave, too little memory (and too many devices, which the second asks
+ * for as well).
  */
+bool maq_composition_time(struct maq_composition *c, const struct maq_stage_table *table);
 bool maq_composition_cost(struct maq_composition *c, const struct maq_stage_table *table);
 
 #endif
