@@ -82,6 +82,20 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
     a->devices[option] = a->mixes ? (double)o->devices * t->wave_samples / o->samples : o->devices * replicas;
 }
 
+static void fill_through(struct maq_arcs *a, uint32_t option)
+{
+    const struct maq_stage_table *t = a->table;
+    const double *forward = a->forward_s + (size_t)option * t->n_atoms, *backward = a->backward_s + (size_t)option * t->n_atoms;
+    a->least_s[option] = HUGE_VAL;
+    for (uint32_t first = 0; first < t->n_atoms; first++)
+        for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
+            size_t arc = maq_arc(t, option, first, end);
+            double s = maq_arc_compute(t, option, first, end) + forward[end - 1] + backward[first];
+            a->through_s[arc] = a->deepest[arc] > 0 ? s : HUGE_VAL;
+            a->least_s[option] = fmin(a->least_s[option], a->through_s[arc]);
+        }
+}
+
 static double cheapest(const struct maq_stage_table *t, const double *seconds, uint32_t from, uint32_t atom)
 {
     double least = seconds[(size_t)from * t->n_options * t->n_atoms + atom];
@@ -120,8 +134,11 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
     arcs->sync_s = MAQ_ARENA_NEW(arena, double, stretches);
     arcs->forward_s = MAQ_ARENA_NEW(arena, double, ends);
     arcs->backward_s = MAQ_ARENA_NEW(arena, double, ends);
+    arcs->through_s = MAQ_ARENA_NEW(arena, double, stretches);
+    arcs->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
     arcs->devices = MAQ_ARENA_NEW(arena, double, t->n_options);
-    if (!memo || !arcs->deepest || !arcs->sync_s || !arcs->forward_s || !arcs->backward_s || !arcs->devices)
+    if (!memo || !arcs->deepest || !arcs->sync_s || !arcs->through_s || !arcs->least_s || !arcs->forward_s ||
+        !arcs->backward_s || !arcs->devices)
         return false;
     for (uint32_t o = 0; o < t->n_options; o++)
         most_samples = t->options[o].samples > most_samples ? t->options[o].samples : most_samples;
@@ -131,6 +148,7 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
             arcs->forward_s[o * t->n_atoms + atom] = cheapest(t, t->forward_s, o, atom);
             arcs->backward_s[o * t->n_atoms + atom] = cheapest(t, t->backward_s, o, atom);
         }
+        fill_through(arcs, o);
     }
     arcs->depth = most_stages(arcs);
     return true;

@@ -62,13 +62,13 @@ static void choose(struct program *p, const struct maq_box *box, const double *p
 {
     const struct maq_stage_table *t = p->arcs->table;
     struct choice *list = &p->choices[((size_t)first * (t->n_atoms + 1) + end) * (CHOICES + 1)];
+    const size_t arc = maq_arc(t, 0, first, end);
     uint32_t n = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        uint32_t deepest = p->arcs->deepest[maq_arc(t, o, first, end)];
-        double cost = deepest > 0 ? stretch_cost(p, box, priced, o, first, end, 1, 1) : HUGE_VAL;
-        if (cost == HUGE_VAL)
+        if (p->arcs->through_s[arc + o] > box->bottleneck_hi || p->arcs->sync_s[arc + o] > box->sync_hi)
             continue;
-        uint32_t at = 0;
+        double cost = p->arcs->through_s[arc + o] + priced[o];
+        uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
         while (at < n && list[at].cost <= cost)
             at++;
         if (at > 0 && list[at - 1].deepest >= deepest)
@@ -163,8 +163,18 @@ static void relax_row(struct program *p, const struct maq_box *box, const double
     }
 }
 
-/* L(y) of a box; HUGE_VAL when no cut is possible. */
-static double relax(struct program *p, const struct maq_box *box, const double *price)
+/* All stages but the two at the ends take their least: so many may be worth less than `most`. */
+static uint32_t depth_worth(const struct maq_arcs *a, const double *priced, double most)
+{
+    double least = HUGE_VAL;
+    for (uint32_t o = 0; o < a->table->n_options; o++)
+        least = fmin(least, a->least_s[o] + priced[o]);
+    double stages = least > 0 && most > 0 ? 2 + most / least : most > 0 ? HUGE_VAL : 2;
+    return stages < a->depth ? (uint32_t)stages : a->depth;
+}
+
+/* L(y) of a box, or what is no less than `wanted`; HUGE_VAL when no cut is possible. */
+static double relax(struct program *p, const struct maq_box *box, const double *price, double wanted)
 {
     const struct maq_arcs *a = p->arcs;
     const struct maq_stage_table *t = a->table;
@@ -172,17 +182,20 @@ static double relax(struct program *p, const struct maq_box *box, const double *
     double priced[MAQ_STAGE_OPTIONS], paid = 0;
     for (uint32_t o = 0; o < t->n_options; o++)
         priced[o] = price[t->options[o].kind] * a->devices[o];
-    double *last = p->rest + (size_t)a->depth * (n + 1);
-    last[0] = 0;
-    for (uint32_t l = 1; l <= n; l++)
-        last[l] = HUGE_VAL;
-    choose_all(p, box, priced);
-    for (uint32_t behind = a->depth; behind-- > 0;)
-        relax_row(p, box, priced, behind);
     for (uint32_t g = 0; g < t->n_kinds; g++) {
         paid += price[g] * t->available[g];
         p->used[g] = 0;
     }
+    uint32_t depth = depth_worth(a, priced, wanted + paid);
+    for (uint32_t k = depth; k <= a->depth; k++) {
+        double *row = p->rest + (size_t)k * (n + 1);
+        row[0] = 0;
+        for (uint32_t l = 1; l <= n; l++)
+            row[l] = HUGE_VAL;
+    }
+    choose_all(p, box, priced);
+    for (uint32_t behind = depth; behind-- > 0;)
+        relax_row(p, box, priced, behind);
     if (p->rest[n] == HUGE_VAL)
         return HUGE_VAL;
     for (uint32_t l = n, k = 0; l > 0; k++) {
@@ -230,7 +243,7 @@ static double raise_prices(struct program *p, struct maq_box *box, struct maq_co
     uint32_t stuck = 0;
     memcpy(y, box->price[0], sizeof y);
     for (uint32_t step = 0; step < STEPS && highest < wanted; step++) {
-        double value = relax(p, box, y), norm = 0;
+        double value = relax(p, box, y, wanted), norm = 0;
         ++*programs;
         if (value == HUGE_VAL)
             return value;
@@ -281,11 +294,11 @@ static double floor_of(const struct maq_arcs *a, const struct maq_box *box)
     return (a->table->waves - 1) * box->bottleneck_lo + box->sync_lo + a->update_s;
 }
 
-static bool keep_rest(struct maq_box *box, struct program *p, uint32_t dual, struct maq_arena *arena)
+static bool keep_rest(struct maq_box *box, struct program *p, uint32_t dual, double wanted, struct maq_arena *arena)
 {
     size_t n = (size_t)(p->arcs->depth + 1) * (p->arcs->table->n_atoms + 1);
     double *copy = MAQ_ARENA_NEW(arena, double, n);
-    relax(p, box, box->price[dual]);
+    relax(p, box, box->price[dual], wanted);
     if (copy)
         memcpy(copy, p->rest, n * sizeof *copy);
     box->rest[dual] = copy;
@@ -294,13 +307,13 @@ static bool keep_rest(struct maq_box *box, struct program *p, uint32_t dual, str
 
 /* Splits, keeps or drops a box that the programs did not refute. */
 static bool settle(struct maq_boxes *open, struct maq_boxes *kept, struct maq_box *box, struct program *p,
-                   const struct maq_box_options *options, uint64_t *looked, struct maq_arena *arena)
+                   double wanted, const struct maq_box_options *options, uint64_t *looked, struct maq_arena *arena)
 {
     double wide = (p->arcs->table->waves - 1) * (box->bottleneck_hi - box->bottleneck_lo);
     double sync = box->sync_hi - box->sync_lo;
     if ((wide <= options->grain_s && sync <= options->grain_s) || *looked >= options->most) {
         for (uint32_t d = 0; d < MAQ_BOX_DUALS; d++)
-            if (!keep_rest(box, p, d, arena))
+            if (!keep_rest(box, p, d, wanted, arena))
                 return false;
         return push(kept, box, arena);
     }
@@ -357,7 +370,7 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
         if (least >= wanted)
             continue;
         box.bound_s = floor_of(arcs, &box) + (least > 0 ? least : 0);
-        if (!settle(&open, boxes, &box, &p, options, &looked, arena))
+        if (!settle(&open, boxes, &box, &p, wanted, options, &looked, arena))
             return false;
     }
     sort_boxes(boxes);

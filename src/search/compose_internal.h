@@ -5,6 +5,8 @@
 #ifndef MAQ_SEARCH_COMPOSE_INTERNAL_H
 #define MAQ_SEARCH_COMPOSE_INTERNAL_H
 
+#include <math.h>
+
 #include "base/arena.h"
 #include "search/stage_table.h"
 
@@ -16,6 +18,8 @@ struct maq_arcs {
     bool mixes;               /* stages of two options */
     uint16_t *deepest;        /* by maq_arc(): the position from the end up to which the stretch fits; 0: nowhere */
     double *sync_s;           /* by maq_arc(): of the option alone, or less */
+    double *through_s;        /* by maq_arc(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
+    double *least_s;          /* [option]: a stage in the middle takes this at least */
     double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the best neighbour there is */
     double *devices;          /* [option] of its kind for a whole wave */
     double update_s;          /* the least there is */
@@ -23,7 +27,7 @@ struct maq_arcs {
 
 static inline size_t maq_arc(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)
 {
-    return ((size_t)option * t->n_atoms + first) * (t->n_atoms + 1) + end;
+    return ((size_t)first * (t->n_atoms + 1) + end) * t->n_options + option;
 }
 
 static inline double maq_arc_compute(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)

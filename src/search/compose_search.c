@@ -82,7 +82,7 @@ static bool work(struct job *job, const struct run *run, struct maq_arena *arena
     bool prove = run->pass == PROVE;
     double cutoff = job->best.step_s < run->cutoff ? job->best.step_s : run->cutoff;
     struct maq_box_options box = {cutoff, cutoff * (prove ? run->options.grain : 0.04),
-                                  prove ? run->options.boxes : 60};
+                                  prove ? run->options.boxes : 60, NULL, NULL};
     struct maq_label_options label = {cutoff, prove ? 0 : run->options.beam, prove ? run->options.labels : 50000, false};
     if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_cover(&boxes, &job->best, &arcs, &box, arena))
         return false;
