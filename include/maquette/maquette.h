@@ -4,11 +4,13 @@
 
 #include "maquette/catalogue.h"
 #include "maquette/cluster.h"
+#include "maquette/compose.h"
 #include "maquette/cost.h"
 #include "maquette/diag.h"
 #include "maquette/framework.h"
 #include "maquette/graph.h"
 #include "maquette/job.h"
+#include "maquette/mixed_plan.h"
 #include "maquette/model.h"
 #include "maquette/plan.h"
 #include "maquette/profile.h"

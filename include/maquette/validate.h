@@ -322,6 +322,69 @@ MAQ_API char *maq_validate_kernels_text(const struct maq_validate_kernels *resul
 MAQ_API char *maq_validate_kernels_json(const struct maq_validate_kernels *result);
 MAQ_API char *maq_validate_kernels_svg(const struct maq_validate_kernels *result);
 
+/* --- plans: executed plans on GPUs of several kinds, predicted from a foreign profile (docs/plan-form.md, docs/validate.md) --- */
+
+enum maq_plan_judge {
+    MAQ_PLAN_JUDGE_OURS,   /* maquette's own prediction */
+    MAQ_PLAN_JUDGE_SAILOR, /* the published rule of Sailor's simulator */
+    MAQ_PLAN_JUDGE_COUNT
+};
+MAQ_API const char *maq_plan_judge_name(enum maq_plan_judge judge); /* "ours", "sailor" */
+
+struct maq_validate_plans_opts {
+    uint32_t size;       /* set by MAQ_VALIDATE_PLANS_OPTS_INIT */
+    const char *profile; /* folder of the profile */
+    enum maq_plan_judge judge;
+};
+#define MAQ_VALIDATE_PLANS_OPTS_INIT                                                                                   \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_validate_plans_opts)                                                                 \
+    }
+
+enum maq_plan_metric { MAQ_PLAN_TIME, MAQ_PLAN_MEMORY, MAQ_PLAN_METRIC_COUNT };
+
+struct maq_plan_point {
+    double measured, predicted; /* s, bytes */
+    double error;               /* predicted / measured - 1; NaN when not measured */
+};
+
+/* An executed plan. Pointers live as long as the result. */
+struct maq_plan_row {
+    const char *file, *group;                      /* group: its folder, without that of the number of nodes */
+    const char *why;                               /* why it is not compared; "" = it is, and the rest holds */
+    uint32_t devices, pipelines, stages, replicas; /* stages and replicas: the most of a pipeline, of a stage */
+    uint32_t micro_batch, global_batch;
+    struct maq_plan_point points[MAQ_PLAN_METRIC_COUNT];
+    double measured_reduce_s, pipeline_s, reduce_s,
+        update_s; /* parts of the prediction, and what was measured of one */
+};
+
+struct maq_plan_stat {
+    uint32_t n;
+    double median_ape, p90_ape, mean_ape, bias; /* of |error|; bias: median with sign */
+};
+
+struct maq_plan_group {
+    const char *name; /* the last one is "total" */
+    struct maq_plan_stat stat[MAQ_PLAN_METRIC_COUNT];
+};
+
+struct maq_validate_plans {
+    const char *path, *profile;
+    enum maq_plan_judge judge;
+    uint32_t n_rows, n_compared, n_groups;
+    const struct maq_plan_row *rows; /* by file name */
+    const struct maq_plan_group *groups;
+};
+
+/* A plan, a folder of plans, or a .tar or .tar.gz of them; *out is owned by the caller. */
+MAQ_API enum maq_status maq_validate_plans(struct maq_validate_plans **out, const char *path,
+                                           const struct maq_validate_plans_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_validate_plans_free(struct maq_validate_plans *result);
+/* With the `worst` rows of each metric (0 = none). Owned by the caller (free()); NULL when out of memory. */
+MAQ_API char *maq_validate_plans_text(const struct maq_validate_plans *result, uint32_t worst);
+MAQ_API char *maq_validate_plans_json(const struct maq_validate_plans *result);
+
 #ifdef __cplusplus
 }
 #endif

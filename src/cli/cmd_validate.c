@@ -9,7 +9,19 @@
 
 #include "cli/codes.h"
 
-enum { OPT_WHERE, OPT_JSON, OPT_WORST, OPT_PLOT, OPT_METRIC, OPT_THREADS, OPT_OUTPUT, OPT_LEAVE, OPT_COST };
+enum {
+    OPT_WHERE,
+    OPT_JSON,
+    OPT_WORST,
+    OPT_PLOT,
+    OPT_METRIC,
+    OPT_THREADS,
+    OPT_OUTPUT,
+    OPT_LEAVE,
+    OPT_COST,
+    OPT_PROFILE,
+    OPT_JUDGE
+};
 
 #define MOST_THREADS 1024u
 #define MOST_WORST 1000000u
@@ -18,10 +30,12 @@ static const struct cli_validation *const validations[] = {
     &cli_validate_train,
     &cli_validate_collectives,
     &cli_validate_kernels,
+    &cli_validate_plans,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
 static const char *const metrics[] = {"time", "memory", NULL};
+static const char *const judges[] = {"ours", "sailor", NULL};
 
 static const struct cli_option options[] = {
     /* Not a key of a job; but this kind keeps every value that is given, in order. */
@@ -41,6 +55,8 @@ static const struct cli_option options[] = {
                    "kernels: tables fitted to a device do not answer for it, only those of its generation", NULL, NULL},
     [OPT_COST] = {"--cost", CLI_VALUE, "analytical|fitted", "kernels: the best provider that may answer (fitted)", NULL,
                   costs},
+    [OPT_PROFILE] = {"--profile", CLI_VALUE, "DIR", "plans: folder with measured layers, memory and links", NULL, NULL},
+    [OPT_JUDGE] = {"--judge", CLI_VALUE, "ours|sailor", "plans: who predicts (ours)", NULL, judges},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -98,6 +114,8 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .output = cli->values[OPT_OUTPUT],
         .leave_device_out = cli->values[OPT_LEAVE] != NULL,
         .analytical = cli->values[OPT_COST] && strcmp(cli->values[OPT_COST], "analytical") == 0,
+        .profile = cli->values[OPT_PROFILE],
+        .sailor = cli->values[OPT_JUDGE] && strcmp(cli->values[OPT_JUDGE], "sailor") == 0,
     };
     enum maq_status status = read_count(cli, &out->opts.threads, OPT_THREADS, MOST_THREADS, 0);
     if (status == MAQ_OK)
@@ -150,10 +168,12 @@ const struct cli_command cli_validate = {
         "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
         "  collectives  nccl-tests results: time by message size, devices and network\n"
-        "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n",
+        "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n"
+        "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
+                "  maquette validate plans executed.tar.gz --profile sailor/ --worst 5\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,

@@ -17,6 +17,8 @@ struct cli_validate_options {
     const char *plot, *output;         /* files; NULL = none, standard output */
     bool leave_device_out, analytical; /* kernels: what may answer */
     const char *metric;                /* of the plot; NULL = the first */
+    const char *profile;               /* plans: folder of the profile; NULL = none */
+    bool sailor;                       /* plans: Sailor's rule judges */
 };
 
 /* One thing that can be validated: a name for the command line, and what runs. MAQ_NO: no row could be compared. */
@@ -25,7 +27,8 @@ struct cli_validation {
     enum maq_status (*run)(struct cli *cli, const char *path, const struct cli_validate_options *options);
 };
 
-extern const struct cli_validation cli_validate_train, cli_validate_collectives, cli_validate_kernels;
+extern const struct cli_validation cli_validate_train, cli_validate_collectives, cli_validate_kernels,
+    cli_validate_plans;
 
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);

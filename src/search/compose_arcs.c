@@ -36,7 +36,7 @@ static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_
         else
             high = middle - 1;
     }
-    return low == t->max_in_flight ? MAQ_STAGE_DEPTH : low;
+    return low == most || low * o->turns > MAQ_STAGE_DEPTH ? MAQ_STAGE_DEPTH : low * o->turns;
 }
 
 /* Remembers all-reduces by size: layers are alike, so few sizes differ. */
@@ -64,7 +64,7 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
     const struct maq_stage_table *t = a->table;
     const struct maq_stage_option *o = &t->options[option];
     uint32_t largest = a->mixes ? most_samples : o->samples;
-    struct maq_stage_part part = {option, (t->wave_samples + largest - 1) / largest};
+    struct maq_stage_part part = {option, o->turns * ((t->wave_samples + largest - 1) / largest)};
     for (uint32_t i = 0; i < MEMO; i++)
         memo->bytes[i] = -1;
     for (uint32_t first = 0; first < t->n_atoms; first++) {
@@ -78,14 +78,15 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
                     sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
         }
     }
-    uint32_t replicas = (t->wave_samples + o->samples - 1) / o->samples;
-    a->devices[option] = a->mixes ? (double)o->devices * t->wave_samples / o->samples : o->devices * replicas;
+    double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option) / o->turns;
+    a->devices[option] = o->devices * o->turns * replicas;
 }
 
 static void fill_through(struct maq_arcs *a, uint32_t option)
 {
     const struct maq_stage_table *t = a->table;
-    const double *forward = a->forward_s + (size_t)option * t->n_atoms, *backward = a->backward_s + (size_t)option * t->n_atoms;
+    const double *forward = a->forward_s + (size_t)option * t->n_atoms,
+                 *backward = a->backward_s + (size_t)option * t->n_atoms;
     a->least_s[option] = HUGE_VAL;
     for (uint32_t first = 0; first < t->n_atoms; first++)
         for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
@@ -159,10 +160,10 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
  * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
  * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
  */
-double maq_work_bound(const struct maq_stage_table *table)
+double maq_wave_bound(const struct maq_stage_table *table)
 {
     const struct maq_stage_table *t = table;
-    double price[MAQ_STAGE_KINDS] = {0}, paid = 0, work = 0, fill = 0;
+    double price[MAQ_STAGE_KINDS] = {0}, paid = 0, work = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
         const struct maq_stage_option *option = &t->options[o];
         double all = option->time_s[t->n_atoms] * option->devices * t->wave_samples / option->samples;
@@ -172,17 +173,27 @@ double maq_work_bound(const struct maq_stage_table *table)
     for (uint32_t g = 0; g < t->n_kinds; g++)
         paid += price[g] * t->available[g];
     for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
-        double cheapest_work = HUGE_VAL, fastest = HUGE_VAL;
+        double cheapest_work = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++) {
             const struct maq_stage_option *option = &t->options[o];
             double s = maq_arc_compute(t, o, atom, atom + 1);
             double w = s * price[option->kind] * option->devices * t->wave_samples / option->samples;
             cheapest_work = w < cheapest_work ? w : cheapest_work;
-            fastest = s < fastest ? s : fastest;
         }
         work += cheapest_work;
+    }
+    return paid > 0 ? work / paid : HUGE_VAL;
+}
+
+double maq_work_bound(const struct maq_stage_table *table)
+{
+    const struct maq_stage_table *t = table;
+    double bottleneck = maq_wave_bound(t), fill = 0;
+    for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+        double fastest = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            fastest = fmin(fastest, maq_arc_compute(t, o, atom, atom + 1));
         fill += fastest;
     }
-    double bottleneck = paid > 0 ? work / paid : HUGE_VAL;
     return (t->waves - 1) * bottleneck + (fill > bottleneck ? fill : bottleneck);
 }

@@ -3,7 +3,7 @@
  *
  * Let a box say that the bottleneck lies in [b0, b1] and the synchronization in [s0, s1]. Every composition in it is at least
  *
- *   (waves - 1) b0 + s0 + update + min sum_i t_i
+ *   (waves - 1) b0 + s0 + update + min sum_i t_i        (b0 <= max_i t_i / turns_i <= b1)
  *
  * over the ways to cut the atoms into stages that stay below b1 and s1, fit their position's memory, and use no more devices than
  * there are. The last of these is priced instead of asked for (Lagrange): with y_g >= 0 seconds per device of kind g,
@@ -39,7 +39,8 @@ struct program {
     double *rest;  /* [(depth + 1) * (atoms + 1)] */
     uint16_t *cut; /* the same: where the stage that ends here begins */
     uint16_t *option;
-    struct choice *choices;       /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
+    struct choice
+        *choices; /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
     uint32_t *farthest;           /* [atoms + 1]: where the longest stretch that ends here begins */
     double used[MAQ_STAGE_KINDS]; /* of the path found */
 };
@@ -52,7 +53,7 @@ static double stretch_cost(const struct program *p, const struct maq_box *box, c
     const struct maq_stage_table *t = a->table;
     double s = maq_arc_compute(t, o, first, end) + forward * a->forward_s[o * t->n_atoms + end - 1] +
                backward * a->backward_s[o * t->n_atoms + first];
-    if (s > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+    if (s > box->bottleneck_hi * t->options[o].turns || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
         return HUGE_VAL;
     return s + priced[o];
 }
@@ -65,7 +66,8 @@ static void choose(struct program *p, const struct maq_box *box, const double *p
     const size_t arc = maq_arc(t, 0, first, end);
     uint32_t n = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        if (p->arcs->through_s[arc + o] > box->bottleneck_hi || p->arcs->sync_s[arc + o] > box->sync_hi)
+        if (p->arcs->through_s[arc + o] > box->bottleneck_hi * t->options[o].turns ||
+            p->arcs->sync_s[arc + o] > box->sync_hi)
             continue;
         double cost = p->arcs->through_s[arc + o] + priced[o];
         uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
@@ -76,7 +78,8 @@ static void choose(struct program *p, const struct maq_box *box, const double *p
         uint32_t tail = at;
         while (tail < n && list[tail].deepest <= deepest)
             tail++;
-        if (tail == at && n == CHOICES) { /* no room: two pretend to be one that is better than either, which stays a bound */
+        if (tail == at &&
+            n == CHOICES) { /* no room: two pretend to be one that is better than either, which stays a bound */
             if (at == n)
                 list[n - 1].deepest = (uint16_t)deepest;
             else
@@ -100,7 +103,7 @@ static void choose_all(struct program *p, const struct maq_box *box, const doubl
             any = false;
             first--;
             for (uint32_t o = 0; o < t->n_options && !any; o++)
-                any = maq_arc_compute(t, o, first, end) <= box->bottleneck_hi;
+                any = maq_arc_compute(t, o, first, end) <= box->bottleneck_hi * t->options[o].turns;
             if (any)
                 choose(p, box, priced, first, end);
         }
@@ -220,12 +223,9 @@ static void try_path(struct maq_composition *best, const struct program *p, cons
         l = p->cut[(size_t)k * (t->n_atoms + 1) + l];
     for (uint32_t l = t->n_atoms, k = 0; l > 0; k++) {
         size_t at = (size_t)k * (t->n_atoms + 1) + l;
-        uint32_t option = p->option[at], samples = t->options[option].samples;
-        c.stages[c.n_stages - 1 - k] =
-            (struct maq_stage){.first = p->cut[at],
-                               .end = l,
-                               .n_parts = 1,
-                               .parts = {{option, (t->wave_samples + samples - 1) / samples}}};
+        uint32_t option = p->option[at];
+        c.stages[c.n_stages - 1 - k] = (struct maq_stage){
+            .first = p->cut[at], .end = l, .n_parts = 1, .parts = {{option, maq_replicas(t, option)}}};
         l = p->cut[at];
     }
     if (options->hook)
@@ -345,7 +345,8 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
                         .rest = MAQ_ARENA_NEW(arena, double, cells),
                         .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
                         .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                        .choices = MAQ_ARENA_NEW(arena, struct choice, (size_t)t->n_atoms * (t->n_atoms + 1) * (CHOICES + 1)),
+                        .choices =
+                            MAQ_ARENA_NEW(arena, struct choice, (size_t)t->n_atoms * (t->n_atoms + 1) * (CHOICES + 1)),
                         .farthest = MAQ_ARENA_NEW(arena, uint32_t, t->n_atoms + 1)};
     struct maq_boxes open = {.n = 0};
     uint64_t looked = 0;

@@ -14,15 +14,15 @@
 
 struct maq_arcs {
     const struct maq_stage_table *table;
-    uint32_t depth;           /* most stages */
-    bool mixes;               /* stages of two options */
-    uint16_t *deepest;        /* by maq_arc(): the position from the end up to which the stretch fits; 0: nowhere */
-    double *sync_s;           /* by maq_arc(): of the option alone, or less */
-    double *through_s;        /* by maq_arc(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
-    double *least_s;          /* [option]: a stage in the middle takes this at least */
+    uint32_t depth;    /* most stages */
+    bool mixes;        /* stages of two options */
+    uint16_t *deepest; /* by maq_arc(): the position from the end up to which the stretch fits; 0: nowhere */
+    double *sync_s;    /* by maq_arc(): of the option alone, or less */
+    double *through_s; /* by maq_arc(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
+    double *least_s;   /* [option]: a stage in the middle takes this at least */
     double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the best neighbour there is */
-    double *devices;          /* [option] of its kind for a whole wave */
-    double update_s;          /* the least there is */
+    double *devices;                /* [option] of its kind for a whole wave */
+    double update_s;                /* the least there is */
 };
 
 static inline size_t maq_arc(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)
@@ -35,6 +35,13 @@ static inline double maq_arc_compute(const struct maq_stage_table *t, uint32_t o
     return t->options[option].time_s[end] - t->options[option].time_s[first];
 }
 
+/* Replicas of a stage of one option. */
+static inline uint32_t maq_replicas(const struct maq_stage_table *t, uint32_t option)
+{
+    const struct maq_stage_option *o = &t->options[option];
+    return (t->wave_samples + o->samples - 1) / o->samples * o->turns;
+}
+
 /* How often a stage with `behind` stages behind it is charged its hops; `first`: it begins the pipeline. */
 double maq_forward_weight(const struct maq_stage_table *t, uint32_t behind, bool first);
 double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, bool first);
@@ -42,7 +49,8 @@ double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, boo
 /* Everything lives in the arena; `table` is borrowed. false when out of memory. */
 bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, struct maq_arena *arena);
 
-/* What no composition of the table can be below, from the work alone; cheap. */
+/* What all devices together need for a wave at least, and what no composition of the table can be below: from the work alone; cheap. */
+double maq_wave_bound(const struct maq_stage_table *table);
 double maq_work_bound(const struct maq_stage_table *table);
 
 /* ---- boxes ---- */
@@ -67,9 +75,9 @@ struct maq_boxes {
 typedef void maq_path_hook(void *user, const struct maq_composition *path);
 
 struct maq_box_options {
-    double cutoff_s;   /* only what is below it matters */
-    double grain_s;    /* boxes are split until their width counts for less than this */
-    uint32_t most;     /* boxes looked at; the rest are taken as they are */
+    double cutoff_s;     /* only what is below it matters */
+    double grain_s;      /* boxes are split until their width counts for less than this */
+    uint32_t most;       /* boxes looked at; the rest are taken as they are */
     maq_path_hook *hook; /* may be NULL */
     void *user;
 };
@@ -85,9 +93,9 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
 
 struct maq_label_options {
     double cutoff_s;
-    uint32_t beam;    /* labels kept per front atom and neighbour; 0: all */
-    uint32_t most;    /* labels at the same time */
-    bool no_bounds;   /* for tests: prune by dominance alone */
+    uint32_t beam;  /* labels kept per front atom and neighbour; 0: all */
+    uint32_t most;  /* labels at the same time */
+    bool no_bounds; /* for tests: prune by dominance alone */
 };
 
 struct maq_label_count {

@@ -42,8 +42,8 @@ struct knapsack {
     uint32_t done[USES];               /* samples that it does in time */
     uint32_t step[USES];               /* states that it moves */
     uint32_t n;
-    uint32_t *most;   /* [states]: samples done with no more than these devices */
-    uint16_t *taken;  /* [states]: a choice; USES + g: one device of kind g is left over */
+    uint32_t *most;  /* [states]: samples done with no more than these devices */
+    uint16_t *taken; /* [states]: a choice; USES + g: one device of kind g is left over */
     uint32_t states;
     uint32_t stride[MAQ_STAGE_KINDS];
 };
@@ -272,7 +272,7 @@ static void add_neighbours(struct collector *col, struct maq_composition *c, con
         c->stages[i] = (struct maq_stage){.first = column->first[i],
                                           .end = i + 1 < c->n_stages ? column->first[i + 1] : t->n_atoms,
                                           .n_parts = 1,
-                                          .parts = {{option, t->wave_samples / t->options[option].samples}}};
+                                          .parts = {{option, maq_replicas(t, option)}}};
     }
     for (uint32_t i = 0; i + 1 < c->n_stages; i++)
         for (uint32_t side = 0; side < 2; side++) {
@@ -284,7 +284,7 @@ static void add_neighbours(struct collector *col, struct maq_composition *c, con
     for (uint32_t i = 0; i < c->n_stages; i++) {
         const struct maq_stage_part was = c->stages[i].parts[0];
         for (uint32_t o = 0; o < t->n_options; o++) {
-            c->stages[i].parts[0] = (struct maq_stage_part){o, t->wave_samples / t->options[o].samples};
+            c->stages[i].parts[0] = (struct maq_stage_part){o, maq_replicas(t, o)};
             collect(col, c);
         }
         c->stages[i].parts[0] = was;
@@ -379,7 +379,8 @@ static void fill_knapsack(struct knapsack *k, const struct maq_stage_table *t)
         uint32_t most = 0;
         uint16_t taken = UINT16_MAX;
         for (uint32_t g = 0; g < t->n_kinds; g++)
-            if (s / k->stride[g] % (t->available[g] + 1) > 0 && (taken == UINT16_MAX || k->most[s - k->stride[g]] > most)) {
+            if (s / k->stride[g] % (t->available[g] + 1) > 0 &&
+                (taken == UINT16_MAX || k->most[s - k->stride[g]] > most)) {
                 most = k->most[s - k->stride[g]];
                 taken = (uint16_t)(USES + g);
             }
@@ -403,7 +404,7 @@ static void expand(struct maq_chain *chain, const struct maq_chain_pool *p, cons
         chain->stages[i] = (struct maq_stage){.first = column->first[i],
                                               .end = i + 1 < column->n_stages ? column->first[i + 1] : t->n_atoms,
                                               .n_parts = 1,
-                                              .parts = {{option, column->samples / t->options[option].samples}}};
+                                              .parts = {{option, t->options[option].turns}}};
     }
 }
 

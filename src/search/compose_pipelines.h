@@ -1,11 +1,11 @@
 /*
  * compose_pipelines.h - several pipelines of different make-up that train one model together.
  *
- * A pipeline here is a chain: one micro batch of its own size goes through it at a time, cut into stages, and a stage may share the micro
- * batch among replicas. Chains share nothing but the gradients, so each has its own cuts, devices and micro batch, and takes as many
- * micro batches of the global batch as it can do in time:
+ * A pipeline here is a chain: micro batches go through it one by one, cut into stages, and a stage may have several replicas that take
+ * them in turn. Chains share nothing but the gradients, so each has its own cuts and devices, and takes as many micro batches of the
+ * global batch as it can do in time:
  *
- *   T = max_c ((m_c - 1) max_i t_ci + sum_i t_ci) + sync + update,      sum_c m_c samples_c >= global batch
+ *   T = max_c ((m_c - 1) max_i (t_ci / turns_ci) + sum_i t_ci) + sync + update,      sum_c m_c samples_c >= global batch
  *
  * Gradients of an atom are all-reduced by all that hold it. Where chains are cut at different places, a stage's gradients go in
  * pieces, one for each run of atoms that no chain cuts: sync = max over stages of the sum over its pieces of sync_s(replicas of the
@@ -44,7 +44,7 @@ struct maq_chain_pool *maq_chain_pool_new(const struct maq_stage_table *table, u
 
 /*
  * Adds the chains that the relaxed programs of a table come upon below the cutoff, and their neighbours. The table's wave is `chains` times
- * a chain's micro batch, which its shares divide; its options are among the pool's, by id. false when out of memory.
+ * a chain's micro batch; its options are among the pool's, by id. false when out of memory.
  */
 bool maq_chain_pool_collect(struct maq_chain_pool *pool, const struct maq_arcs *arcs, uint32_t chains, double cutoff_s,
                             uint64_t *programs, struct maq_arena *scratch);

@@ -2,16 +2,12 @@
 #include "search/compose_search.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/check.h"
+#include "search/batch.h"
 
-#define BATCH 8u
-#define MAX_THREADS 64u
 #define FIRST_CUTOFF 1.25 /* over the least work bound, and how it grows while nothing is found */
 
 enum pass { RANK, LOOK, PROVE };
@@ -20,7 +16,7 @@ struct job {
     uint32_t table;
     double work_bound, ceiling; /* nothing is below, nothing sensible above */
     double bound_s;
-    bool exact, failed;
+    bool exact;
     struct maq_composition best; /* step_s = HUGE_VAL: none */
     struct maq_search_counts counts;
 };
@@ -31,8 +27,6 @@ struct run {
     enum pass pass;
     double cutoff;
     struct job **jobs;
-    uint32_t n;
-    atomic_uint next;
 };
 
 /* No step takes longer: every hop and every stage at its slowest. */
@@ -41,7 +35,7 @@ static double ceiling_of(const struct maq_stage_table *t)
     double slowest = 0, hop = 0, update = 0, sync = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
         const struct maq_stage_option *option = &t->options[o];
-        const struct maq_stage_part part = {o, (t->wave_samples + option->samples - 1) / option->samples};
+        const struct maq_stage_part part = {o, maq_replicas(t, o)};
         double s = t->sync_s(t, &part, 1, option->sync_bytes[t->n_atoms], t->wave_samples);
         slowest = option->time_s[t->n_atoms] > slowest ? option->time_s[t->n_atoms] : slowest;
         sync += isfinite(s) ? s : 0;
@@ -65,8 +59,10 @@ static void add_labels(struct maq_search_counts *sum, const struct maq_label_cou
 }
 
 /* One table in one pass. Its composition is only replaced by a better one. */
-static bool work(struct job *job, const struct run *run, struct maq_arena *arena)
+static bool work(void *user, uint32_t index, struct maq_arena *arena)
 {
+    const struct run *run = user;
+    struct job *job = run->jobs[index];
     struct maq_stage_table table;
     struct maq_arcs arcs;
     struct maq_boxes boxes;
@@ -81,9 +77,10 @@ static bool work(struct job *job, const struct run *run, struct maq_arena *arena
     }
     bool prove = run->pass == PROVE;
     double cutoff = job->best.step_s < run->cutoff ? job->best.step_s : run->cutoff;
-    struct maq_box_options box = {cutoff, cutoff * (prove ? run->options.grain : 0.04),
-                                  prove ? run->options.boxes : 60, NULL, NULL};
-    struct maq_label_options label = {cutoff, prove ? 0 : run->options.beam, prove ? run->options.labels : 50000, false};
+    struct maq_box_options box = {cutoff, cutoff * (prove ? run->options.grain : 0.04), prove ? run->options.boxes : 60,
+                                  NULL, NULL};
+    struct maq_label_options label = {cutoff, prove ? 0 : run->options.beam, prove ? run->options.labels : 50000,
+                                      false};
     if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_cover(&boxes, &job->best, &arcs, &box, arena))
         return false;
     job->counts.programs += boxes.programs;
@@ -100,48 +97,6 @@ static bool work(struct job *job, const struct run *run, struct maq_arena *arena
         job->exact = true;
         job->bound_s = job->best.step_s < cutoff ? job->best.step_s : cutoff;
     }
-    return true;
-}
-
-static void *worker(void *ptr)
-{
-    struct run *run = ptr;
-    struct maq_arena arena;
-    maq_arena_init(&arena, 0);
-    for (;;) {
-        uint32_t i = atomic_fetch_add(&run->next, 1);
-        if (i >= run->n)
-            break;
-        struct maq_arena_mark mark = maq_arena_mark(&arena);
-        run->jobs[i]->failed = !work(run->jobs[i], run, &arena);
-        maq_arena_reset(&arena, mark);
-    }
-    maq_arena_fini(&arena);
-    return NULL;
-}
-
-static uint32_t count_threads(uint32_t wanted, uint32_t jobs)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t n = wanted > 0 ? wanted : cores > 0 ? (uint32_t)cores : 1;
-    n = n < MAX_THREADS ? n : MAX_THREADS;
-    return n < jobs ? n : jobs;
-}
-
-/* Works on run->jobs in one go; fewer threads than wanted do the same work. */
-static bool run_jobs(struct run *run)
-{
-    pthread_t ids[MAX_THREADS];
-    uint32_t threads = count_threads(run->options.threads, run->n), started = 1;
-    atomic_store(&run->next, 0);
-    while (started < threads && pthread_create(&ids[started], NULL, worker, run) == 0)
-        started++;
-    worker(run);
-    for (uint32_t i = 1; i < started; i++)
-        pthread_join(ids[i], NULL);
-    for (uint32_t i = 0; i < run->n; i++)
-        if (run->jobs[i]->failed)
-            return false;
     return true;
 }
 
@@ -171,19 +126,20 @@ static double to_beat(struct job *const *jobs, struct job **sorted, uint32_t n, 
 }
 
 /* One pass over all tables, in batches; tables whose work alone reaches the cutoff are not touched. */
-static bool pass_over(struct run *run, enum pass pass, struct job **jobs, struct job **sorted, uint32_t n, double cutoff)
+static bool pass_over(struct run *run, enum pass pass, struct job **jobs, struct job **sorted, uint32_t n,
+                      double cutoff)
 {
     uint32_t top = run->options.top > 0 ? run->options.top : 1;
     run->pass = pass;
-    for (uint32_t from = 0; from < n; from += BATCH) {
+    run->jobs = jobs;
+    for (uint32_t from = 0; from < n; from += MAQ_BATCH) {
+        uint32_t size = n - from < MAQ_BATCH ? n - from : MAQ_BATCH;
         run->cutoff = to_beat(jobs, sorted, n, top, cutoff);
-        run->jobs = jobs + from;
-        run->n = n - from < BATCH ? n - from : BATCH;
-        while (run->n > 0 && run->jobs[run->n - 1]->work_bound >= run->cutoff && pass != RANK)
-            run->n--;
-        if (run->n == 0)
+        while (size > 0 && jobs[from + size - 1]->work_bound >= run->cutoff && pass != RANK)
+            size--;
+        if (size == 0)
             break;
-        if (!run_jobs(run))
+        if (!maq_batch_run(work, run, from, size, run->options.threads))
             return false;
     }
     return true;

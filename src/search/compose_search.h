@@ -18,13 +18,13 @@ struct maq_stage_source {
 };
 
 struct maq_search_options {
-    double cutoff_s;     /* of a composition that is known; HUGE_VAL: none */
-    uint32_t threads;    /* 0: one per core */
-    uint32_t top;        /* best tables wanted; 0: one */
-    uint32_t beam;       /* of the first pass */
-    uint32_t labels;     /* most labels of the exact search of one table; 0: no exact search, bounds alone */
-    double grain;        /* width of boxes, relative to the cutoff, that the exact search starts from */
-    uint32_t boxes;      /* most boxes of one table */
+    double cutoff_s;  /* of a composition that is known; HUGE_VAL: none */
+    uint32_t threads; /* 0: one per core */
+    uint32_t top;     /* best tables wanted; 0: one */
+    uint32_t beam;    /* of the first pass */
+    uint32_t labels;  /* most labels of the exact search of one table; 0: no exact search, bounds alone */
+    double grain;     /* width of boxes, relative to the cutoff, that the exact search starts from */
+    uint32_t boxes;   /* most boxes of one table */
 };
 #define MAQ_SEARCH_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
@@ -32,8 +32,8 @@ struct maq_search_options {
     }
 
 struct maq_search_counts {
-    uint64_t tables, tables_bounded; /* refuted by a bound alone */
-    uint64_t programs;               /* relaxed programs solved */
+    uint64_t tables, tables_bounded;                   /* refuted by a bound alone */
+    uint64_t programs;                                 /* relaxed programs solved */
     uint64_t considered, bounded, dominated, finished; /* labels: back parts of pipelines, and whole ones */
 };
 

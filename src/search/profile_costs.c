@@ -7,10 +7,10 @@
 #include "search/codes.h"
 
 #define FLOAT_BYTES 4.0
-#define STATE_BYTES 24.0    /* per parameter */
-#define BUCKET_BYTES 5e8    /* DeepSpeed's all-reduce, MEMORY_BUCKET_DEEPSPEED_SIZE in Sailor's code */
-#define ALONE_BYTES 2e9     /* of the framework, TP 1 */
-#define PARALLEL_BYTES 3e9  /* TP > 1 */
+#define STATE_BYTES 24.0   /* per parameter */
+#define BUCKET_BYTES 5e8   /* DeepSpeed's all-reduce, MEMORY_BUCKET_DEEPSPEED_SIZE in Sailor's code */
+#define ALONE_BYTES 2e9    /* of the framework, TP 1 */
+#define PARALLEL_BYTES 3e9 /* TP > 1 */
 
 static bool measured_anywhere(const struct maq_profile_costs *c, uint32_t micro_batch)
 {
@@ -42,8 +42,8 @@ static double *sums(struct maq_arena *arena, uint32_t n)
 }
 
 static bool fill_option(struct maq_stage_option *o, const struct maq_profile_costs *c, uint32_t pool, uint32_t tp,
-                        uint32_t micro_batch, const struct maq_layer_time *times, const struct maq_layer_size *sizes,
-                        struct maq_arena *arena)
+                        uint32_t turns, uint32_t micro_batch, const struct maq_layer_time *times,
+                        const struct maq_layer_size *sizes, struct maq_arena *arena)
 {
     uint32_t n = maq_profile_dir_model(c->profile, c->model)->layers;
     const struct maq_layer_size *whole = maq_profile_dir_sizes(c->profile, c->model, 1);
@@ -58,7 +58,8 @@ static bool fill_option(struct maq_stage_option *o, const struct maq_profile_cos
         sync[l + 1] = sync[l] + whole[l].parameters * FLOAT_BYTES / tp;
         update[l] = times[l].update_s;
     }
-    *o = (struct maq_stage_option){.id = maq_profile_option_id(pool, tp, micro_batch),
+    *o = (struct maq_stage_option){.id = maq_profile_option_id(pool, tp, turns),
+                                   .turns = turns,
                                    .kind = pool,
                                    .devices = tp,
                                    .samples = micro_batch,
@@ -71,30 +72,33 @@ static bool fill_option(struct maq_stage_option *o, const struct maq_profile_cos
     return true;
 }
 
+/* The ways to run a stage on one pool: every TP that was measured, with every number of turns. */
 static bool add_options(struct maq_stage_table *table, struct maq_stage_option *options,
-                        const struct maq_profile_costs *c, uint32_t micro_batch, struct maq_arena *arena)
+                        const struct maq_profile_costs *c, const struct maq_profile_wave *wave, uint32_t pool,
+                        struct maq_arena *arena)
 {
-    for (uint32_t g = 0; g < c->n_pools; g++)
-        for (uint32_t tp = 1; tp <= c->pools[g].per_node; tp++) {
-            const struct maq_layer_time *times =
-                maq_profile_dir_times(c->profile, c->model, c->pools[g].device, micro_batch, tp);
-            const struct maq_layer_size *sizes = maq_profile_dir_sizes(c->profile, c->model, tp);
-            if (!times || !sizes || table->n_options == MAQ_STAGE_OPTIONS || micro_batch > table->wave_samples)
-                continue;
-            if (!fill_option(&options[table->n_options], c, g, tp, micro_batch, times, sizes, arena))
+    for (uint32_t tp = 1; tp <= c->pools[pool].per_node; tp++) {
+        const struct maq_layer_time *times =
+            maq_profile_dir_times(c->profile, c->model, c->pools[pool].device, wave->micro_batch, tp);
+        const struct maq_layer_size *sizes = maq_profile_dir_sizes(c->profile, c->model, tp);
+        for (uint32_t turns = 1; times && sizes && turns <= wave->max_turns; turns *= 2) {
+            uint64_t devices = (uint64_t)turns * tp * (wave->chains || wave->max_parts > 1 ? 1 : wave->replicas);
+            if (table->n_options == MAQ_STAGE_OPTIONS || devices > c->pools[pool].count)
+                break;
+            if (!fill_option(&options[table->n_options], c, pool, tp, turns, wave->micro_batch, times, sizes, arena))
                 return false;
             table->n_options++;
         }
+    }
     return true;
 }
 
 /* ---- links ---- */
 
-static const struct maq_link_fit *link_of(const struct maq_profile_costs *c, uint32_t from, uint32_t from_n, uint32_t to,
-                                          uint32_t to_n)
+static const struct maq_link_fit *link_of(const struct maq_profile_costs *c, uint32_t from, uint32_t from_n,
+                                          uint32_t to, uint32_t to_n)
 {
-    return maq_profile_dir_link(c->profile,
-                                (struct maq_link_end){c->pools[from].zone, c->pools[from].device, from_n},
+    return maq_profile_dir_link(c->profile, (struct maq_link_end){c->pools[from].zone, c->pools[from].device, from_n},
                                 (struct maq_link_end){c->pools[to].zone, c->pools[to].device, to_n});
 }
 
@@ -114,12 +118,11 @@ static bool fill_hops(struct maq_stage_table *t, const struct maq_profile_costs 
         for (uint32_t j = 0; j < t->n_options; j++) {
             const struct maq_stage_option *from = &t->options[i], *to = &t->options[j];
             const struct maq_link_fit *link = link_of(c, from->kind, from->devices, to->kind, to->devices);
-            uint32_t samples = from->samples > to->samples ? from->samples : to->samples;
             double *row = &seconds[((size_t)i * t->n_options + j) * t->n_atoms];
             for (uint32_t l = 0; l < t->n_atoms; l++)
                 row[l] = l > 0 && whole[l].output == whole[l - 1].output
                              ? row[l - 1]
-                             : send_s(link, whole[l].output * FLOAT_BYTES * samples);
+                             : send_s(link, whole[l].output * FLOAT_BYTES * from->samples);
         }
     t->forward_s = t->backward_s = seconds; /* both are the size of the output of the atom at the border */
     return true;
@@ -133,8 +136,8 @@ static double ring_s(const struct maq_link_fit *link, double bytes, uint32_t ran
     return seconds + maq_link_ring_s(link, bytes, ranks);
 }
 
-static double sync_s(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n_parts, double bytes,
-                     uint32_t ranks)
+static double sync_s(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n_parts,
+                     double bytes, uint32_t ranks)
 {
     const struct maq_profile_costs *c = t->costs;
     double slowest = 0;
@@ -154,12 +157,13 @@ bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_pro
                              const struct maq_profile_wave *wave, struct maq_arena *arena)
 {
     struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, MAQ_STAGE_OPTIONS);
+    uint32_t samples = wave->micro_batch * wave->replicas;
     if (!options)
         return false;
     *table = (struct maq_stage_table){.n_atoms = maq_profile_dir_model(costs->profile, costs->model)->layers,
                                       .n_kinds = costs->n_pools,
-                                      .waves = (costs->global_batch + wave->samples - 1) / wave->samples,
-                                      .wave_samples = wave->samples,
+                                      .waves = (costs->global_batch + samples - 1) / samples,
+                                      .wave_samples = samples,
                                       .max_parts = wave->max_parts,
                                       .max_in_flight = UINT32_MAX, /* the rule does not ask how many waves there are */
                                       .options = options,
@@ -170,11 +174,8 @@ bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_pro
         table->available[g] = costs->pools[g].count;
         table->capacity_bytes[g] = costs->pools[g].capacity_bytes;
     }
-    for (uint32_t i = 0; i < costs->n_micro_batches; i++) {
-        uint32_t b = costs->micro_batches[i];
-        if (b >= wave->least && b <= wave->most && (!wave->divisors || wave->most % b == 0) &&
-            !add_options(table, options, costs, b, arena))
+    for (uint32_t g = 0; g < costs->n_pools; g++)
+        if (!add_options(table, options, costs, wave, g, arena))
             return false;
-    }
     return fill_hops(table, costs, arena);
 }

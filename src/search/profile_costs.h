@@ -13,9 +13,8 @@
  *   memory_i    24 bytes per parameter (fp32 weights, gradients, Adam's two moments, communication and a copy of DeepSpeed's), fp32
  *               activations of as many micro batches as there are stages from this one on, 2 GB (TP 1) or 3 GB for the framework
  *
- * The rule knows one micro batch and one number of replicas D for all stages. Where stages differ (wave tables), a replica with a
- * share of b samples runs a micro batch of b, as profiled; the stage's hops are sized by the larger share of the two sides, and its
- * gradients are reduced over its own replicas: with equal shares this is the rule itself.
+ * The rule knows one number of replicas for all stages. Where stages differ, those with more replicas take turns (stage_table.h): a
+ * replica still spends compute and hops on each micro batch that it gets, and gradients are reduced over all replicas of the stage.
  */
 #ifndef MAQ_SEARCH_PROFILE_COSTS_H
 #define MAQ_SEARCH_PROFILE_COSTS_H
@@ -39,23 +38,23 @@ struct maq_profile_costs {
     uint32_t micro_batches[16]; /* measured on any of the pools, ascending */
 };
 
-/* An option's id: pool, TP and micro batch. */
-static inline uint32_t maq_profile_option_id(uint32_t pool, uint32_t tp, uint32_t micro_batch)
+/* An option's id: pool, TP and turns. */
+static inline uint32_t maq_profile_option_id(uint32_t pool, uint32_t tp, uint32_t turns)
 {
-    return pool << 24 | tp << 12 | micro_batch;
+    return pool << 24 | tp << 12 | turns;
 }
 
 /* Finds the micro batches that were measured. MAQ_BAD_INPUT when the model was measured on none of the pools. */
 enum maq_status maq_profile_costs_init(struct maq_profile_costs *costs, struct maq_diag *diag);
 
-/* A wave and the micro batches that its replicas may have: from `least` to `most`, those that divide `most` if `divisors`. */
 struct maq_profile_wave {
-    uint32_t samples, least, most;
-    bool divisors;
-    uint32_t max_parts;
+    uint32_t micro_batch, replicas; /* a wave is that many micro batches */
+    uint32_t max_parts;             /* kinds that may share a stage: 1 or 2 */
+    uint32_t max_turns;             /* sets of replicas that may take turns: 1, 2, 4, ... up to this */
+    bool chains; /* options that have not the devices for all replicas stay: some pipelines may have them */
 };
 
-/* Its table lives in the arena. false when out of memory. A table without options is possible. */
+/* The table of a wave lives in the arena. false when out of memory. A table without options is possible. */
 bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_profile_costs *costs,
                              const struct maq_profile_wave *wave, struct maq_arena *arena);
 

@@ -12,7 +12,9 @@
     X(CSV_COLUMN, 1554, "a column that is needed and missing")                                                         \
     X(CSV_FILTER, 1555, "a filter on a column that the table does not have")                                           \
     X(VALIDATE_NOTHING, 1556, "no row could be compared")                                                              \
-    X(KERNEL_FILE, 1560, "a file that is not named like a table of kernels")
+    X(KERNEL_FILE, 1560, "a file that is not named like a table of kernels")                                           \
+    X(PLAN_FILES, 1561, "no executed plans where they are expected, or an archive that cannot be read")                \
+    X(PLAN_PROFILE, 1562, "no profile to predict plans from")
 
 enum maq_validate_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -1,0 +1,30 @@
+/* mixed_plan.h - what the readers and the writer of mixed plans share. The noun is in maquette/mixed_plan.h. */
+#ifndef MAQ_SEARCH_MIXED_PLAN_H
+#define MAQ_SEARCH_MIXED_PLAN_H
+
+#include "base/arena.h"
+#include "maquette/mixed_plan.h"
+#include "spec/doc.h"
+
+#define MAQ_MIXED_MAX_DEVICES (UINT32_C(1) << 24)
+
+struct maq_mixed_box {
+    struct maq_arena arena;
+    struct maq_mixed_plan plan;
+};
+
+/* Words of the form, NULL-terminated, by enum value. */
+extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[];
+
+enum maq_status maq__mixed_no_memory(struct maq_diag *diag);
+
+/* maquette's form (mixed_read.c) and that of Sailor's executed plans (mixed_import.c): the plan's parts go to the arena. */
+enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *root, struct maq_arena *arena,
+                                struct maq_diag *diag);
+enum maq_status maq__mixed_import(struct maq_mixed_plan *out, struct maq_node *root, struct maq_arena *arena,
+                                  struct maq_diag *diag);
+
+/* A slice as text of the arena; NULL for the empty one. */
+enum maq_status maq__mixed_keep(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag);
+
+#endif
