@@ -195,6 +195,7 @@ static int synthetic(void)
     options.threads = 1;
     options.labels = 1u << 17;
     options.grain = 0.02;
+    options.aim = 0.05;
     double start = cpu_s();
     if (maq_compose_search(&r, &source, &options, &arena) != MAQ_OK)
         return 1;
@@ -265,6 +266,7 @@ int main(int argc, char **argv)
         bad |= three_types(folder);
     else
         printf("compose: Sailor's cases need its profiles in $MAQ_SHARED/data/planners/sailor\n");
+    fflush(stdout);
     bad |= synthetic();
     getrusage(RUSAGE_SELF, &usage);
     printf("    most memory: %.0f MB\n", (double)usage.ru_maxrss / 1024);

@@ -152,6 +152,7 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
         fill_through(arcs, o);
     }
     arcs->depth = most_stages(arcs);
+    arcs->rows = arcs->depth < MAQ_REST_ROWS ? arcs->depth : MAQ_REST_ROWS;
     return true;
 }
 

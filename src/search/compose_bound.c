@@ -17,7 +17,8 @@
  *
  *   rest[k][l] = least of sum (t_i + y . devices_i) over stages that cover the first l atoms with k stages behind them
  *
- * serves the search over labels as well: it bounds what the front of a pipeline still costs.
+ * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are taken
+ * for that one, which fits whatever fits behind it.
  */
 #include <math.h>
 #include <string.h>
@@ -36,7 +37,7 @@ struct choice {
 
 struct program {
     const struct maq_arcs *arcs;
-    double *rest;  /* [(depth + 1) * (atoms + 1)] */
+    double *rest;  /* [(rows + 1) * (atoms + 1)] */
     uint16_t *cut; /* the same: where the stage that ends here begins */
     uint16_t *option;
     struct choice
@@ -134,7 +135,8 @@ static double end_stage(struct program *p, const struct maq_box *box, const doub
 static void relax_row(struct program *p, const struct maq_box *box, const double *priced, uint32_t behind)
 {
     uint32_t n = p->arcs->table->n_atoms;
-    const double *next = p->rest + (size_t)(behind + 1) * (n + 1);
+    uint32_t rows = p->arcs->rows;
+    const double *next = p->rest + (size_t)(behind < rows ? behind + 1 : rows) * (n + 1); /* the last row follows itself */
     double *row = p->rest + (size_t)behind * (n + 1);
     row[0] = 0;
     for (uint32_t end = behind == 0 ? n : 1; end <= n - behind; end++) {
@@ -189,19 +191,22 @@ static double relax(struct program *p, const struct maq_box *box, const double *
         paid += price[g] * t->available[g];
         p->used[g] = 0;
     }
-    uint32_t depth = depth_worth(a, priced, wanted + paid);
-    for (uint32_t k = depth; k <= a->depth; k++) {
+    uint32_t worth = depth_worth(a, priced, wanted + paid), rows = a->rows;
+    bool deep = a->depth > rows && worth > rows; /* the last row stands for all positions behind it */
+    for (uint32_t k = worth < rows ? worth : rows; k <= rows; k++) {
         double *row = p->rest + (size_t)k * (n + 1);
         row[0] = 0;
         for (uint32_t l = 1; l <= n; l++)
             row[l] = HUGE_VAL;
     }
     choose_all(p, box, priced);
-    for (uint32_t behind = depth; behind-- > 0;)
+    if (deep)
+        relax_row(p, box, priced, rows);
+    for (uint32_t behind = worth < rows ? worth : rows; behind-- > 0;)
         relax_row(p, box, priced, behind);
     if (p->rest[n] == HUGE_VAL)
         return HUGE_VAL;
-    for (uint32_t l = n, k = 0; l > 0; k++) {
+    for (uint32_t l = n, k = 0; l > 0; k += k < rows) {
         uint32_t o = p->option[(size_t)k * (n + 1) + l];
         p->used[t->options[o].kind] += a->devices[o];
         l = p->cut[(size_t)k * (n + 1) + l];
@@ -219,10 +224,13 @@ static void try_path(struct maq_composition *best, const struct program *p, cons
         within = within && p->used[g] <= t->available[g];
     if (!within && !options->hook)
         return;
-    for (uint32_t l = t->n_atoms, k = 0; l > 0; k++, c.n_stages++)
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; k += k < p->arcs->rows, c.n_stages++)
         l = p->cut[(size_t)k * (t->n_atoms + 1) + l];
+    if (c.n_stages > p->arcs->depth)
+        return;
     for (uint32_t l = t->n_atoms, k = 0; l > 0; k++) {
-        size_t at = (size_t)k * (t->n_atoms + 1) + l;
+        uint32_t row = k < p->arcs->rows ? k : p->arcs->rows;
+        size_t at = (size_t)row * (t->n_atoms + 1) + l;
         uint32_t option = p->option[at];
         c.stages[c.n_stages - 1 - k] = (struct maq_stage){
             .first = p->cut[at], .end = l, .n_parts = 1, .parts = {{option, maq_replicas(t, option)}}};
@@ -296,7 +304,7 @@ static double floor_of(const struct maq_arcs *a, const struct maq_box *box)
 
 static bool keep_rest(struct maq_box *box, struct program *p, uint32_t dual, double wanted, struct maq_arena *arena)
 {
-    size_t n = (size_t)(p->arcs->depth + 1) * (p->arcs->table->n_atoms + 1);
+    size_t n = (size_t)(p->arcs->rows + 1) * (p->arcs->table->n_atoms + 1);
     double *copy = MAQ_ARENA_NEW(arena, double, n);
     relax(p, box, box->price[dual], wanted);
     if (copy)
@@ -340,7 +348,7 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
                      const struct maq_box_options *options, struct maq_arena *arena)
 {
     const struct maq_stage_table *t = arcs->table;
-    size_t cells = (size_t)(arcs->depth + 1) * (t->n_atoms + 1);
+    size_t cells = (size_t)(arcs->rows + 1) * (t->n_atoms + 1);
     struct program p = {.arcs = arcs,
                         .rest = MAQ_ARENA_NEW(arena, double, cells),
                         .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),

@@ -15,6 +15,7 @@
 struct maq_arcs {
     const struct maq_stage_table *table;
     uint32_t depth;    /* most stages */
+    uint32_t rows;     /* of relaxed programs: depth, at most MAQ_REST_ROWS */
     bool mixes;        /* stages of two options */
     uint16_t *deepest; /* by maq_arc(): the position from the end up to which the stretch fits; 0: nowhere */
     double *sync_s;    /* by maq_arc(): of the option alone, or less */
@@ -55,13 +56,14 @@ double maq_work_bound(const struct maq_stage_table *table);
 
 /* ---- boxes ---- */
 
+#define MAQ_REST_ROWS 16u /* positions that relaxed programs tell apart; those behind them are taken for the first of them */
 #define MAQ_BOX_DUALS 2 /* relaxed programs of a box: with its best prices, with none */
 
 struct maq_box {
     double bottleneck_lo, bottleneck_hi, sync_lo, sync_hi;
     double bound_s;
     double price[MAQ_BOX_DUALS][MAQ_STAGE_KINDS]; /* seconds per device */
-    const double *rest[MAQ_BOX_DUALS];            /* [(depth + 1) * (atoms + 1)]: see compose_bound.c */
+    const double *rest[MAQ_BOX_DUALS];            /* [(rows + 1) * (atoms + 1)]: see compose_bound.c */
 };
 
 struct maq_boxes {

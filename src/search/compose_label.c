@@ -103,7 +103,8 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
     double front = (l->front + backward) / l->turns;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
     double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
-    size_t at = (size_t)l->level * (t->n_atoms + 1) + l->atom;
+    uint32_t row = l->level < s->arcs->rows ? l->level : s->arcs->rows;
+    size_t at = (size_t)row * (t->n_atoms + 1) + l->atom;
     for (uint32_t i = 0; i < s->boxes->n; i++) {
         const struct maq_box *box = &s->boxes->at[i];
         double rest = -HUGE_VAL;

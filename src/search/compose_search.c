@@ -16,7 +16,6 @@ struct job {
     uint32_t table;
     double work_bound, ceiling; /* nothing is below, nothing sensible above */
     double bound_s;
-    bool exact;
     struct maq_composition best; /* step_s = HUGE_VAL: none */
     struct maq_search_counts counts;
 };
@@ -77,6 +76,7 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     }
     bool prove = run->pass == PROVE;
     double cutoff = job->best.step_s < run->cutoff ? job->best.step_s : run->cutoff;
+    cutoff /= prove ? 1 + run->options.aim : 1;
     struct maq_box_options box = {cutoff, cutoff * (prove ? run->options.grain : 0.04), prove ? run->options.boxes : 60,
                                   NULL, NULL};
     struct maq_label_options label = {cutoff, prove ? 0 : run->options.beam, prove ? run->options.labels : 50000,
@@ -85,7 +85,6 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
         return false;
     job->counts.programs += boxes.programs;
     job->bound_s = boxes.bound_s;
-    job->exact = boxes.n == 0;
     if (prove && boxes.n == 0)
         job->counts.tables_bounded++;
     if (boxes.n == 0 || (prove && label.most == 0))
@@ -93,10 +92,8 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     if (!maq_labels_search(&job->best, &count, &arcs, &boxes, &label, arena))
         return false;
     add_labels(&job->counts, &count);
-    if (prove && count.complete) {
-        job->exact = true;
+    if (prove && count.complete)
         job->bound_s = job->best.step_s < cutoff ? job->best.step_s : cutoff;
-    }
     return true;
 }
 
@@ -151,12 +148,10 @@ static void summarize(struct maq_search_result *out, struct job **jobs, struct j
 {
     double known = to_beat(jobs, sorted, n, 1, cutoff);
     out->bound_s = known;
-    out->exact = true;
     out->counts.tables = n;
     for (uint32_t i = 0; i < n; i++) {
         const struct job *j = jobs[i];
-        out->exact = out->exact && (j->exact || j->work_bound >= known);
-        if (!j->exact && j->work_bound < known) {
+        if (j->work_bound < known) {
             double bound = j->bound_s > j->work_bound ? j->bound_s : j->work_bound;
             out->bound_s = bound < out->bound_s ? bound : out->bound_s;
         }
@@ -167,6 +162,7 @@ static void summarize(struct maq_search_result *out, struct job **jobs, struct j
         out->counts.dominated += j->counts.dominated;
         out->counts.finished += j->counts.finished;
     }
+    out->exact = out->bound_s >= known;
     for (uint32_t i = 0; i < n && i < top && sorted[i]->best.step_s < cutoff; i++)
         out->found[out->n++] = (struct maq_search_found){sorted[i]->table, sorted[i]->best};
 }
