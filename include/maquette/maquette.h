@@ -4,6 +4,7 @@
 
 #include "maquette/catalogue.h"
 #include "maquette/cluster.h"
+#include "maquette/compose.h"
 #include "maquette/cost.h"
 #include "maquette/diag.h"
 #include "maquette/framework.h"

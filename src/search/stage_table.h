@@ -1,0 +1,102 @@
+/*
+ * stage_table.h - what a pipeline is composed of: the costs of every way to run every stretch of a model.
+ *
+ * A model is a row of atoms (the embedding, the layers, the head). A *wave* is what the pipeline takes in at a time: `wave_samples`
+ * samples, the micro batch of all data-parallel replicas together; a step is `waves` of them. A stage is a stretch of atoms and the
+ * replicas that run it; every replica is an *option*: a kind of device, how many of them (the TP degree), and its share of the wave
+ * (its micro batch). The shares of a stage's replicas add up to the wave (the last one may get less than its share). A stage may have
+ * `turns` sets of replicas that take the waves in turn: more replicas than its neighbours, each of which has that much longer for a
+ * wave. So stages may differ in their number of replicas, and the replicas of one stage in kind. Where costs come from (a measured profile, a cost chain) is the business of whoever
+ * fills the table; an option is an id with costs, so ZeRO, recomputation, CP or EP are further options.
+ *
+ *   T = (waves - 1) max_i (t_i / turns_i) + sum_i t_i + max_i sync_i + max_i update_i        (1F1B with a flush)
+ *   t_i      = the slowest replica's compute + hops
+ *   sync_i   = gradients of the stage, all-reduced over its replicas
+ *   memory_i = context + fixed + per wave * waves held  <=  capacity, for each replica
+ *   waves held = min(position from the end, most in flight) / turns_i, rounded up
+ *
+ * A hop is charged to the side that sends: activations forward, gradients backward, the slowest pair of replicas. At the ends
+ * of a pipeline published rules differ in how often they charge a hop, hence the weights of struct maq_hop_rule.
+ *
+ * Requirements, which bounds rest on: all costs are >= 0; sync_s does not fall when a member, a rank or bytes are added.
+ */
+#ifndef MAQ_SEARCH_STAGE_TABLE_H
+#define MAQ_SEARCH_STAGE_TABLE_H
+
+#include "maquette/diag.h"
+
+#define MAQ_STAGE_KINDS 8u    /* kinds of devices (islands) in a table */
+#define MAQ_STAGE_PARTS 2u    /* options that share a stage */
+#define MAQ_STAGE_OPTIONS 96u /* options of a table */
+#define MAQ_STAGE_ATOMS 1024u /* atoms of a model */
+#define MAQ_STAGE_DEPTH 128u  /* stages of a pipeline */
+
+struct maq_stage_option {
+    uint32_t id;               /* the caller's */
+    uint32_t kind;             /* of device */
+    uint32_t devices, samples; /* of a replica: how many, and its share of a wave */
+    uint32_t turns;            /* sets of replicas that take the waves in turn; 1: all take every wave */
+    double context_bytes;      /* of a device, whatever it runs */
+    /* [atoms + 1]: sums over the atoms before. */
+    const double *time_s;       /* forward and backward of the share */
+    const double *fixed_bytes;  /* of a device: parameters, gradients, optimizer */
+    const double *flight_bytes; /* of a device per wave in flight: activations of the share */
+    const double *sync_bytes;   /* gradients that a device reduces */
+    const double *update_s;     /* [atoms]: optimizer of a stage that begins with this atom */
+};
+
+struct maq_stage_part {
+    uint32_t option, replicas;
+};
+
+/* How often a hop is charged: the first stage's forward hop in pipelines of at most `short_depth` stages and in deeper ones; the
+ * last stage's backward hop. Stages between charge each once. */
+struct maq_hop_rule {
+    double first_short, first_deep, last;
+    uint32_t short_depth;
+};
+
+struct maq_stage_table {
+    uint32_t n_atoms, n_kinds, n_options;
+    uint32_t waves, wave_samples;
+    uint32_t max_parts;     /* options that may share a stage: 1 or 2 */
+    uint32_t max_in_flight; /* waves that a stage holds at most; 1F1B: `waves` */
+    uint32_t available[MAQ_STAGE_KINDS];
+    double capacity_bytes[MAQ_STAGE_KINDS];
+    const struct maq_stage_option *options;
+    struct maq_hop_rule hops;
+    /* [from * n_options + to][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
+     * Backward: `from` begins with this atom and sends to `to` before it. */
+    const double *forward_s, *backward_s;
+    double (*sync_s)(const struct maq_stage_table *table, const struct maq_stage_part *parts, uint32_t n_parts,
+                     double bytes, uint32_t ranks);
+    const void *costs; /* of sync_s */
+};
+
+/* A stage of a composition and what it takes. */
+struct maq_stage {
+    uint32_t first, end; /* atoms [first, end) */
+    uint32_t n_parts;
+    struct maq_stage_part parts[MAQ_STAGE_PARTS];
+    uint32_t turns;
+    double compute_s, hop_s, sync_s, update_s;
+    double memory_share; /* of the fullest replica's capacity */
+    uint32_t in_flight;  /* waves that a replica holds */
+};
+
+/* Seconds of a step. */
+struct maq_composition {
+    double step_s, bottleneck_s, fill_s, sync_s, update_s; /* fill: the sum of the stages */
+    uint32_t n_stages;
+    struct maq_stage stages[MAQ_STAGE_DEPTH];
+};
+
+/*
+ * Fills in the costs of stages that are given by stretch and parts, straight from the formulas above. false when they are no
+ * composition of this table: gaps, shares that are less than the wave, too little memory (and too many devices, which the second asks
+ * for as well).
+ */
+bool maq_composition_time(struct maq_composition *c, const struct maq_stage_table *table);
+bool maq_composition_cost(struct maq_composition *c, const struct maq_stage_table *table);
+
+#endif
