@@ -16,7 +16,9 @@
     X(MIXED_UNPRICED, 1615, "a plan that the profile or the judge has no costs for")                                   \
     X(SEARCH_AXIS, 1620, "a key that a search cannot vary")                                                            \
     X(SEARCH_VALUE, 1621, "a value that an axis of the search does not take")                                          \
-    X(SEARCH_EMPTY, 1622, "a search in which no plan goes together with the cluster, the batch and the model")
+    X(SEARCH_EMPTY, 1622, "a search in which no plan goes together with the cluster, the batch and the model")         \
+    X(SEARCH_LIMIT, 1623, "a search over more node groups, layers or ways to run a stage than it can hold")            \
+    X(SEARCH_MIXED, 1624, "something that a plan over several node groups cannot do")
 
 enum maq_search_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
