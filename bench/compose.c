@@ -42,7 +42,8 @@ static void print_plan(const struct maq_compose_plan *plan, const struct maq_com
             const struct maq_compose_stage *s = &p->stages[i];
             printf(" %uL", s->layers);
             for (uint32_t j = 0; j < s->n_parts; j++)
-                printf(" %ux%s tp%u", s->parts[j].replicas, pools[s->parts[j].pool].device, s->parts[j].tp);
+                printf(" %ux%s tp%u b%u", s->parts[j].replicas, pools[s->parts[j].pool].device, s->parts[j].tp,
+                       s->parts[j].micro_batch);
             if (i + 1 < p->n_stages)
                 printf(" |");
         }
@@ -132,7 +133,6 @@ static bool synthetic_option(struct maq_stage_option *o, uint32_t island, uint32
                                    .kind = island,
                                    .devices = tp,
                                    .samples = micro_batch,
-                                   .turns = 1,
                                    .context_bytes = 1e9,
                                    .time_s = time,
                                    .fixed_bytes = fixed,
@@ -193,8 +193,9 @@ static int synthetic(void)
         }
     maq_arena_init(&arena, 0);
     options.threads = 1;
-    options.labels = 1u << 17;
-    options.grain = 0.02;
+    options.labels = 0; /* bounds alone: the exact search of one case takes minutes */
+    options.beam = 24;
+    options.grain = 0.01;
     options.aim = 0.05;
     double start = cpu_s();
     if (maq_compose_search(&r, &source, &options, &arena) != MAQ_OK)

@@ -11,7 +11,7 @@
  *
  *   UNIFORM    one micro batch and number of replicas; every stage on one kind of device with one TP degree
  *   MIXED      the same, but the replicas of a stage may be of two kinds (device or TP)
- *   DEGREES    as UNIFORM, but a stage may have 2 or 4 times the replicas of the others, which take micro batches in turn
+ *   DEGREES    as UNIFORM, but a stage may have 2 or 4 times the replicas of the others, which split its micro batches
  *   PIPELINES  several pipelines of different make-up (each as in DEGREES), with uneven shares of the micro batches
  *
  * UNIFORM, MIXED and DEGREES are searched exactly: with `exact` set, bound_s is the step of plans[0]. PIPELINES is not.
@@ -65,13 +65,13 @@ struct maq_compose_problem {
 
 struct maq_compose_part { /* equal replicas of a stage */
     uint32_t pool, tp, replicas;
+    uint32_t micro_batch; /* of a replica: the plan's, or its share where a stage splits it */
 };
 
 struct maq_compose_stage {
     uint32_t first_layer, layers;
     uint32_t n_parts;
     struct maq_compose_part parts[2];
-    uint32_t turns;          /* sets of replicas that take micro batches in turn */
     double compute_s, hop_s; /* of a micro batch, the slowest replica */
     double sync_s;           /* of its gradients */
     double memory_share;     /* of the fullest device's capacity */
@@ -117,7 +117,8 @@ MAQ_API enum maq_status maq_compose(struct maq_compose_result **out, const struc
                                     struct maq_diag *diag);
 MAQ_API void maq_compose_result_free(struct maq_compose_result *result);
 
-/* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). */
+/* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). MAQ_NO when
+ * stages split micro batches, which a mixed plan cannot say. */
 MAQ_API enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct maq_compose_result *result,
                                                uint32_t plan, struct maq_diag *diag);
 

@@ -16,7 +16,7 @@
 #include "search/codes.h"
 #include "search/compose_run.h"
 
-#define MAX_TURNS 4u
+#define MAX_SPLIT 4u
 
 static const char *const class_names[] = {
 #define CLASS_NAME(name, text) text,
@@ -125,7 +125,7 @@ bool maq_compose_table(struct maq_stage_table *out, const void *ctx, uint32_t i,
 {
     const struct maq_compose_run *run = ctx;
     const struct maq_profile_wave wave = {run->cases[i].micro_batch, run->cases[i].replicas, run->max_parts,
-                                          run->max_turns, run->chains};
+                                          run->max_split, run->chains};
     return maq_profile_costs_table(out, &run->costs, &wave, arena);
 }
 
@@ -152,7 +152,7 @@ static enum maq_status search_compositions(struct maq_compose_run *run, struct m
     options.threads = problem->threads;
     options.top = problem->top;
     run->max_parts = of == MAQ_COMPOSE_MIXED ? 2 : 1;
-    run->max_turns = of >= MAQ_COMPOSE_DEGREES ? MAX_TURNS : 1;
+    run->max_split = of >= MAQ_COMPOSE_DEGREES ? MAX_SPLIT : 1;
     run->chains = false;
     if (maq_compose_search(found, &source, &options, &run->arena) != MAQ_OK)
         return no_memory(diag);

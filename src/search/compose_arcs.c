@@ -36,7 +36,7 @@ static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_
         else
             high = middle - 1;
     }
-    return low == most || low * o->turns > MAQ_STAGE_DEPTH ? MAQ_STAGE_DEPTH : low * o->turns;
+    return low == most ? MAQ_STAGE_DEPTH : low;
 }
 
 /* Remembers all-reduces by size: layers are alike, so few sizes differ. */
@@ -64,7 +64,7 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
     const struct maq_stage_table *t = a->table;
     const struct maq_stage_option *o = &t->options[option];
     uint32_t largest = a->mixes ? most_samples : o->samples;
-    struct maq_stage_part part = {option, o->turns * ((t->wave_samples + largest - 1) / largest)};
+    struct maq_stage_part part = {option, (t->wave_samples + largest - 1) / largest};
     for (uint32_t i = 0; i < MEMO; i++)
         memo->bytes[i] = -1;
     for (uint32_t first = 0; first < t->n_atoms; first++) {
@@ -78,8 +78,8 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
                     sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
         }
     }
-    double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option) / o->turns;
-    a->devices[option] = o->devices * o->turns * replicas;
+    double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option);
+    a->devices[option] = o->devices * replicas;
 }
 
 static void fill_through(struct maq_arcs *a, uint32_t option)

@@ -3,7 +3,7 @@
  *
  * Let a box say that the bottleneck lies in [b0, b1] and the synchronization in [s0, s1]. Every composition in it is at least
  *
- *   (waves - 1) b0 + s0 + update + min sum_i t_i        (b0 <= max_i t_i / turns_i <= b1)
+ *   (waves - 1) b0 + s0 + update + min sum_i t_i        (b0 <= max_i t_i <= b1)
  *
  * over the ways to cut the atoms into stages that stay below b1 and s1, fit their position's memory, and use no more devices than
  * there are. The last of these is priced instead of asked for (Lagrange): with y_g >= 0 seconds per device of kind g,
@@ -54,7 +54,7 @@ static double stretch_cost(const struct program *p, const struct maq_box *box, c
     const struct maq_stage_table *t = a->table;
     double s = maq_arc_compute(t, o, first, end) + forward * a->forward_s[o * t->n_atoms + end - 1] +
                backward * a->backward_s[o * t->n_atoms + first];
-    if (s > box->bottleneck_hi * t->options[o].turns || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+    if (s > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
         return HUGE_VAL;
     return s + priced[o];
 }
@@ -67,8 +67,7 @@ static void choose(struct program *p, const struct maq_box *box, const double *p
     const size_t arc = maq_arc(t, 0, first, end);
     uint32_t n = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        if (p->arcs->through_s[arc + o] > box->bottleneck_hi * t->options[o].turns ||
-            p->arcs->sync_s[arc + o] > box->sync_hi)
+        if (p->arcs->through_s[arc + o] > box->bottleneck_hi || p->arcs->sync_s[arc + o] > box->sync_hi)
             continue;
         double cost = p->arcs->through_s[arc + o] + priced[o];
         uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
@@ -104,7 +103,7 @@ static void choose_all(struct program *p, const struct maq_box *box, const doubl
             any = false;
             first--;
             for (uint32_t o = 0; o < t->n_options && !any; o++)
-                any = maq_arc_compute(t, o, first, end) <= box->bottleneck_hi * t->options[o].turns;
+                any = maq_arc_compute(t, o, first, end) <= box->bottleneck_hi;
             if (any)
                 choose(p, box, priced, first, end);
         }
@@ -136,7 +135,8 @@ static void relax_row(struct program *p, const struct maq_box *box, const double
 {
     uint32_t n = p->arcs->table->n_atoms;
     uint32_t rows = p->arcs->rows;
-    const double *next = p->rest + (size_t)(behind < rows ? behind + 1 : rows) * (n + 1); /* the last row follows itself */
+    const double *next =
+        p->rest + (size_t)(behind < rows ? behind + 1 : rows) * (n + 1); /* the last row follows itself */
     double *row = p->rest + (size_t)behind * (n + 1);
     row[0] = 0;
     for (uint32_t end = behind == 0 ? n : 1; end <= n - behind; end++) {
@@ -297,6 +297,18 @@ static bool push(struct maq_boxes *boxes, const struct maq_box *box, struct maq_
     return true;
 }
 
+/* The next box: the lowest one first, which comes upon good compositions early; `best`: the one with the least bound, so that the bound
+ * is as good as it can be when the boxes run out. */
+static struct maq_box pop(struct maq_boxes *open, bool best)
+{
+    uint32_t next = open->n - 1;
+    for (uint32_t i = 0; best && i < open->n; i++)
+        next = open->at[i].bound_s < open->at[next].bound_s ? i : next;
+    struct maq_box box = open->at[next];
+    open->at[next] = open->at[--open->n];
+    return box;
+}
+
 static double floor_of(const struct maq_arcs *a, const struct maq_box *box)
 {
     return (a->table->waves - 1) * box->bottleneck_lo + box->sync_lo + a->update_s;
@@ -365,7 +377,7 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
     if (!p.rest || !p.cut || !p.option || !p.choices || !p.farthest || !push(&open, &whole, arena))
         return false;
     while (open.n > 0) {
-        struct maq_box box = open.at[--open.n];
+        struct maq_box box = pop(&open, looked > options->most / 2);
         cutoff = best->step_s < cutoff ? best->step_s : cutoff;
         double highest_bottleneck = (cutoff - arcs->update_s - box.sync_lo) / t->waves;
         double highest_sync = cutoff - floor_of(arcs, &box) + box.sync_lo;
@@ -375,7 +387,8 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
             continue;
         looked++;
         double wanted = cutoff - floor_of(arcs, &box);
-        double least = raise_prices(&p, &box, best, wanted, options, &boxes->programs);
+        double least = looked > options->most ? box.bound_s - floor_of(arcs, &box)
+                                              : raise_prices(&p, &box, best, wanted, options, &boxes->programs);
         if (least >= wanted)
             continue;
         box.bound_s = floor_of(arcs, &box) + (least > 0 ? least : 0);

@@ -28,7 +28,8 @@ struct chain_run {
     double cutoff;
 };
 
-#define ROOM 4096u
+#define ROOM 4096u /* chains of a table */
+#define SLACK 1.05 /* of a second, wider pool: chains that are no good alone can be with others */
 
 static bool work(void *user, uint32_t index, struct maq_arena *arena)
 {
@@ -47,10 +48,16 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     job->bounded = job->bound_s >= run->cutoff;
     if (job->bounded)
         return true;
-    struct maq_chain_pool *pool = maq_chain_pool_new(&table, ROOM, arena);
-    return pool && maq_arcs_init(&arcs, &table, arena) &&
-           maq_chain_pool_collect(pool, &arcs, run->source->chains[index], run->cutoff, &job->programs, arena) &&
-           maq_pipelines_choose(job->best, pool, run->source->global_batch, &job->knapsacks, arena);
+    if (!maq_arcs_init(&arcs, &table, arena))
+        return false;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        struct maq_chain_pool *pool = maq_chain_pool_new(&table, ROOM, arena);
+        double cutoff = run->cutoff * (turn == 0 ? 1 : SLACK);
+        if (!pool || !maq_chain_pool_collect(pool, &arcs, run->source->chains[index], cutoff, &job->programs, arena) ||
+            !maq_pipelines_choose(job->best, pool, run->source->global_batch, &job->knapsacks, arena))
+            return false;
+    }
+    return true;
 }
 
 enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq_chain_source *source, double cutoff_s,

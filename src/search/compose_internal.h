@@ -40,7 +40,7 @@ static inline double maq_arc_compute(const struct maq_stage_table *t, uint32_t o
 static inline uint32_t maq_replicas(const struct maq_stage_table *t, uint32_t option)
 {
     const struct maq_stage_option *o = &t->options[option];
-    return (t->wave_samples + o->samples - 1) / o->samples * o->turns;
+    return (t->wave_samples + o->samples - 1) / o->samples;
 }
 
 /* How often a stage with `behind` stages behind it is charged its hops; `first`: it begins the pipeline. */
@@ -56,7 +56,8 @@ double maq_work_bound(const struct maq_stage_table *table);
 
 /* ---- boxes ---- */
 
-#define MAQ_REST_ROWS 16u /* positions that relaxed programs tell apart; those behind them are taken for the first of them */
+#define MAQ_REST_ROWS                                                                                                  \
+    16u /* positions that relaxed programs tell apart; those behind them are taken for the first of them */
 #define MAQ_BOX_DUALS 2 /* relaxed programs of a box: with its best prices, with none */
 
 struct maq_box {

@@ -11,7 +11,7 @@
  *
  * Dominance. Of two labels with the same front atom and front parts, a dominates b if it has no more stages, uses no more devices of any
  * kind, and no completion can make up for what it costs more. A maximum moves by no more than its argument does, so this is
- *   (waves - 1) max(0, bottleneck_a - bottleneck_b, (front_a - front_b) / turns) + sum_a - sum_b + max(0, sync_a - sync_b)
+ *   (waves - 1) max(0, bottleneck_a - bottleneck_b, front_a - front_b) + sum_a - sum_b + max(0, sync_a - sync_b)
  *     + max(0, update_a - update_b) <= 0.
  * (Fewer stages are never worse for what is still to come: later positions hold fewer waves. Only the last stage of a pipeline, whose
  * backward hop has a weight of its own, is compared with its like alone.)
@@ -36,7 +36,7 @@ struct label {
     uint32_t level;   /* stages */
     uint32_t atom;
     struct maq_stage_part parts[MAQ_STAGE_PARTS];
-    uint32_t n_parts, turns;
+    uint32_t n_parts;
     uint32_t used[MAQ_STAGE_KINDS];
     bool dead;
 };
@@ -100,7 +100,7 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
 {
     const struct maq_stage_table *t = s->table;
     double backward = least_backward(s, l), lowest = HUGE_VAL;
-    double front = (l->front + backward) / l->turns;
+    double front = l->front + backward;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
     double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
     uint32_t row = l->level < s->arcs->rows ? l->level : s->arcs->rows;
@@ -138,7 +138,7 @@ static bool dominates(const struct search *s, const struct label *a, const struc
     for (uint32_t g = 0; g < t->n_kinds; g++)
         if (a->used[g] > b->used[g])
             return false;
-    double slower = above(a->bottleneck, b->bottleneck), front = above(a->front, b->front) / a->turns;
+    double slower = above(a->bottleneck, b->bottleneck), front = above(a->front, b->front);
     return (t->waves - 1) * (slower > front ? slower : front) + a->sum - b->sum + above(a->sync, b->sync) +
                above(a->update, b->update) <=
            0;
@@ -243,8 +243,7 @@ static void grow(struct search *s, const struct step *step)
                       .behind = step->back_index,
                       .level = back->level + 1,
                       .atom = step->first,
-                      .n_parts = step->n_parts,
-                      .turns = t->options[step->parts[0].option].turns};
+                      .n_parts = step->n_parts};
     memcpy(l.used, back->used, sizeof l.used);
     for (uint32_t i = 0; i < step->n_parts; i++) {
         const struct maq_stage_option *o = &t->options[step->parts[i].option];
@@ -257,7 +256,7 @@ static void grow(struct search *s, const struct step *step)
     if (back->level > 0) {
         double sent = maq_backward_weight(t, back->level - 1, false) *
                       hop(t, t->backward_s, back->parts, back->n_parts, l.parts, l.n_parts, back->atom);
-        double whole = (back->front + sent) / back->turns;
+        double whole = back->front + sent;
         l.bottleneck = whole > l.bottleneck ? whole : l.bottleneck;
         l.front += maq_forward_weight(t, back->level, step->first == 0) *
                    hop(t, t->forward_s, l.parts, l.n_parts, back->parts, back->n_parts, back->atom - 1);
@@ -265,7 +264,7 @@ static void grow(struct search *s, const struct step *step)
     }
     l.sum += l.front;
     l.bound = s->options.no_bounds ? 0 : label_bound(s, &l, s->options.beam > 0);
-    if (l.bound >= s->cutoff * (1 + SLACK) || l.front / l.turns > s->bottleneck_hi * (1 + SLACK)) {
+    if (l.bound >= s->cutoff * (1 + SLACK) || l.front > s->bottleneck_hi * (1 + SLACK)) {
         s->count->bounded++;
         return;
     }
@@ -304,8 +303,6 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
     double ba = bytes_of(t, one, step->first, end), bb = bytes_of(t, two, step->first, end);
     if (a->kind == b->kind && a->samples == b->samples)
         return; /* the cheaper of the two alone is as fast */
-    if (a->turns > 1 || b->turns > 1)
-        return;
     step->n_parts = 2;
     step->compute = ca > cb ? ca : cb;
     step->update =
@@ -354,15 +351,14 @@ static uint32_t worth_mixing(uint32_t *kept, const struct search *s, const struc
 static void expand(struct search *s, uint32_t index)
 {
     const struct maq_stage_table *t = s->table;
-    const struct label root = {.level = 0, .atom = t->n_atoms, .turns = 1};
+    const struct label root = {.level = 0, .atom = t->n_atoms};
     struct step step = {.back = index == NONE ? &root : label_at(s, index), .back_index = index};
     uint32_t able[MAQ_STAGE_OPTIONS], worth[MAQ_STAGE_OPTIONS];
     for (step.first = step.back->atom; step.first-- > 0;) {
         uint32_t n = 0;
         bool any = false;
         for (uint32_t o = 0; o < t->n_options; o++) {
-            if (maq_arc_compute(t, o, step.first, step.back->atom) >
-                s->bottleneck_hi * t->options[o].turns * (1 + SLACK))
+            if (maq_arc_compute(t, o, step.first, step.back->atom) > s->bottleneck_hi * (1 + SLACK))
                 continue;
             any = true;
             size_t arc = maq_arc(t, o, step.first, step.back->atom);

@@ -17,7 +17,7 @@
 
 #define STATES (1u << 20) /* of the knapsack */
 #define USES 512u         /* different uses of devices in one knapsack */
-#define LIMITS 12u        /* of the synchronization, tried */
+#define LIMITS 20u        /* of the synchronization, tried */
 #define HALVINGS 14u
 
 struct column { /* a chain */
@@ -320,25 +320,6 @@ bool maq_chain_pool_collect(struct maq_chain_pool *pool, const struct maq_arcs *
     return !pool->no_memory;
 }
 
-bool maq_chain_pool_merge(struct maq_chain_pool *pool, const struct maq_chain_pool *other)
-{
-    for (uint32_t i = 0; i < other->n && pool->n < pool->room; i++) {
-        uint32_t *slot = find(pool, other->at[i].hash);
-        struct column *column = &pool->at[pool->n];
-        if (*slot > 0)
-            continue;
-        *column = other->at[i];
-        column->first = MAQ_ARENA_NEW(pool->arena, uint16_t, column->n_stages);
-        column->option = MAQ_ARENA_NEW(pool->arena, uint16_t, column->n_stages);
-        if (!column->first || !column->option)
-            return false;
-        memcpy(column->first, other->at[i].first, column->n_stages * sizeof *column->first);
-        memcpy(column->option, other->at[i].option, column->n_stages * sizeof *column->option);
-        *slot = ++pool->n;
-    }
-    return true;
-}
-
 /* ---- knapsack ---- */
 
 static void choose(struct knapsack *k, const struct maq_chain_pool *p, double theta, double sync)
@@ -404,7 +385,7 @@ static void expand(struct maq_chain *chain, const struct maq_chain_pool *p, cons
         chain->stages[i] = (struct maq_stage){.first = column->first[i],
                                               .end = i + 1 < column->n_stages ? column->first[i + 1] : t->n_atoms,
                                               .n_parts = 1,
-                                              .parts = {{option, t->options[option].turns}}};
+                                              .parts = {{option, column->samples / t->options[option].samples}}};
     }
 }
 

@@ -1,11 +1,11 @@
 /*
  * compose_pipelines.h - several pipelines of different make-up that train one model together.
  *
- * A pipeline here is a chain: micro batches go through it one by one, cut into stages, and a stage may have several replicas that take
- * them in turn. Chains share nothing but the gradients, so each has its own cuts and devices, and takes as many micro batches of the
+ * A pipeline here is a chain: micro batches go through it one by one, cut into stages, and a stage may have several replicas that share
+ * each of them. Chains share nothing but the gradients, so each has its own cuts and devices, and takes as many micro batches of the
  * global batch as it can do in time:
  *
- *   T = max_c ((m_c - 1) max_i (t_ci / turns_ci) + sum_i t_ci) + sync + update,      sum_c m_c samples_c >= global batch
+ *   T = max_c ((m_c - 1) max_i t_ci + sum_i t_ci) + sync + update,      sum_c m_c samples_c >= global batch
  *
  * Gradients of an atom are all-reduced by all that hold it. Where chains are cut at different places, a stage's gradients go in
  * pieces, one for each run of atoms that no chain cuts: sync = max over stages of the sum over its pieces of sync_s(replicas of the
@@ -48,7 +48,6 @@ struct maq_chain_pool *maq_chain_pool_new(const struct maq_stage_table *table, u
  */
 bool maq_chain_pool_collect(struct maq_chain_pool *pool, const struct maq_arcs *arcs, uint32_t chains, double cutoff_s,
                             uint64_t *programs, struct maq_arena *scratch);
-bool maq_chain_pool_merge(struct maq_chain_pool *pool, const struct maq_chain_pool *other);
 
 /* The best plan found of a pool's chains, if better than *best: a good answer without a proof. false when out of memory. */
 bool maq_pipelines_choose(struct maq_pipelines *best, const struct maq_chain_pool *pool, uint32_t global_batch,

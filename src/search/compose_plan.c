@@ -1,4 +1,5 @@
 /* compose_plan.c - what the searches found as plans of a result, and plans of a result as mixed plans. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,7 +15,6 @@ static void fill_stage(struct maq_compose_stage *out, const struct maq_stage *s,
     *out = (struct maq_compose_stage){.first_layer = s->first,
                                       .layers = s->end - s->first,
                                       .n_parts = s->n_parts,
-                                      .turns = s->turns,
                                       .compute_s = s->compute_s,
                                       .hop_s = s->hop_s,
                                       .sync_s = s->sync_s,
@@ -22,7 +22,7 @@ static void fill_stage(struct maq_compose_stage *out, const struct maq_stage *s,
                                       .in_flight = s->in_flight};
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct maq_stage_option *o = &t->options[s->parts[i].option];
-        out->parts[i] = (struct maq_compose_part){o->kind, o->devices, s->parts[i].replicas * pipelines};
+        out->parts[i] = (struct maq_compose_part){o->kind, o->devices, s->parts[i].replicas * pipelines, o->samples};
     }
 }
 
@@ -159,6 +159,15 @@ static bool fill_mixed(struct maq_mixed_plan *out, const struct maq_compose_run 
     return true;
 }
 
+static bool splits(const struct maq_compose_plan *plan)
+{
+    for (uint32_t k = 0; k < plan->n_pipelines; k++)
+        for (uint32_t i = 0; i < plan->pipelines[k].n_stages; i++)
+            if (plan->pipelines[k].stages[i].parts[0].micro_batch != plan->micro_batch)
+                return true;
+    return false;
+}
+
 enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct maq_compose_result *result,
                                        uint32_t plan, struct maq_diag *diag)
 {
@@ -167,6 +176,12 @@ enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct 
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
                              plan);
+    if (splits(&result->plans[plan])) {
+        free(box);
+        return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_MIXED_UNPRICED, (struct maq_span){0},
+                             "search the uniform or the mixed class",
+                             "stages that split micro batches: a mixed plan has one micro batch for all stages");
+    }
     if (!box)
         return maq__mixed_no_memory(diag);
     maq_arena_init(&box->arena, 0);

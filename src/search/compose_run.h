@@ -20,7 +20,7 @@ struct maq_compose_run {
     uint32_t n_cases;
     struct maq_compose_case *cases;
     uint32_t *replicas; /* [n_cases] */
-    uint32_t max_parts, max_turns;
+    uint32_t max_parts, max_split;
     bool chains; /* what is being searched now: chains, not compositions */
 };
 

@@ -8,7 +8,8 @@
 #include "base/check.h"
 #include "search/batch.h"
 
-#define FIRST_CUTOFF 1.25 /* over the least work bound, and how it grows while nothing is found */
+#define FIRST_CUTOFF 1.25 /* over the least work bound */
+#define NEXT_CUTOFF 1.12  /* how it grows while nothing is found */
 
 enum pass { RANK, LOOK, PROVE };
 
@@ -189,7 +190,7 @@ enum maq_status maq_compose_search(struct maq_search_result *out, const struct m
         ceiling = jobs[i].ceiling > ceiling ? jobs[i].ceiling : ceiling;
     ceiling = options->cutoff_s < ceiling ? options->cutoff_s : ceiling;
     double cutoff = n > 0 ? order[0]->work_bound * FIRST_CUTOFF : 0, best = HUGE_VAL;
-    for (bool last = false; !last && best == HUGE_VAL; cutoff *= FIRST_CUTOFF * FIRST_CUTOFF) {
+    for (bool last = false; !last && best == HUGE_VAL; cutoff *= NEXT_CUTOFF) {
         last = cutoff >= ceiling;
         if (!pass_over(&run, LOOK, order, sorted, n, last ? ceiling : cutoff))
             return MAQ_NO_MEMORY;

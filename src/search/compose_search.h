@@ -25,7 +25,7 @@ struct maq_search_options {
     uint32_t labels;  /* most labels of the exact search of one table; 0: no exact search, bounds alone */
     double grain;     /* width of boxes, relative to the cutoff, that the exact search starts from */
     uint32_t boxes;   /* most boxes of one table */
-    double aim;       /* a gap that is good enough: nothing that is less than this better is looked for; 0: the optimum */
+    double aim; /* a gap that is good enough: nothing that is less than this better is looked for; 0: the optimum */
 };
 #define MAQ_SEARCH_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \

@@ -42,8 +42,8 @@ static double *sums(struct maq_arena *arena, uint32_t n)
 }
 
 static bool fill_option(struct maq_stage_option *o, const struct maq_profile_costs *c, uint32_t pool, uint32_t tp,
-                        uint32_t turns, uint32_t micro_batch, const struct maq_layer_time *times,
-                        const struct maq_layer_size *sizes, struct maq_arena *arena)
+                        uint32_t share, const struct maq_layer_time *times, const struct maq_layer_size *sizes,
+                        struct maq_arena *arena)
 {
     uint32_t n = maq_profile_dir_model(c->profile, c->model)->layers;
     const struct maq_layer_size *whole = maq_profile_dir_sizes(c->profile, c->model, 1);
@@ -54,15 +54,14 @@ static bool fill_option(struct maq_stage_option *o, const struct maq_profile_cos
     for (uint32_t l = 0; l < n; l++) {
         time[l + 1] = time[l] + (times[l].forward_s + times[l].backward_s);
         fixed[l + 1] = fixed[l] + sizes[l].parameters * STATE_BYTES;
-        flight[l + 1] = flight[l] + sizes[l].activations * micro_batch * FLOAT_BYTES;
+        flight[l + 1] = flight[l] + sizes[l].activations * share * FLOAT_BYTES;
         sync[l + 1] = sync[l] + whole[l].parameters * FLOAT_BYTES / tp;
         update[l] = times[l].update_s;
     }
-    *o = (struct maq_stage_option){.id = maq_profile_option_id(pool, tp, turns),
-                                   .turns = turns,
+    *o = (struct maq_stage_option){.id = maq_profile_option_id(pool, tp, share),
                                    .kind = pool,
                                    .devices = tp,
-                                   .samples = micro_batch,
+                                   .samples = share,
                                    .context_bytes = tp > 1 ? PARALLEL_BYTES : ALONE_BYTES,
                                    .time_s = time,
                                    .fixed_bytes = fixed,
@@ -72,24 +71,24 @@ static bool fill_option(struct maq_stage_option *o, const struct maq_profile_cos
     return true;
 }
 
-/* The ways to run a stage on one pool: every TP that was measured, with every number of turns. */
+/* The ways to run a stage on one pool: every TP and every share of the micro batch that was measured. */
 static bool add_options(struct maq_stage_table *table, struct maq_stage_option *options,
                         const struct maq_profile_costs *c, const struct maq_profile_wave *wave, uint32_t pool,
                         struct maq_arena *arena)
 {
-    for (uint32_t tp = 1; tp <= c->pools[pool].per_node; tp++) {
-        const struct maq_layer_time *times =
-            maq_profile_dir_times(c->profile, c->model, c->pools[pool].device, wave->micro_batch, tp);
-        const struct maq_layer_size *sizes = maq_profile_dir_sizes(c->profile, c->model, tp);
-        for (uint32_t turns = 1; times && sizes && turns <= wave->max_turns; turns *= 2) {
-            uint64_t devices = (uint64_t)turns * tp * (wave->chains || wave->max_parts > 1 ? 1 : wave->replicas);
-            if (table->n_options == MAQ_STAGE_OPTIONS || devices > c->pools[pool].count)
-                break;
-            if (!fill_option(&options[table->n_options], c, pool, tp, turns, wave->micro_batch, times, sizes, arena))
+    for (uint32_t tp = 1; tp <= c->pools[pool].per_node; tp++)
+        for (uint32_t split = 1; split <= wave->max_split && wave->micro_batch % split == 0; split *= 2) {
+            uint32_t share = wave->micro_batch / split;
+            const struct maq_layer_time *times =
+                maq_profile_dir_times(c->profile, c->model, c->pools[pool].device, share, tp);
+            const struct maq_layer_size *sizes = maq_profile_dir_sizes(c->profile, c->model, tp);
+            uint64_t devices = (uint64_t)split * tp * (wave->chains || wave->max_parts > 1 ? 1 : wave->replicas);
+            if (!times || !sizes || table->n_options == MAQ_STAGE_OPTIONS || devices > c->pools[pool].count)
+                continue;
+            if (!fill_option(&options[table->n_options], c, pool, tp, share, times, sizes, arena))
                 return false;
             table->n_options++;
         }
-    }
     return true;
 }
 
@@ -118,11 +117,12 @@ static bool fill_hops(struct maq_stage_table *t, const struct maq_profile_costs 
         for (uint32_t j = 0; j < t->n_options; j++) {
             const struct maq_stage_option *from = &t->options[i], *to = &t->options[j];
             const struct maq_link_fit *link = link_of(c, from->kind, from->devices, to->kind, to->devices);
+            uint32_t samples = from->samples > to->samples ? from->samples : to->samples;
             double *row = &seconds[((size_t)i * t->n_options + j) * t->n_atoms];
             for (uint32_t l = 0; l < t->n_atoms; l++)
                 row[l] = l > 0 && whole[l].output == whole[l - 1].output
                              ? row[l - 1]
-                             : send_s(link, whole[l].output * FLOAT_BYTES * from->samples);
+                             : send_s(link, whole[l].output * FLOAT_BYTES * samples);
         }
     t->forward_s = t->backward_s = seconds; /* both are the size of the output of the atom at the border */
     return true;

@@ -13,8 +13,9 @@
  *   memory_i    24 bytes per parameter (fp32 weights, gradients, Adam's two moments, communication and a copy of DeepSpeed's), fp32
  *               activations of as many micro batches as there are stages from this one on, 2 GB (TP 1) or 3 GB for the framework
  *
- * The rule knows one number of replicas for all stages. Where stages differ, those with more replicas take turns (stage_table.h): a
- * replica still spends compute and hops on each micro batch that it gets, and gradients are reduced over all replicas of the stage.
+ * The rule knows one micro batch and one number of replicas for all stages. A stage with r times the replicas splits each micro batch:
+ * a replica runs b / r samples in the time and memory that were measured for a micro batch of b / r, a hop takes the larger share of its
+ * two sides, and gradients are reduced over all replicas of the stage. All replicas work on every micro batch, so 1F1B is unchanged.
  */
 #ifndef MAQ_SEARCH_PROFILE_COSTS_H
 #define MAQ_SEARCH_PROFILE_COSTS_H
@@ -38,10 +39,10 @@ struct maq_profile_costs {
     uint32_t micro_batches[16]; /* measured on any of the pools, ascending */
 };
 
-/* An option's id: pool, TP and turns. */
-static inline uint32_t maq_profile_option_id(uint32_t pool, uint32_t tp, uint32_t turns)
+/* An option's id: pool, TP and share of a micro batch. */
+static inline uint32_t maq_profile_option_id(uint32_t pool, uint32_t tp, uint32_t share)
 {
-    return pool << 24 | tp << 12 | turns;
+    return pool << 24 | tp << 12 | share;
 }
 
 /* Finds the micro batches that were measured. MAQ_BAD_INPUT when the model was measured on none of the pools. */
@@ -50,7 +51,7 @@ enum maq_status maq_profile_costs_init(struct maq_profile_costs *costs, struct m
 struct maq_profile_wave {
     uint32_t micro_batch, replicas; /* a wave is that many micro batches */
     uint32_t max_parts;             /* kinds that may share a stage: 1 or 2 */
-    uint32_t max_turns;             /* sets of replicas that may take turns: 1, 2, 4, ... up to this */
+    uint32_t max_split;             /* replicas that may share a micro batch: 1, 2, 4, ... up to this */
     bool chains; /* options that have not the devices for all replicas stay: some pipelines may have them */
 };
 

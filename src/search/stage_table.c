@@ -41,16 +41,14 @@ static double hops(const struct maq_stage_table *t, const struct maq_composition
 /* Costs of one stage; false when its parts are not the wave or do not fit. */
 static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
 {
-    uint32_t samples = 0, ranks = 0, held_waves = s->in_flight;
+    uint32_t samples = 0, ranks = 0;
     double bytes = 0;
-    s->turns = t->options[s->parts[0].option].turns;
-    s->in_flight = (held_waves + s->turns - 1) / s->turns;
     s->compute_s = s->update_s = s->memory_share = 0;
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const struct maq_stage_option *o = &t->options[s->parts[i].option];
         double held = o->context_bytes + between(o->fixed_bytes, s) + between(o->flight_bytes, s) * s->in_flight;
         double share = held / t->capacity_bytes[o->kind];
-        samples += o->samples * (s->parts[i].replicas / s->turns);
+        samples += o->samples * s->parts[i].replicas;
         ranks += s->parts[i].replicas;
         s->memory_share = share > s->memory_share ? share : s->memory_share;
         s->compute_s = between(o->time_s, s) > s->compute_s ? between(o->time_s, s) : s->compute_s;
@@ -71,8 +69,7 @@ static bool is_shape(const struct maq_composition *c, const struct maq_stage_tab
             s->n_parts > t->max_parts)
             return false;
         for (uint32_t j = 0; j < s->n_parts; j++)
-            if (s->parts[j].option >= t->n_options || s->parts[j].replicas == 0 ||
-                t->options[s->parts[j].option].turns != t->options[s->parts[0].option].turns)
+            if (s->parts[j].option >= t->n_options || s->parts[j].replicas == 0)
                 return false;
     }
     return c->stages[c->n_stages - 1].end == t->n_atoms;
@@ -92,7 +89,7 @@ bool maq_composition_time(struct maq_composition *c, const struct maq_stage_tabl
         s->hop_s = hops(table, c, i);
         double t = s->compute_s + s->hop_s;
         c->fill_s += t;
-        c->bottleneck_s = t / s->turns > c->bottleneck_s ? t / s->turns : c->bottleneck_s;
+        c->bottleneck_s = t > c->bottleneck_s ? t : c->bottleneck_s;
         c->sync_s = s->sync_s > c->sync_s ? s->sync_s : c->sync_s;
         c->update_s = s->update_s > c->update_s ? s->update_s : c->update_s;
     }

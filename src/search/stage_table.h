@@ -4,16 +4,14 @@
  * A model is a row of atoms (the embedding, the layers, the head). A *wave* is what the pipeline takes in at a time: `wave_samples`
  * samples, the micro batch of all data-parallel replicas together; a step is `waves` of them. A stage is a stretch of atoms and the
  * replicas that run it; every replica is an *option*: a kind of device, how many of them (the TP degree), and its share of the wave
- * (its micro batch). The shares of a stage's replicas add up to the wave (the last one may get less than its share). A stage may have
- * `turns` sets of replicas that take the waves in turn: more replicas than its neighbours, each of which has that much longer for a
- * wave. So stages may differ in their number of replicas, and the replicas of one stage in kind. Where costs come from (a measured profile, a cost chain) is the business of whoever
+ * (its micro batch). The shares of a stage's replicas add up to the wave (the last one may get less than its share), so stages may
+ * differ in their number of replicas, and the replicas of one stage in kind and share. Where costs come from (a measured profile, a cost chain) is the business of whoever
  * fills the table; an option is an id with costs, so ZeRO, recomputation, CP or EP are further options.
  *
- *   T = (waves - 1) max_i (t_i / turns_i) + sum_i t_i + max_i sync_i + max_i update_i        (1F1B with a flush)
+ *   T = (waves - 1) max_i t_i + sum_i t_i + max_i sync_i + max_i update_i        (1F1B with a flush)
  *   t_i      = the slowest replica's compute + hops
  *   sync_i   = gradients of the stage, all-reduced over its replicas
- *   memory_i = context + fixed + per wave * waves held  <=  capacity, for each replica
- *   waves held = min(position from the end, most in flight) / turns_i, rounded up
+ *   memory_i = context + fixed + per wave * min(position from the end, most in flight)  <=  capacity, for each replica
  *
  * A hop is charged to the side that sends: activations forward, gradients backward, the slowest pair of replicas. At the ends
  * of a pipeline published rules differ in how often they charge a hop, hence the weights of struct maq_hop_rule.
@@ -35,7 +33,6 @@ struct maq_stage_option {
     uint32_t id;               /* the caller's */
     uint32_t kind;             /* of device */
     uint32_t devices, samples; /* of a replica: how many, and its share of a wave */
-    uint32_t turns;            /* sets of replicas that take the waves in turn; 1: all take every wave */
     double context_bytes;      /* of a device, whatever it runs */
     /* [atoms + 1]: sums over the atoms before. */
     const double *time_s;       /* forward and backward of the share */
@@ -78,7 +75,6 @@ struct maq_stage {
     uint32_t first, end; /* atoms [first, end) */
     uint32_t n_parts;
     struct maq_stage_part parts[MAQ_STAGE_PARTS];
-    uint32_t turns;
     double compute_s, hop_s, sync_s, update_s;
     double memory_share; /* of the fullest replica's capacity */
     uint32_t in_flight;  /* waves that a replica holds */

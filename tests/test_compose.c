@@ -1,0 +1,491 @@
+/*
+ * test_compose.c - composing pipelines against oracles, on small random tables.
+ *
+ * Brute force enumerates every composition of a table; a MILP goes through COIN-OR's cbc where it is installed. Tables are drawn so
+ * that devices and memory bind, costs have no pattern, and all classes occur: stages of two options and uneven shares.
+ *
+ * maq-test: threads
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "search/compose_pipelines.h"
+#include "search/compose_search.h"
+
+#define TABLES 100
+
+/* ---- random tables ---- */
+
+struct random_table {
+    uint64_t seed;
+    uint32_t max_parts, extra_devices;
+    bool plain_hops; /* of the sender alone: what the MILP can say */
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint32_t draw(uint64_t *state, uint32_t least, uint32_t most)
+{
+    return least + (uint32_t)(next_random(state) % (most - least + 1));
+}
+
+static double uniform(uint64_t *state, double least, double most)
+{
+    return least + (most - least) * (double)(next_random(state) >> 11) / 9007199254740992.0;
+}
+
+static double random_sync(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n, double bytes,
+                          uint32_t ranks)
+{
+    double slowest = 0;
+    for (uint32_t i = 0; i < n; i++)
+        slowest = fmax(slowest, 1.0 + 0.5 * t->options[parts[i].option].kind);
+    return ranks > 1 ? slowest * bytes * 2 * (ranks - 1) / ranks : 0;
+}
+
+static void random_option(struct maq_stage_option *o, uint64_t *state, uint32_t atoms, uint32_t kinds, uint32_t share,
+                          struct maq_arena *arena)
+{
+    double *sums[4], *update = MAQ_ARENA_NEW(arena, double, atoms);
+    static const double most[4] = {1, 4, 2, 0.5};
+    for (uint32_t i = 0; i < 4; i++) {
+        sums[i] = MAQ_ARENA_NEW(arena, double, atoms + 1);
+        for (uint32_t a = 0; a < atoms; a++)
+            sums[i][a + 1] = sums[i][a] + uniform(state, 0.05, most[i]);
+    }
+    for (uint32_t a = 0; a < atoms; a++)
+        update[a] = uniform(state, 0, 0.2);
+    *o = (struct maq_stage_option){.kind = draw(state, 0, kinds - 1),
+                                   .devices = 1u << draw(state, 0, 1),
+                                   .samples = share,
+                                   .context_bytes = 0.5,
+                                   .time_s = sums[0],
+                                   .fixed_bytes = sums[1],
+                                   .flight_bytes = sums[2],
+                                   .sync_bytes = sums[3],
+                                   .update_s = update};
+}
+
+static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
+{
+    const struct random_table *r = ctx;
+    uint64_t state = r->seed * 1000003u + i;
+    uint32_t atoms = draw(&state, 3, 6), kinds = draw(&state, 1, 3),
+             options = draw(&state, 2, r->max_parts > 1 ? 3 : 5);
+    uint32_t replicas = draw(&state, 1, 3), share = draw(&state, 1, 2);
+    if (r->max_parts > 1) { /* few devices for many replicas: mixing pays; few atoms: brute force has to end */
+        replicas++;
+        atoms = atoms < 4 ? atoms : 4;
+    }
+    struct maq_stage_option *at = MAQ_ARENA_NEW(arena, struct maq_stage_option, options);
+    for (uint32_t o = 0; o < options; o++) {
+        random_option(&at[o], &state, atoms, kinds, share, arena);
+        at[o].id = o;
+    }
+    if (r->max_parts > 1 && share == 2) /* uneven shares of a stage */
+        at[0].samples = 1;
+    *out = (struct maq_stage_table){.n_atoms = atoms,
+                                    .n_kinds = kinds,
+                                    .n_options = options,
+                                    .waves = draw(&state, 1, 9),
+                                    .wave_samples = replicas * share,
+                                    .max_parts = r->max_parts,
+                                    .options = at,
+                                    .sync_s = random_sync};
+    out->max_in_flight = draw(&state, 0, 1) ? out->waves : UINT32_MAX;
+    out->hops = (struct maq_hop_rule){1, draw(&state, 1, 2), draw(&state, 1, 2), draw(&state, 1, 3)};
+    for (uint32_t g = 0; g < kinds; g++) {
+        out->available[g] = draw(&state, r->max_parts > 1 ? 3 : 1, r->max_parts > 1 ? 8 : 9) + r->extra_devices;
+        out->capacity_bytes[g] = uniform(&state, 4, 14);
+    }
+    for (uint32_t side = 0; side < 2; side++) {
+        double *s = MAQ_ARENA_NEW(arena, double, (size_t)options *options *atoms);
+        for (size_t j = 0; j < (size_t)options * options * atoms; j++)
+            s[j] = r->plain_hops && j / atoms % options > 0 ? s[j - atoms] : uniform(&state, 0, 0.3);
+        *(side == 0 ? &out->forward_s : &out->backward_s) = s;
+    }
+    return true;
+}
+
+/* ---- brute force ---- */
+
+static void add_stages(struct maq_composition *best, struct maq_composition *c, const struct maq_stage_table *t,
+                       uint64_t *tried);
+
+static void try_stage(struct maq_composition *best, struct maq_composition *c, const struct maq_stage_table *t,
+                      const struct maq_stage *stage, uint64_t *tried)
+{
+    c->stages[c->n_stages++] = *stage;
+    if (stage->end < t->n_atoms) {
+        add_stages(best, c, t, tried);
+    } else {
+        struct maq_composition whole = *c;
+        ++*tried;
+        if (maq_composition_cost(&whole, t) && whole.step_s < best->step_s)
+            *best = whole;
+    }
+    c->n_stages--;
+}
+
+static void add_stages(struct maq_composition *best, struct maq_composition *c, const struct maq_stage_table *t,
+                       uint64_t *tried)
+{
+    uint32_t first = c->n_stages > 0 ? c->stages[c->n_stages - 1].end : 0;
+    for (uint32_t end = first + 1; end <= t->n_atoms; end++)
+        for (uint32_t a = 0; a < t->n_options; a++) {
+            struct maq_stage s = {.first = first, .end = end, .n_parts = 1, .parts = {{a, maq_replicas(t, a)}}};
+            try_stage(best, c, t, &s, tried);
+            for (uint32_t b = 0; t->max_parts > 1 && b < t->n_options; b++)
+                for (uint32_t n = 1; b != a && n * t->options[a].samples < t->wave_samples; n++) {
+                    uint32_t left = t->wave_samples - n * t->options[a].samples, share = t->options[b].samples;
+                    s.n_parts = 2;
+                    s.parts[0] = (struct maq_stage_part){a, n};
+                    s.parts[1] = (struct maq_stage_part){b, (left + share - 1) / share};
+                    try_stage(best, c, t, &s, tried);
+                }
+        }
+}
+
+static uint64_t brute_force(struct maq_composition *best, const struct maq_stage_table *t)
+{
+    static struct maq_composition c;
+    uint64_t tried = 0;
+    c.n_stages = 0;
+    best->step_s = HUGE_VAL;
+    add_stages(best, &c, t, &tried);
+    return tried;
+}
+
+static void assert_same(double got, double want)
+{
+    if (want == HUGE_VAL ? got != HUGE_VAL : !(fabs(got - want) <= 1e-9 * want))
+        fail_msg("%.12g, not %.12g", got, want);
+}
+
+static double search_one(const struct random_table *r, uint32_t threads)
+{
+    const struct maq_stage_source source = {1, random_table, r};
+    struct maq_search_options options = MAQ_SEARCH_OPTIONS_INIT;
+    struct maq_search_result found;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    options.threads = threads;
+    assert_int_equal(maq_compose_search(&found, &source, &options, &arena), MAQ_OK);
+    assert_true(found.exact);
+    double step = found.n > 0 ? found.found[0].composition.step_s : HUGE_VAL;
+    if (found.n > 0)
+        assert_same(found.bound_s, step);
+    maq_arena_fini(&arena);
+    return step;
+}
+
+static void equals_brute_force(void **ignored)
+{
+    uint32_t possible = 0, staged = 0, mixed = 0;
+    for (uint64_t seed = 0; seed < 5 * TABLES; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1};
+        struct maq_stage_table t;
+        struct maq_arena arena;
+        static struct maq_composition best;
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena));
+        brute_force(&best, &t);
+        assert_same(search_one(&r, 1), best.step_s);
+        possible += best.step_s < HUGE_VAL;
+        staged += best.step_s < HUGE_VAL && best.n_stages > 1;
+        for (uint32_t i = 0; best.step_s < HUGE_VAL && i < best.n_stages; i++)
+            mixed += best.stages[i].n_parts > 1;
+        maq_arena_fini(&arena);
+    }
+    /* the draw has all cases: tables without a composition, several stages, stages of two options */
+    if (possible < 2 * TABLES || possible > 5 * TABLES - 10 || staged < TABLES || mixed < 10)
+        fail_msg("%u possible, %u in stages, %u mixed", possible, staged, mixed);
+}
+
+/* Dominance alone, bounds off: the same optimum, from many more labels. */
+static void bounds_change_no_answer(void **ignored)
+{
+    uint64_t with = 0, without = 0;
+    for (uint64_t seed = 0; seed < TABLES; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1};
+        struct maq_label_options free_search = {HUGE_VAL, 0, 1u << 20, true}, bounded = {0, 0, 1u << 20, false};
+        struct maq_label_count count;
+        struct maq_stage_table t;
+        struct maq_arcs arcs;
+        struct maq_boxes none = {.n = 0}, boxes;
+        struct maq_arena arena;
+        static struct maq_composition best, other;
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        best.step_s = other.step_s = HUGE_VAL;
+        assert_true(maq_labels_search(&best, &count, &arcs, &none, &free_search, &arena));
+        assert_true(count.complete);
+        without += count.considered;
+        assert_same(search_one(&r, 1), best.step_s);
+        if (best.step_s < HUGE_VAL) { /* a cutoff just above the optimum must not lose it */
+            bounded.cutoff_s = best.step_s * 1.000001;
+            const struct maq_box_options box = {bounded.cutoff_s, 0.01 * best.step_s, 400, NULL, NULL};
+            assert_true(maq_boxes_cover(&boxes, &other, &arcs, &box, &arena));
+            assert_true(boxes.bound_s <= best.step_s * 1.000001);
+            assert_true(maq_labels_search(&other, &count, &arcs, &boxes, &bounded, &arena));
+            with += count.considered;
+            assert_same(other.step_s, best.step_s);
+        }
+        maq_arena_fini(&arena);
+    }
+    assert_true(with < without / 2);
+}
+
+static void bounds_are_below(void **ignored)
+{
+    for (uint64_t seed = 0; seed < TABLES; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1};
+        struct maq_stage_table t;
+        struct maq_arcs arcs;
+        struct maq_boxes boxes;
+        struct maq_arena arena;
+        static struct maq_composition best, found;
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        brute_force(&best, &t);
+        if (best.step_s < HUGE_VAL) {
+            for (uint32_t most = 1; most < 100; most *= 4) { /* few boxes: a weaker bound, still a bound */
+                const struct maq_box_options box = {2 * best.step_s, 0.01, most, NULL, NULL};
+                found.step_s = HUGE_VAL;
+                assert_true(maq_boxes_cover(&boxes, &found, &arcs, &box, &arena));
+                assert_true(boxes.bound_s <= best.step_s * (1 + 1e-12));
+                assert_true(found.step_s >= best.step_s * (1 - 1e-12));
+            }
+            assert_true(maq_work_bound(&t) <= best.step_s * (1 + 1e-12));
+        }
+        maq_arena_fini(&arena);
+    }
+}
+
+static void more_devices_are_never_worse(void **ignored)
+{
+    uint32_t better = 0;
+    for (uint64_t seed = 0; seed < TABLES; seed++) {
+        double last = HUGE_VAL;
+        for (uint32_t extra = 0; extra < 6; extra += 2) {
+            const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .extra_devices = extra};
+            double step = search_one(&r, 1);
+            assert_true(step <= last * (1 + 1e-12));
+            better += step < last * (1 - 1e-9);
+            last = step;
+        }
+    }
+    assert_true(better > TABLES / 4);
+}
+
+static void threads_change_nothing(void **ignored)
+{
+    const struct random_table r = {.seed = 77, .max_parts = 1};
+    const struct maq_stage_source source = {60, random_table, &r};
+    struct maq_search_result found[2];
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct maq_search_options options = MAQ_SEARCH_OPTIONS_INIT;
+        options.threads = i == 0 ? 1 : 4;
+        options.top = 3;
+        assert_int_equal(maq_compose_search(&found[i], &source, &options, &arena), MAQ_OK);
+    }
+    assert_int_equal(found[0].n, 3);
+    assert_int_equal(found[1].n, 3);
+    assert_memory_equal(&found[0].counts, &found[1].counts, sizeof found[0].counts);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(found[0].found[i].table, found[1].found[i].table);
+        assert_true(found[0].found[i].composition.step_s == found[1].found[i].composition.step_s);
+    }
+    assert_true(found[0].found[0].composition.step_s < found[0].found[1].composition.step_s);
+    maq_arena_fini(&arena);
+}
+
+/* ---- MILP ---- */
+
+/* One binary per (stages behind, stretch, option); the path condition, devices, and maxima over positions. */
+static void write_milp(FILE *f, const struct maq_stage_table *t)
+{
+    uint32_t n = t->n_atoms, arcs = 0;
+    fprintf(f, "Minimize\n obj: %u tau + sync + update", t->waves - 1);
+    struct arc {
+        uint32_t behind, first, end, option;
+        double t, sync, update;
+    } *at = calloc((size_t)n * n * (n + 1) * t->n_options, sizeof *at);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t first = 0; first < n; first++)
+            for (uint32_t end = first + 1; end <= n; end++)
+                for (uint32_t o = 0; o < t->n_options; o++) {
+                    const struct maq_stage_option *p = &t->options[o];
+                    uint32_t held = (k + 1 < t->max_in_flight ? k + 1 : t->max_in_flight);
+                    double bytes = p->context_bytes + p->fixed_bytes[end] - p->fixed_bytes[first] +
+                                   (p->flight_bytes[end] - p->flight_bytes[first]) * held;
+                    if ((k == 0) != (end == n) || bytes > t->capacity_bytes[p->kind])
+                        continue;
+                    const struct maq_stage_part part = {o, maq_replicas(t, o)};
+                    struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, p->update_s[first]};
+                    a.t += maq_forward_weight(t, k, first == 0) * t->forward_s[(size_t)o * t->n_options * n + end - 1] +
+                           maq_backward_weight(t, k, first == 0) * t->backward_s[(size_t)o * t->n_options * n + first];
+                    a.sync = t->sync_s(t, &part, 1, p->sync_bytes[end] - p->sync_bytes[first], part.replicas);
+                    fprintf(f, " + %.15g x%u\n", a.t, arcs);
+                    at[arcs++] = a;
+                }
+    fprintf(f, "Subject To\n");
+    for (uint32_t k = 0; k < n; k++) { /* tau, sync and update are no less than those of the stage at position k */
+        for (uint32_t what = 0; what < 3; what++) {
+            fprintf(f, " m%u_%u: %s", k, what, what == 0 ? "tau" : what == 1 ? "sync" : "update");
+            for (uint32_t i = 0; i < arcs; i++)
+                if (at[i].behind == k)
+                    fprintf(f, " - %.15g x%u\n", what == 0 ? at[i].t : what == 1 ? at[i].sync : at[i].update, i);
+            fprintf(f, " >= 0\n");
+        }
+        for (uint32_t l = 1; l <= n; l++) { /* in (k stages behind, l atoms left) = out */
+            fprintf(f, " f%u_%u: 0 tau", k, l);
+            for (uint32_t i = 0; i < arcs; i++) {
+                if (at[i].behind == k && at[i].end == l)
+                    fprintf(f, " + x%u\n", i);
+                if (k > 0 && at[i].behind == k - 1 && at[i].first == l)
+                    fprintf(f, " - x%u\n", i);
+            }
+            fprintf(f, " = %d\n", k == 0 && l == n);
+        }
+    }
+    for (uint32_t g = 0; g < t->n_kinds; g++) {
+        fprintf(f, " d%u: 0 tau", g);
+        for (uint32_t i = 0; i < arcs; i++)
+            if (t->options[at[i].option].kind == g)
+                fprintf(f, " + %u x%u\n", t->options[at[i].option].devices * maq_replicas(t, at[i].option), i);
+        fprintf(f, " <= %u\n", t->available[g]);
+    }
+    fprintf(f, "Binaries\n");
+    for (uint32_t i = 0; i < arcs; i++)
+        fprintf(f, " x%u\n", i);
+    fprintf(f, "End\n");
+    free(at);
+}
+
+/* The optimum that cbc finds; HUGE_VAL when it says that there is none. */
+static double solve(const struct maq_stage_table *t)
+{
+    char folder[] = "/tmp/maq-compose-XXXXXX", lp[64], out[64], command[256], line[256] = "";
+    double value = -1;
+    assert_non_null(mkdtemp(folder));
+    snprintf(lp, sizeof lp, "%s/p.lp", folder);
+    snprintf(out, sizeof out, "%s/p.sol", folder);
+    FILE *f = fopen(lp, "w");
+    assert_non_null(f);
+    write_milp(f, t);
+    fclose(f);
+    snprintf(command, sizeof command, "cbc %s ratio 0 allow 0 solve solution %s >/dev/null 2>&1", lp, out);
+    assert_int_equal(system(command), 0);
+    f = fopen(out, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    fclose(f);
+    const char *number = strstr(line, "objective value");
+    if (strncmp(line, "Optimal", 7) == 0 && number)
+        value = strtod(number + strlen("objective value"), NULL);
+    else if (strstr(line, "nfeasible"))
+        value = HUGE_VAL;
+    remove(lp);
+    remove(out);
+    rmdir(folder);
+    if (value < 0)
+        fail_msg("cbc says: %s", line);
+    return value;
+}
+
+static void equals_a_milp(void **ignored)
+{
+    uint32_t possible = 0;
+    if (system("command -v cbc >/dev/null 2>&1") != 0) {
+        print_message("no cbc (Debian's coinor-cbc)\n");
+        skip();
+    }
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = 1, .plain_hops = true};
+        struct maq_stage_table t;
+        struct maq_arena arena;
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena));
+        double want = solve(&t), got = search_one(&r, 1);
+        if (want == HUGE_VAL || got == HUGE_VAL)
+            assert_true(want == got);
+        else if (!(fabs(got - want) <= 1e-5 * want)) /* cbc prints 8 decimals and stops within its tolerances */
+            fail_msg("table %d: %.9g, cbc %.9g", (int)seed, got, want);
+        possible += want < HUGE_VAL;
+        maq_arena_fini(&arena);
+    }
+    assert_true(possible > 20);
+}
+
+/* ---- pipelines ---- */
+
+/* N equal chains are the composition of N times the wave; chains that are chosen are never worse, and keep to the devices. */
+static void chains_hold_the_composition(void **ignored)
+{
+    uint32_t same = 0, better = 0;
+    for (uint64_t seed = 0; seed < TABLES; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 6};
+        struct maq_stage_table t;
+        struct maq_arcs arcs;
+        struct maq_arena arena;
+        static struct maq_composition best;
+        static struct maq_pipelines p;
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        uint32_t share = t.options[0].samples, chains = t.wave_samples / share, batch = t.waves * t.wave_samples;
+        uint64_t programs = 0, knapsacks = 0;
+        brute_force(&best, &t);
+        if (best.step_s < HUGE_VAL) {
+            p = (struct maq_pipelines){.n_kinds = 1,
+                                       .kinds = {{.count = chains, .samples = share, .n_stages = best.n_stages}}};
+            memcpy(p.kinds[0].stages, best.stages, best.n_stages * sizeof *best.stages);
+            for (uint32_t i = 0; i < best.n_stages; i++)
+                p.kinds[0].stages[i].parts[0].replicas /= chains;
+            assert_true(maq_pipelines_cost(&p, &t, batch));
+            assert_same(p.step_s, best.step_s);
+            same++;
+            struct maq_chain_pool *pool = maq_chain_pool_new(&t, 2048, &arena);
+            assert_true(pool && maq_chain_pool_collect(pool, &arcs, chains, 1.2 * best.step_s, &programs, &arena));
+            assert_true(maq_pipelines_choose(&p, pool, batch, &knapsacks, &arena));
+            assert_true(p.step_s <= best.step_s * (1 + 1e-12));
+            double step = p.step_s;
+            assert_true(maq_pipelines_cost(&p, &t, batch)); /* stands on its own: devices, memory, shares */
+            assert_same(p.step_s, step);
+            better += step < best.step_s * (1 - 1e-9);
+        }
+        maq_arena_fini(&arena);
+    }
+    assert_true(same > TABLES / 2 && better > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_brute_force),
+        cmocka_unit_test(bounds_change_no_answer),
+        cmocka_unit_test(bounds_are_below),
+        cmocka_unit_test(more_devices_are_never_worse),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(equals_a_milp),
+        cmocka_unit_test(chains_hold_the_composition),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
