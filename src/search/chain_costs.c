@@ -347,7 +347,6 @@ static bool fill_option(struct maq_stage_option *o, const struct maq_chain_costs
                                    .kind = is.pool,
                                    .devices = is.tp,
                                    .samples = c->space->mbs[wave->mbs],
-                                   .turns = 1,
                                    .context_bytes = l->context_bytes,
                                    .time_s = l->time_s,
                                    .fixed_bytes = fixed,
