@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/str.h"
 #include "plan/job_build.h"
 #include "search/codes.h"
 #include "train/atoms.h"
@@ -111,6 +112,7 @@ static struct maq_plan plan_of(const struct maq_job *job, uint32_t tp, uint32_t 
     p.cp = p.ep = p.vp = 1;
     p.pp = job->model.num_layers > 1 ? 2 : 1;
     p.schedule = MAQ_SCHEDULE_1F1B;
+    p.layout = MAQ_STR("balanced"); /* any number of layers */
     p.sharding = MAQ_SHARDING_NONE;
     p.num_optimizer_instances = 1;
     p.recompute = redo->recompute;

@@ -70,7 +70,9 @@ static enum maq_status compose(struct maq_search_result *found, struct maq_mixed
     options.labels = MOST_LABELS;
     options.boxes = MOST_BOXES;
     run->costs.pools_used = pools;
-    return maq_compose_search(found, &source, &options, &run->arena) == MAQ_OK ? MAQ_OK : no_memory(diag);
+    enum maq_status status = maq_compose_search(found, &source, &options, &run->arena);
+    run->costs.pools_used = UINT32_MAX;
+    return status == MAQ_OK ? MAQ_OK : no_memory(diag);
 }
 
 static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,
