@@ -138,8 +138,8 @@ static void test_one_pool(void **state)
 {
     struct searched s = search(ALONE, 1, 1);
     struct maq_diag *diag = maq_diag_new();
-    struct maq_job_box *job;
-    struct maq_train_result *train;
+    struct maq_job_box *job = NULL;
+    struct maq_train_result *train = NULL;
     static const struct maq_override stages[] = {{"--pp", "plan.pp", "2"},
                                                  {"--set", "plan.overlap_grad_reduce", "false"}};
     double step = composed(s.result);
