@@ -11,6 +11,7 @@
 #include "maquette/graph.h"
 #include "maquette/job.h"
 #include "maquette/mixed_plan.h"
+#include "maquette/mixed_search.h"
 #include "maquette/model.h"
 #include "maquette/plan.h"
 #include "maquette/profile.h"

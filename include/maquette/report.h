@@ -9,6 +9,7 @@
 #define MAQUETTE_REPORT_H
 
 #include "maquette/compose.h"
+#include "maquette/mixed_search.h"
 #include "maquette/search.h"
 
 #ifdef __cplusplus
@@ -72,6 +73,17 @@ MAQ_API enum maq_status maq_report_vary_text(char **out, const struct maq_search
 /* Schema "maquette.plan.vary/1". */
 MAQ_API enum maq_status maq_report_vary_json(char **out, const struct maq_search_variants *variants,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The best plan over several node groups. */
+struct maq_report_mixed {
+    const struct maq_job_box *open;
+    const struct maq_mixed_search_result *search;
+};
+MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed *plan,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan.mixed/1". */
+MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);

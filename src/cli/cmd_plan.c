@@ -214,6 +214,52 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
     return cli_plan_profile(cli, &o);
 }
 
+/* ---- several node groups ---- */
+
+static enum maq_status report_mixed(struct cli *cli, const struct maq_job_box *open,
+                                    const struct maq_mixed_search_result *found)
+{
+    const char *file = cli->values[OPT_OUTPUT];
+    struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
+    const struct maq_report_mixed plan = {open, found};
+    struct maq_mixed_box *box;
+    char *text;
+    enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
+                                                   : maq_report_mixed_text(&text, &plan, &opts, cli->diag);
+    if (status == MAQ_OK)
+        status = cli_write(cli, text, file);
+    if (status != MAQ_OK || !cli->values[OPT_WRITE] || found->n_plans == 0)
+        return status;
+    status = maq_mixed_search_mixed_plan(&box, found, 0, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_mixed_plan_write(&text, maq_mixed_plan_get(box), cli->diag);
+    maq_mixed_plan_free(box);
+    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status;
+}
+
+static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+{
+    static const int homogeneous[] = {OPT_FULL, OPT_PARETO, OPT_EXPLAIN};
+    struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct maq_mixed_search_result *found;
+    for (size_t i = 0; i < sizeof homogeneous / sizeof homogeneous[0]; i++)
+        if (cli->values[homogeneous[i]])
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, "plan one node group alone",
+                             "%s is of plans for one node group; this cluster has %u", options[homogeneous[i]].name,
+                             maq_job_get(open)->cluster.n_groups);
+    mixed.top = opts->top;
+    mixed.threads = opts->threads;
+    enum maq_status status = maq_mixed_search(&found, open, &mixed, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = report_mixed(cli, open, found);
+    if (status == MAQ_OK && found->n_plans == 0)
+        status = MAQ_NO;
+    maq_mixed_search_free(found);
+    return status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
     struct maq_job_box *open;
@@ -232,8 +278,9 @@ static enum maq_status run(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     opts.stop = cli_catch_interrupts();
-    if (maq_search_varies(open)) {
-        status = vary(cli, open, &opts);
+    bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
+    if (varies || mixed) {
+        status = varies ? vary(cli, open, &opts) : plan_mixed(cli, open, &opts);
         maq_job_free(open);
         return status;
     }
@@ -251,13 +298,16 @@ const struct cli_command cli_plan = {
     .name = "plan",
     .args = "[JOB.yaml] [OPTION...]",
     .summary = "find the best plan of a job: degrees, schedule, sharding, recomputation",
-    .about = "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the "
-             "result\n"
-             "is exact: it is that of predicting every plan with `maquette train`. Lists of values narrow the space "
-             "(--space,\n"
-             "or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far and "
-             "how far\n"
-             "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n",
+    .about =
+        "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the "
+        "result\n"
+        "is exact: it is that of predicting every plan with `maquette train`. Lists of values narrow the space "
+        "(--space,\n"
+        "or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far and "
+        "how far\n"
+        "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n"
+        "A cluster of several node groups is planned as one pipeline whose stages each run on one of them, with TP,\n"
+        "recomputation and ZeRO of their own; --write then writes the plan as JSON (docs/plan-form.md).\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
         "  maquette plan job.yaml --top 10 --pareto memory --json\n"

@@ -17,8 +17,10 @@
     X(SEARCH_AXIS, 1620, "a key that a search cannot vary")                                                            \
     X(SEARCH_VALUE, 1621, "a value that an axis of the search does not take")                                          \
     X(SEARCH_EMPTY, 1622, "a search in which no plan goes together with the cluster, the batch and the model")         \
-    X(SEARCH_MIXED, 1623, "a cluster of several kinds of nodes where one is searched")                                 \
-    X(SEARCH_VARY, 1624, "a variation that is none: a range of devices, or a cluster that cannot be varied")
+    X(SEARCH_ONE_KIND, 1623, "a cluster of several kinds of nodes where one is searched")                              \
+    X(SEARCH_VARY, 1624, "a variation that is none: a range of devices, or a cluster that cannot be varied")           \
+    X(SEARCH_LIMIT, 1625, "a search over more node groups, layers or ways to run a stage than it can hold")            \
+    X(SEARCH_MIXED, 1626, "something that a plan over several node groups cannot do")
 
 enum maq_search_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

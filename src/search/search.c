@@ -280,7 +280,7 @@ static enum maq_status begin(struct search *s, const struct maq_job_box *open, s
 {
     MAQ_TRY(maq_search_job(&s->job, open, s->opts, &s->arena, diag));
     if (s->job.cluster.n_groups > 1)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0},
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_ONE_KIND, (struct maq_span){0},
                              "plan each kind of node by itself, or predict a plan over all of them with maquette train",
                              "the cluster has %u kinds of nodes; this search is for one", s->job.cluster.n_groups);
     MAQ_TRY(maq_space_init(&s->space, open, &s->job, s->opts, &s->arena, diag));

@@ -1,0 +1,104 @@
+/*
+ * mixed_search.h - the best plan of a job over several node groups: how to cut a model into stages, and where each of them runs.
+ *
+ * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose stages each run on one
+ * node group (island), with a TP degree, recomputation and ZeRO-0 or ZeRO-1 of their own; all stages have as many replicas, and one micro
+ * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
+ * (src/search/chain_costs.h has the equations and what they leave out).
+ *
+ * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
+ * a stage do not depend on where in its node group it lies, so bound_s bounds what the equations give, not a cluster's own time.
+ *
+ * The same job and options give the same result, whatever the number of threads.
+ */
+#ifndef MAQUETTE_MIXED_SEARCH_H
+#define MAQUETTE_MIXED_SEARCH_H
+
+#include "maquette/job.h"
+#include "maquette/mixed_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct maq_mixed_search_opts {
+    uint32_t size;            /* set by MAQ_MIXED_SEARCH_OPTS_INIT */
+    uint32_t top;             /* plans wanted, each of another micro batch or number of replicas; 0 = 1 */
+    uint32_t threads;         /* 0 = one per core */
+    const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
+    size_t n_lists;
+    bool together_only; /* no search on each node group alone */
+};
+#define MAQ_MIXED_SEARCH_OPTS_INIT                                                                                     \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_mixed_search_opts)                                                                   \
+    }
+
+struct maq_mixed_search_stage {
+    uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
+    uint32_t island;
+    uint32_t tp, replicas;
+    int recompute, sharding;  /* enum maq_recompute, enum maq_sharding */
+    uint32_t recompute_parts; /* selective: bit set of enum maq_part */
+    double compute_s, hop_s;  /* of a micro batch: forward and backward; what it sends */
+    double sync_s;            /* reduction of its gradients, and the optimizer */
+    double memory_bytes;      /* of a device, at its peak */
+    double capacity_bytes;
+    uint32_t in_flight; /* micro batches that a replica holds at most */
+};
+
+struct maq_mixed_search_plan {
+    uint32_t micro_batch, replicas;
+    uint32_t microbatches; /* of a replica in a step; the last may be partly empty */
+    double step_s;         /* (microbatches - 1) bottleneck + fill + sync */
+    double bottleneck_s;   /* of the slowest stage: compute and hops of a micro batch */
+    double fill_s;         /* of all stages together */
+    double sync_s;
+    uint32_t bottleneck; /* the slowest stage */
+    uint32_t n_stages;
+    const struct maq_mixed_search_stage *stages;
+};
+
+struct maq_mixed_search_island {
+    const char *device;
+    uint32_t nodes, devices_per_node;
+    uint32_t used;  /* devices that the best plan uses */
+    double alone_s; /* the best plan on it alone; 0 = none fits, or not asked for */
+    double alone_bound_s;
+};
+
+struct maq_mixed_search_counts {
+    uint64_t waves, waves_bounded; /* pairs of micro batch and number of replicas; refuted as a whole */
+    uint64_t programs;             /* relaxed programs solved */
+    uint64_t considered;           /* back parts of pipelines that were put together */
+    uint64_t bounded, dominated;   /* of them: refuted by a bound, by a better one */
+    uint64_t evaluated;            /* whole plans that were costed */
+};
+
+struct maq_mixed_search_result {
+    uint32_t n_plans; /* the best first; 0: none fits */
+    const struct maq_mixed_search_plan *plans;
+    double bound_s;    /* no plan of the class is faster; 0 when none fits */
+    double gap;        /* plans[0].step_s / bound_s - 1 */
+    bool exact;        /* plans[0] is the best of the class */
+    uint32_t n_layers; /* embedding, layers, MTP, output */
+    uint32_t n_islands;
+    const struct maq_mixed_search_island *islands;
+    struct maq_mixed_search_counts counts; /* of the search over all node groups */
+    void *owner;                           /* internal */
+};
+
+/* *out is owned by the caller (maq_mixed_search_free) and borrows the job. No plan that fits is a result without plans. */
+MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
+
+/* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). */
+MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,
+                                                    const struct maq_mixed_search_result *result, uint32_t plan,
+                                                    struct maq_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
