@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "compose/compose_search.h"
 #include "maquette/compose.h"
-#include "search/compose_search.h"
 
 static double cpu_s(void)
 {
@@ -182,8 +182,8 @@ static int synthetic(void)
 {
     static struct synthetic_case cases[3 * ISLANDS * DEVICES];
     struct maq_stage_source source = {0, synthetic_table, cases};
-    struct maq_search_options options = MAQ_SEARCH_OPTIONS_INIT;
-    struct maq_search_result r;
+    struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
+    struct maq_compose_tables_result r;
     struct maq_arena arena;
     for (uint32_t b = 1; b <= 4; b *= 2)
         for (uint32_t n = 1, waves = 0; n <= DEVICES; n++) {

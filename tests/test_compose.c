@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "search/compose_pipelines.h"
-#include "search/compose_search.h"
+#include "compose/compose_pipelines.h"
+#include "compose/compose_search.h"
 
 #define TABLES 100
 
@@ -179,8 +179,8 @@ static void assert_same(double got, double want)
 static double search_one(const struct random_table *r, uint32_t threads)
 {
     const struct maq_stage_source source = {1, random_table, r};
-    struct maq_search_options options = MAQ_SEARCH_OPTIONS_INIT;
-    struct maq_search_result found;
+    struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
+    struct maq_compose_tables_result found;
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     options.threads = threads;
@@ -296,11 +296,11 @@ static void threads_change_nothing(void **ignored)
 {
     const struct random_table r = {.seed = 77, .max_parts = 1};
     const struct maq_stage_source source = {60, random_table, &r};
-    struct maq_search_result found[2];
+    struct maq_compose_tables_result found[2];
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     for (uint32_t i = 0; i < 2; i++) {
-        struct maq_search_options options = MAQ_SEARCH_OPTIONS_INIT;
+        struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
         options.threads = i == 0 ? 1 : 4;
         options.top = 3;
         assert_int_equal(maq_compose_search(&found[i], &source, &options, &arena), MAQ_OK);

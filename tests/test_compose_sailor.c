@@ -17,7 +17,7 @@
 
 #include "base/str.h"
 #include "maquette/compose.h"
-#include "search/mixed_cost.h"
+#include "mixed/mixed_cost.h"
 
 static char folder[4096];
 

@@ -17,8 +17,8 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "compose/mixed_search.h"
 #include "maquette/report.h"
-#include "search/mixed_search.h"
 
 #define TINY                                                                                                           \
     "{model: {base: gpt2, num_hidden_layers: 3}, workload: {seq: 1024, gbs: 8},"                                       \

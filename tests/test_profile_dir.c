@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "search/codes.h"
-#include "search/profile_dir.h"
+#include "mixed/profile_dir.h"
+#include "mixed/codes.h"
 
 struct file {
     const char *name, *text;

@@ -19,8 +19,10 @@
 #include "base/text.h"
 #include "cli/codes.h"
 #include "cluster/codes.h"
+#include "compose/codes.h"
 #include "cost/codes.h"
 #include "maquette/maquette.h"
+#include "mixed/codes.h"
 #include "model/codes.h"
 #include "plan/codes.h"
 #include "profile/codes.h"
@@ -476,7 +478,7 @@ static const struct code_row {
         MAQ_CODE_LIST_VALIDATE(ROW)
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
-                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW)
+                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
 #undef ROW
 };
 

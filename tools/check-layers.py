@@ -14,7 +14,7 @@ import tempfile
 
 FLOOR = {
     "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "train": 5, "serve": 5,
-    "risk": 6, "search": 6, "emulate": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
+    "risk": 6, "search": 6, "mixed": 6, "compose": 6, "emulate": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
@@ -25,6 +25,9 @@ PUBLIC = {
 STRANGERS = {("model", "cluster"), ("cluster", "model"), ("model", "plan"), ("cluster", "plan"), ("train", "serve"),
              ("serve", "train")}
 STRANGERS |= {(a, b) for a in ("risk", "search", "emulate") for b in ("risk", "search", "emulate") if a != b}
+
+# Composition stands on both of its neighbours; they do not know it, nor each other.
+STRANGERS |= {("search", "compose"), ("search", "mixed"), ("mixed", "compose"), ("mixed", "search")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(maquette/[^>]+)>)')
 GENERATED = {"maq_build.h"}

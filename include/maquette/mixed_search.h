@@ -4,7 +4,7 @@
  * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose stages each run on one
  * node group (island), with a TP degree, recomputation and ZeRO-0 or ZeRO-1 of their own; all stages have as many replicas, and one micro
  * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
- * (src/search/chain_costs.h has the equations and what they leave out).
+ * (src/compose/chain_costs.h has the equations and what they leave out).
  *
  * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
  * a stage do not depend on where in its node group it lies, so bound_s bounds what the equations give, not a cluster's own time.

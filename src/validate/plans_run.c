@@ -15,7 +15,7 @@
 #include "base/stats.h"
 #include "base/str.h"
 #include "maquette/validate.h"
-#include "search/mixed_cost.h"
+#include "mixed/mixed_cost.h"
 #include "validate/codes.h"
 #include "validate/plans_files.h"
 

@@ -1,0 +1,15 @@
+/* codes.h - the diagnostics of composition, 1625 to 1629 of the range in base/codes.h: stable, never reused. Same form as there. */
+#ifndef MAQ_COMPOSE_CODES_H
+#define MAQ_COMPOSE_CODES_H
+
+#define MAQ_CODE_LIST_COMPOSE(X)                                                                                       \
+    X(SEARCH_LIMIT, 1625, "a search over more node groups, layers or ways to run a stage than it can hold")            \
+    X(SEARCH_MIXED, 1626, "something that a plan over several node groups cannot do")
+
+enum maq_compose_code {
+#define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
+    MAQ_CODE_LIST_COMPOSE(MAQ_CODE_ENUM)
+#undef MAQ_CODE_ENUM
+};
+
+#endif

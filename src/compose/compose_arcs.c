@@ -1,0 +1,200 @@
+/*
+ * compose_arcs.c - a table's stretches: how deep in the pipeline each fits, what it synchronizes at least, its cheapest hops.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compose/compose_internal.h"
+
+double maq_forward_weight(const struct maq_stage_table *t, uint32_t behind, bool first)
+{
+    if (behind == 0)
+        return 0;
+    if (!first)
+        return 1;
+    return behind + 1 <= t->hops.short_depth ? t->hops.first_short : t->hops.first_deep;
+}
+
+double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, bool first)
+{
+    if (first)
+        return 0;
+    return behind == 0 ? t->hops.last : 1;
+}
+
+/* Waves at which a stretch still fits; the same comparison as in maq_composition_cost. */
+static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_option *o, uint32_t first, uint32_t end)
+{
+    double still = o->context_bytes + (o->fixed_bytes[end] - o->fixed_bytes[first]);
+    double wave = o->flight_bytes[end] - o->flight_bytes[first], capacity = t->capacity_bytes[o->kind];
+    uint32_t most = t->max_in_flight < MAQ_STAGE_DEPTH ? t->max_in_flight : MAQ_STAGE_DEPTH;
+    uint32_t low = 0, high = most; /* fits at low, or low = 0 */
+    while (low < high) {
+        uint32_t middle = (low + high + 1) / 2;
+        if ((still + wave * middle) / capacity <= 1)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low == most ? MAQ_STAGE_DEPTH : low;
+}
+
+/* Remembers all-reduces by size: layers are alike, so few sizes differ. */
+#define MEMO 512u
+
+struct memo {
+    double bytes[MEMO], seconds[MEMO];
+};
+
+static double sync_of(struct memo *memo, const struct maq_stage_table *t, const struct maq_stage_part *part,
+                      double bytes)
+{
+    uint64_t bits;
+    memcpy(&bits, &bytes, sizeof bits);
+    uint32_t slot = (uint32_t)((bits * 0x9e3779b97f4a7c15u) >> 55);
+    if (memo->bytes[slot] != bytes) {
+        memo->bytes[slot] = bytes;
+        memo->seconds[slot] = t->sync_s(t, part, 1, bytes, part->replicas);
+    }
+    return memo->seconds[slot];
+}
+
+static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_samples, struct memo *memo)
+{
+    const struct maq_stage_table *t = a->table;
+    const struct maq_stage_option *o = &t->options[option];
+    uint32_t largest = a->mixes ? most_samples : o->samples;
+    struct maq_stage_part part = {option, (t->wave_samples + largest - 1) / largest};
+    for (uint32_t i = 0; i < MEMO; i++)
+        memo->bytes[i] = -1;
+    for (uint32_t first = 0; first < t->n_atoms; first++) {
+        a->update_s = o->update_s[first] < a->update_s ? o->update_s[first] : a->update_s;
+        uint32_t fits = MAQ_STAGE_DEPTH;
+        for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
+            fits = fits > 0 ? deepest(t, o, first, end) : 0;
+            a->deepest[maq_arc(t, option, first, end)] = (uint16_t)fits;
+            if (fits > 0)
+                a->sync_s[maq_arc(t, option, first, end)] =
+                    sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
+        }
+    }
+    double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option);
+    a->devices[option] = o->devices * replicas;
+}
+
+static void fill_through(struct maq_arcs *a, uint32_t option)
+{
+    const struct maq_stage_table *t = a->table;
+    const double *forward = a->forward_s + (size_t)option * t->n_atoms,
+                 *backward = a->backward_s + (size_t)option * t->n_atoms;
+    a->least_s[option] = HUGE_VAL;
+    for (uint32_t first = 0; first < t->n_atoms; first++)
+        for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
+            size_t arc = maq_arc(t, option, first, end);
+            double s = maq_arc_compute(t, option, first, end) + forward[end - 1] + backward[first];
+            a->through_s[arc] = a->deepest[arc] > 0 ? s : HUGE_VAL;
+            a->least_s[option] = fmin(a->least_s[option], a->through_s[arc]);
+        }
+}
+
+static double cheapest(const struct maq_stage_table *t, const double *seconds, uint32_t from, uint32_t atom)
+{
+    double least = seconds[(size_t)from * t->n_options * t->n_atoms + atom];
+    for (uint32_t to = 1; to < t->n_options; to++) {
+        double s = seconds[((size_t)from * t->n_options + to) * t->n_atoms + atom];
+        least = s < least ? s : least;
+    }
+    return least;
+}
+
+/* Every stage takes devices, so few of them allow few stages. */
+static uint32_t most_stages(const struct maq_arcs *a)
+{
+    const struct maq_stage_table *t = a->table;
+    double stages = 0;
+    for (uint32_t g = 0; g < t->n_kinds; g++) {
+        double least = 0;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            if (t->options[o].kind == g && (least == 0 || a->devices[o] < least))
+                least = a->devices[o];
+        if (least > 0)
+            stages += t->available[g] / least;
+    }
+    uint32_t most = t->n_atoms < MAQ_STAGE_DEPTH ? t->n_atoms : MAQ_STAGE_DEPTH;
+    return stages < most ? (uint32_t)(stages + 1e-9) : most;
+}
+
+bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = table;
+    size_t stretches = (size_t)t->n_options * t->n_atoms * (t->n_atoms + 1), ends = (size_t)t->n_options * t->n_atoms;
+    uint32_t most_samples = 1;
+    *arcs = (struct maq_arcs){.table = t, .mixes = t->max_parts > 1, .update_s = HUGE_VAL};
+    struct memo *memo = MAQ_ARENA_NEW(arena, struct memo, 1);
+    arcs->deepest = MAQ_ARENA_NEW(arena, uint16_t, stretches);
+    arcs->sync_s = MAQ_ARENA_NEW(arena, double, stretches);
+    arcs->forward_s = MAQ_ARENA_NEW(arena, double, ends);
+    arcs->backward_s = MAQ_ARENA_NEW(arena, double, ends);
+    arcs->through_s = MAQ_ARENA_NEW(arena, double, stretches);
+    arcs->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    arcs->devices = MAQ_ARENA_NEW(arena, double, t->n_options);
+    if (!memo || !arcs->deepest || !arcs->sync_s || !arcs->through_s || !arcs->least_s || !arcs->forward_s ||
+        !arcs->backward_s || !arcs->devices)
+        return false;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        most_samples = t->options[o].samples > most_samples ? t->options[o].samples : most_samples;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        fill_option(arcs, o, most_samples, memo);
+        for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+            arcs->forward_s[o * t->n_atoms + atom] = cheapest(t, t->forward_s, o, atom);
+            arcs->backward_s[o * t->n_atoms + atom] = cheapest(t, t->backward_s, o, atom);
+        }
+        fill_through(arcs, o);
+    }
+    arcs->depth = most_stages(arcs);
+    arcs->rows = arcs->depth < MAQ_REST_ROWS ? arcs->depth : MAQ_REST_ROWS;
+    return true;
+}
+
+/*
+ * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option, so
+ * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
+ * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
+ */
+double maq_wave_bound(const struct maq_stage_table *table)
+{
+    const struct maq_stage_table *t = table;
+    double price[MAQ_STAGE_KINDS] = {0}, paid = 0, work = 0;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        const struct maq_stage_option *option = &t->options[o];
+        double all = option->time_s[t->n_atoms] * option->devices * t->wave_samples / option->samples;
+        double p = all > 0 ? 1 / all : 0;
+        price[option->kind] = p > price[option->kind] ? p : price[option->kind];
+    }
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        paid += price[g] * t->available[g];
+    for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+        double cheapest_work = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++) {
+            const struct maq_stage_option *option = &t->options[o];
+            double s = maq_arc_compute(t, o, atom, atom + 1);
+            double w = s * price[option->kind] * option->devices * t->wave_samples / option->samples;
+            cheapest_work = w < cheapest_work ? w : cheapest_work;
+        }
+        work += cheapest_work;
+    }
+    return paid > 0 ? work / paid : HUGE_VAL;
+}
+
+double maq_work_bound(const struct maq_stage_table *table)
+{
+    const struct maq_stage_table *t = table;
+    double bottleneck = maq_wave_bound(t), fill = 0;
+    for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+        double fastest = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            fastest = fmin(fastest, maq_arc_compute(t, o, atom, atom + 1));
+        fill += fastest;
+    }
+    return (t->waves - 1) * bottleneck + (fill > bottleneck ? fill : bottleneck);
+}

@@ -1,0 +1,28 @@
+/*
+ * compose_chains.h - the search for several pipelines of different make-up, over all micro batches and numbers of chains.
+ */
+#ifndef MAQ_SEARCH_COMPOSE_CHAINS_H
+#define MAQ_SEARCH_COMPOSE_CHAINS_H
+
+#include "compose/compose_pipelines.h"
+#include "compose/compose_search.h"
+
+/* Tables whose wave is chains[i] times a chain's micro batch. */
+struct maq_chain_source {
+    struct maq_stage_source tables;
+    const uint32_t *chains;
+    uint32_t global_batch;
+};
+
+struct maq_chain_result {
+    struct maq_pipelines best; /* step_s is the cutoff, n_kinds 0, when nothing better was found */
+    uint32_t table;            /* whose options it has */
+    double bound_s;            /* no plan is below: the work alone */
+    uint64_t programs, knapsacks, tables, tables_bounded;
+};
+
+/* Plans below the cutoff. MAQ_NO_MEMORY or MAQ_OK. */
+enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq_chain_source *source, double cutoff_s,
+                                  uint32_t threads, struct maq_arena *arena);
+
+#endif

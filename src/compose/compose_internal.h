@@ -1,0 +1,113 @@
+/*
+ * compose_internal.h - what the parts of composing share: a table's stretches with their limits (arcs), relaxed programs over boxes of
+ * bottleneck and synchronization, and the search over labels. compose.h has the public side.
+ */
+#ifndef MAQ_SEARCH_COMPOSE_INTERNAL_H
+#define MAQ_SEARCH_COMPOSE_INTERNAL_H
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "compose/stage_table.h"
+
+/* ---- arcs: one stage of one option over one stretch ---- */
+
+struct maq_arcs {
+    const struct maq_stage_table *table;
+    uint32_t depth;    /* most stages */
+    uint32_t rows;     /* of relaxed programs: depth, at most MAQ_REST_ROWS */
+    bool mixes;        /* stages of two options */
+    uint16_t *deepest; /* by maq_arc(): the position from the end up to which the stretch fits; 0: nowhere */
+    double *sync_s;    /* by maq_arc(): of the option alone, or less */
+    double *through_s; /* by maq_arc(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
+    double *least_s;   /* [option]: a stage in the middle takes this at least */
+    double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the best neighbour there is */
+    double *devices;                /* [option] of its kind for a whole wave */
+    double update_s;                /* the least there is */
+};
+
+static inline size_t maq_arc(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)
+{
+    return ((size_t)first * (t->n_atoms + 1) + end) * t->n_options + option;
+}
+
+static inline double maq_arc_compute(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)
+{
+    return t->options[option].time_s[end] - t->options[option].time_s[first];
+}
+
+/* Replicas of a stage of one option. */
+static inline uint32_t maq_replicas(const struct maq_stage_table *t, uint32_t option)
+{
+    const struct maq_stage_option *o = &t->options[option];
+    return (t->wave_samples + o->samples - 1) / o->samples;
+}
+
+/* How often a stage with `behind` stages behind it is charged its hops; `first`: it begins the pipeline. */
+double maq_forward_weight(const struct maq_stage_table *t, uint32_t behind, bool first);
+double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, bool first);
+
+/* Everything lives in the arena; `table` is borrowed. false when out of memory. */
+bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, struct maq_arena *arena);
+
+/* What all devices together need for a wave at least, and what no composition of the table can be below: from the work alone; cheap. */
+double maq_wave_bound(const struct maq_stage_table *table);
+double maq_work_bound(const struct maq_stage_table *table);
+
+/* ---- boxes ---- */
+
+#define MAQ_REST_ROWS                                                                                                  \
+    16u /* positions that relaxed programs tell apart; those behind them are taken for the first of them */
+#define MAQ_BOX_DUALS 2 /* relaxed programs of a box: with its best prices, with none */
+
+struct maq_box {
+    double bottleneck_lo, bottleneck_hi, sync_lo, sync_hi;
+    double bound_s;
+    double price[MAQ_BOX_DUALS][MAQ_STAGE_KINDS]; /* seconds per device */
+    const double *rest[MAQ_BOX_DUALS];            /* [(rows + 1) * (atoms + 1)]: see compose_bound.c */
+};
+
+struct maq_boxes {
+    struct maq_box *at;
+    uint32_t n, room;
+    double bound_s;    /* of all compositions below the cutoff; the cutoff where there is no box */
+    uint64_t programs; /* relaxed programs solved */
+};
+
+/* Called with every path that a relaxed program comes upon, front stage first; it need not keep to the devices there are. */
+typedef void maq_path_hook(void *user, const struct maq_composition *path);
+
+struct maq_box_options {
+    double cutoff_s;     /* only what is below it matters */
+    double grain_s;      /* boxes are split until their width counts for less than this */
+    uint32_t most;       /* boxes looked at; the rest are taken as they are */
+    maq_path_hook *hook; /* may be NULL */
+    void *user;
+};
+
+/*
+ * Covers all compositions below the cutoff by boxes, dropping those that the relaxed programs refute. A composition that a program
+ * comes upon and that is better than *best becomes *best (and the cutoff follows). false when out of memory.
+ */
+bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, const struct maq_arcs *arcs,
+                     const struct maq_box_options *options, struct maq_arena *arena);
+
+/* ---- labels ---- */
+
+struct maq_label_options {
+    double cutoff_s;
+    uint32_t beam;  /* labels kept per front atom and neighbour; 0: all */
+    uint32_t most;  /* labels at the same time */
+    bool no_bounds; /* for tests: prune by dominance alone */
+};
+
+struct maq_label_count {
+    uint64_t considered, bounded, dominated, finished;
+    bool complete; /* nothing was left out: what was found is the best below the cutoff */
+};
+
+/* The best composition of the table below the cutoff, if better than *best. false when out of memory. */
+bool maq_labels_search(struct maq_composition *best, struct maq_label_count *count, const struct maq_arcs *arcs,
+                       const struct maq_boxes *boxes, const struct maq_label_options *options, struct maq_arena *arena);
+
+#endif

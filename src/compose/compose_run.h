@@ -1,0 +1,36 @@
+/* compose_run.h - what the public call and the writers of its result share. The noun is in maquette/compose.h. */
+#ifndef MAQ_SEARCH_COMPOSE_RUN_H
+#define MAQ_SEARCH_COMPOSE_RUN_H
+
+#include "compose/compose_chains.h"
+#include "compose/profile_costs.h"
+#include "maquette/compose.h"
+
+struct maq_compose_case { /* a micro batch and a number of replicas, of stages or of whole pipelines */
+    uint32_t micro_batch, replicas;
+};
+
+/* Owns a result and everything it points to. */
+struct maq_compose_run {
+    struct maq_compose_result result;
+    struct maq_arena arena;
+    struct maq_profile_dir *profile;
+    struct maq_profile_costs costs;
+    const char *model, *device[MAQ_STAGE_KINDS], *zone[MAQ_STAGE_KINDS];
+    uint32_t n_cases;
+    struct maq_compose_case *cases;
+    uint32_t *replicas; /* [n_cases] */
+    uint32_t max_parts, max_split;
+    bool chains; /* what is being searched now: chains, not compositions */
+};
+
+/* The table of a case; `ctx` is a struct maq_compose_run. */
+bool maq_compose_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena);
+
+/* Plans of the result from what was found (compose_plan.c). false when out of memory. */
+bool maq_compose_take_composition(struct maq_compose_plan *out, struct maq_compose_run *run,
+                                  const struct maq_compose_found *found);
+bool maq_compose_take_pipelines(struct maq_compose_plan *out, struct maq_compose_run *run,
+                                const struct maq_chain_result *found);
+
+#endif

@@ -1,0 +1,79 @@
+/* mixed_found.c - a plan that maq_mixed_search() found, in the form of mixed plans: layer 0 is the embedding, the last one the output. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compose/mixed_search.h"
+#include "mixed/codes.h"
+#include "mixed/mixed_plan.h"
+
+/* Members, one for every replica: equal devices of one group. */
+static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_search_stage *s,
+                       const struct maq_mixed_search_result *result, bool sequence_parallel, struct maq_arena *arena)
+{
+    const char *name = result->islands[s->island].device;
+    struct maq_mixed_member *member = MAQ_ARENA_NEW(arena, struct maq_mixed_member, 1);
+    struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, s->replicas);
+    const char *device = maq_arena_strdup(arena, (struct maq_str){name, strlen(name)});
+    const char *group = maq_arena_printf(arena, "%u", s->island);
+    if (!member || !replicas || !device || !group)
+        return false;
+    *member = (struct maq_mixed_member){.device = device, .devices = s->tp};
+    for (uint32_t i = 0; i < s->replicas; i++)
+        replicas[i] = (struct maq_mixed_replica){.members = member,
+                                                 .n_members = 1,
+                                                 .group = group,
+                                                 .tp = s->tp,
+                                                 .cp = 1,
+                                                 .ep = 1,
+                                                 .sequence_parallel = sequence_parallel && s->tp > 1};
+    *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
+                                    .layers = s->layers,
+                                    .n_replicas = s->replicas,
+                                    .replicas = replicas,
+                                    .sharding = s->sharding,
+                                    .recompute = s->recompute,
+                                    .on_devices_of = -1};
+    return true;
+}
+
+static bool fill(struct maq_mixed_plan *out, const struct maq_mixed_search_result *result,
+                 const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
+{
+    const struct maq_mixed_run *run = result->owner;
+    const struct maq_job *job = &run->space.job;
+    struct maq_mixed_pipeline *pipeline = MAQ_ARENA_NEW(arena, struct maq_mixed_pipeline, 1);
+    struct maq_mixed_stage *stages = MAQ_ARENA_NEW(arena, struct maq_mixed_stage, plan->n_stages);
+    const char *model = maq_arena_strdup(arena, (struct maq_str){job->model.name, strlen(job->model.name)});
+    if (!pipeline || !stages || !model)
+        return false;
+    for (uint32_t i = 0; i < plan->n_stages; i++)
+        if (!fill_stage(&stages[i], &plan->stages[i], result, job->plan.sequence_parallel != MAQ_OFF, arena))
+            return false;
+    *pipeline = (struct maq_mixed_pipeline){.n_stages = plan->n_stages, .stages = stages};
+    *out = (struct maq_mixed_plan){.model = model,
+                                   .micro_batch = plan->micro_batch,
+                                   .global_batch = (uint32_t)job->workload.gbs,
+                                   .layers = result->n_layers,
+                                   .schedule = MAQ_SCHEDULE_1F1B,
+                                   .n_pipelines = 1,
+                                   .pipelines = pipeline};
+    return true;
+}
+
+enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const struct maq_mixed_search_result *result,
+                                            uint32_t plan, struct maq_diag *diag)
+{
+    if (plan >= result->n_plans)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
+                             plan);
+    struct maq_mixed_box *box = maq__calloc(sizeof *box);
+    if (!box)
+        return maq__mixed_no_memory(diag);
+    maq_arena_init(&box->arena, 0);
+    if (!fill(&box->plan, result, &result->plans[plan], &box->arena)) {
+        maq_mixed_plan_free(box);
+        return maq__mixed_no_memory(diag);
+    }
+    *out = box;
+    return MAQ_OK;
+}
