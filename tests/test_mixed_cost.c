@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "mixed/codes.h"
 #include "mixed/mixed_cost.h"
 #include "plan/framework.h"
-#include "mixed/codes.h"
 
 #define CLOSE(a, b, tolerance)                                                                                         \
     do {                                                                                                               \
