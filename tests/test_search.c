@@ -220,6 +220,37 @@ static void test_brute_force(void **unused)
     }
 }
 
+/* A plan that is set free leaves nothing behind. */
+static void test_set_free(void **unused)
+{
+    (void)unused;
+    const char text[] =
+        "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'h100-sxm:4', workload: {seq: 4096, gbs: 16},"
+        " plan: {tp: 2, pp: 2, dp: 1, decoder_first_pipeline_num_layers: 2, recompute: full, zero: no_shard}}";
+    struct maq_search_opts open = {0}, set_free = {.free = true};
+    struct searched a = search(jobs[0].text, &open), b = search(text, &set_free), c = search(text, &open);
+    expect_same(a.result, b.result, "set free");
+    assert_int_equal(c.result->n_plans, 1); /* degrees are what they are */
+    assert_true(c.result->plans[0].step_s > a.result->plans[0].step_s);
+    done(&a);
+    done(&b);
+    done(&c);
+}
+
+/* More virtual stages than layers: embedding and output have their own. */
+static void test_ends_of_their_own(void **unused)
+{
+    (void)unused;
+    const char text[] =
+        "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'h100-sxm:8', workload: {seq: 4096, "
+        "gbs: 64}, plan: {tp: 1, cp: 1, pp: 4, vp: 2}}";
+    struct maq_search_opts opts = {0};
+    struct searched s = search(text, &opts);
+    assert_true(s.result->n_plans == 1 && s.result->plans[0].plan.layout.len > 0);
+    assert_true(s.result->plans[0].plan.layout.ptr[0] == '0');
+    done(&s);
+}
+
 /* ---- what else the search says ---- */
 
 /* Memory that is asked for is enough, and a gibibyte less is not; the same for nodes. */
@@ -337,6 +368,8 @@ int main(void)
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_vary),
+        cmocka_unit_test(test_set_free),
+        cmocka_unit_test(test_ends_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,8 @@ MAQ_API enum maq_status maq_job_complete(struct maq_job_box **out, const struct 
                                          const struct maq_plan *plan, struct maq_diag *diag);
 /* Whether the document or a flag sets a key of the plan, by any of its names. */
 MAQ_API bool maq_job_sets(const struct maq_job_box *box, const char *key);
+/* Whether a flag does. */
+MAQ_API bool maq_job_flag_sets(const struct maq_job_box *box, const char *key);
 MAQ_API const struct maq_job *maq_job_get(const struct maq_job_box *box); /* borrowed */
 MAQ_API void maq_job_free(struct maq_job_box *box);
 

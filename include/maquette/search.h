@@ -40,6 +40,7 @@ struct maq_search_opts {
     uint32_t top;             /* how many plans to report, each with other degrees; 0 = 5 */
     bool pareto_memory;       /* also every plan that no other beats in both time and memory */
     bool full;                /* every axis over all its values, not only what Megatron-LM runs */
+    bool free;                /* what the document says of the plan is searched too; flags and lists hold */
     bool exhaustive;          /* score everything: the answer must not change (tests) */
     const char *const *lists; /* "tp=1,2,4"; short and long keys */
     size_t n_lists;

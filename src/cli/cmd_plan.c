@@ -14,6 +14,7 @@ enum {
     OPT_SET,
     OPT_SPACE,
     OPT_VARY,
+    OPT_FREE,
     OPT_FULL,
     OPT_TOP,
     OPT_PARETO,
@@ -49,6 +50,8 @@ static const struct cli_option options[] = {
                   "the best plan on other devices, and what 10^12 tokens cost: --vary gpus=256..4096:x2 --vary "
                   "gpu=h100-sxm,b200",
                   "search.vary", NULL},
+    [OPT_FREE] = {"--free", CLI_FLAG, NULL, "search also what the job file says of its plan; flags still hold", NULL,
+                  NULL},
     [OPT_FULL] = {"--full", CLI_FLAG, NULL,
                   "every schedule, module, offloading and rank order, not only what Megatron-LM runs", NULL, NULL},
     [OPT_TOP] = {"--top", CLI_VALUE, "N", "how many plans to list, each with other degrees (5)", NULL, NULL},
@@ -88,6 +91,7 @@ static void show_progress(void *context, const struct maq_search_progress *at)
 static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opts)
 {
     *opts = (struct maq_search_opts){.full = cli->values[OPT_FULL] != NULL,
+                                     .free = cli->values[OPT_FREE] != NULL,
                                      .pareto_memory = cli->values[OPT_PARETO] != NULL,
                                      .progress = show_progress,
                                      .context = cli};

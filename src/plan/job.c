@@ -208,10 +208,20 @@ enum maq_status maq_job_parse_open(struct maq_job_box **out, const char *name, s
     return parse(out, true, name, text, overrides, n_overrides, diag);
 }
 
-bool maq_job_sets(const struct maq_job_box *box, const char *key)
+static int origin_of(const struct maq_job_box *box, const char *key)
 {
     const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
-    return f && box->plan_origins[f - maq_plan_fields] >= MAQ_ORIGIN_DOCUMENT;
+    return f ? box->plan_origins[f - maq_plan_fields] : MAQ_ORIGIN_DEFAULT;
+}
+
+bool maq_job_sets(const struct maq_job_box *box, const char *key)
+{
+    return origin_of(box, key) >= MAQ_ORIGIN_DOCUMENT;
+}
+
+bool maq_job_flag_sets(const struct maq_job_box *box, const char *key)
+{
+    return origin_of(box, key) == MAQ_ORIGIN_FLAG;
 }
 
 enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open, const struct maq_plan *plan,

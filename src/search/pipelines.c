@@ -86,7 +86,7 @@ static void add(struct lister *l, int32_t schedule, int32_t vp, int32_t layout)
     const struct maq_model *model = &l->job->model;
     uint32_t chunks = schedule == MAQ_SCHEDULE_DUALPIPE ? 1 : (uint32_t)vp,
              n = (uint32_t)l->list->stages * chunks; /* as the plan cuts the model */
-    if (n > model->num_layers || n > MAQ_MAX_STAGES)
+    if (n > MAQ_MAX_STAGES)
         return;
     int32_t *layers = MAQ_ARENA_NEW(l->arena, int32_t, n);
     struct maq_pipeline p = {.schedule = schedule, .vp = vp, .n_virtual = n, .layers = layers};

@@ -115,7 +115,10 @@ const char *maq_space_word(char buf[64], const struct maq_search_space *space, e
     buf[0] = '\0';
     if (value == MAQ_VALUE_AS_WRITTEN) {
         const struct maq_plan_doc doc = {.plan = space->base};
-        maq_field_format(buf, field, &doc);
+        if (axis == MAQ_AXIS_LAYOUT && space->base.layout.len == 0)
+            snprintf(buf, 64, "by its first and last stage");
+        else
+            maq_field_format(buf, field, &doc);
     } else if (axis == MAQ_AXIS_ORDER)
         snprintf(buf, 64, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
     else if (axis == MAQ_AXIS_LAYOUT)
@@ -343,21 +346,40 @@ static enum maq_status read_options(struct list_reader *r, const struct maq_sear
 
 /* ---- what the job says ---- */
 
-/* Keys besides its own that decide an axis. */
-static bool decided(const struct maq_job_box *box, enum maq_axis axis)
+typedef bool sets_fn(const struct maq_job_box *box, const char *key);
+
+static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
+                                          "account_for_embedding_in_pipeline_split",
+                                          "account_for_loss_in_pipeline_split"};
+static const char *const recompute_keys[] = {"recompute_method", "recompute_num_layers"};
+
+/* Whether the job decides an axis, by its key or by others that go with it. */
+static bool decided(const struct maq_job_box *box, enum maq_axis axis, bool free)
 {
-    static const char *const of_layout[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
-                                            "account_for_embedding_in_pipeline_split",
-                                            "account_for_loss_in_pipeline_split"};
-    static const char *const of_recompute[] = {"recompute_method", "recompute_num_layers"};
-    bool any = maq_job_sets(box, rows[axis].key);
-    for (size_t i = 0; axis == MAQ_AXIS_LAYOUT && i < MAQ_COUNT(of_layout); i++)
-        any |= maq_job_sets(box, of_layout[i]);
-    for (size_t i = 0; axis == MAQ_AXIS_RECOMPUTE && i < MAQ_COUNT(of_recompute); i++)
-        any |= maq_job_sets(box, of_recompute[i]);
-    if (axis == MAQ_AXIS_RECOMPUTE)
+    sets_fn *sets = free ? maq_job_flag_sets : maq_job_sets;
+    bool any = sets(box, rows[axis].key);
+    for (size_t i = 0; axis == MAQ_AXIS_LAYOUT && i < MAQ_COUNT(layout_keys); i++)
+        any |= sets(box, layout_keys[i]);
+    for (size_t i = 0; axis == MAQ_AXIS_RECOMPUTE && i < MAQ_COUNT(recompute_keys); i++)
+        any |= sets(box, recompute_keys[i]);
+    if (axis == MAQ_AXIS_RECOMPUTE && !free)
         any |= maq_job_get(box)->plan.recompute_parts != 0;
     return any;
+}
+
+/* Takes from the plan what the document says beside an axis that is searched all the same. */
+static void release(struct maq_plan *base, const struct maq_job_box *box)
+{
+    if (!maq_job_flag_sets(box, "data_parallel_size"))
+        base->dp = 0;
+    if (!decided(box, MAQ_AXIS_LAYOUT, true)) {
+        base->first_stage_layers = base->last_stage_layers = 0;
+        base->account_for_embedding = base->account_for_loss = false;
+    }
+    if (!maq_job_flag_sets(box, "microbatch_group_size_per_vp_stage"))
+        base->microbatch_group = 0;
+    if (!maq_job_flag_sets(box, "hierarchical_cp_a2a_size"))
+        base->cp_a2a = 0;
 }
 
 static enum maq_status keep_written(struct maq_axis_values *out, struct maq_arena *arena)
@@ -425,13 +447,15 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_jo
 {
     struct list_reader r = {out, arena, diag};
     *out = (struct maq_search_space){.base = job->plan};
+    if (opts->free)
+        release(&out->base, open);
     MAQ_TRY(read_section(&r, maq_job_search_node(open)));
     MAQ_TRY(read_options(&r, opts));
     for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
         struct maq_axis_values *values = &out->axis[a];
         if (values->n > 0)
             continue;
-        MAQ_TRY(decided(open, (enum maq_axis)a)
+        MAQ_TRY(decided(open, (enum maq_axis)a, opts->free)
                     ? keep_written(values, arena)
                     : maq_space_default(values, out, job, (enum maq_axis)a, opts->full, arena));
     }
