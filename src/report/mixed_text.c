@@ -91,11 +91,11 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     char step[32], pace[32], fill[32], sync[32], line[512];
     maq__snprintf(
         line, sizeof line,
-        "%s: %u micro batches of %u x %u replicas, %s each at the pace of stage %u (%s); the pipeline fills in "
+        "%s: %u micro batch%s of %u x %u replicas, %s each at the pace of stage %u (%s); the pipeline fills in "
         "%s, gradients and optimizer take %s",
-        seconds(step, p->step_s), p->microbatches, p->micro_batch, p->replicas, maq_format_time(pace, p->bottleneck_s),
-        p->bottleneck, r->islands[slow->island].device, maq_format_time(fill, p->fill_s),
-        maq_format_time(sync, p->sync_s));
+        seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch, p->replicas,
+        maq_format_time(pace, p->bottleneck_s), p->bottleneck, r->islands[slow->island].device,
+        maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "step", line);
     if (r->exact)
