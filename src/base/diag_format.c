@@ -260,8 +260,5 @@ char *maq_diag_format(const struct maq_diag *diag, size_t max_items, bool color)
     hidden += diag ? diag->dropped : 0;
     if (hidden)
         maq_buf_addf(&out, "%sand %zu more\n", shown ? "\n" : "", hidden);
-    if (!out.failed)
-        return out.ptr;
-    maq_buf_fini(&out);
-    return NULL;
+    return maq_buf_take(&out);
 }

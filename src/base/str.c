@@ -115,6 +115,14 @@ void maq_buf_fini(struct maq_buf *b)
     *b = (struct maq_buf){.max = b->max};
 }
 
+char *maq_buf_take(struct maq_buf *b)
+{
+    if (!b->failed)
+        return b->ptr;
+    maq_buf_fini(b);
+    return NULL;
+}
+
 /* Room for n more bytes and the NUL. */
 static bool buf_reserve(struct maq_buf *b, size_t n)
 {

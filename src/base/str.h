@@ -38,6 +38,8 @@ struct maq_buf {
 
 void maq_buf_init(struct maq_buf *b, size_t max_bytes);
 void maq_buf_fini(struct maq_buf *b);
+/* The text, owned by the caller from now on (free()); NULL when an append failed, and the buffer is freed. */
+char *maq_buf_take(struct maq_buf *b);
 void maq_buf_add(struct maq_buf *b, const void *bytes, size_t n);
 void maq_buf_addc(struct maq_buf *b, char c);
 void maq_buf_adds(struct maq_buf *b, const char *cstr);

@@ -49,6 +49,42 @@ struct cli_option {
     const char *const *words; /* the values it takes, when they are words; NULL-terminated */
 };
 
+/* Rows that every command of a job has. */
+#define CLI_OPTION_MODEL                                                                                               \
+    {                                                                                                                  \
+        "--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json", "model", NULL   \
+    }
+#define CLI_OPTION_CLUSTER                                                                                             \
+    {                                                                                                                  \
+        "--cluster", CLI_JOB, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file", "cluster", NULL                    \
+    }
+#define CLI_OPTION_FRAMEWORK                                                                                           \
+    {                                                                                                                  \
+        "--framework", CLI_JOB, "NAME", "what runs the job (maquette show frameworks)", "framework", NULL              \
+    }
+#define CLI_OPTION_NAME                                                                                                \
+    {                                                                                                                  \
+        "--name", CLI_JOB, "TEXT", "title of the report", "name", NULL                                                 \
+    }
+#define CLI_OPTION_SET                                                                                                 \
+    {                                                                                                                  \
+        "--set", CLI_SET, "PATH=VALUE", "any value of the job: --set model.num_hidden_layers=2", NULL, NULL            \
+    }
+#define CLI_OPTION_MEASURED                                                                                            \
+    {                                                                                                                  \
+        "--measured", CLI_JOB, "FILE", "look costs up in FILE first, kernels that `maquette profile` measured",        \
+            "cost.measured", NULL                                                                                      \
+    }
+#define CLI_OPTION_COST                                                                                                \
+    {                                                                                                                  \
+        "--cost", CLI_JOB, "analytical|fitted|measured", "the best kind of cost that may be used (measured)",          \
+            "cost.provider", cli_providers                                                                             \
+    }
+#define CLI_OPTION_OUTPUT                                                                                              \
+    {                                                                                                                  \
+        "--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL                  \
+    }
+
 struct cli_command {
     const char *name, *args, *summary; /* "train", "[JOB.yaml] [OPTION...]", one line */
     const char *about;                 /* a paragraph for --help; lines end with \n */
@@ -59,6 +95,8 @@ struct cli_command {
     bool job; /* takes every key of plan and workload as an option too */
     enum maq_status (*run)(struct cli *cli);
 };
+
+extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 extern const struct cli_command cli_train, cli_plan, cli_show, cli_profile;

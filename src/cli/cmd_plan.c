@@ -32,16 +32,13 @@ enum {
 
 static const char *const pareto_words[] = {"memory", NULL};
 static const char *const class_words[] = {"uniform", "mixed", "degrees", "pipelines", NULL};
-static const char *const providers[] = {"analytical", "fitted", "measured", NULL};
 
 static const struct cli_option options[] = {
-    [OPT_MODEL] = {"--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json",
-                   "model", NULL},
-    [OPT_CLUSTER] = {"--cluster", CLI_JOB, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file", "cluster", NULL},
-    [OPT_FRAMEWORK] = {"--framework", CLI_JOB, "NAME", "what runs the job (maquette show frameworks)", "framework",
-                       NULL},
-    [OPT_NAME] = {"--name", CLI_JOB, "TEXT", "title of the report", "name", NULL},
-    [OPT_SET] = {"--set", CLI_SET, "PATH=VALUE", "any value of the job: --set model.num_hidden_layers=2", NULL, NULL},
+    [OPT_MODEL] = CLI_OPTION_MODEL,
+    [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
+    [OPT_FRAMEWORK] = CLI_OPTION_FRAMEWORK,
+    [OPT_NAME] = CLI_OPTION_NAME,
+    [OPT_SET] = CLI_OPTION_SET,
     [OPT_SPACE] =
         {"--space", CLI_SPACE, "KEY=V,V",
          "values that a key of the plan may take: --space tp=1,2,4 --space recompute=none,core_attn+mlp,block,full",
@@ -63,10 +60,8 @@ static const struct cli_option options[] = {
                      NULL},
     [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "write the winner as a job file for maquette train", NULL, NULL},
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
-    [OPT_MEASURED] = {"--measured", CLI_JOB, "FILE",
-                      "look costs up in FILE first, kernels that `maquette profile` measured", "cost.measured", NULL},
-    [OPT_COST] = {"--cost", CLI_JOB, "analytical|fitted|measured", "the best kind of cost that may be used (measured)",
-                  "cost.provider", providers},
+    [OPT_MEASURED] = CLI_OPTION_MEASURED,
+    [OPT_COST] = CLI_OPTION_COST,
     [OPT_PROFILE] =
         {"--profile", CLI_VALUE, "DIR",
          "mixed GPUs from measured layers: a folder as docs/planning.md says; model and devices by its names", NULL,
@@ -75,7 +70,7 @@ static const struct cli_option options[] = {
                    NULL, class_words},
     [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "how many to use; the result does not depend on it (all)", NULL,
                      NULL},
-    [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
+    [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 

@@ -45,12 +45,11 @@ static const struct cli_option options[] = {
     [OPT_WARM] = {"--warm", CLI_FLAG, NULL, "leave operands in the last-level cache between repetitions", NULL, NULL},
     [OPT_ERROR] = {"--error", CLI_VALUE, "PERCENT", "repeat until the mean is known so well (0.5)", NULL, NULL},
     [OPT_BUDGET] = {"--budget", CLI_VALUE, "SECONDS", "begin nothing after that time", NULL, NULL},
-    [OPT_MODEL] = {"--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json",
-                   "model", NULL},
-    [OPT_CLUSTER] = {"--cluster", CLI_JOB, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file", "cluster", NULL},
-    [OPT_SET] = {"--set", CLI_SET, "PATH=VALUE", "any value of the job: --set model.num_hidden_layers=2", NULL, NULL},
+    [OPT_MODEL] = CLI_OPTION_MODEL,
+    [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
+    [OPT_SET] = CLI_OPTION_SET,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
-    [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
+    [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 

@@ -13,6 +13,8 @@
 
 static const char *const sections[] = {"plan", "workload"};
 
+const char *const cli_providers[] = {"analytical", "fitted", "measured", NULL};
+
 bool cli_job_option(size_t i, struct cli_job_option *out)
 {
     for (size_t s = 0; s < CLI_COUNT(sections); s++) {

@@ -1,6 +1,6 @@
 /* batch.h - a handful of independent jobs on threads; what they compute does not depend on how many there are. */
-#ifndef MAQ_SEARCH_BATCH_H
-#define MAQ_SEARCH_BATCH_H
+#ifndef MAQ_COMPOSE_BATCH_H
+#define MAQ_COMPOSE_BATCH_H
 
 #include "base/arena.h"
 

@@ -11,8 +11,6 @@
 #include "train/lower.h"
 #include "train/predict.h"
 
-#define BUCKET_PARAMS 40e6 /* train/sync.c */
-#define BUCKET_PARAMS_PER_RANK 1e6
 #define PARTS 16                /* of a bucket, at which the reduction is priced */
 #define UPDATE_PARAMS (1 << 26) /* at which the optimizer is priced: far above what a launch takes */
 
@@ -384,7 +382,7 @@ static void fill_curve(struct curve *out, const struct maq_chain_costs *c, const
 {
     const struct maq_chain_pool *pool = &c->pools[is->pool];
     double shards = is->sharding == MAQ_SHARDING_NONE ? 1 : replicas;
-    out->bucket_bytes = fmax(BUCKET_PARAMS, BUCKET_PARAMS_PER_RANK * replicas) * c->grad_bytes;
+    out->bucket_bytes = maq_sync_bucket_params(replicas) * c->grad_bytes;
     out->update_s_per_byte = (pool->update_s / shards + pool->zero_s) / c->grad_bytes;
     out->part_s[0] = 0;
     for (int i = 1; i <= PARTS; i++)

@@ -31,8 +31,8 @@
  *
  * sync() is made non-decreasing in P: the collective is priced on sixteenths of a bucket, running maxima, straight lines between.
  */
-#ifndef MAQ_SEARCH_CHAIN_COSTS_H
-#define MAQ_SEARCH_CHAIN_COSTS_H
+#ifndef MAQ_COMPOSE_CHAIN_COSTS_H
+#define MAQ_COMPOSE_CHAIN_COSTS_H
 
 #include "base/arena.h"
 #include "compose/stage_table.h"

@@ -1,8 +1,8 @@
 /*
  * compose_chains.h - the search for several pipelines of different make-up, over all micro batches and numbers of chains.
  */
-#ifndef MAQ_SEARCH_COMPOSE_CHAINS_H
-#define MAQ_SEARCH_COMPOSE_CHAINS_H
+#ifndef MAQ_COMPOSE_COMPOSE_CHAINS_H
+#define MAQ_COMPOSE_COMPOSE_CHAINS_H
 
 #include "compose/compose_pipelines.h"
 #include "compose/compose_search.h"

@@ -2,8 +2,8 @@
  * compose_internal.h - what the parts of composing share: a table's stretches with their limits (arcs), relaxed programs over boxes of
  * bottleneck and synchronization, and the search over labels. compose.h has the public side.
  */
-#ifndef MAQ_SEARCH_COMPOSE_INTERNAL_H
-#define MAQ_SEARCH_COMPOSE_INTERNAL_H
+#ifndef MAQ_COMPOSE_COMPOSE_INTERNAL_H
+#define MAQ_COMPOSE_COMPOSE_INTERNAL_H
 
 #include <math.h>
 

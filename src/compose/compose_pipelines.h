@@ -11,8 +11,8 @@
  * pieces, one for each run of atoms that no chain cuts: sync = max over stages of the sum over its pieces of sync_s(replicas of the
  * piece in all chains, its bytes at the smallest TP). N equal chains are one composition with N times the wave, at the same T.
  */
-#ifndef MAQ_SEARCH_COMPOSE_PIPELINES_H
-#define MAQ_SEARCH_COMPOSE_PIPELINES_H
+#ifndef MAQ_COMPOSE_COMPOSE_PIPELINES_H
+#define MAQ_COMPOSE_COMPOSE_PIPELINES_H
 
 #include "compose/compose_internal.h"
 

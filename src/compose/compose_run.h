@@ -1,6 +1,6 @@
 /* compose_run.h - what the public call and the writers of its result share. The noun is in maquette/compose.h. */
-#ifndef MAQ_SEARCH_COMPOSE_RUN_H
-#define MAQ_SEARCH_COMPOSE_RUN_H
+#ifndef MAQ_COMPOSE_COMPOSE_RUN_H
+#define MAQ_COMPOSE_COMPOSE_RUN_H
 
 #include "compose/compose_chains.h"
 #include "compose/profile_costs.h"

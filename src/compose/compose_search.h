@@ -5,8 +5,8 @@
  * labels; a second one refutes tables by their bound or searches them exactly. Tables are worked on in batches of fixed size and
  * what a batch found holds from the next one on, so results and counts do not depend on the number of threads.
  */
-#ifndef MAQ_SEARCH_COMPOSE_SEARCH_H
-#define MAQ_SEARCH_COMPOSE_SEARCH_H
+#ifndef MAQ_COMPOSE_COMPOSE_SEARCH_H
+#define MAQ_COMPOSE_COMPOSE_SEARCH_H
 
 #include "compose/compose_internal.h"
 

@@ -1,6 +1,6 @@
 /* mixed_search.h - what the public call, the writer of its mixed plans and the tests share. The noun is in maquette/mixed_search.h. */
-#ifndef MAQ_SEARCH_MIXED_SEARCH_H
-#define MAQ_SEARCH_MIXED_SEARCH_H
+#ifndef MAQ_COMPOSE_MIXED_SEARCH_H
+#define MAQ_COMPOSE_MIXED_SEARCH_H
 
 #include "compose/chain_costs.h"
 #include "maquette/mixed_search.h"

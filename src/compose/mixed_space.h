@@ -6,8 +6,8 @@
  * the document asks for it, and is not looked at otherwise: CP, EP, virtual stages, schedules other than 1F1B, layouts, a fixed number of
  * stages or replicas, offloading, ZeRO-2 and 3, LoRA.
  */
-#ifndef MAQ_SEARCH_MIXED_SPACE_H
-#define MAQ_SEARCH_MIXED_SPACE_H
+#ifndef MAQ_COMPOSE_MIXED_SPACE_H
+#define MAQ_COMPOSE_MIXED_SPACE_H
 
 #include "compose/chain_costs.h"
 

@@ -17,8 +17,8 @@
  * a replica runs b / r samples in the time and memory that were measured for a micro batch of b / r, a hop takes the larger share of its
  * two sides, and gradients are reduced over all replicas of the stage. All replicas work on every micro batch, so 1F1B is unchanged.
  */
-#ifndef MAQ_SEARCH_PROFILE_COSTS_H
-#define MAQ_SEARCH_PROFILE_COSTS_H
+#ifndef MAQ_COMPOSE_PROFILE_COSTS_H
+#define MAQ_COMPOSE_PROFILE_COSTS_H
 
 #include "base/arena.h"
 #include "compose/stage_table.h"

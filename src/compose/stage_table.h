@@ -18,8 +18,8 @@
  *
  * Requirements, which bounds rest on: all costs are >= 0; sync_s does not fall when a member, a rank or bytes are added.
  */
-#ifndef MAQ_SEARCH_STAGE_TABLE_H
-#define MAQ_SEARCH_STAGE_TABLE_H
+#ifndef MAQ_COMPOSE_STAGE_TABLE_H
+#define MAQ_COMPOSE_STAGE_TABLE_H
 
 #include "maquette/diag.h"
 

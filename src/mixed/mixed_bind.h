@@ -4,8 +4,8 @@
  * Names become ids, and every replica gets the tables of its device, micro batch and TP. Binding fails where the profile does not
  * have what the plan needs; nothing is guessed.
  */
-#ifndef MAQ_SEARCH_MIXED_BIND_H
-#define MAQ_SEARCH_MIXED_BIND_H
+#ifndef MAQ_MIXED_MIXED_BIND_H
+#define MAQ_MIXED_MIXED_BIND_H
 
 #include "base/arena.h"
 #include "maquette/mixed_plan.h"

@@ -4,8 +4,8 @@
  *   maq_mixed_judge_sailor   the published rule of Sailor's simulator: judge_sailor.c
  *   maq_mixed_predict        maquette's own prediction: mixed_predict.c, mixed_play.c, mixed_memory.c
  */
-#ifndef MAQ_SEARCH_MIXED_COST_H
-#define MAQ_SEARCH_MIXED_COST_H
+#ifndef MAQ_MIXED_MIXED_COST_H
+#define MAQ_MIXED_MIXED_COST_H
 
 #include "mixed/mixed_bind.h"
 

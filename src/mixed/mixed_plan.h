@@ -1,6 +1,6 @@
 /* mixed_plan.h - what the readers and the writer of mixed plans share. The noun is in maquette/mixed_plan.h. */
-#ifndef MAQ_SEARCH_MIXED_PLAN_H
-#define MAQ_SEARCH_MIXED_PLAN_H
+#ifndef MAQ_MIXED_MIXED_PLAN_H
+#define MAQ_MIXED_MIXED_PLAN_H
 
 #include "base/arena.h"
 #include "maquette/mixed_plan.h"

@@ -20,8 +20,8 @@
  * The tables are immutable once loaded: any thread may look into them. Ids of models, devices and zones count from 0 and hold for one
  * profile only.
  */
-#ifndef MAQ_SEARCH_PROFILE_DIR_H
-#define MAQ_SEARCH_PROFILE_DIR_H
+#ifndef MAQ_MIXED_PROFILE_DIR_H
+#define MAQ_MIXED_PROFILE_DIR_H
 
 #include "maquette/mixed_plan.h"
 

@@ -1,6 +1,6 @@
 /* profile_internal.h - the tables behind profile_dir.h, filled by profile_read.c. */
-#ifndef MAQ_SEARCH_PROFILE_INTERNAL_H
-#define MAQ_SEARCH_PROFILE_INTERNAL_H
+#ifndef MAQ_MIXED_PROFILE_INTERNAL_H
+#define MAQ_MIXED_PROFILE_INTERNAL_H
 
 #include "base/arena.h"
 #include "mixed/profile_dir.h"

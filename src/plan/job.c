@@ -312,11 +312,7 @@ char *maq_job_explain(const struct maq_job_box *box)
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
     explain_framework(&out, &box->job.framework);
     explain(&out, "cost", cost_fields, &box->cost, box->cost_origins);
-    if (out.failed) {
-        maq_buf_fini(&out);
-        return NULL;
-    }
-    return out.ptr;
+    return maq_buf_take(&out);
 }
 
 bool maq_job_option(const char *section, size_t i, struct maq_option *out)

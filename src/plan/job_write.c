@@ -135,10 +135,7 @@ char *maq_job_text(const struct maq_job_box *box)
         write_node(&out, root);
     else
         maq_buf_adds(&out, "{}");
-    if (!out.failed)
-        return out.ptr;
-    maq_buf_fini(&out);
-    return NULL;
+    return maq_buf_take(&out);
 }
 
 char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan)
@@ -156,8 +153,5 @@ char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan)
         maq_buf_addc(&out, '\n');
     }
     write_plan(&out, open, plan);
-    if (!out.failed)
-        return out.ptr;
-    maq_buf_fini(&out);
-    return NULL;
+    return maq_buf_take(&out);
 }

@@ -190,8 +190,5 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     experts(&b, job);
     flag(&b, job->plan.overlap_tp == MAQ_ON, "tp-comm-overlap");
     flag(&b, job->plan.cuda_graphs, "enable-cuda-graph");
-    if (!b.failed)
-        return b.ptr;
-    maq_buf_fini(&b);
-    return NULL;
+    return maq_buf_take(&b);
 }

@@ -8,6 +8,7 @@
  * The plans reported differ in their degrees (TP, CP, PP, EP, expert-TP, and with them DP): of each combination the best. The
  * limit for a combination that is not among them yet is the last of them, for one that is, its own.
  */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,6 @@ struct worker {
     struct maq_train_sweep *sweep;
     struct maq_arena scratch;
     struct search *search;
-    uint32_t number;
     enum maq_status status;
 };
 
@@ -74,7 +74,7 @@ static double limit_for(const struct search *s, const struct maq_plan *plan)
     for (uint32_t i = 0; i < s->n_best; i++)
         if (same_degrees(&s->best[i].plan, plan))
             return s->best[i].step_s;
-    return s->n_best < s->top ? 1e300 : s->best[s->n_best - 1].step_s;
+    return s->n_best < s->top ? HUGE_VAL : s->best[s->n_best - 1].step_s;
 }
 
 static void keep(struct search *s, const struct maq_search_plan *plan)
@@ -300,7 +300,6 @@ static enum maq_status begin(struct search *s, const struct maq_job_box *open, s
     for (; s->n_workers < n; s->n_workers++) {
         struct worker *w = &s->workers[s->n_workers];
         w->search = s;
-        w->number = s->n_workers;
         maq_arena_init(&w->scratch, 0);
         MAQ_TRY(maq_train_sweep_new(&w->sweep, &s->job, s->n_workers == 0 ? diag : NULL));
     }

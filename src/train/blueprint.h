@@ -182,6 +182,8 @@ double maq_communicator_bytes(const struct maq_job *job);
 
 /* Data-parallel buckets and their collectives. sync.c */
 enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program);
+/* Parameters of a bucket that fills by size, over so many data-parallel ranks. */
+double maq_sync_bucket_params(double ranks);
 /* Backward passes: the whole one or, in schedules that split, the halves for inputs and for weights, always
  * one after the other. */
 enum maq_half { MAQ_HALF_WHOLE, MAQ_HALF_INPUT, MAQ_HALF_WEIGHT };

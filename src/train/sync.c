@@ -83,12 +83,17 @@ static void copy_items(struct maq_bucket_sync *to, const struct maq_bucket_sync 
 }
 
 /* Parameters per bucket; FSDP communicates entry by entry. */
+double maq_sync_bucket_params(double ranks)
+{
+    double per_rank = BUCKET_PARAMS_PER_RANK * ranks;
+    return per_rank > BUCKET_PARAMS ? per_rank : BUCKET_PARAMS;
+}
+
 static double bucket_size(const struct maq_blueprint *bp)
 {
     if (bp->sync_every_pass)
         return 0;
-    double per_rank = BUCKET_PARAMS_PER_RANK * bp->lower.groups[MAQ_GROUP_DP_CP].size;
-    return per_rank > BUCKET_PARAMS ? per_rank : BUCKET_PARAMS;
+    return maq_sync_bucket_params(bp->lower.groups[MAQ_GROUP_DP_CP].size);
 }
 
 static void sum_compute(const struct maq_blueprint *bp, const struct maq_program *program, struct maq_bucket_sync *b)

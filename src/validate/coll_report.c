@@ -138,11 +138,7 @@ char *maq_validate_coll_text(const struct maq_validate_coll_result *r, uint32_t 
     add_skips(&b, r);
     if (worst > 0)
         add_worst(&b, r, worst);
-    if (b.failed) {
-        maq_buf_fini(&b);
-        return NULL;
-    }
-    return b.ptr;
+    return maq_buf_take(&b);
 }
 
 /* ---- JSON ---- */

@@ -106,11 +106,7 @@ char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r
     add_skips(&b, r);
     if (worst > 0)
         add_worst(&b, r, worst);
-    if (b.failed) {
-        maq_buf_fini(&b);
-        return NULL;
-    }
-    return b.ptr;
+    return maq_buf_take(&b);
 }
 
 /* ---- JSON ---- */

@@ -298,9 +298,5 @@ char *maq__plot_svg(const struct maq_plot *of)
     else
         maq_buf_addf(&b, "<text x=\"%.1f\" y=\"%.1f\">nothing to compare</text>\n", LEFT, TOP + 40);
     maq_buf_adds(&b, "</svg>\n");
-    if (b.failed) {
-        maq_buf_fini(&b);
-        return NULL;
-    }
-    return b.ptr;
+    return maq_buf_take(&b);
 }

@@ -336,9 +336,5 @@ char *maq_validate_json(const struct maq_validate_result *r)
     add_baseline(&b, &r->baseline);
     add_ranking(&b, r);
     maq_buf_adds(&b, "\n  }\n}\n");
-    if (b.failed) {
-        maq_buf_fini(&b);
-        return NULL;
-    }
-    return b.ptr;
+    return maq_buf_take(&b);
 }

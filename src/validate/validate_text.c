@@ -206,9 +206,5 @@ char *maq_validate_text(const struct maq_validate_result *r, uint32_t worst)
     add_ranking(&b, r);
     for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++)
         add_coverage(&b, r, m);
-    if (b.failed) {
-        maq_buf_fini(&b);
-        return NULL;
-    }
-    return b.ptr;
+    return maq_buf_take(&b);
 }
