@@ -179,13 +179,27 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
     return status;
 }
 
+/* Options that mean nothing to this kind of plan; the list ends with -1. `why` goes on behind the option's name. */
+static enum maq_status refuse_options(struct cli *cli, const int *unused, const char *hint, const char *why)
+{
+    for (; *unused >= 0; unused++)
+        if (cli->values[*unused])
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, hint, "%s %s", options[*unused].name, why ? why : "");
+    return MAQ_OK;
+}
+
 static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
+    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, -1};
     struct maq_search_variants variants;
     char *text;
-    enum maq_status status = maq_search_vary(&variants, open, opts, cli->diag);
+    enum maq_status status =
+        refuse_options(cli, unused, "leave it out", "means nothing with --vary, which finds one plan for each cluster");
+    if (status != MAQ_OK)
+        return status;
+    status = maq_search_vary(&variants, open, opts, cli->diag);
     cli_progress(cli, "%s", "");
     if (status != MAQ_OK)
         return status;
@@ -199,6 +213,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, con
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -210,7 +225,8 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
     if (cli->n_args > 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --model, --cluster and --gbs",
                          "--profile takes no job file: its models and devices are not the catalogue's");
-    return cli_plan_profile(cli, &o);
+    enum maq_status status = refuse_options(cli, unused, "leave it out", "means nothing with --profile");
+    return status == MAQ_OK ? cli_plan_profile(cli, &o) : status;
 }
 
 /* ---- several node groups ---- */
@@ -239,17 +255,17 @@ static enum maq_status report_mixed(struct cli *cli, const struct maq_job_box *o
 
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
-    static const int homogeneous[] = {OPT_FULL, OPT_PARETO, OPT_EXPLAIN};
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, -1};
     struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *found;
-    for (size_t i = 0; i < sizeof homogeneous / sizeof homogeneous[0]; i++)
-        if (cli->values[homogeneous[i]])
-            return cli_usage(cli, MAQ_CODE_CLI_OPTION, "plan one node group alone",
-                             "%s is of plans for one node group; this cluster has %u", options[homogeneous[i]].name,
-                             maq_job_get(open)->cluster.n_groups);
+    enum maq_status status = refuse_options(
+        cli, unused, "plan one node group alone",
+        cli_printf(cli, "is of plans for one node group; this cluster has %u", maq_job_get(open)->cluster.n_groups));
+    if (status != MAQ_OK)
+        return status;
     mixed.top = opts->top;
     mixed.threads = opts->threads;
-    enum maq_status status = maq_mixed_search(&found, open, &mixed, cli->diag);
+    status = maq_mixed_search(&found, open, &mixed, cli->diag);
     if (status != MAQ_OK)
         return status;
     status = report_mixed(cli, open, found);
@@ -273,11 +289,13 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK && cli->values[OPT_PROFILE])
         return compose(cli, &opts);
     if (status == MAQ_OK)
+        status = refuse_options(cli, (const int[]){OPT_CLASS, -1}, "leave it out", "means nothing without --profile");
+    if (status == MAQ_OK)
         status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
         return status;
-    opts.stop = cli_catch_interrupts();
     bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
+    opts.stop = mixed ? NULL : cli_catch_interrupts(); /* composition cannot be asked to stop: it is ended */
     if (varies || mixed) {
         status = varies ? vary(cli, open, &opts) : plan_mixed(cli, open, &opts);
         maq_job_free(open);

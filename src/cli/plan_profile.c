@@ -23,6 +23,21 @@ static const char *given(const struct cli *cli, const char *path)
     return value;
 }
 
+/* Other values of a job mean nothing here. */
+static enum maq_status refuse_rest(struct cli *cli)
+{
+    static const char *const known[] = {"model", "cluster", "workload.global_batch_size"};
+    for (size_t i = 0; i < cli->n_overrides; i++) {
+        const struct maq_override *o = &cli->overrides[i];
+        bool used = strcmp(o->value, "null") == 0;
+        for (size_t k = 0; k < CLI_COUNT(known); k++)
+            used |= strcmp(o->path, known[k]) == 0;
+        if (!used)
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, "leave it out", "%s means nothing with --profile", o->flag);
+    }
+    return MAQ_OK;
+}
+
 static const char *skip_blanks(const char *at)
 {
     return at + strspn(at, " \t");
@@ -119,7 +134,9 @@ enum maq_status cli_plan_profile(struct cli *cli, const struct cli_compose_optio
     struct maq_compose_result *result;
     struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
     char *text;
-    enum maq_status status = read_pools(cli, pools, &problem.n_pools);
+    enum maq_status status = refuse_rest(cli);
+    if (status == MAQ_OK)
+        status = read_pools(cli, pools, &problem.n_pools);
     if (status == MAQ_OK)
         status = read_problem(cli, &problem, o);
     problem.pools = pools;
