@@ -126,6 +126,7 @@ struct maq_train_quick {
     bool possible; /* the plan fits the model and the cluster's shape */
     bool fits;     /* and the memory */
     double step_s;
+    double wait_s; /* of passes, for the host and data parallelism, that may shrink when compute grows; worst stage */
     double needed_bytes; /* of the worst stage at its peak: allocated, context and communicators */
 };
 struct maq_train_sweep;

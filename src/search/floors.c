@@ -40,12 +40,24 @@ static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums
         h->transient = fmax(h->transient, i < redone ? s->redone_transient_bytes[i] : s->transient_bytes[i]);
 }
 
+/* Atoms [first, last): nothing is computed before the first gather has come, nor reduced before it is computed. */
+static void add_sync(struct maq_position_floor *h, const struct maq_sync_sums *s, uint32_t first, uint32_t last)
+{
+    if (first == last)
+        return;
+    double gathered = range(s->backward_gather_ns, first, last), reduced = range(s->reduce_ns, first, last);
+    h->forward =
+        fmax(h->forward + range(s->forward_gather_ns, first, first + 1), range(s->forward_gather_ns, first, last));
+    h->backward =
+        fmax(h->backward + range(s->backward_gather_ns, last - 1, last) + range(s->reduce_ns, first, first + 1),
+             gathered + reduced);
+}
+
 static struct maq_position_floor held_at(const struct maq_cell_floors *f, const struct maq_floor_query *q,
                                          uint32_t position, uint32_t layer)
 {
     const struct maq_pipeline *p = q->pipeline;
-    bool splits = maq_schedule_splits(p->schedule);
-    const struct maq_floor_sums *s = &f->sums[splits][0][q->recompute];
+    const struct maq_floor_sums *s = maq_floor_sums_of(f, q, false);
     uint32_t n = (uint32_t)p->layers[position], own = 1 + layer, first = position == 0 ? 0 : own,
              last = position + 1 == p->n_virtual ? f->n_atoms : own + n,
              away = own + ((uint32_t)q->offloaded < n ? (uint32_t)q->offloaded : n),
@@ -54,10 +66,12 @@ static struct maq_position_floor held_at(const struct maq_cell_floors *f, const 
                                    .expert = range(s->expert_params, first, last)};
     add_layers(&h, s, first, redone, own); /* the embedding */
     if (q->offloaded > 0)
-        add_layers(&h, &f->sums[splits][1][q->recompute], own, redone, away);
+        add_layers(&h, maq_floor_sums_of(f, q, true), own, redone, away);
     else
         away = own;
     add_layers(&h, s, away, redone, last);
+    if (q->sync)
+        add_sync(&h, q->sync, first, last);
     return h;
 }
 
@@ -147,7 +161,7 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
 {
     const struct maq_pipeline *p = q->pipeline;
     bool splits = maq_schedule_splits(p->schedule);
-    const struct maq_floor_sums *sums = &f->sums[splits][0][q->recompute];
+    const struct maq_floor_sums *sums = maq_floor_sums_of(f, q, false);
     flat_floor(out, f, sums);
     if (p->as_written)
         return;
@@ -186,7 +200,7 @@ struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const st
 
 double maq_mean_state_bytes(const struct maq_cell_floors *f, const struct maq_plan *plan)
 {
-    const struct maq_floor_sums *sums = f->sums[0][0] ? f->sums[0][0] : f->sums[1][0];
+    const struct maq_floor_sums *sums = &f->plain_sums[f->plain_splits];
     struct maq_state_floor states = maq_state_floor(f, plan);
     if (states.none)
         return 0;
@@ -205,110 +219,4 @@ double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_pipeli
                                 stage->act_bytes + stage->transient_bytes);
     }
     return states->none ? 0 : worst + f->fixed_bytes;
-}
-
-/* ---- preparing ---- */
-
-static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, double redone_share, bool redone,
-                   struct maq_arena *arena)
-{
-    double **rows[] = {&out->forward_ns, &out->backward_ns,      &out->redone_forward_ns, &out->redone_backward_ns,
-                       &out->act_bytes,  &out->redone_act_bytes, &out->dense_params,      &out->expert_params};
-    for (size_t r = 0; r < MAQ_COUNT(rows); r++)
-        if (!(*rows[r] = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n + 1)))
-            return false;
-    double *transient = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n * 2);
-    if (!transient)
-        return false;
-    out->transient_bytes = transient;
-    out->redone_transient_bytes = transient + atoms->n;
-    out->hop_ns = atoms->hop_ns;
-    for (uint32_t i = 0; i < atoms->n; i++) {
-        const struct maq_atom *a = &atoms->at[i];
-        out->forward_ns[i + 1] = out->forward_ns[i] + a->forward_ns;
-        out->backward_ns[i + 1] = out->backward_ns[i] + a->backward_ns;
-        out->redone_forward_ns[i + 1] = out->redone_forward_ns[i] + (redone ? a->redone_forward_ns : a->forward_ns);
-        out->redone_backward_ns[i + 1] = out->redone_backward_ns[i] + (redone ? a->redone_backward_ns : a->backward_ns);
-        out->act_bytes[i + 1] = out->act_bytes[i] + a->act_bytes;
-        out->redone_act_bytes[i + 1] =
-            out->redone_act_bytes[i] + fmin(a->act_bytes, a->redone_act_bytes) * redone_share;
-        transient[i] = a->transient_bytes;
-        transient[atoms->n + i] =
-            redone ? a->redone_transient_bytes : fmin(a->transient_bytes, a->redone_transient_bytes);
-        out->dense_params[i + 1] = out->dense_params[i] + a->dense_params;
-        out->expert_params[i + 1] = out->expert_params[i] + a->expert_params;
-    }
-    return true;
-}
-
-/*
- * Sums of one recomputation. Several layers per checkpoint keep one input for all of them. What the document says may be of
- * some layers only: then its time is bounded by nothing recomputed, its memory by everything.
- */
-static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums *out,
-                               const struct maq_search_space *space, struct maq_plan plan, int32_t value,
-                               struct maq_train_sweep *sweep, struct maq_arena *arena)
-{
-    struct maq_atoms atoms;
-    bool written = value == MAQ_VALUE_AS_WRITTEN;
-    if (written) {
-        plan.recompute = space->base.recompute;
-        plan.recompute_method = space->base.recompute_method;
-        plan.recompute_num_layers = space->base.recompute_num_layers;
-        plan.recompute_parts = space->base.recompute_parts;
-    }
-    maq_space_apply(&plan, space, MAQ_AXIS_RECOMPUTE,
-                    value == MAQ_RECOMPUTE_VALUE_BLOCK ? MAQ_RECOMPUTE_VALUE_UNIFORM + 1 : value);
-    double layers =
-        plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
-    MAQ_TRY(maq_train_sweep_atoms(&atoms, sweep, &plan, arena));
-    f->n_atoms = atoms.n;
-    return sum_up(out, &atoms, 1 / layers, !written, arena) ? MAQ_OK : MAQ_NO_MEMORY;
-}
-
-static bool offloads(const struct maq_search_space *space)
-{
-    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_OFFLOAD];
-    bool any = false;
-    for (uint32_t i = 0; i < axis->n; i++)
-        any |= (axis->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.offload_layers : axis->at[i]) > 0;
-    return any;
-}
-
-enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_search_space *space,
-                                const struct maq_job *job, const struct maq_plan *plain, struct maq_train_sweep *sweep,
-                                struct maq_arena *arena)
-{
-    const struct maq_job_places nowhere = {0};
-    const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE], *redo = &space->axis[MAQ_AXIS_RECOMPUTE];
-    struct maq_plan plan = *plain;
-    *out = (struct maq_cell_floors){.resolved = *job, .alike = job->model.n_kinds == 1};
-    plan.schedule = MAQ_SCHEDULE_1F1B;
-    plan.vp = 1;
-    out->resolved.plan = plan;
-    MAQ_TRY(maq_job_resolve(&out->resolved, &nowhere, NULL));
-    MAQ_TRY(maq_job_place_groups(&out->resolved, &nowhere, arena, NULL));
-    out->fixed_bytes = maq_fixed_bytes(&out->resolved);
-    out->held = MAQ_ARENA_NEW(arena, struct maq_position_floor, MAQ_MAX_STAGES);
-    out->positions = MAQ_ARENA_NEW(arena, uint32_t, MAQ_MAX_STAGES);
-    if (!out->held || !out->positions)
-        return MAQ_NO_MEMORY;
-    out->resolved.plan.microbatch_group = plain->microbatch_group;
-    out->microbatches = (uint32_t)out->resolved.microbatches;
-    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
-        out->capacity_bytes = fmax(out->capacity_bytes, job->cluster.groups[g].device.mem_bytes);
-    for (uint32_t i = 0; i < schedules->n; i++) {
-        int32_t v = schedules->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.schedule : schedules->at[i];
-        bool split = maq_schedule_splits(v);
-        plan.schedule = split ? MAQ_SCHEDULE_ZB_H1 : MAQ_SCHEDULE_1F1B;
-        for (int away = 0; away < (offloads(space) ? 2 : 1) && !out->sums[split][away]; away++) {
-            plan.offload_layers = away;
-            out->sums[split][away] = MAQ_ARENA_NEW(arena, struct maq_floor_sums, redo->n);
-            if (!out->sums[split][away])
-                return MAQ_NO_MEMORY;
-            for (uint32_t r = 0; r < redo->n; r++)
-                MAQ_TRY(prepare(out, &out->sums[split][away][r], space, plan, redo->at[r], sweep, arena));
-        }
-    }
-    return MAQ_OK;
 }

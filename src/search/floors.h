@@ -18,11 +18,19 @@ struct maq_floor_sums {
     double *act_bytes, *redone_act_bytes, *dense_params, *expert_params;
     const double *transient_bytes, *redone_transient_bytes; /* [atoms], of each */
     double hop_ns;
+    bool adds; /* recomputing makes no pass of an atom shorter; of offloaded layers it may: there is less to move */
 };
 
 struct maq_cell_floors {
-    struct maq_job resolved; /* the cell's plainest plan, for what states take */
-    /* [of RECOMPUTE]; by whether the schedule puts weight gradients off, and whether layers are offloaded; NULL: not needed */
+    const struct maq_search_space *space;
+    struct maq_train_sweep *sweep;
+    struct maq_arena *arena;
+    struct maq_plan plain;               /* the cell's plainest plan */
+    struct maq_job resolved;             /* the job with it, for what states take */
+    struct maq_floor_sums plain_sums[2]; /* nothing is saved; by whether the schedule puts weight gradients off */
+    bool plain_splits;                   /* one that is there */
+    /* [of RECOMPUTE + 1], the last of each atom the least of all; by the same, and whether layers are offloaded; NULL: not
+     * worked out yet */
     struct maq_floor_sums *sums[2][2];
     uint32_t n_atoms, microbatches;
     bool alike; /* all layers of the model are */
@@ -37,14 +45,33 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
                                 const struct maq_job *job, const struct maq_plan *plain, struct maq_train_sweep *sweep,
                                 struct maq_arena *arena);
 
+/* What queries of recomputations need, with layers offloaded or without. */
+enum maq_status maq_cell_floors_need(struct maq_cell_floors *floors, bool splits, bool away);
+
+/* What a way to shard adds to each pass, sums over the atoms before each [atoms + 1]. */
+struct maq_sync_sums {
+    double *forward_gather_ns, *backward_gather_ns, *reduce_ns;
+    double total_ns; /* of all atoms, both passes */
+};
+
+/* Of plans that shard as `plan` does. Lives in the arena of the floors. */
+enum maq_status maq_sync_floor(struct maq_sync_sums *out, const struct maq_cell_floors *floors,
+                               const struct maq_plan *plan);
+
+#define MAQ_FLOOR_PLAIN UINT32_MAX /* nothing is saved: the time of this bounds all */
+
 /* Which plans a floor is of. */
 struct maq_floor_query {
     const struct maq_pipeline *pipeline;
-    uint32_t recompute; /* index on that axis */
-    int32_t value;      /* its value */
-    int32_t block;      /* MAQ_RECOMPUTE_VALUE_BLOCK: layers of each virtual stage */
-    int32_t offloaded;  /* first layers of each virtual stage whose activations are on the host */
+    uint32_t recompute;               /* index on that axis; behind its end: the least of all */
+    int32_t value;                    /* its value; any but BLOCK behind the end */
+    int32_t block;                    /* MAQ_RECOMPUTE_VALUE_BLOCK: layers of each virtual stage */
+    int32_t offloaded;                /* first layers of each virtual stage whose activations are on the host */
+    const struct maq_sync_sums *sync; /* NULL: however sharded */
 };
+
+const struct maq_floor_sums *maq_floor_sums_of(const struct maq_cell_floors *floors,
+                                               const struct maq_floor_query *query, bool away);
 
 /* What a stage holds at least; whatever way it is sharded. */
 struct maq_stage_floor {

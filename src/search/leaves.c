@@ -10,13 +10,14 @@
  */
 #include "search/leaves.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "plan/job_build.h"
 #include "plan/schedule.h"
-#include "search/floors.h"
+#include "search/leaf_floors.h"
 
 /* ---- the values under a pipeline ---- */
 
@@ -95,17 +96,11 @@ uint64_t maq_leaves_count(const struct maq_search_space *space, const struct maq
 
 struct explorer {
     struct maq_leaf_search *s;
-    struct maq_cell_floors floors;
-    const struct maq_pipeline *pipeline;
-    /* [of RECOMPUTE * of OFFLOAD] of the pipeline; of BLOCK the time of one layer and the memory of all of them */
-    struct maq_pipeline_floor *floor;
-    struct maq_pipeline_floor scratch;
-    struct maq_pipeline_floor
-        *block;       /* [layers + 1] of BLOCK without offloading, worked out when needed: step_s < 0 = not yet */
-    uint32_t n_alive; /* of `alive`: which of `floor` can be of use as far as time goes */
-    uint32_t *alive;
+    struct maq_leaf_floors floors;
     struct maq_plan base; /* of the cell, then with pipeline and sharding */
     struct maq_state_floor states;
+    double sync_floor_s; /* no plan under this pipeline and sharding is faster */
+    bool *settled;       /* [of OFFLOAD] */
     uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
     struct maq_plan plans[BATCH];
     struct maq_train_quick quick[BATCH];
@@ -123,7 +118,7 @@ static bool useless(const struct explorer *e, double step_s, double bytes)
     const struct maq_leaf_search *s = e->s;
     if (s->exhaustive)
         return false;
-    if (bytes > e->floors.capacity_bytes)
+    if (bytes > e->floors.cell.capacity_bytes)
         return true;
     if (step_s < limit_of(s))
         return false;
@@ -168,30 +163,17 @@ static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
     return e->held == BATCH ? look(e) : MAQ_OK;
 }
 
-static int32_t offloaded(const struct explorer *e, uint32_t offload)
+/* Whether plans with this floor, sharded as e->base, are of no use for their time alone. */
+static bool slow(const struct explorer *e, const struct maq_pipeline_floor *floor)
 {
-    int32_t value = value_of(e->s->space, MAQ_AXIS_OFFLOAD, offload);
-    return value == MAQ_VALUE_AS_WRITTEN ? e->s->space->base.offload_layers : value;
+    return useless(e, fmax(floor->step_s, e->sync_floor_s), 0);
 }
 
-static struct maq_floor_query query_of(const struct explorer *e, uint32_t recompute, uint32_t offload)
-{
-    return (struct maq_floor_query){.pipeline = e->pipeline,
-                                    .recompute = recompute,
-                                    .value = value_of(e->s->space, MAQ_AXIS_RECOMPUTE, recompute),
-                                    .block = 1,
-                                    .offloaded = offloaded(e, offload)};
-}
-
-static const struct maq_pipeline_floor *floor_of(const struct explorer *e, uint32_t recompute, uint32_t offload)
-{
-    return &e->floor[offload * e->s->space->axis[MAQ_AXIS_RECOMPUTE].n + recompute];
-}
-
-/* Whether plans with this floor, sharded as e->base, are of no use. */
+/* The same for their time and memory. */
 static bool floored(const struct explorer *e, const struct maq_pipeline_floor *floor)
 {
-    return useless(e, floor->step_s, maq_memory_floor(&e->floors, floor, &e->states));
+    return slow(e, floor) ||
+           useless(e, fmax(floor->step_s, e->sync_floor_s), maq_memory_floor(&e->floors.cell, floor, &e->states));
 }
 
 /* ---- full recomputation of the first N layers of each virtual stage ---- */
@@ -206,49 +188,40 @@ static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_
 }
 
 /* Every number of layers that is of use. */
-static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, struct maq_floor_query q)
+static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
+                                   uint32_t offload)
 {
-    for (q.block = 1; q.block <= e->pipeline->most_layers; q.block++) {
+    for (int32_t layers = 1; layers <= e->floors.pipeline->most_layers; layers++) {
         struct maq_plan block;
-        maq_pipeline_floor(&e->scratch, &e->floors, &q);
-        if (floored(e, &e->scratch))
+        if (floored(e, maq_leaf_block_floor(&e->floors, recompute, offload, layers)))
             continue;
-        block_plan(&block, plan, q.block);
+        block_plan(&block, plan, layers);
         MAQ_TRY(put(e, &block));
     }
     return MAQ_OK;
 }
 
-/* Its floor with so many layers, kept for the next way to shard. */
-static const struct maq_pipeline_floor *block_floor(struct explorer *e, struct maq_floor_query *q, int32_t layers)
+static bool may_fit(const struct explorer *e, const struct maq_pipeline_floor *floor)
 {
-    struct maq_pipeline_floor *floor = q->offloaded > 0 ? &e->scratch : &e->block[layers];
-    q->block = layers;
-    if (q->offloaded > 0 || floor->step_s < 0)
-        maq_pipeline_floor(floor, &e->floors, q);
-    return floor;
-}
-
-static bool block_fits(struct explorer *e, struct maq_floor_query *q, int32_t layers)
-{
-    return maq_memory_floor(&e->floors, block_floor(e, q, layers), &e->states) <= e->floors.capacity_bytes;
+    return maq_memory_floor(&e->floors.cell, floor, &e->states) <= e->floors.cell.capacity_bytes;
 }
 
 /* The least number that fits: more layers never need more memory, so it is found by bisection, first on the floor. */
-static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan, struct maq_floor_query q)
+static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
+                                   uint32_t offload)
 {
-    int32_t low = 1, high = e->pipeline->most_layers;
+    int32_t low = 1, high = e->floors.pipeline->most_layers;
     struct maq_plan block;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
-        if (block_fits(e, &q, mid))
+        if (may_fit(e, maq_leaf_block_floor(&e->floors, recompute, offload, mid)))
             high = mid;
         else
             low = mid + 1;
     }
-    if (useless(e, block_floor(e, &q, low)->step_s, 0))
+    if (slow(e, maq_leaf_block_floor(&e->floors, recompute, offload, low)))
         return MAQ_OK;
-    high = e->pipeline->most_layers;
+    high = e->floors.pipeline->most_layers;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
         struct maq_train_quick quick;
@@ -265,84 +238,125 @@ static enum maq_status least_block(struct explorer *e, const struct maq_plan *pl
 
 /* ---- savings of memory ---- */
 
-/* Every recomputation but "nothing" on top of `plan`. */
-static enum maq_status recomputations(struct explorer *e, const struct maq_plan *plan, uint32_t offload, bool all)
+/* What may still be of use of the plans with one share of the optimizer and one number of layers on the host. */
+struct choice {
+    const struct maq_plan *plan;
+    uint32_t offload;
+    bool all;    /* of BLOCK every number of layers, not the least that fits */
+    bool beaten; /* "nothing" fits, or is slow already: only what makes a pass shorter */
+};
+
+static bool promising(struct explorer *e, const struct choice *c, uint32_t recompute)
+{
+    if (c->beaten && maq_leaf_recompute_adds(&e->floors, recompute, c->offload))
+        return false;
+    return !floored(e, maq_leaf_floor(&e->floors, recompute, c->offload));
+}
+
+/* Every recomputation but "nothing". */
+static enum maq_status recomputations(struct explorer *e, const struct choice *c)
 {
     const struct maq_search_space *space = e->s->space;
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
         int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
-        struct maq_plan p = *plan;
-        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK ||
-            floored(e, floor_of(e, i, offload)))
+        struct maq_plan p = *c->plan;
+        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK || !promising(e, c, i))
             continue;
         maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, value);
         MAQ_TRY(put(e, &p));
     }
     MAQ_TRY(look(e));
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_BLOCK || floored(e, floor_of(e, i, offload)))
+        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_BLOCK || !promising(e, c, i))
             continue;
-        struct maq_floor_query q = query_of(e, i, offload);
-        MAQ_TRY(all ? every_block(e, plan, q) : least_block(e, plan, q));
+        bool every = c->all || !maq_leaf_recompute_adds(&e->floors, i, c->offload);
+        MAQ_TRY(every ? every_block(e, c->plan, i, c->offload) : least_block(e, c->plan, i, c->offload));
     }
     return look(e);
 }
 
-/* How many recomputations can be of use with this offloading. */
-static uint32_t candidates(const struct explorer *e, uint32_t offload)
+/* The floor of all recomputations with this offloading. */
+static const struct maq_pipeline_floor *common_floor(struct explorer *e, uint32_t offload)
 {
-    uint32_t n = 0, values = e->s->space->axis[MAQ_AXIS_RECOMPUTE].n;
-    for (uint32_t i = 0; i < e->n_alive; i++)
-        if (e->alive[i] / values == offload)
-            n += !floored(e, &e->floor[e->alive[i]]);
+    return maq_leaf_floor(&e->floors, e->s->space->axis[MAQ_AXIS_RECOMPUTE].n, offload);
+}
+
+/* How many recomputations can be of use with this offloading. */
+static uint32_t candidates(struct explorer *e, uint32_t offload)
+{
+    uint32_t n = 0;
+    if (floored(e, common_floor(e, offload)))
+        return 0;
+    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
+        n += !floored(e, maq_leaf_floor(&e->floors, i, offload));
     return n;
 }
 
-/* Whether anything under the pipeline can fit with this share of the states. */
-static bool any_fits(const struct explorer *e, const struct maq_plan *plan)
+/* Values of OFFLOAD before the first that says what the one before it says: all layers of every virtual stage. */
+static uint32_t distinct_offloads(const struct explorer *e)
 {
-    struct maq_state_floor states = maq_state_floor(&e->floors, plan);
-    for (uint32_t i = 0; i < e->n_alive; i++)
-        if (maq_memory_floor(&e->floors, &e->floor[e->alive[i]], &states) <= e->floors.capacity_bytes)
+    uint32_t n = e->s->space->axis[MAQ_AXIS_OFFLOAD].n, o = 1;
+    while (o < n && (e->s->exhaustive || maq_leaf_offloaded(&e->floors, o - 1) < e->floors.pipeline->most_layers))
+        o++;
+    return o;
+}
+
+/* Whether anything under the pipeline can be of use with this share of the states. */
+static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
+{
+    e->states = maq_state_floor(&e->floors.cell, plan);
+    for (uint32_t o = distinct_offloads(e); o-- > 0;)
+        if (candidates(e, o) > 0)
             return true;
     return false;
 }
 
-/* Where "nothing is recomputed" stands on its axis; as many as there are values when it does not. */
-static uint32_t index_of_nothing(const struct maq_search_space *space)
-{
-    uint32_t i = 0;
-    while (i < space->axis[MAQ_AXIS_RECOMPUTE].n && value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_NONE)
-        i++;
-    return i;
-}
-
 #define WORTH_A_PROBE 4 /* plans that timing one which does not fit may save */
+#define NEGLIGIBLE 1e-3 /* of a step: what offloading may gain at most and not be looked at */
+
+struct verdict {
+    bool dead;    /* plans that offload more are of no use */
+    bool settled; /* those that offload as much, and more of the optimizer, neither */
+};
 
 /*
  * The plans that save memory with one share of the optimizer and one number of layers on the host; `left` such pairs are still
- * to come, this one included. *dead: those with more on the host are of no use, because this is slow already, or fits.
+ * to come, this one included.
+ *
+ * Where passes wait for their host or for data parallelism, offloading may make a plan faster: it hides in the wait, and what comes
+ * behind begins earlier, by no more than the wait.
  */
 static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t left,
-                               bool *dead)
+                               struct verdict *out)
 {
     struct maq_leaf_search *s = e->s;
-    bool all = s->exhaustive || s->front;
-    uint32_t n = candidates(e, offload), none = index_of_nothing(s->space);
-    if (n == 0)
-        return MAQ_OK;
-    if (none == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
-        return recomputations(e, plan, offload, all);
+    uint32_t none = e->floors.none;
     struct maq_plan nothing = *plan;
+    struct choice choice = {.plan = &nothing, .offload = offload, .all = s->exhaustive || s->front};
+    if (slow(e, common_floor(e, offload))) { /* more on the host is no faster */
+        out->dead = !choice.all;
+        return MAQ_OK;
+    }
+    if (none == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
+        return recomputations(e, &choice);
     struct maq_train_quick q;
     maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
-    if (!s->exhaustive && floored(e, floor_of(e, none, offload)) && (uint64_t)n * left < WORTH_A_PROBE)
-        return recomputations(e, &nothing, offload, all);
+    if (!s->exhaustive && floored(e, maq_leaf_floor(&e->floors, none, offload))) {
+        uint32_t n = candidates(e, offload);
+        if ((uint64_t)n * left < WORTH_A_PROBE)
+            return n > 0 ? recomputations(e, &choice) : MAQ_OK;
+    }
     MAQ_TRY(maq_train_sweep_eval(s->sweep, &q, &nothing, 1));
     double limit = limit_of(s);
     MAQ_TRY(note(e, &nothing, &q));
-    *dead = !all && q.possible && (q.fits || q.step_s >= limit);
-    return *dead || !q.possible ? MAQ_OK : recomputations(e, &nothing, offload, all);
+    if (!q.possible)
+        return MAQ_OK;
+    bool on_device = maq_leaf_offloaded(&e->floors, offload) == 0, late = q.step_s >= limit,
+         gains = q.wait_s > NEGLIGIBLE * q.step_s && q.step_s - q.wait_s < limit_of(s);
+    choice.beaten = !choice.all && (q.fits || late);
+    out->dead = choice.beaten && (on_device || q.fits) && !gains;
+    out->settled = !choice.all && q.fits;
+    return choice.beaten && on_device ? MAQ_OK : recomputations(e, &choice);
 }
 
 /* All plans under a pipeline and a way to shard. Values on both axes grow. */
@@ -350,20 +364,24 @@ static enum maq_status group(struct explorer *e)
 {
     const struct maq_search_space *space = e->s->space;
     const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM], *offloads = &space->axis[MAQ_AXIS_OFFLOAD];
-    uint32_t alive = offloads->n; /* values of OFFLOAD that can still be of use */
+    uint32_t alive = distinct_offloads(e); /* values of OFFLOAD that can still be of use */
+    memset(e->settled, 0, offloads->n * sizeof *e->settled);
     for (uint32_t h = 0; h < hosts->n; h++) {
         struct maq_plan plan = e->base;
         maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
-        e->states = maq_state_floor(&e->floors, &plan);
+        e->states = maq_state_floor(&e->floors.cell, &plan);
         for (uint32_t o = 0; o < alive; o++) {
-            bool dead = false;
+            struct verdict verdict = {0};
+            if (e->settled[o])
+                continue;
             maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, offloads->at[o]);
-            MAQ_TRY(savings(e, &plan, o, (hosts->n - h) * (alive - o), &dead));
-            alive = dead ? o : alive;
+            MAQ_TRY(savings(e, &plan, o, (hosts->n - h) * (alive - o), &verdict));
+            e->settled[o] = verdict.settled;
+            alive = verdict.dead ? o : alive;
         }
     }
     e->s->counts.bounded += e->group_left;
-    return MAQ_OK;
+    return e->floors.status;
 }
 
 /* ---- pipelines of a cell ---- */
@@ -382,78 +400,25 @@ static enum maq_status shardings(struct explorer *e)
             if (copies == 0)
                 continue;
             e->base.num_optimizer_instances = copies;
-            e->group_left = saving_count(space, e->pipeline);
+            e->group_left = saving_count(space, e->floors.pipeline);
             struct maq_plan least = e->base; /* most of the optimizer on the host */
             maq_space_apply(&least, space, MAQ_AXIS_HOST_OPTIM, hosts->at[hosts->n - 1]);
-            if (s->exhaustive || any_fits(e, &least))
+            e->sync_floor_s = 0;
+            if (!s->exhaustive)
+                MAQ_TRY(
+                    maq_leaf_sync_floor(&e->sync_floor_s, &e->floors, &least, i, r, s->front ? HUGE_VAL : limit_of(s)));
+            if (s->exhaustive || (!useless(e, e->sync_floor_s, 0) && any_of_use(e, &least)))
                 MAQ_TRY(group(e));
             else
                 s->counts.bounded += e->group_left;
         }
-    return MAQ_OK;
-}
-
-/* Fills the floors of the pipeline, and which of them are alive; false when none is. */
-static bool fill_floors(struct explorer *e)
-{
-    const struct maq_search_space *space = e->s->space;
-    uint32_t values = space->axis[MAQ_AXIS_RECOMPUTE].n;
-    e->n_alive = 0;
-    for (int32_t n = 0; n <= e->pipeline->most_layers; n++)
-        e->block[n].step_s = -1;
-    for (uint32_t o = 0; o < space->axis[MAQ_AXIS_OFFLOAD].n; o++)
-        for (uint32_t i = 0; i < values; i++) {
-            struct maq_floor_query q = query_of(e, i, o);
-            struct maq_pipeline_floor *floor = &e->floor[o * values + i];
-            if (q.value == MAQ_RECOMPUTE_VALUE_BLOCK)
-                q.block = e->pipeline->most_layers;
-            maq_pipeline_floor(floor, &e->floors, &q);
-            if (q.value == MAQ_RECOMPUTE_VALUE_BLOCK) {
-                q.block = 1;
-                maq_pipeline_floor(&e->scratch, &e->floors, &q);
-                floor->step_s = e->scratch.step_s;
-            }
-            if (!useless(e, floor->step_s, 0))
-                e->alive[e->n_alive++] = o * values + i;
-        }
-    return e->n_alive > 0;
-}
-
-/* The time of what is likely the fastest under a pipeline; 0 where that is not known beforehand. */
-static double likely_floor(struct explorer *e)
-{
-    uint32_t none = index_of_nothing(e->s->space);
-    if (none == e->s->space->axis[MAQ_AXIS_RECOMPUTE].n || offloaded(e, 0) > 0)
-        return 0;
-    struct maq_floor_query q = query_of(e, none, 0);
-    maq_pipeline_floor(&e->scratch, &e->floors, &q);
-    return e->scratch.step_s;
-}
-
-static bool make_floors(struct explorer *e, uint32_t stages)
-{
-    const struct maq_search_space *space = e->s->space;
-    struct maq_arena *arena = e->s->scratch;
-    size_t n = (size_t)space->axis[MAQ_AXIS_RECOMPUTE].n * space->axis[MAQ_AXIS_OFFLOAD].n,
-           blocks = (size_t)e->s->job->model.num_layers + 1;
-    struct maq_stage_floor *at = MAQ_ARENA_NEW(arena, struct maq_stage_floor, (n + 1 + blocks) * stages);
-    e->floor = MAQ_ARENA_NEW(arena, struct maq_pipeline_floor, n);
-    e->block = MAQ_ARENA_NEW(arena, struct maq_pipeline_floor, blocks);
-    e->alive = MAQ_ARENA_NEW(arena, uint32_t, n);
-    if (!at || !e->floor || !e->block || !e->alive)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        e->floor[i].stages = at + i * stages;
-    for (size_t i = 0; i < blocks; i++)
-        e->block[i].stages = at + (n + 1 + i) * stages;
-    e->scratch.stages = at + n * stages;
-    return true;
+    return e->floors.status;
 }
 
 static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell, double floor_s)
 {
     struct maq_leaf_search *s = e->s;
-    const struct maq_pipeline *p = e->pipeline;
+    const struct maq_pipeline *p = e->floors.pipeline;
     e->base = s->space->base;
     for (int a = 0; a < MAQ_AXIS_CELLS; a++)
         maq_space_apply(&e->base, s->space, (enum maq_axis)a, cell->value[a]);
@@ -461,10 +426,10 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell,
     e->base.vp = p->vp;
     e->base.layout = p->layout;
     uint64_t plans = sharding_count(s->space, s->job, &e->base) * saving_count(s->space, p);
-    if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.microbatches,
+    if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.cell.microbatches,
                             (uint32_t)e->base.microbatch_group))
         s->counts.impossible += plans;
-    else if (useless(e, floor_s, 0) || !fill_floors(e))
+    else if (useless(e, floor_s, 0))
         s->counts.bounded += plans;
     else
         return shardings(e);
@@ -492,12 +457,12 @@ static enum maq_status all_pipelines(struct explorer *e, const struct maq_cell *
     if (!turns)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < list->n; i++) {
-        e->pipeline = &list->at[i];
-        turns[i] = (struct turn){likely_floor(e), i};
+        maq_leaf_floors_go(&e->floors, &list->at[i]);
+        turns[i] = (struct turn){maq_leaf_time_floor(&e->floors), i};
     }
     qsort(turns, list->n, sizeof *turns, by_floor);
     for (uint32_t i = 0; i < list->n; i++) {
-        e->pipeline = &list->at[turns[i].pipeline];
+        maq_leaf_floors_go(&e->floors, &list->at[turns[i].pipeline]);
         MAQ_TRY(pipeline(e, cell, turns[i].floor_s));
     }
     return MAQ_OK;
@@ -514,7 +479,7 @@ static bool overfull(const struct explorer *e, const struct maq_plan *plain)
             plan.sharding = sharding_of(space, i);
             plan.optimizer_offload = space->base.optimizer_offload;
             maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
-            if (maq_mean_state_bytes(&e->floors, &plan) <= e->floors.capacity_bytes)
+            if (maq_mean_state_bytes(&e->floors.cell, &plan) <= e->floors.cell.capacity_bytes)
                 return false;
         }
     return true;
@@ -528,8 +493,9 @@ enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_c
     struct maq_arena_mark mark = maq_arena_mark(s->scratch);
     s->best = s->frugal = (struct maq_search_plan){0};
     s->counts = (struct maq_search_counts){0};
-    enum maq_status status = maq_cell_floors(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
-    if (status == MAQ_OK && !make_floors(&e, (uint32_t)plain.pp))
+    enum maq_status status = maq_leaf_floors_init(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
+    e.settled = MAQ_ARENA_NEW(s->scratch, bool, s->space->axis[MAQ_AXIS_OFFLOAD].n);
+    if (!e.settled)
         status = MAQ_NO_MEMORY;
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
     bool nothing = status == MAQ_OK && !s->exhaustive && overfull(&e, &plain);

@@ -29,6 +29,16 @@ struct maq_atoms {
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
                                       struct maq_arena *arena);
 
+/* Data-parallel communication of an atom in each pass of a microbatch: FSDP gathers its parameters before it computes, ZeRO-2 and 3
+ * reduce its gradients behind it, all on one stream. */
+struct maq_atom_sync {
+    double forward_gather_ns, backward_gather_ns, reduce_ns;
+};
+
+/* Of a plan, for each of the n atoms of maq_train_sweep_atoms; all 0 where a pass communicates nothing. */
+enum maq_status maq_train_sweep_syncs(struct maq_atom_sync *out, uint32_t n, struct maq_train_sweep *sweep,
+                                      const struct maq_plan *plan);
+
 /* maq_train_sweep_eval, but plans that do not fit are not timed: their step_s stays 0. */
 enum maq_status maq_train_sweep_eval_fitting(struct maq_train_sweep *sweep, struct maq_train_quick *out,
                                              const struct maq_plan *plans, size_t n);

@@ -168,6 +168,8 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
 /* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
 static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
 {
+    double waits = pr->forward_ns + pr->backward_ns + pr->weight_ns -
+                   (pr->plain_forward_ns + pr->plain_backward_ns + pr->plain_weight_ns);
     maq_contention_passes(bp, pr);
     pr->forward_ns += pr->forward_drag_ns;
     pr->backward_ns += pr->backward_drag_ns;
@@ -176,6 +178,8 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
     pr->forward_ns += pr->forward_gap_ns;
     pr->backward_ns += pr->backward_gap_ns;
     pr->weight_ns += pr->weight_gap_ns;
+    if (bp->sync_every_pass) /* in each pass; else only reductions behind the last ones meet the host's gap */
+        pr->wait_ns = (pr->wait_ns + waits) * (bp->job->microbatches + bp->job->plan.pp);
 }
 
 static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_virtual_stage *v, bool embeds,

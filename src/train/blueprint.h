@@ -17,6 +17,7 @@
 #define MAQ_TRAIN_BLUEPRINT_H
 
 #include "plan/schedule.h"
+#include "train/atoms.h"
 #include "train/lower.h"
 
 /*
@@ -101,6 +102,7 @@ struct maq_program {
     double gather_ns, reduce_ns;                                        /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
+    double wait_ns; /* of its passes in a step, for the host and data parallelism, that may shrink when compute grows */
     double forward_drag_ns, backward_drag_ns,
         weight_drag_ns; /* compute lost to communication beside it; in the makespans */
 };
@@ -193,6 +195,9 @@ bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half);
 bool maq_half_reduces(const struct maq_blueprint *bp, enum maq_half half);
 const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
                                            enum maq_half half);
+/* What a block brings to the DP stream in each forward and backward pass, both halves together, in a bucket of its own; 0 where
+ * buckets hold several (bucket_layers): together they take less. */
+struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block);
 /* Makespan of one pass of a program with its collectives on the DP stream. Relative to the start of the pass. */
 double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program);
 double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half);

@@ -85,6 +85,13 @@ static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint 
         out->needed_bytes = stage.total_bytes > out->needed_bytes ? stage.total_bytes : out->needed_bytes;
         out->fits = out->fits && maq_stage_fits(&stage);
     }
+    for (uint32_t st = 0; st < bp->schedule->stages; st++) {
+        uint16_t at[MAQ_MAX_STAGES];
+        double wait_ns = 0;
+        for (uint32_t c = maq_blueprint_positions(bp, st, at); c-- > 0;)
+            wait_ns += bp->programs[at[c]]->wait_ns;
+        out->wait_s = fmax(out->wait_s, wait_ns * 1e-9);
+    }
 }
 
 /* Evaluates the first undone candidate together with others of its schedule. */
@@ -189,6 +196,40 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     return a;
 }
 
+/* Few microbatches, for a small schedule: what an atom costs does not depend on their number. */
+static enum maq_status prepare_atoms(struct maq_train_sweep *sweep, const struct maq_plan *plan)
+{
+    int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
+    return prepare(sweep, &sweep->window[0], plan, 0, (int32_t)(replicas * plan->mbs * plan->pp));
+}
+
+/* MTP depths share the output's block with the output: counted there, at the most once. */
+static void fill_syncs(struct maq_atom_sync *out, uint32_t n, struct maq_blueprint *bp, const struct maq_model *model)
+{
+    const struct maq_block_set *set = &bp->sets[bp->stage_set[0]];
+    out[0] = maq_sync_of_pass(bp, bp->blocks[set->embedding]);
+    for (uint32_t l = 0; l < model->num_layers; l++) {
+        bool again = l > 0 && model->kind_of[l] == model->kind_of[l - 1];
+        out[1 + l] = again ? out[l] : maq_sync_of_pass(bp, bp->blocks[set->layers + model->kind_of[l]]);
+    }
+    out[n - 1] = maq_sync_of_pass(bp, bp->blocks[set->output]);
+}
+
+enum maq_status maq_train_sweep_syncs(struct maq_atom_sync *out, uint32_t n, struct maq_train_sweep *sweep,
+                                      const struct maq_plan *plan)
+{
+    struct maq_blueprint *bp = &sweep->window[0].bp;
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    memset(out, 0, n * sizeof *out);
+    if (plan->vocab_parallel_pipeline || plan->sharding == MAQ_SHARDING_NONE || plan->sharding == MAQ_SHARDING_OPTIM)
+        return MAQ_OK;
+    enum maq_status status = prepare_atoms(sweep, plan);
+    if (status == MAQ_OK)
+        fill_syncs(out, n, bp, &sweep->job.model);
+    maq_arena_reset(&sweep->scratch, mark);
+    return status == MAQ_BAD_INPUT || status == MAQ_LIMIT ? MAQ_OK : status; /* a plan that cannot be has no bound */
+}
+
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
                                       struct maq_arena *arena)
 {
@@ -198,9 +239,7 @@ enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sw
     *out = (struct maq_atoms){.at = MAQ_ARENA_NEW(arena, struct maq_atom, (size_t)model->num_layers + 3)};
     if (!out->at)
         return MAQ_NO_MEMORY;
-    /* atoms do not depend on the number of microbatches: take few, for a small schedule */
-    int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
-    enum maq_status status = prepare(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp));
+    enum maq_status status = prepare_atoms(sweep, plan);
     if (status != MAQ_OK) {
         maq_arena_reset(&sweep->scratch, mark);
         return status;

@@ -74,6 +74,17 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, doub
         b->gather_ns += b->gather[i] ? bp->items->at[b->gather[i]].dur_ns : 0;
 }
 
+struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block)
+{
+    struct maq_bucket_sync b = {0};
+    if (bp->job->plan.bucket_layers > 0)
+        return (struct maq_atom_sync){0};
+    fill_items(bp, &b, block->dense_params, block->expert_params, 1);
+    return (struct maq_atom_sync){.forward_gather_ns = bp->gather_every_pass ? b.gather_ns : 0,
+                                  .backward_gather_ns = bp->gather_backward ? b.gather_ns : 0,
+                                  .reduce_ns = bp->sync_every_pass ? b.reduce_ns : 0};
+}
+
 static void copy_items(struct maq_bucket_sync *to, const struct maq_bucket_sync *from)
 {
     uint16_t first = to->first, last = to->last;

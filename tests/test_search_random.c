@@ -1,0 +1,106 @@
+/*
+ * test_search_random.c - the homogeneous search against scoring its whole space, on random jobs.
+ *
+ * Small models on few devices, with what saves memory on the lists: there passes wait for their host, for offloading and for data
+ * parallelism, where the rules that leave plans out are at their limits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "maquette/search.h"
+
+#define JOBS 60
+
+struct dice {
+    uint64_t state;
+};
+
+static uint32_t roll(struct dice *d, uint32_t sides)
+{
+    d->state = d->state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
+    return (uint32_t)(d->state >> 33) % sides;
+}
+
+static const char *const devices[] = {"a100-80gb", "rtx-4090", "h100-sxm", "t4", "l40s", "v100-sxm2-16gb", "a100-40gb"};
+static const char *const offloads[] = {"0, 1, 2, 4", "0, 2, 8", "1, 3", "0"};
+static const char *const shardings[] = {"no_shard, optim_grads_params", "no_shard, optim",
+                                        "no_shard, optim, optim_grads, optim_grads_params", "optim_grads_params"};
+static const char *const recomputes[] = {"none, core_attn, block", "none, core_attn, mlp, full", "none, full",
+                                         "none, block"};
+
+static void random_job(char out[1024], uint32_t seed)
+{
+    struct dice d = {seed * 7919ull + 1};
+    for (int i = 0; i < 5; i++)
+        roll(&d, 2);
+    uint32_t layers = 4 + 4 * roll(&d, 4), hidden = 1024u << roll(&d, 3), seq = 1024u << roll(&d, 3),
+             per_node = 4u << roll(&d, 2), nodes = 1 + roll(&d, 2);
+    const char *device = devices[roll(&d, MAQ_COUNT(devices))];
+    uint32_t gbs = per_node * nodes * (2u << roll(&d, 3));
+    const char *offload = offloads[roll(&d, MAQ_COUNT(offloads))],
+               *sharding = shardings[roll(&d, MAQ_COUNT(shardings))],
+               *recompute = recomputes[roll(&d, MAQ_COUNT(recomputes))];
+    snprintf(
+        out, 1024,
+        "{model: {model_type: megatron, hidden_size: %u, num_layers: %u, num_attention_heads: %u, ffn_hidden_size: %u,"
+        " vocab_size: 32000, max_position_embeddings: 8192}, cluster: '%s:%u x %u, rail 100G',"
+        " workload: {seq: %u, gbs: %u}, search: {tp: [1, 2], pp: [1, 2], mbs: [1, 2], vp: [1, 2],"
+        " cpu_offloading_num_layers: [%s], data_parallel_sharding_strategy: [%s], recompute_granularity: [%s],"
+        " num_distributed_optimizer_instances: [1, 2], optimizer_offload_fraction: [0, 1]}}",
+        hidden, layers, hidden / 128, 4 * hidden, device, per_node, nodes, seq, gbs, offload, sharding, recompute);
+}
+
+static struct maq_search_result *search(const struct maq_job_box *job, bool exhaustive, const char *text)
+{
+    struct maq_search_opts opts = {.top = 4, .threads = 1, .exhaustive = exhaustive};
+    struct maq_search_result *result;
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_search(&result, job, &opts, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return result;
+}
+
+static void test_random_jobs(void **unused)
+{
+    (void)unused;
+    uint64_t scored = 0, all = 0;
+    for (uint32_t seed = 0; seed < JOBS; seed++) {
+        char text[1024];
+        struct maq_job_box *job;
+        struct maq_diag *diag = maq_diag_new();
+        random_job(text, seed);
+        if (maq_job_parse_open(&job, "random", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+        struct maq_search_result *a = search(job, false, text), *b = search(job, true, text);
+        if (a->n_plans != b->n_plans)
+            fail_msg("job %u: %u plans, exhaustively %u\n%s", seed, a->n_plans, b->n_plans, text);
+        for (uint32_t i = 0; i < a->n_plans; i++)
+            if (a->plans[i].step_s != b->plans[i].step_s)
+                fail_msg("job %u: plan %u takes %.9f s, exhaustively %.9f s\n%s", seed, i, a->plans[i].step_s,
+                         b->plans[i].step_s, text);
+        scored += a->counts.scored;
+        all += b->counts.scored;
+        maq_search_result_free(a);
+        maq_search_result_free(b);
+        maq_job_free(job);
+        maq_diag_free(diag);
+    }
+    print_message("# %d jobs: %llu plans timed of %llu that fit\n", JOBS, (unsigned long long)scored,
+                  (unsigned long long)all);
+    assert_true(scored < all / 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_jobs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
