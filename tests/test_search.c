@@ -342,7 +342,7 @@ static void test_vary(void **unused)
     struct maq_diag *diag = maq_diag_new();
     struct maq_search_opts opts = {0};
     if (maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_search_vary(&v, open, &opts, diag) != MAQ_OK)
+        maq_search_vary(&v, open, &opts, NULL, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
     assert_int_equal(v.n, 4);
     for (uint32_t i = 0; i < v.n; i++) {

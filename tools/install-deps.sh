@@ -31,6 +31,8 @@ if [ "$what" = all ]; then
     need_command nm binutils
     need_command protoc protobuf-compiler
     need_command cbc coinor-cbc
+    need_command mpirun openmpi-bin
+    need_library ompi-c libopenmpi-dev
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -13,6 +13,7 @@
 #include "maquette/mixed_plan.h"
 #include "maquette/mixed_search.h"
 #include "maquette/model.h"
+#include "maquette/peers.h"
 #include "maquette/plan.h"
 #include "maquette/profile.h"
 #include "maquette/report.h"

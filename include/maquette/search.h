@@ -13,6 +13,7 @@
 
 #include <signal.h>
 
+#include "maquette/peers.h"
 #include "maquette/train.h"
 
 #ifdef __cplusplus
@@ -125,28 +126,30 @@ MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out
                                                  const struct maq_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_search_remedies_free(struct maq_search_remedies *remedies);
 
-/* The best plan of the job on another number or kind of devices. */
+/* The best plan of the job with another model, workload, or number or kind of devices. */
 struct maq_search_variant {
-    const char *gpu; /* catalogue name */
-    uint32_t gpus;
-    struct maq_job_box *open,
-        *job; /* the varied job, and with its best plan; job and train are NULL where nothing fits */
-    struct maq_search_result *search;
+    const char *model, *gpu; /* names; live with `open` */
+    uint32_t seq, gbs, gpus;
+    bool searched;            /* false: the search was stopped before */
+    struct maq_job_box *open, /* the varied job */
+        *job;                 /* with its best plan; job and train are NULL where nothing fits */
     struct maq_train_result *train;
     double tokens_per_s, days, gpu_hours, usd; /* the last three for 10^12 tokens; usd = 0 without a price */
     bool pareto; /* no other is as soon done and as cheap (in money where all have a price, else in GPU-hours) */
 };
 struct maq_search_variants {
-    struct maq_search_variant *at; /* [n], kinds of devices first, then their number */
+    struct maq_search_variant *at; /* [n], in the order of model, seq, gbs, gpu, gpus; the last changes fastest */
     uint32_t n;
     void *owner; /* internal */
 };
 /* Whether the job has a section `search: {vary: ...}`. */
 MAQ_API bool maq_search_varies(const struct maq_job_box *open);
-/* Every combination of that section: `gpus` ("256..4096:x2", "64, 128") and `gpu` ("h100-sxm, b200"). *out is owned by the
- * caller (maq_search_variants_free). */
+/* Every combination of that section: `gpus`, `seq`, `gbs` ("256..4096:x2", "64, 128"), `gpu`, `model` (names). With peers (NULL: alone)
+ * each process searches its share, and process 0 has all; the others have their own. *out is owned by the caller
+ * (maq_search_variants_free). */
 MAQ_API enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_job_box *open,
-                                        const struct maq_search_opts *opts, struct maq_diag *diag);
+                                        const struct maq_search_opts *opts, struct maq_peers *peers,
+                                        struct maq_diag *diag);
 MAQ_API void maq_search_variants_free(struct maq_search_variants *variants);
 
 #ifdef __cplusplus

@@ -37,6 +37,7 @@
     X(BAD_ENUM, 1026, "not one of the allowed words")                                                                  \
     X(BAD_SET, 1027, "a --set that cannot be applied")                                                                 \
     X(UNUSED_KEY, 1028, "a key that nothing reads")                                                                    \
+    X(PEERS, 1029, "processes that were started together and cannot work together")                                    \
     X(CANNOT_READ, 1030, "a file cannot be read")                                                                      \
     X(FILE_TOO_LARGE, 1031, "a file over the size limit")
 

@@ -20,6 +20,7 @@ struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
     bool color_out, color_err, unicode;
+    bool quiet; /* another process of several reports */
     uint32_t columns;
     /* options of the command, as parsed */
     const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */

@@ -1,6 +1,7 @@
 /* cmd_plan.c - `maquette plan`: the best plan of a job. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -43,10 +44,11 @@ static const struct cli_option options[] = {
         {"--space", CLI_SPACE, "KEY=V,V",
          "values that a key of the plan may take: --space tp=1,2,4 --space recompute=none,core_attn+mlp,block,full",
          "search", NULL},
-    [OPT_VARY] = {"--vary", CLI_SPACE, "KEY=V,V",
-                  "the best plan on other devices, and what 10^12 tokens cost: --vary gpus=256..4096:x2 --vary "
-                  "gpu=h100-sxm,b200",
-                  "search.vary", NULL},
+    [OPT_VARY] =
+        {"--vary", CLI_SPACE, "KEY=V,V",
+         "the best plan on other devices (or model, seq, gbs), and what 10^12 tokens cost: --vary gpus=256..4096:x2 "
+         "--vary gpu=h100-sxm,b200",
+         "search.vary", NULL},
     [OPT_FREE] = {"--free", CLI_FLAG, NULL, "search also what the job file says of its plan; flags still hold", NULL,
                   NULL},
     [OPT_FULL] = {"--full", CLI_FLAG, NULL,
@@ -188,7 +190,9 @@ static enum maq_status refuse_options(struct cli *cli, const int *unused, const 
     return MAQ_OK;
 }
 
-static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+/* Process 0 of several reports for all. */
+static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, struct maq_search_opts *opts,
+                            struct maq_peers *peers)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
@@ -199,14 +203,19 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, con
         refuse_options(cli, unused, "leave it out", "means nothing with --vary, which finds one plan for each cluster");
     if (status != MAQ_OK)
         return status;
-    status = maq_search_vary(&variants, open, opts, cli->diag);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (opts->threads == 0 && peers->on_node > 1) /* processes of a node share its cores */
+        opts->threads = cores > (long)peers->on_node ? (uint32_t)cores / peers->on_node : 1;
+    status = maq_search_vary(&variants, open, opts, peers, cli->diag);
     cli_progress(cli, "%s", "");
     if (status != MAQ_OK)
         return status;
-    status = cli->values[OPT_JSON] ? maq_report_vary_json(&text, &variants, &report_opts, cli->diag)
-                                   : maq_report_vary_text(&text, &variants, &report_opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, file);
+    if (peers->rank == 0) {
+        status = cli->values[OPT_JSON] ? maq_report_vary_json(&text, &variants, &report_opts, cli->diag)
+                                       : maq_report_vary_text(&text, &variants, &report_opts, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, file);
+    }
     maq_search_variants_free(&variants);
     return status;
 }
@@ -275,7 +284,7 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     return status;
 }
 
-static enum maq_status run(struct cli *cli)
+static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
 {
     struct maq_job_box *open;
     struct maq_search_opts opts;
@@ -294,10 +303,15 @@ static enum maq_status run(struct cli *cli)
         status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
         return status;
+    if (peers->size > 1 && !maq_search_varies(open)) {
+        maq_job_free(open);
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --vary, or start one process",
+                         "processes share the variants of a job, and this job has none");
+    }
     bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
     opts.stop = mixed ? NULL : cli_catch_interrupts(); /* composition cannot be asked to stop: it is ended */
     if (varies || mixed) {
-        status = varies ? vary(cli, open, &opts) : plan_mixed(cli, open, &opts);
+        status = varies ? vary(cli, open, &opts, peers) : plan_mixed(cli, open, &opts);
         maq_job_free(open);
         return status;
     }
@@ -308,6 +322,18 @@ static enum maq_status run(struct cli *cli)
         status = MAQ_NO;
     free_answer(&answer);
     maq_job_free(open);
+    return status;
+}
+
+/* Under mpirun process 0 speaks for all. */
+static enum maq_status run(struct cli *cli)
+{
+    struct maq_peers peers;
+    enum maq_status status = maq_peers_open(&peers, cli->diag);
+    cli->quiet = peers.rank > 0;
+    if (status == MAQ_OK)
+        status = run_with(cli, &peers);
+    maq_peers_close(&peers);
     return status;
 }
 
@@ -330,6 +356,7 @@ const struct cli_command cli_plan = {
         "  maquette plan job.yaml --top 10 --pareto memory --json\n"
         "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
         "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n"
+        "  mpirun -n 64 maquette plan sweep.yaml\n"
         "  maquette plan --profile sailor/ --model OPT-350 --cluster 'A100-40:4 x 8 + V100-16:4 x 24' --gbs 1024\n",
     .options = options,
     .n_options = CLI_COUNT(options),

@@ -11,7 +11,12 @@ enum maq_status maq_report_vary_json(char **out, const struct maq_search_variant
     struct maq_json list = maq_json_list(document.root, "variants");
     for (uint32_t i = 0; i < variants->n; i++) {
         const struct maq_search_variant *v = &variants->at[i];
+        if (!v->searched)
+            continue;
         struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "model", v->model);
+        maq_json_int(item, "seq_length", v->seq);
+        maq_json_int(item, "global_batch_size", v->gbs);
         maq_json_text(item, "gpu", v->gpu);
         maq_json_int(item, "gpus", v->gpus);
         maq_json_bool(item, "fits", v->train != NULL);

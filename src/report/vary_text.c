@@ -1,15 +1,46 @@
 /* vary_text.c - the best plan on other numbers and kinds of devices, as a table: speed, time and cost of 10^12 tokens. */
+#include <string.h>
+
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/page.h"
 #include "report/words.h"
 
-static void put_row(struct maq_table *t, const struct maq_search_variant *v, double per_device)
+/* Columns that differ between variants. */
+struct shown {
+    bool model, seq, gbs;
+};
+
+static bool same_work(const struct maq_search_variant *a, const struct maq_search_variant *b)
+{
+    return a->seq == b->seq && a->gbs == b->gbs && maq_str_is(maq_str_of(a->model), b->model);
+}
+
+static struct shown differing(const struct maq_search_variants *variants)
+{
+    struct shown shown = {0};
+    for (uint32_t i = 1; i < variants->n; i++) {
+        const struct maq_search_variant *a = &variants->at[0], *b = &variants->at[i];
+        shown.model |= !maq_str_is(maq_str_of(a->model), b->model);
+        shown.seq |= a->seq != b->seq;
+        shown.gbs |= a->gbs != b->gbs;
+    }
+    return shown;
+}
+
+static void put_row(struct maq_table *t, const struct maq_search_variant *v, const struct shown *shown,
+                    double per_device)
 {
     char n[32];
     maq_table_row(t, v->train ? v->pareto ? MAQ_INK_GOOD : MAQ_INK_PLAIN : MAQ_INK_FAINT);
     maq_table_cell(t, "%s", v->pareto ? "*" : "");
+    if (shown->model)
+        maq_table_cell(t, "%s", v->model);
+    if (shown->seq)
+        maq_table_cell(t, "%s", maq_words_whole(n, v->seq));
+    if (shown->gbs)
+        maq_table_cell(t, "%s", maq_words_whole(n, v->gbs));
     maq_table_cell(t, "%s", v->gpu);
     maq_table_cell(t, "%s", maq_words_whole(n, v->gpus));
     if (!v->train) {
@@ -36,21 +67,35 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, dou
 enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
                                      const struct maq_report_opts *opts, struct maq_diag *diag)
 {
-    static const struct maq_table_column columns[] = {
-        {"", false, false},       {"GPU", false, false},      {"GPUs", true, false},    {"step", true, false},
-        {"MFU", true, false},     {"tok/s/GPU", true, false}, {"scaling", true, false}, {"days/T", true, false},
-        {"GPU-h/T", true, false}, {"USD/T", true, false},     {"plan", false, true}};
+    static const struct maq_table_column rest[] = {
+        {"GPU", false, false},      {"GPUs", true, false},    {"step", true, false},   {"MFU", true, false},
+        {"tok/s/GPU", true, false}, {"scaling", true, false}, {"days/T", true, false}, {"GPU-h/T", true, false},
+        {"USD/T", true, false},     {"plan", false, true}};
+    const struct shown shown = differing(variants);
+    struct maq_table_column columns[MAQ_COUNT(rest) + 4] = {{"", false, false}};
+    uint32_t n = 1;
+    if (shown.model)
+        columns[n++] = (struct maq_table_column){"model", false, false};
+    if (shown.seq)
+        columns[n++] = (struct maq_table_column){"seq", true, false};
+    if (shown.gbs)
+        columns[n++] = (struct maq_table_column){"batch", true, false};
+    memcpy(columns + n, rest, sizeof rest);
     struct maq_page page;
     struct maq_table table;
     double per_device = 0;
     maq_page_init(&page, opts);
-    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    maq_table_init(&table, columns, n + MAQ_COUNT(rest));
+    const struct maq_search_variant *last = NULL;
     for (uint32_t i = 0; i < variants->n; i++) {
         const struct maq_search_variant *v = &variants->at[i];
-        bool other = i > 0 && maq_str_eq(maq_str_of(v->gpu), maq_str_of(v[-1].gpu));
-        if (!other || per_device == 0) /* scaling: over the first of its kind that fits */
+        if (!v->searched)
+            continue;
+        bool first = !last || !same_work(last, v) || !maq_str_is(maq_str_of(v->gpu), last->gpu);
+        if (first || per_device == 0) /* scaling: over the first of its kind that fits */
             per_device = v->train ? v->tokens_per_s / v->gpus : 0;
-        put_row(&table, v, per_device);
+        put_row(&table, v, &shown, per_device);
+        last = v;
     }
     maq_table_print(&page, &table, 0);
     maq_table_fini(&table);

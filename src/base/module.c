@@ -1,0 +1,51 @@
+/* module.c - see module.h. */
+#include "base/module.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+#ifndef MAQ_MODULE_FOLDER
+#define MAQ_MODULE_FOLDER "/usr/local/lib/maquette"
+#endif
+
+/* Folder of the running program, "" when it cannot be told. */
+static void program_folder(char out[512])
+{
+    ssize_t n = readlink("/proc/self/exe", out, 511);
+    out[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(out, '/');
+    *(slash ? slash : out) = '\0';
+}
+
+void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size)
+{
+    char here[512], paths[4][640];
+    program_folder(here);
+    (void)snprintf(paths[0], sizeof paths[0], "%s/%s", here, file);
+    (void)snprintf(paths[1], sizeof paths[1], "%s/%s/%s", here, built, file);
+    (void)snprintf(paths[2], sizeof paths[2], "%s/../lib/maquette/%s", here, file);
+    (void)snprintf(paths[3], sizeof paths[3], "%s/%s", MAQ_MODULE_FOLDER, file);
+    (void)snprintf(why, why_size, "%s", absent);
+    for (size_t i = 0; i < MAQ_COUNT(paths); i++) {
+        if (access(paths[i], F_OK) != 0)
+            continue;
+        void *handle = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+        if (handle)
+            return handle;
+        const char *error = dlerror();
+        (void)snprintf(why, why_size, "%s does not load: %.180s", file, error ? error : "no reason given");
+    }
+    return NULL;
+}
+
+maq_module_fn maq_module_symbol(void *module, const char *name)
+{
+    void *symbol = dlsym(module, name);
+    maq_module_fn function;
+    memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from an object pointer to a function's */
+    return function;
+}

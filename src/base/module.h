@@ -1,0 +1,18 @@
+/* module.h - parts of this program that are loaded when they are needed, for what they link is not everywhere. */
+#ifndef MAQ_BASE_MODULE_H
+#define MAQ_BASE_MODULE_H
+
+#include <stddef.h>
+
+/*
+ * Loads `file` ("libmaquette-cuda.so") from beside the program, from `built` under there (where a build folder has it), from
+ * ../lib/maquette, or from where it was to be installed: the first that is there. NULL when none is or it does not load; `why` then
+ * says so: `absent` as it stands where there is none.
+ */
+void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size);
+
+/* A function of it, NULL when it is not there; to be called through the right type. */
+typedef void (*maq_module_fn)(void);
+maq_module_fn maq_module_symbol(void *module, const char *name);
+
+#endif
