@@ -9,6 +9,7 @@
 #include "maquette/diag.h"
 #include "maquette/framework.h"
 #include "maquette/graph.h"
+#include "maquette/islands.h"
 #include "maquette/job.h"
 #include "maquette/mixed_plan.h"
 #include "maquette/mixed_search.h"

@@ -9,6 +9,7 @@
 #define MAQUETTE_REPORT_H
 
 #include "maquette/compose.h"
+#include "maquette/islands.h"
 #include "maquette/mixed_search.h"
 #include "maquette/search.h"
 
@@ -84,6 +85,13 @@ MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_repor
 /* Schema "maquette.plan.mixed/1". */
 MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The islands of measured nodes. */
+MAQ_API enum maq_status maq_report_islands_text(char **out, const struct maq_islands *islands,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.islands/1". */
+MAQ_API enum maq_status maq_report_islands_json(char **out, const struct maq_islands *islands,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);

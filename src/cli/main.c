@@ -18,7 +18,7 @@
 #define EXIT_BUG 70
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,    &cli_plan, &cli_show,
+    &cli_train,    &cli_plan, &cli_islands, &cli_show,
 #ifdef MAQ_HAVE_VALIDATE
     &cli_validate,
 #endif
