@@ -2,8 +2,8 @@
  * mixed_search.h - the best plan of a job over several node groups: how to cut a model into stages, and where each of them runs.
  *
  * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose stages each run on one
- * node group (island), with a TP degree, recomputation and ZeRO-0 or ZeRO-1 of their own; all stages have as many replicas, and one micro
- * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
+ * node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO and a place of the optimizer of their own; all stages have as many
+ * replicas, and one micro batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
  * (src/compose/chain_costs.h has the equations and what they leave out).
  *
  * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
@@ -37,7 +37,11 @@ struct maq_mixed_search_opts {
 struct maq_mixed_search_stage {
     uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
     uint32_t island;
-    uint32_t tp, replicas;
+    uint32_t tp, cp, replicas;
+    uint32_t ep, etp; /* inside the replicas of the stage */
+    uint32_t devices; /* of all replicas */
+    int cp_comm;      /* enum maq_cp_comm */
+    double optimizer_offload;
     int recompute, sharding;  /* enum maq_recompute, enum maq_sharding */
     uint32_t recompute_parts; /* selective: bit set of enum maq_part */
     double compute_s, hop_s;  /* of a micro batch: forward and backward; what it sends */
@@ -50,9 +54,10 @@ struct maq_mixed_search_stage {
 struct maq_mixed_search_plan {
     uint32_t micro_batch, replicas;
     uint32_t microbatches; /* of a replica in a step; the last may be partly empty */
-    double step_s;         /* (microbatches - 1) bottleneck + fill + sync */
-    double bottleneck_s;   /* of the slowest stage: compute and hops of a micro batch */
-    double fill_s;         /* of all stages together */
+    double step_s;         /* played pass by pass, as `maquette train` does where all stages are alike */
+    double composed_s;   /* (microbatches - 1) bottleneck + fill + sync: the closed form that is searched and bounded */
+    double bottleneck_s; /* of the slowest stage: compute and hops of a micro batch */
+    double fill_s;       /* of all stages together */
     double sync_s;
     uint32_t bottleneck; /* the slowest stage */
     uint32_t n_stages;
@@ -63,7 +68,7 @@ struct maq_mixed_search_island {
     const char *device;
     uint32_t nodes, devices_per_node;
     uint32_t used;  /* devices that the best plan uses */
-    double alone_s; /* the best plan on it alone; 0 = none fits, or not asked for */
+    double alone_s, alone_composed_s; /* the best plan on it alone; 0 = none fits, or not asked for */
     double alone_bound_s;
 };
 
@@ -79,7 +84,7 @@ struct maq_mixed_search_result {
     uint32_t n_plans; /* the best first; 0: none fits */
     const struct maq_mixed_search_plan *plans;
     double bound_s;    /* no plan of the class is faster; 0 when none fits */
-    double gap;        /* plans[0].step_s / bound_s - 1 */
+    double gap;        /* plans[0].composed_s / bound_s - 1 */
     bool exact;        /* plans[0] is the best of the class */
     uint32_t n_layers; /* embedding, layers, MTP, output */
     uint32_t n_islands;

@@ -74,7 +74,7 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     run->costs.pools_used = pools;
     enum maq_status status = maq_compose_search(found, &source, &options, &run->arena);
     run->costs.pools_used = UINT32_MAX;
-    return status == MAQ_OK ? MAQ_OK : no_memory(diag);
+    return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : no_memory(diag);
 }
 
 static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,
@@ -88,7 +88,13 @@ static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixe
                                            .layers = s->end - s->first,
                                            .island = is.pool,
                                            .tp = is.tp,
+                                           .cp = is.cp,
+                                           .ep = is.ep,
+                                           .etp = is.etp,
+                                           .cp_comm = is.cp_comm,
+                                           .optimizer_offload = is.host,
                                            .replicas = s->parts[0].replicas,
+                                           .devices = o->devices * s->parts[0].replicas,
                                            .recompute = redo->recompute,
                                            .recompute_parts = redo->parts,
                                            .sharding = is.sharding,
@@ -105,13 +111,16 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
 {
     const struct maq_composition *c = &found->composition;
     struct maq_stage_table t;
+    struct maq_chain_played played;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, c->n_stages);
-    if (!stages || !maq_mixed_run_table(&t, run, found->table, &run->arena))
+    if (!stages || !maq_mixed_run_table(&t, run, found->table, &run->arena) ||
+        maq_chain_costs_play(&played, &run->costs, &run->waves[found->table], c, &t) != MAQ_OK)
         return false;
     *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[run->waves[found->table].mbs],
                                           .replicas = run->waves[found->table].replicas,
                                           .microbatches = t.waves,
-                                          .step_s = c->step_s,
+                                          .step_s = played.step_s,
+                                          .composed_s = c->step_s,
                                           .bottleneck_s = c->bottleneck_s,
                                           .fill_s = c->fill_s,
                                           .sync_s = c->sync_s,
@@ -141,7 +150,7 @@ static enum maq_status search_together(struct maq_mixed_run *run, const struct m
     r->plans = plans;
     r->exact = found.exact;
     r->bound_s = found.n > 0 ? found.bound_s : 0;
-    r->gap = found.n > 0 ? plans[0].step_s / r->bound_s - 1 : 0;
+    r->gap = found.n > 0 ? plans[0].composed_s / r->bound_s - 1 : 0;
     r->counts = (struct maq_mixed_search_counts){.waves = found.counts.tables,
                                                  .waves_bounded = found.counts.tables_bounded,
                                                  .programs = found.counts.programs,
@@ -166,18 +175,23 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
                                                       .nodes = (uint32_t)group->nodes,
                                                       .devices_per_node = (uint32_t)group->devices_per_node};
         for (uint32_t i = 0; r->n_plans > 0 && i < r->plans[0].n_stages; i++)
-            islands[g].used +=
-                r->plans[0].stages[i].island == g ? r->plans[0].stages[i].tp * r->plans[0].stages[i].replicas : 0;
+            islands[g].used += r->plans[0].stages[i].island == g ? r->plans[0].stages[i].devices : 0;
     }
     r->islands = islands;
     r->n_islands = n;
     for (uint32_t g = 0; g < n && !opts->together_only; g++) {
         struct maq_compose_tables_result found;
+        struct maq_mixed_search_plan plan;
         MAQ_TRY(compose(&found, run, opts, 1, 1u << g, diag));
-        if (found.n > 0) {
-            islands[g].alone_s = found.found[0].composition.step_s;
-            islands[g].alone_bound_s = found.bound_s;
-        }
+        if (found.n == 0)
+            continue;
+        run->costs.pools_used = 1u << g;
+        if (!take_plan(&plan, run, &found.found[0]))
+            return no_memory(diag);
+        run->costs.pools_used = UINT32_MAX;
+        islands[g].alone_s = plan.step_s;
+        islands[g].alone_composed_s = plan.composed_s;
+        islands[g].alone_bound_s = found.bound_s;
     }
     return MAQ_OK;
 }
@@ -193,7 +207,7 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
     run->result.owner = run;
     enum maq_status status = maq_mixed_space_init(&run->space, open, &lists, &run->arena, diag);
     if (status == MAQ_OK)
-        status = maq_chain_costs_init(&run->costs, &run->space, &run->arena, diag);
+        status = maq_chain_costs_init(&run->costs, &run->space, diag);
     if (status == MAQ_OK)
         status = list_waves(run, diag);
     run->result.n_layers = run->costs.n_atoms;

@@ -15,7 +15,7 @@ struct maq_mixed_run {
     struct maq_chain_wave *waves;
 };
 
-/* The table of a wave; `ctx` is a struct maq_mixed_run. */
+/* The table of a wave; `ctx` is a struct maq_mixed_run, of which only what was costed so far changes. */
 bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena);
 
 #endif

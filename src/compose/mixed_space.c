@@ -20,12 +20,9 @@ static const struct {
     int32_t only;
     const char *why;
 } settled[] = {
-    {MAQ_AXIS_CP, 1, "has no context parallelism"},
-    {MAQ_AXIS_EP, 1, "has no expert parallelism"},
     {MAQ_AXIS_VP, 1, "has no virtual stages"},
     {MAQ_AXIS_REPLICAS, 1, "shards optimizer states over all replicas of a stage"},
     {MAQ_AXIS_OFFLOAD, 0, "offloads no activations"},
-    {MAQ_AXIS_HOST_OPTIM, 0, "keeps the optimizer on the devices"},
     {MAQ_AXIS_SCHEDULE, MAQ_SCHEDULE_1F1B, "runs 1F1B"},
 };
 
@@ -58,20 +55,56 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
 
 /* ---- axes that are chosen ---- */
 
+/* The values of a list that a stage may take; those of an axis that nobody decides are left to what a pool allows. */
 static void take_numbers(uint32_t *out, uint32_t *n, const struct maq_search_space *space, enum maq_axis axis)
 {
     for (uint32_t i = 0; i < space->axis[axis].n && *n < MAQ_CHAIN_VALUES; i++) {
         struct maq_plan plan = space->base;
-        maq_space_apply(&plan, space, axis, space->axis[axis].at[i]);
-        out[(*n)++] = (uint32_t)(axis == MAQ_AXIS_TP ? plan.tp : plan.mbs);
+        int32_t value = space->axis[axis].at[i];
+        if (axis == MAQ_AXIS_ETP)
+            plan.tp = 0; /* expert-TP as TP shows as 0 */
+        maq_space_apply(&plan, space, axis, value);
+        int32_t held = axis == MAQ_AXIS_TP    ? plan.tp
+                       : axis == MAQ_AXIS_CP  ? plan.cp
+                       : axis == MAQ_AXIS_EP  ? plan.ep
+                       : axis == MAQ_AXIS_ETP ? plan.etp
+                                              : plan.mbs;
+        if (axis == MAQ_AXIS_EP && held == 0)
+            held = 1;
+        if (axis == MAQ_AXIS_CP && held == 0)
+            held = 1;
+        out[(*n)++] = (uint32_t)held;
     }
 }
 
-/* None, core attention and everything; of what the user names, also other modules. */
+static void take_words(int *out, uint32_t *n, size_t room, const struct maq_search_space *space, enum maq_axis axis)
+{
+    for (uint32_t i = 0; i < space->axis[axis].n; i++) {
+        struct maq_plan plan = space->base;
+        maq_space_apply(&plan, space, axis, space->axis[axis].at[i]);
+        int value = axis == MAQ_AXIS_CP_COMM ? plan.cp_comm : plan.sharding;
+        bool known = false;
+        for (uint32_t k = 0; k < *n; k++)
+            known = known || out[k] == value;
+        if (!known && *n < room)
+            out[(*n)++] = value;
+    }
+}
+
+/* ZeRO-2 and 3 reduce and gather in every pass of a pipeline: for those who ask for it. */
+static void drop_late_zero(struct maq_chain_space *out, const struct maq_search_space *space)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n_zero && !space->axis[MAQ_AXIS_SHARDING].fixed; i++)
+        if (out->zero[i] == MAQ_SHARDING_NONE || out->zero[i] == MAQ_SHARDING_OPTIM)
+            out->zero[n++] = out->zero[i];
+    out->n_zero = n > 0 ? n : out->n_zero;
+}
+
+/* Not the first N layers of a stage, nor several layers per checkpoint: their cost is no sum over layers. */
 static void take_recompute(struct maq_chain_space *out, const struct maq_search_space *space)
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_RECOMPUTE];
-    const uint32_t core = 1u << MAQ_PART_CORE_ATTENTION;
     for (uint32_t i = 0; i < axis->n && out->n_redo < MAQ_CHAIN_VALUES; i++) {
         struct maq_plan plan = space->base;
         if (axis->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK)
@@ -80,36 +113,37 @@ static void take_recompute(struct maq_chain_space *out, const struct maq_search_
         if (plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1)
             continue;
         if (plan.recompute == MAQ_RECOMPUTE_SELECTIVE && plan.recompute_parts == 0)
-            plan.recompute_parts = core;
-        if (plan.recompute == MAQ_RECOMPUTE_SELECTIVE && !axis->fixed && plan.recompute_parts != core)
-            continue;
+            plan.recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
         out->redo[out->n_redo++] = (struct maq_chain_redo){plan.recompute, plan.recompute_parts};
     }
 }
 
-static void take_sharding(struct maq_chain_space *out, const struct maq_search_space *space)
+static void take_host(struct maq_chain_space *out, const struct maq_search_space *space)
 {
-    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++) {
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_HOST_OPTIM];
+    for (uint32_t i = 0; i < axis->n && out->n_host < MAQ_COUNT(out->host); i++) {
         struct maq_plan plan = space->base;
-        maq_space_apply(&plan, space, MAQ_AXIS_SHARDING, space->axis[MAQ_AXIS_SHARDING].at[i]);
-        bool known = plan.sharding == MAQ_SHARDING_NONE || plan.sharding == MAQ_SHARDING_OPTIM;
-        for (uint32_t k = 0; k < out->n_zero; k++)
-            known = known && out->zero[k] != plan.sharding;
-        if (known && out->n_zero < MAQ_COUNT(out->zero))
-            out->zero[out->n_zero++] = plan.sharding;
+        maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, axis->at[i]);
+        out->host[out->n_host++] = plan.optimizer_offload;
     }
 }
 
 static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space,
                                  struct maq_diag *diag)
 {
-    if (space->axis[MAQ_AXIS_TP].fixed) /* else what each group's nodes allow */
+    if (space->axis[MAQ_AXIS_TP].fixed)
         take_numbers(out->tp, &out->n_tp, space, MAQ_AXIS_TP);
+    if (space->axis[MAQ_AXIS_CP].fixed)
+        take_numbers(out->cp, &out->n_cp, space, MAQ_AXIS_CP);
+    if (space->axis[MAQ_AXIS_EP].fixed)
+        take_numbers(out->ep, &out->n_ep, space, MAQ_AXIS_EP);
+    take_numbers(out->etp, &out->n_etp, space, MAQ_AXIS_ETP);
     take_numbers(out->mbs, &out->n_mbs, space, MAQ_AXIS_MBS);
+    take_words(out->cp_comm, &out->n_cp_comm, MAQ_COUNT(out->cp_comm), space, MAQ_AXIS_CP_COMM);
+    take_words(out->zero, &out->n_zero, MAQ_COUNT(out->zero), space, MAQ_AXIS_SHARDING);
+    drop_late_zero(out, space);
     take_recompute(out, space);
-    take_sharding(out, space);
-    if (out->n_zero == 0)
-        return refuse(maq_axis_key(MAQ_AXIS_SHARDING), "shares optimizer states at most (no_shard, optim)", diag);
+    take_host(out, space);
     if (out->n_redo == 0)
         return refuse(maq_axis_key(MAQ_AXIS_RECOMPUTE), "recomputes a module or every layer of a stage", diag);
     return MAQ_OK;

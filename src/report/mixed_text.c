@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/report.h"
+#include "plan/plan_fields.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -55,11 +56,37 @@ static void put_layers(struct maq_table *table, const struct maq_mixed_search_st
         maq_table_cell(table, "%s%s%s", front, *front && last ? ", " : "", back);
 }
 
+/* "tp2 cp4 ep8 dp2": TP and DP always, the others where there are any. */
+static void put_degrees(struct maq_table *table, const struct maq_mixed_search_stage *s)
+{
+    char cp[24] = "", ep[24] = "", etp[24] = "";
+    if (s->cp > 1)
+        maq__snprintf(cp, sizeof cp, " cp%u", s->cp);
+    if (s->ep > 1)
+        maq__snprintf(ep, sizeof ep, " ep%u", s->ep);
+    if (s->etp != s->tp)
+        maq__snprintf(etp, sizeof etp, " etp%u", s->etp);
+    maq_table_cell(table, "tp%u%s%s%s dp%u", s->tp, cp, ep, etp, s->replicas);
+}
+
+/* "core_attn+mlp", or "-". */
+static void put_recompute(struct maq_table *table, const struct maq_mixed_search_stage *s)
+{
+    struct maq_buf words;
+    maq_buf_init(&words, 1 << 10);
+    for (int part = 0; s->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++)
+        if (s->recompute_parts >> part & 1)
+            maq_buf_addf(&words, "%s%s", words.len > 0 ? "+" : "", maq_part_recompute_name((enum maq_part)part));
+    bool other = s->recompute != MAQ_RECOMPUTE_NONE && words.len == 0;
+    maq_table_cell(table, "%s", words.len > 0 ? words.ptr : other ? maq_words_recompute(s->recompute) : "-");
+    maq_buf_fini(&words);
+}
+
 static void put_stages(struct maq_page *page, const struct maq_mixed_search_result *r)
 {
     static const struct maq_table_column columns[] = {
         {"stage", true, false},       {"on", false, true},         {"layers", false, false},
-        {"tp x dp", true, false},     {"recompute", false, false}, {"sharding", false, false},
+        {"degrees", false, false},    {"recompute", false, false}, {"sharding", false, false},
         {"micro batch", true, false}, {"hops", true, false},       {"memory", true, false}};
     const struct maq_mixed_search_plan *p = &r->plans[0];
     struct maq_table table;
@@ -71,9 +98,9 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
         maq_table_cell(&table, "%u", i);
         maq_table_cell(&table, "%s", maq_text_clean(&table.arena, r->islands[s->island].device));
         put_layers(&table, s, r->n_layers);
-        maq_table_cell(&table, "%u x %u", s->tp, s->replicas);
-        maq_table_cell(&table, "%s", s->recompute == MAQ_RECOMPUTE_NONE ? "-" : maq_words_recompute(s->recompute));
-        maq_table_cell(&table, "%s", maq_words_sharding(s->sharding));
+        put_degrees(&table, s);
+        put_recompute(&table, s);
+        maq_table_cell(&table, "%s%s", maq_words_sharding(s->sharding), s->optimizer_offload > 0 ? ", on host" : "");
         maq_table_cell(&table, "%s", maq_format_time(time, s->compute_s));
         maq_table_cell(&table, "%s", maq_format_time(hop, s->hop_s));
         maq_table_cell(&table, "%s of %s", maq_format_bytes(bytes, s->memory_bytes),
@@ -89,19 +116,22 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     const struct maq_mixed_search_plan *p = &r->plans[0];
     const struct maq_mixed_search_stage *slow = &p->stages[p->bottleneck];
     char step[32], pace[32], fill[32], sync[32], line[512];
-    maq__snprintf(
-        line, sizeof line,
-        "%s: %u micro batch%s of %u x %u replicas, %s each at the pace of stage %u (%s); the pipeline fills in "
-        "%s, gradients and optimizer take %s",
-        seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch, p->replicas,
-        maq_format_time(pace, p->bottleneck_s), p->bottleneck, r->islands[slow->island].device,
-        maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
+    maq__snprintf(line, sizeof line, "%s, played pass by pass: %u micro batch%s of %u x %u replicas",
+                  seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch,
+                  p->replicas);
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "step", line);
+    maq__snprintf(line, sizeof line,
+                  "%s by the closed form that is searched: %s each at the pace of stage %u (%s), the pipeline fills in "
+                  "%s, gradients and optimizer take %s",
+                  seconds(step, p->composed_s), maq_format_time(pace, p->bottleneck_s), p->bottleneck,
+                  r->islands[slow->island].device, maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
+    maq_page_field(page, LABEL, "composed", line);
     if (r->exact)
-        maq__snprintf(line, sizeof line, "no other plan of the class is faster under these costs (gap 0 %%)");
+        maq__snprintf(line, sizeof line, "by that form no other plan of the class is faster (gap 0 %%)");
     else
-        maq__snprintf(line, sizeof line, "no plan of the class is faster than %s, so this one is at most %.1f %% off",
+        maq__snprintf(line, sizeof line,
+                      "by that form no plan of the class is faster than %s, so this one is at most %.1f %% off",
                       seconds(step, r->bound_s), 100 * r->gap);
     maq_page_field(page, LABEL, "proven", line);
 }
