@@ -32,6 +32,7 @@ static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct m
     pool->per_node = (uint32_t)pool->group.devices_per_node;
     pool->capacity_bytes = pool->group.device.mem_bytes;
     pool->cluster.n_groups = 1;
+    pool->cluster.n_links = 0;
     pool->cluster.groups = &pool->group;
     pool->cluster.devices = pool->count;
     c->most_replicas = pool->count > c->most_replicas ? pool->count : c->most_replicas;
@@ -272,11 +273,20 @@ static double side_s(const struct maq_chain_costs *c, uint32_t g, double bytes, 
     return maq_cost_coll(&c->chain, &hop, &pool->cluster).seconds;
 }
 
+/* A transfer between pools takes what the slower of both networks takes, or the link between them. */
 double maq_chain_hop_s(const struct maq_chain_costs *c, uint32_t from, uint32_t to, double bytes, uint32_t senders,
                        bool inside)
 {
-    double there = side_s(c, from, bytes, senders, inside);
-    return from == to ? there : fmax(there, side_s(c, to, bytes, senders, inside));
+    const struct maq_cluster *cluster = &c->space->job.cluster;
+    double slower = side_s(c, from, bytes, senders, inside);
+    if (from == to)
+        return slower;
+    uint32_t a = cluster->groups[from < to ? from : to].first_rank,
+             b = cluster->groups[from < to ? to : from].first_rank;
+    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)senders, .bytes = bytes};
+    hop.at = maq_cluster_place(cluster, a, 2, b - a);
+    slower = fmax(slower, side_s(c, to, bytes, senders, false));
+    return hop.at.link > 0 ? fmax(slower, maq_cost_coll(&c->chain, &hop, cluster).seconds) : slower;
 }
 
 static double pair_s(const struct maq_chain_costs *c, uint32_t replicas, const struct maq_chain_column *from,
