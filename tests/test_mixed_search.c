@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -97,7 +98,7 @@ static void test_brute_force(void **state)
         maq_arena_fini(&arena);
     }
     assert_true(b.n > 1000);
-    assert_true(fabs(s.result->plans[0].composed_s / b.best_s - 1) < 1e-12);
+    assert_true(fabs(s.result->composed_s / b.best_s - 1) < 1e-12);
     assert_true(s.result->bound_s <= b.best_s * (1 + 1e-12));
     done(&s);
 }
@@ -141,7 +142,7 @@ static void test_useless(void **state)
     print_message("%llu ways, %llu of them of use\n", (unsigned long long)all, (unsigned long long)kept);
     assert_true(kept > 0 && kept < all);
     assert_true(fabs(with / without - 1) < 1e-12);
-    assert_true(fabs(s.result->plans[0].composed_s / with - 1) < 1e-12);
+    assert_true(fabs(s.result->composed_s / with - 1) < 1e-12);
     done(&s);
 }
 
@@ -252,11 +253,11 @@ static void test_more_devices(void **state)
 {
     struct searched few = search(NODES(1, 1), 1, 1), more = search(NODES(2, 1), 1, 1), most = search(NODES(2, 2), 1, 1);
     assert_true(few.result->exact && more.result->exact && most.result->exact);
-    assert_true(more.result->plans[0].composed_s <= few.result->plans[0].composed_s * 1.005);
-    assert_true(most.result->plans[0].composed_s <= more.result->plans[0].composed_s * 1.005);
+    assert_true(more.result->composed_s <= few.result->composed_s * 1.005);
+    assert_true(most.result->composed_s <= more.result->composed_s * 1.005);
     for (uint32_t g = 0; g < 2; g++)
         if (few.result->islands[g].alone_s > 0)
-            assert_true(few.result->plans[0].composed_s <= few.result->islands[g].alone_composed_s);
+            assert_true(few.result->composed_s <= few.result->islands[g].alone_composed_s);
     done(&few);
     done(&more);
     done(&most);
@@ -306,6 +307,100 @@ static void test_mixed_plan(void **state)
     done(&s);
 }
 
+/* ---- other planners ---- */
+
+static struct searched search_as(const char *text, enum maq_mixed_planner planner, const volatile sig_atomic_t *stop)
+{
+    struct searched s = {0};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    opts.threads = 1;
+    opts.planner = planner;
+    opts.stop = stop;
+    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_mixed_search(&s.result, s.job, &opts, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return s;
+}
+
+#define OLD_AND_NEW                                                                                                    \
+    "{model: {base: mixtral-8x7b, num_layers: 8, hidden_size: 2048}, workload: {seq: 2048, gbs: 32},"                  \
+    " cluster: {groups: [{device: a100-80gb, nodes: 1, devices_per_node: 4},"                                          \
+    " {device: h100-nvl, nodes: 2, devices_per_node: 2}]}, plan: {mbs: 1}}"
+
+/* A planner that knows less finds nothing better, and nothing that it does not know of. */
+static void test_planners(void **state)
+{
+    struct searched all = search_as(OLD_AND_NEW, MAQ_MIXED_PLANNER_ALL, NULL);
+    assert_true(all.result->n_plans == 1 && all.result->complete && all.result->exact);
+    for (int p = MAQ_MIXED_PLANNER_METIS; p < MAQ_MIXED_PLANNER_COUNT; p++) {
+        struct searched s = search_as(OLD_AND_NEW, (enum maq_mixed_planner)p, NULL);
+        assert_int_equal(s.result->n_plans, 1);
+        const struct maq_mixed_search_plan *plan = &s.result->plans[0];
+        print_message("%s: %.4f s, all: %.4f s\n", maq_mixed_planner_name((enum maq_mixed_planner)p), plan->step_s,
+                      all.result->plans[0].step_s);
+        assert_true(plan->step_s > all.result->plans[0].step_s * 0.99);
+        assert_true(s.result->bound_s >= all.result->bound_s * (1 - 1e-12) || p == MAQ_MIXED_PLANNER_ALPA);
+        for (uint32_t i = 0; i < plan->n_stages; i++) {
+            const struct maq_mixed_search_stage *stage = &plan->stages[i];
+            assert_true(stage->cp == 1 && stage->recompute != MAQ_RECOMPUTE_SELECTIVE);
+            if (p == MAQ_MIXED_PLANNER_UNIFORM)
+                assert_true(stage->tp == plan->stages[0].tp && stage->devices == plan->stages[0].devices);
+            else
+                assert_true(stage->sharding == MAQ_SHARDING_NONE && stage->recompute == MAQ_RECOMPUTE_NONE);
+            assert_true(stage->ep == 1 || p >= MAQ_MIXED_PLANNER_ALPA);
+        }
+        done(&s);
+    }
+    done(&all);
+}
+
+/* The uniform plan is the one that maq_train_predict() says is best, of a space that loops can go through. */
+static void test_uniform(void **state)
+{
+    static const char *const zero[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+    struct searched s = search_as(TINY, MAQ_MIXED_PLANNER_UNIFORM, NULL);
+    double best_s = HUGE_VAL;
+    for (int pp = 1; pp <= 3; pp++)
+        for (int tp = 1; tp <= 2; tp++)
+            for (int full = 0; full < 2; full++)
+                for (size_t z = 0; z < MAQ_COUNT(zero); z++) {
+                    char text[1024];
+                    struct maq_job_box *job;
+                    struct maq_train_result *train;
+                    snprintf(text, sizeof text, "%.*s, pp: %d, tp: %d, recompute: %s, sharding: %s}}",
+                             (int)strlen(TINY) - 2, TINY, pp, tp, full ? "full" : "none", zero[z]);
+                    if (maq_job_parse(&job, "test", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
+                        continue;
+                    assert_int_equal(maq_train_predict(&train, maq_job_get(job), NULL), MAQ_OK);
+                    if (train->fits && train->step_s < best_s)
+                        best_s = train->step_s;
+                    maq_train_result_free(train);
+                    maq_job_free(job);
+                }
+    assert_true(best_s < HUGE_VAL);
+    assert_true(fabs(s.result->plans[0].step_s / best_s - 1) < 1e-9);
+    done(&s);
+}
+
+/* Stopped before it began: what is found is a plan of the class, and the bound is still one. */
+static void test_stopped(void **state)
+{
+    static const volatile sig_atomic_t stop = 1;
+    struct searched s = search_as(OLD_AND_NEW, MAQ_MIXED_PLANNER_ALL, &stop),
+                    whole = search_as(OLD_AND_NEW, MAQ_MIXED_PLANNER_ALL, NULL);
+    assert_false(s.result->complete);
+    assert_false(s.result->exact);
+    assert_true(s.result->bound_s > 0 && s.result->bound_s <= whole.result->composed_s);
+    if (s.result->n_plans > 0) {
+        assert_true(s.result->composed_s >= whole.result->composed_s * (1 - 1e-12));
+        assert_true(s.result->gap >= 0);
+    }
+    done(&s);
+    done(&whole);
+}
+
 static void test_refused(void **state)
 {
     static const char *const plans[] = {"pp: 2",
@@ -335,7 +430,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force), cmocka_unit_test(test_one_pool),   cmocka_unit_test(test_more_devices),
         cmocka_unit_test(test_threads),     cmocka_unit_test(test_mixed_plan), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_useless),
+        cmocka_unit_test(test_useless),     cmocka_unit_test(test_planners),   cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,8 @@
 #ifndef MAQUETTE_MIXED_SEARCH_H
 #define MAQUETTE_MIXED_SEARCH_H
 
+#include <signal.h>
+
 #include "maquette/job.h"
 #include "maquette/mixed_plan.h"
 
@@ -21,13 +23,38 @@
 extern "C" {
 #endif
 
+/*
+ * What other planners publish that they choose from, for comparison on the same costs. Placement is this search's own, which leaves out islands,
+ * splits them and cuts layers unevenly: no plan of theirs with one kind of device to a stage and one number of replicas is missed.
+ */
+enum maq_mixed_planner {
+    MAQ_MIXED_PLANNER_ALL,    /* every technique */
+    MAQ_MIXED_PLANNER_METIS,  /* DP, TP, PP */
+    MAQ_MIXED_PLANNER_SAILOR, /* DP, TP, PP */
+    MAQ_MIXED_PLANNER_ALPA, /* DP, TP, PP, EP; takes all devices for the slowest of them: the plan is found so, then played as it is */
+    MAQ_MIXED_PLANNER_UNIFORM, /* TP, PP, DP, EP, ZeRO, nothing or all recomputed; one way for all stages, which are equally many devices and layers; every device, in the cluster's order */
+    MAQ_MIXED_PLANNER_COUNT
+};
+MAQ_API const char *maq_mixed_planner_name(enum maq_mixed_planner planner);
+
+struct maq_mixed_search_progress {
+    uint32_t tables; /* of a micro batch and a number of replicas: bounded or searched so far, each several times */
+    uint64_t ways;   /* to run a stage, costed so far */
+};
+
 struct maq_mixed_search_opts {
     uint32_t size;            /* set by MAQ_MIXED_SEARCH_OPTS_INIT */
     uint32_t top;             /* plans wanted, each of another micro batch or number of replicas; 0 = 1 */
     uint32_t threads;         /* 0 = one per core */
     const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
     size_t n_lists;
-    bool together_only; /* no search on each node group alone */
+    bool together_only;                /* no search on each node group alone */
+    int planner;                       /* enum maq_mixed_planner */
+    const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
+    void (*progress)(
+        void *context,
+        const struct maq_mixed_search_progress *at); /* now and then, from any thread, one at a time; NULL = none */
+    void *context;
 };
 #define MAQ_MIXED_SEARCH_OPTS_INIT                                                                                     \
     {                                                                                                                  \
@@ -67,7 +94,7 @@ struct maq_mixed_search_plan {
 struct maq_mixed_search_island {
     const char *device;
     uint32_t nodes, devices_per_node;
-    uint32_t used;  /* devices that the best plan uses */
+    uint32_t used;                    /* devices that the best plan uses */
     double alone_s, alone_composed_s; /* the best plan on it alone; 0 = none fits, or not asked for */
     double alone_bound_s;
 };
@@ -83,10 +110,15 @@ struct maq_mixed_search_counts {
 struct maq_mixed_search_result {
     uint32_t n_plans; /* the best first; 0: none fits */
     const struct maq_mixed_search_plan *plans;
-    double bound_s;    /* no plan of the class is faster; 0 when none fits */
+    double
+        bound_s; /* by the closed form no plan of the class is faster; 0 when none fits, and where a planner saw other costs */
     double gap;        /* plans[0].composed_s / bound_s - 1 */
-    bool exact;        /* plans[0] is the best of the class */
+    double composed_s; /* the least closed form that was found; plans[0] is the one that plays fastest */
+    bool exact;        /* it is the least of the class */
+    bool complete;     /* false when the search was stopped */
+    int planner;       /* enum maq_mixed_planner */
     uint32_t n_layers; /* embedding, layers, MTP, output */
+    bool alone;        /* islands were planned alone too */
     uint32_t n_islands;
     const struct maq_mixed_search_island *islands;
     struct maq_mixed_search_counts counts; /* of the search over all node groups */

@@ -222,6 +222,7 @@ static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_cos
         if (cost_way(&mine[n], c, wave, g, way) != MAQ_OK)
             return false;
         n += mine[n] != NULL;
+        c->memo->ways++;
     }
     offer->n += c->keep_useless ? n : drop_useless(mine, n, c->n_atoms);
     return true;
@@ -324,6 +325,11 @@ static bool fill_hops(struct maq_stage_table *t, const struct maq_chain_costs *c
 
 /* ---- tables ---- */
 
+bool maq_chain_costs_stopped(const struct maq_chain_costs *c)
+{
+    return c->watch.stop && *c->watch.stop;
+}
+
 static void take_options(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
                          const struct maq_chain_costs *c, const struct maq_chain_offer *offer)
 {
@@ -342,6 +348,9 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
     MAQ_ASSERT(wave->replicas > 0 && wave->replicas <= c->most_replicas && wave->mbs < c->space->n_mbs);
     pthread_mutex_lock(&c->memo->lock);
     const struct maq_chain_offer *offer = offer_of(c, wave);
+    c->memo->tables++;
+    if (c->watch.report)
+        c->watch.report(c->watch.user, c->memo->tables, c->memo->ways);
     pthread_mutex_unlock(&c->memo->lock);
     if (!options || !costs || !offer)
         return false;
@@ -360,5 +369,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
         t->capacity_bytes[g] = c->pools[g].capacity_bytes;
     }
     take_options(t, options, costs, c, offer);
+    if (maq_chain_costs_stopped(c) && t->n_options > 1)
+        t->n_options = 1;
     return fill_hops(t, c, wave, arena);
 }

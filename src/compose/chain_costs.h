@@ -36,6 +36,7 @@
 #define MAQ_COMPOSE_CHAIN_COSTS_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "base/arena.h"
 #include "compose/stage_table.h"
@@ -90,10 +91,19 @@ struct maq_chain_offer {
 };
 
 /* Offers are costed when a table first asks for them, under the lock. */
+struct maq_chain_watch {
+    const volatile sig_atomic_t
+        *stop; /* when set, tables have one way: what is under way ends soon, with bounds that mean nothing */
+    void (*report)(void *user, uint32_t tables, uint64_t ways);
+    void *user;
+};
+
 struct maq_chain_memo {
     pthread_mutex_t lock; /* of all of it, and of the pools' sweeps */
     struct maq_arena arena;
     const struct maq_chain_offer **offers; /* [n_mbs * (most_replicas + 1)] */
+    uint32_t tables;                       /* built so far */
+    uint64_t ways;                         /* costed so far */
     uint32_t most_options;                 /* of the fullest offer so far: more than MAQ_STAGE_OPTIONS are cut off */
 };
 
@@ -104,7 +114,8 @@ struct maq_chain_costs {
     double norm_s;                 /* all-reduce of the gradients' norm over all devices */
     struct maq_measured *measured; /* owned */
     struct maq_costs chain;
-    uint32_t pools_used;         /* bit set: pools that tables have options of */
+    uint32_t pools_used; /* bit set: pools that tables have options of */
+    struct maq_chain_watch watch;
     bool keep_useless;           /* for tests: ways that another beats in everything stay; set before the first table */
     struct maq_chain_memo *memo; /* owned: what tables asked for so far */
 };
@@ -125,6 +136,9 @@ struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *costs,
  * out of memory. */
 bool maq_chain_costs_table(struct maq_stage_table *table, const struct maq_chain_costs *costs,
                            const struct maq_chain_wave *wave, struct maq_arena *arena);
+
+/* Whether the search was asked to end. */
+bool maq_chain_costs_stopped(const struct maq_chain_costs *costs);
 
 /* MAQ_LIMIT with its diagnostic when some table had more options than it can hold. */
 enum maq_status maq_chain_costs_check(const struct maq_chain_costs *costs, struct maq_diag *diag);

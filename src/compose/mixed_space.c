@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compose/codes.h"
+#include "maquette/mixed_search.h"
 #include "search/space.h"
 
 static enum maq_status refuse(const char *key, const char *why, struct maq_diag *diag)
@@ -149,6 +150,80 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
     return MAQ_OK;
 }
 
+/* ---- other planners ---- */
+
+/* Galvatron's: with EP and every ZeRO, and all of a layer recomputed or nothing. */
+static void restrict_uniform(struct maq_chain_space *out, const struct maq_search_space *space)
+{
+    static const int zero[] = {MAQ_SHARDING_NONE, MAQ_SHARDING_OPTIM, MAQ_SHARDING_GRADS, MAQ_SHARDING_PARAMS};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < MAQ_COUNT(zero) && !space->axis[MAQ_AXIS_SHARDING].fixed; i++)
+        out->zero[i] = zero[i];
+    out->n_zero = space->axis[MAQ_AXIS_SHARDING].fixed ? out->n_zero : MAQ_COUNT(zero);
+    for (uint32_t i = 0; i < out->n_redo && !space->axis[MAQ_AXIS_RECOMPUTE].fixed; i++)
+        if (out->redo[i].recompute != MAQ_RECOMPUTE_SELECTIVE)
+            out->redo[n++] = out->redo[i];
+    out->n_redo = n > 0 ? n : out->n_redo;
+}
+
+/* What a planner does not know of is what it is where nobody asks for it; what the user fixes stays. */
+static void restrict_to(struct maq_chain_space *out, const struct maq_search_space *space, int planner)
+{
+    if (planner == MAQ_MIXED_PLANNER_ALL)
+        return;
+    if (!space->axis[MAQ_AXIS_CP].fixed)
+        out->cp[0] = out->n_cp = 1;
+    if (planner == MAQ_MIXED_PLANNER_UNIFORM) {
+        restrict_uniform(out, space);
+        return;
+    }
+    if (!space->axis[MAQ_AXIS_EP].fixed && planner != MAQ_MIXED_PLANNER_ALPA)
+        out->ep[0] = out->n_ep = 1;
+    if (!space->axis[MAQ_AXIS_SHARDING].fixed) {
+        out->n_zero = 1;
+        out->zero[0] = MAQ_SHARDING_NONE;
+    }
+    if (!space->axis[MAQ_AXIS_RECOMPUTE].fixed) {
+        out->n_redo = 1;
+        out->redo[0] = (struct maq_chain_redo){.recompute = MAQ_RECOMPUTE_NONE};
+    }
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static void take_least(struct maq_node_group *to, const struct maq_node_group *g)
+{
+    if (g->device.peak_flops[MAQ_FP16] < to->device.peak_flops[MAQ_FP16]) {
+        double memory = to->device.mem_bytes;
+        to->device = g->device;
+        to->device.mem_bytes = memory;
+    }
+    to->device.mem_bytes = least(to->device.mem_bytes, g->device.mem_bytes);
+    to->domain_bps = least(to->domain_bps, g->domain_bps);
+    if (maq_node_group_network_bps(g) < maq_node_group_network_bps(to)) {
+        to->fabric = g->fabric;
+        to->nics_per_node = g->nics_per_node;
+    }
+}
+
+bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *arena)
+{
+    struct maq_cluster *c = &space->job.cluster;
+    struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);
+    if (!groups)
+        return false;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        groups[g] = c->groups[g];
+        for (uint32_t k = 0; k < c->n_groups; k++)
+            take_least(&groups[g], &c->groups[k]);
+    }
+    c->groups = groups;
+    return true;
+}
+
 enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag)
@@ -159,5 +234,7 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     MAQ_TRY(maq_search_job(&out->job, open, &opts, arena, diag));
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
     MAQ_TRY(check_settled(&space, diag));
-    return take_axes(out, &space, diag);
+    MAQ_TRY(take_axes(out, &space, diag));
+    restrict_to(out, &space, lists->planner);
+    return MAQ_OK;
 }

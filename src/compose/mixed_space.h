@@ -14,11 +14,15 @@
 struct maq_mixed_space_lists {
     const char *const *lists; /* "tp=1,2,4" */
     size_t n;
+    int planner; /* enum maq_mixed_planner: whose techniques */
 };
 
 /* Faults of the user's lists are reported. Lives in the arena. */
 enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag);
+
+/* All node groups become the slowest of them: the least of every figure. false when out of memory. */
+bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *arena);
 
 #endif

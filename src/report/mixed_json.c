@@ -73,8 +73,10 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     maq_json_begin(&document, "maquette.plan.mixed/1");
     struct maq_json d = document.root;
     maq_json_open_job(maq_json_map(d, "job"), maq_job_get(p->open));
+    maq_json_text(d, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
     maq_json_bool(d, "fits", r->n_plans > 0);
-    maq_json_bool(d, "exact", r->n_plans > 0 && r->exact);
+    maq_json_bool(d, "complete", r->complete);
+    maq_json_bool(d, "exact", r->complete && r->n_plans > 0 && r->bound_s > 0 && r->gap <= 1e-12);
     if (r->n_plans > 0) {
         maq_json_real(d, "step_time_s", r->plans[0].step_s);
         maq_json_real(d, "composed_s", r->plans[0].composed_s);

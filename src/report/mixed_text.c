@@ -101,8 +101,8 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
         put_degrees(&table, s);
         put_recompute(&table, s);
         maq_table_cell(&table, "%s%s", maq_words_sharding(s->sharding), s->optimizer_offload > 0 ? ", on host" : "");
-        maq_table_cell(&table, "%s", maq_format_time(time, s->compute_s));
-        maq_table_cell(&table, "%s", maq_format_time(hop, s->hop_s));
+        maq_table_cell(&table, "%s", s->compute_s > 0 ? maq_format_time(time, s->compute_s) : "-");
+        maq_table_cell(&table, "%s", s->compute_s > 0 ? maq_format_time(hop, s->hop_s) : "-");
         maq_table_cell(&table, "%s of %s", maq_format_bytes(bytes, s->memory_bytes),
                        maq_format_bytes(has, s->capacity_bytes));
     }
@@ -121,19 +121,24 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
                   p->replicas);
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "step", line);
+    if (r->planner != MAQ_MIXED_PLANNER_ALL)
+        maq_page_field(page, LABEL, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
+    if (p->bottleneck_s == 0) /* not composed */
+        return;
     maq__snprintf(line, sizeof line,
                   "%s by the closed form that is searched: %s each at the pace of stage %u (%s), the pipeline fills in "
                   "%s, gradients and optimizer take %s",
                   seconds(step, p->composed_s), maq_format_time(pace, p->bottleneck_s), p->bottleneck,
                   r->islands[slow->island].device, maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
     maq_page_field(page, LABEL, "composed", line);
-    if (r->exact)
+    if (r->complete && r->gap <= 1e-12)
         maq__snprintf(line, sizeof line, "by that form no other plan of the class is faster (gap 0 %%)");
     else
         maq__snprintf(line, sizeof line,
                       "by that form no plan of the class is faster than %s, so this one is at most %.1f %% off",
                       seconds(step, r->bound_s), 100 * r->gap);
-    maq_page_field(page, LABEL, "proven", line);
+    if (r->bound_s > 0)
+        maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
 
 static void put_islands(struct maq_page *page, const struct maq_mixed_search_result *r)
@@ -143,7 +148,9 @@ static void put_islands(struct maq_page *page, const struct maq_mixed_search_res
     for (uint32_t g = 0; g < r->n_islands; g++) {
         const struct maq_mixed_search_island *a = &r->islands[g];
         uint32_t has = a->nodes * a->devices_per_node;
-        if (a->alone_s > 0)
+        if (!r->alone)
+            maq__snprintf(line, sizeof line, "%u %s: %u used", has, a->device, a->used);
+        else if (a->alone_s > 0)
             maq__snprintf(line, sizeof line, "%u %s: %u used; alone %s", has, a->device, a->used,
                           seconds(step, a->alone_s));
         else
