@@ -39,6 +39,7 @@ static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct m
     if (!maq_chain_ways_list(pool, c->space, g, &c->memo->arena))
         return no_memory(diag);
     job.cluster = pool->cluster;
+    job.cluster.devices = c->space->job.cluster.devices; /* a step waits for the slowest of them all */
     return maq_train_sweep_new(&pool->sweep, &job, diag);
 }
 

@@ -242,6 +242,7 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     }
     for (uint32_t i = 0; r->n_plans > 0 && i < r->plans[0].n_stages; i++)
         islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
+    r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;
     r->n_islands = n;
     r->bound_s = run->blind ? 0 : r->bound_s;
