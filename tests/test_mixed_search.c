@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "compose/mixed_fits.h"
 #include "compose/mixed_search.h"
 #include "maquette/report.h"
 
@@ -283,7 +284,7 @@ static void test_threads(void **state)
     struct maq_diag *diag = maq_diag_new();
     for (uint32_t i = 0; i < 2; i++) {
         struct searched s = search(NODES(2, 2), i == 0 ? 1 : 4, 3);
-        const struct maq_report_mixed plan = {s.job, s.result};
+        const struct maq_report_mixed plan = {s.job, s.result, NULL};
         assert_int_equal(maq_report_mixed_json(&text[i], &plan, NULL, diag), MAQ_OK);
         done(&s);
     }
@@ -415,6 +416,78 @@ static void test_stopped(void **state)
     done(&whole);
 }
 
+/* ---- what does not fit ---- */
+
+/* Against every composition of a tiny table, with less and less memory. */
+static void test_fits(void **state)
+{
+    struct searched s = search(TINY, 1, 1);
+    const struct maq_mixed_run *run = s.result->owner;
+    uint32_t fit = 0, not = 0;
+    for (uint32_t w = 0; w < run->n_waves; w++)
+        for (double share = 1; share > 0.05; share *= 0.85) {
+            struct maq_arena arena;
+            struct maq_stage_table table;
+            struct brute b = {.table = &table, .best_s = HUGE_VAL};
+            bool fits;
+            maq_arena_init(&arena, 0);
+            assert_true(maq_mixed_run_table(&table, run, w, &arena));
+            for (uint32_t g = 0; g < table.n_kinds; g++)
+                table.capacity_bytes[g] *= g == 0 ? share : share * share;
+            assert_true(maq_mixed_fits(&fits, &table, &arena));
+            extend(&b);
+            assert_int_equal(fits, b.best_s < HUGE_VAL);
+            fit += fits;
+            not += !fits;
+            maq_arena_fini(&arena);
+        }
+    assert_true(fit > 10 && not > 10);
+    done(&s);
+}
+
+#define TOO_LARGE                                                                                                      \
+    "{model: {base: gpt3-5b, num_layers: 16}, workload: {seq: 2048, gbs: 16},"                                         \
+    " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
+    " {device: t4, nodes: 1, devices_per_node: 1}]}, plan: {mbs: 1, precision: fp16}}"
+
+static bool fits_with(const struct maq_job_box *job, double more_bytes, uint32_t more_nodes, uint32_t group)
+{
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct maq_mixed_search_result *r;
+    opts.threads = 1;
+    opts.together_only = true;
+    opts.more_bytes = more_bytes;
+    opts.more_nodes = more_nodes;
+    opts.more_nodes_of = group;
+    assert_int_equal(maq_mixed_search(&r, job, &opts, NULL), MAQ_OK);
+    bool fits = r->n_plans > 0;
+    maq_mixed_search_free(r);
+    return fits;
+}
+
+/* The remedy does, and a little less of it does not. */
+static void test_remedies(void **state)
+{
+    struct maq_job_box *job;
+    struct maq_mixed_search_remedies r;
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TOO_LARGE), NULL, 0, NULL), MAQ_OK);
+    assert_false(fits_with(job, 0, 0, 0));
+    assert_int_equal(maq_mixed_search_find_remedies(&r, job, &opts, NULL), MAQ_OK);
+    print_message("%.0f GiB more, %u more nodes of %s, %u of %s, techniques %d\n", r.more_bytes / gib,
+                  r.islands[0].more_nodes, r.islands[0].device, r.islands[1].more_nodes, r.islands[1].device,
+                  r.techniques);
+    assert_true(r.more_bytes > 0 && fits_with(job, r.more_bytes, 0, 0));
+    assert_false(fits_with(job, r.more_bytes - gib, 0, 0));
+    assert_int_equal(r.n_islands, 2);
+    for (uint32_t g = 0; g < 2; g++) {
+        assert_true(r.islands[g].more_nodes > 0 && fits_with(job, 0, r.islands[g].more_nodes, g));
+        assert_false(fits_with(job, 0, r.islands[g].more_nodes - 1, g));
+    }
+    maq_job_free(job);
+}
+
 static void test_refused(void **state)
 {
     static const char *const plans[] = {"pp: 2",
@@ -445,7 +518,7 @@ int main(void)
         cmocka_unit_test(test_brute_force), cmocka_unit_test(test_one_pool),   cmocka_unit_test(test_more_devices),
         cmocka_unit_test(test_threads),     cmocka_unit_test(test_mixed_plan), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_useless),     cmocka_unit_test(test_planners),   cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_fits),       cmocka_unit_test(test_remedies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

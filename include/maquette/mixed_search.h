@@ -48,9 +48,11 @@ struct maq_mixed_search_opts {
     uint32_t threads;         /* 0 = one per core */
     const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
     size_t n_lists;
-    bool together_only;                /* no search on each node group alone */
-    int planner;                       /* enum maq_mixed_planner */
-    const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
+    bool together_only;                 /* no search on each node group alone */
+    int planner;                        /* enum maq_mixed_planner */
+    double more_bytes;                  /* on every device, than the cluster says */
+    uint32_t more_nodes, more_nodes_of; /* so many, of that node group */
+    const volatile sig_atomic_t *stop;  /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(
         void *context,
         const struct maq_mixed_search_progress *at); /* now and then, from any thread, one at a time; NULL = none */
@@ -129,6 +131,20 @@ struct maq_mixed_search_result {
 MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
                                          const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
+
+/* What would make a job fit that does not; 0 = nothing of the kind that was tried. */
+struct maq_mixed_search_remedies {
+    bool techniques;   /* ZeRO-2, ZeRO-3 or the optimizer on the host, which nobody asked for */
+    double more_bytes; /* on every device */
+    uint32_t n_islands;
+    struct {
+        const char *device; /* borrowed from the job */
+        uint32_t more_nodes;
+    } islands[8]; /* of one node group alone */
+};
+MAQ_API enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies *out,
+                                                       const struct maq_job_box *open,
+                                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
 /* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). */
 MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,

@@ -239,11 +239,12 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 /* ---- several node groups ---- */
 
 static enum maq_status report_mixed(struct cli *cli, const struct maq_job_box *open,
-                                    const struct maq_mixed_search_result *found)
+                                    const struct maq_mixed_search_result *found,
+                                    const struct maq_mixed_search_remedies *remedies)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    const struct maq_report_mixed plan = {open, found};
+    const struct maq_report_mixed plan = {open, found, remedies};
     struct maq_mixed_box *box;
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
@@ -270,6 +271,7 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, -1};
     struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *found;
+    struct maq_mixed_search_remedies remedies;
     enum maq_status status = refuse_options(
         cli, unused, "plan one node group alone",
         cli_printf(cli, "is of plans for one node group; this cluster has %u", maq_job_get(open)->cluster.n_groups));
@@ -284,10 +286,13 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
         if (strcmp(cli->values[OPT_PLANNER], maq_mixed_planner_name((enum maq_mixed_planner)p)) == 0)
             mixed.planner = p;
     status = maq_mixed_search(&found, open, &mixed, cli->diag);
+    bool helpless = status == MAQ_OK && found->n_plans == 0 && found->complete;
+    if (helpless)
+        status = maq_mixed_search_find_remedies(&remedies, open, &mixed, cli->diag);
     cli_progress(cli, "%s", "");
     if (status != MAQ_OK)
         return status;
-    status = report_mixed(cli, open, found);
+    status = report_mixed(cli, open, found, helpless ? &remedies : NULL);
     if (status == MAQ_OK && found->n_plans == 0)
         status = MAQ_NO;
     maq_mixed_search_free(found);

@@ -278,7 +278,8 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
                                  const struct maq_mixed_search_opts *given, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts opts = *given;
-    const struct maq_mixed_space_lists lists = {opts.lists, opts.n_lists, opts.planner};
+    const struct maq_mixed_space_lists lists = {opts.lists,      opts.n_lists,    opts.planner,
+                                                opts.more_bytes, opts.more_nodes, opts.more_nodes_of};
     struct maq_mixed_run *run = maq__calloc(sizeof *run);
     if (!run)
         return no_memory(diag);

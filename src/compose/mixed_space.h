@@ -15,6 +15,8 @@ struct maq_mixed_space_lists {
     const char *const *lists; /* "tp=1,2,4" */
     size_t n;
     int planner; /* enum maq_mixed_planner: whose techniques */
+    double more_bytes;
+    uint32_t more_nodes, more_nodes_of;
 };
 
 /* Faults of the user's lists are reported. Lives in the arena. */

@@ -64,6 +64,20 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
     maq_json_int(map, "evaluated", (int64_t)c->evaluated);
 }
 
+static void add_remedies(struct maq_json d, const struct maq_mixed_search_remedies *r)
+{
+    if (!r)
+        return;
+    struct maq_json map = maq_json_map(d, "remedies"), nodes = maq_json_list(map, "nodes");
+    maq_json_bool(map, "techniques", r->techniques);
+    maq_json_real(map, "more_bytes", r->more_bytes);
+    for (uint32_t g = 0; g < r->n_islands; g++) {
+        struct maq_json item = maq_json_item(nodes);
+        maq_json_text(item, "device", r->islands[g].device);
+        maq_json_int(item, "more_nodes", r->islands[g].more_nodes);
+    }
+}
+
 enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *p, const struct maq_report_opts *opts,
                                       struct maq_diag *diag)
 {
@@ -84,6 +98,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
         maq_json_real(d, "gap", r->gap);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
+    add_remedies(d, p->remedies);
     struct maq_json islands = maq_json_list(d, "islands"), plans = maq_json_list(d, "plans");
     for (uint32_t g = 0; g < r->n_islands; g++) {
         struct maq_json map = maq_json_item(islands);

@@ -159,6 +159,29 @@ static void put_islands(struct maq_page *page, const struct maq_mixed_search_res
     }
 }
 
+static void put_remedies(struct maq_page *page, const struct maq_mixed_search_remedies *r)
+{
+    char bytes[32];
+    bool any = false;
+    if (!r)
+        return;
+    maq_page_putf(page, MAQ_INK_PLAIN, "it would fit with one of\n");
+    if (r->techniques)
+        maq_page_putf(page, MAQ_INK_PLAIN,
+                      "  ZeRO-2, ZeRO-3 or the optimizer on the host: --space sharding=optim_grads,optim_grads_params "
+                      "--space optimizer_offload_fraction=0,1\n");
+    if (r->more_bytes > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  %s more on every device\n", maq_format_bytes(bytes, r->more_bytes));
+    for (uint32_t g = 0; g < r->n_islands; g++) {
+        if (r->islands[g].more_nodes > 0)
+            maq_page_putf(page, MAQ_INK_PLAIN, "  %u more node%s of %s\n", r->islands[g].more_nodes,
+                          r->islands[g].more_nodes == 1 ? "" : "s", r->islands[g].device);
+        any = any || r->islands[g].more_nodes > 0;
+    }
+    if (!any && r->more_bytes <= 0 && !r->techniques)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  nothing that was tried: a tebibyte more on each, 64 times the nodes\n");
+}
+
 enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed *p, const struct maq_report_opts *opts,
                                       struct maq_diag *diag)
 {
@@ -173,6 +196,7 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
     } else {
         maq_buf_adds(&page.out, "\n");
         maq_page_putf(&page, MAQ_INK_BAD, "no plan fits on these node groups, together or alone\n");
+        put_remedies(&page, p->remedies);
     }
     return maq_page_finish(out, &page, diag);
 }
