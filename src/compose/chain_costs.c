@@ -233,10 +233,11 @@ static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_cos
 static const struct maq_chain_offer *offer_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave)
 {
     const struct maq_chain_offer **slot = &c->memo->offers[(size_t)wave->mbs * (c->most_replicas + 1) + wave->replicas];
+    const struct maq_chain_offer *known = *slot;
     struct maq_chain_offer *offer;
     uint32_t most = 0;
-    if (*slot)
-        return *slot;
+    if (known)
+        return known;
     for (uint32_t g = 0; g < c->n_pools; g++)
         most += c->pools[g].n_ways;
     offer = MAQ_ARENA_NEW(&c->memo->arena, struct maq_chain_offer, 1);

@@ -7,8 +7,8 @@
  * less memory: a plan that fits with one more replica of the same M alone is left out.)
  *
  * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then
- * is bounded, and the result says so. More of both close few of the gaps that are left: four node groups of up to eight devices stay open
- * with four times as many.
+ * is bounded, and the result says so. With two node groups that settles most of examples/tangram; four of up to eight devices stay open with four
+ * times as many labels.
  */
 #include "compose/mixed_search.h"
 
@@ -22,7 +22,8 @@
 #include "compose/mixed_space.h"
 #include "compose/mixed_uniform.h"
 
-#define MOST_LABELS (1u << 14)
+#define LABELS_OF_TWO (1u << 16) /* node groups; of more of them four times as many labels close nothing */
+#define LABELS_OF_MORE (1u << 14)
 #define MOST_BOXES 60u
 #define BEAM 40u /* of the first pass: a dozen leave a plan 4 % slower on the 20 devices of examples/tangram/c3.yaml */
 
@@ -69,7 +70,7 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
     options.threads = opts->threads;
     options.top = top;
-    options.labels = MOST_LABELS;
+    options.labels = run->costs.n_pools > 2 ? LABELS_OF_MORE : LABELS_OF_TWO;
     options.boxes = MOST_BOXES;
     options.beam = BEAM;
     run->costs.pools_used = pools;
