@@ -6,9 +6,9 @@
  * synchronization, so of all numbers of replicas only those are looked at that are the least for their M. (With ZeRO-1 more shards take
  * less memory: a plan that fits with one more replica of the same M alone is left out.)
  *
- * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then
- * is bounded, and the result says so. With two node groups that settles most of examples/tangram; four of up to eight devices stay open with four
- * times as many labels.
+ * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then is
+ * bounded, and the result says so. Few labels are tried first, more where they leave more than some percent open: with experts there are
+ * hundreds of ways to run a stage, which few labels do not settle.
  */
 #include "compose/mixed_search.h"
 
@@ -22,8 +22,10 @@
 #include "compose/mixed_space.h"
 #include "compose/mixed_uniform.h"
 
-#define LABELS_OF_TWO (1u << 16) /* node groups; of more of them four times as many labels close nothing */
+#define FEW_LABELS (1u << 12)    /* enough for most dense models */
+#define LABELS_OF_TWO (1u << 16) /* node groups; with more of them every label costs more */
 #define LABELS_OF_MORE (1u << 14)
+#define GOOD_GAP 0.03 /* what few labels may leave open */
 #define MOST_BOXES 60u
 #define BEAM 40u /* of the first pass: a dozen leave a plan 4 % slower on the 20 devices of examples/tangram/c3.yaml */
 
@@ -70,11 +72,15 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
     options.threads = opts->threads;
     options.top = top;
-    options.labels = run->costs.n_pools > 2 ? LABELS_OF_MORE : LABELS_OF_TWO;
     options.boxes = MOST_BOXES;
     options.beam = BEAM;
     run->costs.pools_used = pools;
+    options.labels = FEW_LABELS;
     enum maq_status status = maq_compose_search(found, &source, &options, &run->arena);
+    bool open = found->n > 0 && found->found[0].composition.step_s > found->bound_s * (1 + GOOD_GAP);
+    options.labels = run->costs.n_pools > 2 ? LABELS_OF_MORE : LABELS_OF_TWO;
+    if (status == MAQ_OK && open && !maq_chain_costs_stopped(&run->costs))
+        status = maq_compose_search(found, &source, &options, &run->arena);
     run->costs.pools_used = UINT32_MAX;
     return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : no_memory(diag);
 }
