@@ -25,6 +25,7 @@
     X(BASE_DEPTH, 1213, "`base` in a circle, or too long a chain of them")                                             \
     X(NO_FABRIC, 1214, "several nodes without a network")                                                              \
     X(FABRIC_LACKS, 1215, "a fabric without a figure that is needed")                                                  \
+    X(GROUP_LINK, 1216, "a link that does not join two node groups of the cluster")                                    \
     X(ISLANDS, 1217, "measured nodes that make no islands: a node or a link that is missing, named twice or wrong")
 
 enum maq_cluster_code {
