@@ -3,6 +3,7 @@
 #define MAQUETTE_MAQUETTE_H
 
 #include "maquette/catalogue.h"
+#include "maquette/checkpoint.h"
 #include "maquette/cluster.h"
 #include "maquette/compose.h"
 #include "maquette/cost.h"
