@@ -16,6 +16,7 @@
 #include "maquette/plan.h"
 #include "maquette/profile.h"
 #include "maquette/report.h"
+#include "maquette/risk.h"
 #include "maquette/search.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"
