@@ -99,8 +99,9 @@ static struct maq_law fit_weibull(const struct maq_sample *s, double shift)
 
 static struct maq_law fit_exponential(const struct maq_sample *s, double shift)
 {
-    struct maq_law law = maq_law_exponential(mean_of(s, shift, false));
-    law.shift = shift;
+    (void)shift;
+    struct maq_law law = maq_law_exponential(mean_of(s, s->value[0], false));
+    law.shift = s->value[0];
     return law;
 }
 
@@ -249,7 +250,7 @@ uint32_t maq_fit_laws(struct maq_fitted_law out[MAQ_FITTED_LAWS], const struct m
         {"lognormal shifted", fit_lognormal, true},
         {"gamma shifted", fit_gamma, true},
         {"weibull shifted", fit_weibull, true},
-        {"exponential shifted", fit_exponential, true},
+        {"exponential shifted", fit_exponential, false},
     };
     uint32_t n = 0;
     if (s->n < 2 || !(s->value[s->n - 1] > s->value[0]))
