@@ -151,7 +151,8 @@ static void test_pool(void **state)
 {
     struct maq_law pool = maq_law_pool(pool_values, 5), c = maq_law_constant(4);
     assert_true(maq_law_valid(&pool) && maq_law_valid(&c));
-    assert_true(maq_law_cdf(&pool, 0.9) == 0 && maq_law_cdf(&pool, 2) == 0.6 && maq_law_sf(&pool, 5) == 0.2);
+    assert_true(maq_law_cdf(&pool, 0.9) == 0 && maq_law_cdf(&pool, 2) == 0.6);
+    close_to(maq_law_sf(&pool, 5), 0.2, 1e-15, "survival");
     assert_true(maq_law_quantile(&pool, 0) == 1 && maq_law_quantile(&pool, 0.2) == 1 &&
                 maq_law_quantile(&pool, 0.21) == 2);
     assert_true(maq_law_quantile(&pool, 0.6) == 2 && maq_law_quantile(&pool, 0.61) == 5 &&
@@ -160,6 +161,13 @@ static void test_pool(void **state)
     close_to(maq_law_mean(&pool), 3.8, 1e-15, "mean");
     close_to(maq_law_variance(&pool), 8.56, 1e-15, "variance");
     assert_true(isnan(maq_law_pdf(&pool, 2)));
+    static const double below[] = {0.5, 0.6, 0.7, 0.9, 1};
+    struct maq_law uneven = pool;
+    uneven.below = below;
+    assert_true(maq_law_valid(&uneven) && maq_law_cdf(&uneven, 2) == 0.7 && maq_law_quantile(&uneven, 0.5) == 1);
+    assert_true(maq_law_quantile(&uneven, 0.71) == 5 && maq_law_upper(&uneven, 0.05) == 9);
+    close_to(maq_law_mean(&uneven), 2.8, 1e-15, "mean"); /* 0.5 * 1 + 0.2 * 2 + 0.2 * 5 + 0.1 * 9 */
+    close_to(maq_law_variance(&uneven), 6.56, 1e-14, "variance");
     assert_true(maq_law_cdf(&c, 3.9) == 0 && maq_law_cdf(&c, 4) == 1 && maq_law_sf(&c, 4) == 0);
     assert_true(maq_law_quantile(&c, 0.3) == 4 && maq_law_variance(&c) == 0);
 }

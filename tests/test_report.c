@@ -29,6 +29,7 @@
 #include "report/codes.h"
 #include "report/page.h"
 #include "risk/run_codes.h"
+#include "risk/variation_codes.h"
 #include "search/codes.h"
 #include "trace/codes.h"
 #if __has_include("validate/codes.h")
@@ -479,8 +480,8 @@ static const struct code_row {
         MAQ_CODE_LIST_VALIDATE(ROW)
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
-                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_RISK_RUN(ROW) MAQ_CODE_LIST_MIXED(ROW)
-                    MAQ_CODE_LIST_COMPOSE(ROW)
+                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
+                    MAQ_CODE_LIST_VARIATION(ROW) MAQ_CODE_LIST_RISK_RUN(ROW)
 #undef ROW
 };
 

@@ -18,6 +18,7 @@
 #include "maquette/plan.h"
 #include "maquette/profile.h"
 #include "maquette/report.h"
+#include "maquette/risk.h"
 #include "maquette/risk_run.h"
 #include "maquette/search.h"
 #include "maquette/trace.h"

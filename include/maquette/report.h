@@ -10,6 +10,7 @@
 
 #include "maquette/compose.h"
 #include "maquette/mixed_search.h"
+#include "maquette/risk.h"
 #include "maquette/search.h"
 
 #ifdef __cplusplus
@@ -84,6 +85,13 @@ MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_repor
 /* Schema "maquette.plan.mixed/1". */
 MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* Recorded step times: their law, and how well it predicts what was held out. */
+MAQ_API enum maq_status maq_report_risk_fit_text(char **out, const struct maq_risk_fit *fit,
+                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.fit/1". */
+MAQ_API enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *fit,
+                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);

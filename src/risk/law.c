@@ -39,7 +39,10 @@ static bool valid_pool(const struct maq_law *law)
     for (uint32_t i = 0; i < law->n; i++)
         if (!isfinite(law->value[i]) || (i > 0 && law->value[i] < law->value[i - 1]))
             return false;
-    return law->n > 0;
+    for (uint32_t i = 0; law->below && i < law->n; i++)
+        if (!(law->below[i] > (i > 0 ? law->below[i - 1] : 0)))
+            return false;
+    return law->n > 0 && (!law->below || law->below[law->n - 1] == 1);
 }
 
 static bool valid_mixture(const struct maq_law *law)
@@ -92,6 +95,26 @@ static uint32_t pool_rank(const struct maq_law *law, double y)
     return low;
 }
 
+/* Probability of the values up to the k-th, of a pool. */
+static double pool_share(const struct maq_law *law, uint32_t k)
+{
+    return k == 0 ? 0 : law->below ? law->below[k - 1] : (double)k / law->n;
+}
+
+/* The least value with at least p at or below it. */
+static double pool_inverse(const struct maq_law *law, double p)
+{
+    uint32_t low = 1, high = law->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (pool_share(law, middle) >= p * (1 - 1e-15))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return law->value[high - 1];
+}
+
 /* P(draw <= x), or P(draw > x) when `upper`. */
 static double probability(const struct maq_law *law, double x, bool upper)
 {
@@ -115,8 +138,8 @@ static double probability(const struct maq_law *law, double x, bool upper)
         t = law->kind == MAQ_LAW_WEIBULL ? pow(y / law->scale, law->shape) : y / law->scale;
         return upper ? exp(-t) : -expm1(-t);
     case MAQ_LAW_POOL:
-        t = pool_rank(law, y);
-        return (upper ? law->n - t : t) / law->n;
+        t = pool_share(law, pool_rank(law, y));
+        return upper ? 1 - t : t;
     case MAQ_LAW_MIXTURE:
         t = 0;
         for (uint32_t i = 0; i < law->n; i++)
@@ -232,10 +255,8 @@ static double inverse(const struct maq_law *law, double p, bool upper)
         return law->scale * pow(hazard, 1 / law->shape);
     case MAQ_LAW_EXPONENTIAL:
         return law->scale * hazard;
-    case MAQ_LAW_POOL: { /* the k-th smallest, k the least whole number with k / n >= p, or 1 - k / n <= q */
-        double k = upper ? law->n - floor(p * law->n * (1 + 1e-15)) : ceil(p * law->n * (1 - 1e-15));
-        return law->value[k < 1 ? 0 : k > law->n ? law->n - 1 : (uint32_t)k - 1];
-    }
+    case MAQ_LAW_POOL:
+        return pool_inverse(law, upper ? 1 - p : p);
     case MAQ_LAW_MIXTURE:
         return mixture_inverse(law, p, upper);
     case MAQ_LAW_COUNT:
@@ -271,7 +292,7 @@ double maq_law_mean(const struct maq_law *law)
         return law->shift + law->scale;
     case MAQ_LAW_POOL:
         for (uint32_t i = 0; i < law->n; i++)
-            sum += (law->value[i] - law->value[0]) / law->n;
+            sum += (law->value[i] - law->value[0]) * (pool_share(law, i + 1) - pool_share(law, i));
         return law->shift + law->value[0] + sum;
     case MAQ_LAW_MIXTURE:
         for (uint32_t i = 0; i < law->n; i++)
@@ -303,8 +324,8 @@ double maq_law_variance(const struct maq_law *law)
     case MAQ_LAW_POOL:
         mean = maq_law_mean(law) - law->shift;
         for (uint32_t i = 0; i < law->n; i++)
-            sum += (law->value[i] - mean) * (law->value[i] - mean);
-        return sum / law->n;
+            sum += (law->value[i] - mean) * (law->value[i] - mean) * (pool_share(law, i + 1) - pool_share(law, i));
+        return sum;
     case MAQ_LAW_MIXTURE:
         mean = maq_law_mean(law) - law->shift;
         for (uint32_t i = 0; i < law->n; i++) {

@@ -10,7 +10,7 @@
  *   gamma        Gamma(shape), density y^(k-1) e^(-y/scale), > 0     scale          k
  *   weibull      survival exp(-(y / scale)^k), > 0                   scale          k
  *   exponential  survival exp(-y / scale), > 0                       mean of Y
- *   pool         one of n given values, equally likely
+ *   pool         one of n given values, equally likely or with shares of their own
  *   mixture      of part i with probability weight i
  *
  * With shift = 0 these are the usual two-parameter laws (a normal's mean is its shift); with a shift the three-parameter ones.
@@ -46,8 +46,9 @@ enum maq_law_kind {
 struct maq_law {
     enum maq_law_kind kind;
     double shift, scale, shape;
-    uint32_t n;                 /* of values or parts */
-    const double *value;        /* pool: [n] ascending, borrowed */
+    uint32_t n;          /* of values or parts */
+    const double *value; /* pool: [n] ascending, borrowed */
+    const double *below; /* pool: [n] share of values up to and with this one, the last is 1; NULL = equally likely */
     const struct maq_law *part; /* mixture: [n], borrowed */
     const double *weight;       /* mixture: [n], > 0, adding up to 1; borrowed */
 };

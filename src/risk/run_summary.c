@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/stats.h"
-#include "risk/special.h"
+#include "risk/order.h"
 
 #define NORMAL_97_5 1.959963984540054
 
@@ -15,28 +15,13 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The least k with P(Binomial(n, q) <= k) >= p: from the normal approximation by a walk over exact terms. */
-static uint32_t binomial_quantile(uint32_t n, double q, double p)
-{
-    double mean = n * q, sd = sqrt(n * q * (1 - q));
-    double start = floor(mean - 8 * sd - 2), k = start > 0 ? start : 0;
-    double term = exp(lgamma(n + 1.0) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(q) + (n - k) * log1p(-q)),
-           sum = term;
-    for (; sum < p && k < n; k++) {
-        term *= (n - k) / (k + 1) * q / (1 - q);
-        sum += term;
-    }
-    return (uint32_t)k;
-}
-
 struct maq_run_quantile maq_run_quantile_of(const double *x, uint32_t n, double q)
 {
     double at = q * (n - 1);
-    uint32_t i = (uint32_t)at, low = binomial_quantile(n, q, 0.025), high = binomial_quantile(n, q, 0.975) + 1;
+    uint32_t i = (uint32_t)at, low = maq_order_lower(n, q, 0.975), high = maq_order_upper(n, q, 0.975);
     double part = at - i, next = i + 1 < n ? x[i + 1] : x[i];
-    /* x[low - 1] is order statistic number low. */
     return (struct maq_run_quantile){q, x[i] + part * (next - x[i]), x[low > 0 ? low - 1 : 0],
-                                     x[high - 1 < n ? high - 1 : n - 1]};
+                                     x[high > 0 ? high - 1 : n - 1]};
 }
 
 void maq_run_share(double *low, double *high, uint32_t k, uint32_t n)

@@ -1,0 +1,98 @@
+/*
+ * cmd_risk.c - `maquette risk`: what varies and what it does. `fit` learns from step times.
+ *
+ * A verb is a row of `verbs`: its name, an example, the options that mean something to it, its function. Another one is another row.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+enum { OPT_HOLDOUT, OPT_COLUMN, OPT_JSON, OPT_OUTPUT };
+
+#define BIT(option) (UINT64_C(1) << (option))
+#define EVERYWHERE (BIT(OPT_JSON) | BIT(OPT_OUTPUT))
+
+static const char *const holdouts[] = {"half", "third", "quarter", NULL};
+
+static const struct cli_option options[] = {
+    [OPT_HOLDOUT] = {"--holdout", CLI_VALUE, "half|third|quarter",
+                     "fit: keep the end of each series back, and judge the prediction on it", NULL, holdouts},
+    [OPT_COLUMN] = {"--column", CLI_VALUE, "NAME", "fit: the column with the step times (found by its name)", NULL,
+                    NULL},
+    [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
+};
+_Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
+
+static enum maq_status run_fit(struct cli *cli)
+{
+    struct maq_risk_fit *fit;
+    struct maq_risk_fit_opts opts = MAQ_RISK_FIT_OPTS_INIT;
+    const char *holdout = cli->values[OPT_HOLDOUT], *file = cli->values[OPT_OUTPUT];
+    opts.column = cli->values[OPT_COLUMN];
+    opts.holdout = !holdout ? 0 : strcmp(holdout, "half") == 0 ? 0.5 : strcmp(holdout, "third") == 0 ? 1.0 / 3 : 0.25;
+    enum maq_status status = maq_risk_fit(&fit, cli->args + 1, (uint32_t)cli->n_args - 1, &opts, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_fit_json(&text, fit, &look, cli->diag)
+                                   : maq_report_risk_fit_text(&text, fit, &look, cli->diag);
+    maq_risk_fit_free(fit);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+static const struct verb {
+    const char *name, *example, *needs;
+    uint64_t takes; /* BIT(OPT_...) */
+    size_t most;    /* files */
+    enum maq_status (*run)(struct cli *cli);
+} verbs[] = {
+    {"fit", "maquette risk fit step_times.csv --holdout half", "a CSV of step times",
+     EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN), SIZE_MAX, run_fit},
+};
+
+/* An option that the verb would not look at is a mistake. */
+static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
+{
+    if (cli->n_args < 2)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verb->example, "risk %s needs %s", verb->name, verb->needs);
+    if (cli->n_args - 1 > verb->most)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verb->example, "one argument too many: '%.80s'",
+                         cli->args[verb->most + 1]);
+    if (cli->n_overrides > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to risk %s", cli->overrides[0].flag,
+                         verb->name);
+    for (size_t i = 0; i < CLI_COUNT(options); i++)
+        if (cli->values[i] && !(verb->takes & BIT(i)))
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to risk %s", options[i].name,
+                             verb->name);
+    return MAQ_OK;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
+        if (strcmp(cli->args[0], verbs[i].name) == 0) {
+            enum maq_status status = check_verb(cli, &verbs[i]);
+            return status == MAQ_OK ? verbs[i].run(cli) : status;
+        }
+    return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verbs[0].example, "risk needs a verb: fit");
+}
+
+const struct cli_command cli_risk = {
+    .name = "risk",
+    .args = "fit STEPS.csv... [OPTION...]",
+    .summary = "how sure a duration is: learn what varies, and what it does",
+    .about =
+        "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
+        "of each; --holdout judges it on the end of the series. docs/risk.md says how.\n",
+    .examples = "  maquette risk fit step_times.csv --holdout half --json\n",
+    .options = options,
+    .n_options = CLI_COUNT(options),
+    .max_args = 1000,
+    .job = true,
+    .run = run,
+};
