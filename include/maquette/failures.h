@@ -61,6 +61,10 @@ MAQ_API enum maq_status maq_failures_load(struct maq_failures_box **out, const c
 MAQ_API const struct maq_failures *maq_failures_get(const struct maq_failures_box *box); /* borrowed */
 MAQ_API void maq_failures_free(struct maq_failures_box *box);
 
+/* Quantities as documents and flags have them: "15T", "30 min", "200 GB/s". False where the text is none of the kind. */
+enum maq_quantity { MAQ_QUANTITY_NUMBER, MAQ_QUANTITY_COUNT, MAQ_QUANTITY_TIME, MAQ_QUANTITY_RATE };
+MAQ_API bool maq_quantity_read(double *out, const char *text, enum maq_quantity kind);
+
 /*
  * Seconds from the start of the programs to the first step on so many devices, after the fit of tools/fit-startup to published
  * runs (docs/risk-runs.md).

@@ -12,7 +12,7 @@
 #include "cli/cli_config.h"
 #include "maquette/maquette.h"
 
-#define CLI_OPTIONS_MAX 32
+#define CLI_OPTIONS_MAX 64
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One run of the program. */

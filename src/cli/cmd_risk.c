@@ -8,8 +8,22 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/risk_run.h"
 
-enum { OPT_HOLDOUT, OPT_COLUMN, OPT_JSON, OPT_OUTPUT };
+enum {
+    OPT_HOLDOUT,
+    OPT_COLUMN,
+    OPT_MODEL,
+    OPT_CLUSTER,
+    OPT_FRAMEWORK,
+    OPT_NAME,
+    OPT_SET,
+    OPT_MEASURED,
+    OPT_COST,
+    OPT_JSON,
+    OPT_OUTPUT,
+    OPT_RUN /* the first of CLI_RUN_OPTION_LIST */
+};
 
 #define BIT(option) (UINT64_C(1) << (option))
 #define EVERYWHERE (BIT(OPT_JSON) | BIT(OPT_OUTPUT))
@@ -21,8 +35,19 @@ static const struct cli_option options[] = {
                      "fit: keep the end of each series back, and judge the prediction on it", NULL, holdouts},
     [OPT_COLUMN] = {"--column", CLI_VALUE, "NAME", "fit: the column with the step times (found by its name)", NULL,
                     NULL},
+    [OPT_MODEL] = CLI_OPTION_MODEL,
+    [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
+    [OPT_FRAMEWORK] = CLI_OPTION_FRAMEWORK,
+    [OPT_NAME] = CLI_OPTION_NAME,
+    [OPT_SET] = CLI_OPTION_SET,
+    [OPT_MEASURED] = CLI_OPTION_MEASURED,
+    [OPT_COST] = CLI_OPTION_COST,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
+#define CLI_RUN_OPTION_ROW(id, name, kind, value, words, doc)                                                          \
+    [OPT_RUN + CLI_RUN_##id] = {name, kind, value, doc, NULL, words},
+    CLI_RUN_OPTION_LIST(CLI_RUN_OPTION_ROW)
+#undef CLI_RUN_OPTION_ROW
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
@@ -72,6 +97,29 @@ static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
     return MAQ_OK;
 }
 
+/* `maquette risk JOB.yaml --tokens 15T ...`. */
+static enum maq_status run_job(struct cli *cli)
+{
+    static const char example[] = "maquette risk job.yaml --tokens 15T --failures llama3 --spares 16";
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    struct maq_job_box *box;
+    if (!path && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "risk needs fit, or a job and --tokens");
+    if (cli->n_args > 1)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "one argument too many: '%.80s'", cli->args[1]);
+    if (!cli->values[OPT_RUN + CLI_RUN_TOKENS])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, example, "risk of a job needs --tokens");
+    for (size_t i = 0; i < OPT_MODEL; i++)
+        if (cli->values[i])
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, example, "%s means nothing to a run", options[i].name);
+    enum maq_status status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = cli_risk_run(cli, box, cli->values + OPT_RUN, cli->values[OPT_JSON] != NULL, cli->values[OPT_OUTPUT]);
+    maq_job_free(box);
+    return status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
     for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
@@ -79,17 +127,24 @@ static enum maq_status run(struct cli *cli)
             enum maq_status status = check_verb(cli, &verbs[i]);
             return status == MAQ_OK ? verbs[i].run(cli) : status;
         }
-    return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verbs[0].example, "risk needs a verb: fit");
+    return run_job(cli);
 }
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "fit STEPS.csv... [OPTION...]",
-    .summary = "how sure a duration is: learn what varies, and what it does",
+    .args = "[JOB.yaml] --tokens N [OPTION...] | fit STEPS.csv... [OPTION...]",
+    .summary = "how sure a duration is, and when a run will be done",
     .about =
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
-        "of each; --holdout judges it on the end of the series. docs/risk.md says how.\n",
-    .examples = "  maquette risk fit step_times.csv --holdout half --json\n",
+        "of each; --holdout judges it on the end of the series. docs/risk.md says how.\n"
+        "\n"
+        "A job with --tokens is a run: when it will be done, how much of the time is useful, what interrupts it and "
+        "what that\n"
+        "costs, from ten thousand simulated runs. Exit status 1 when a --promise is not kept. docs/risk-runs.md says "
+        "how.\n",
+    .examples = "  maquette risk fit step_times.csv --holdout half --json\n"
+                "  maquette risk job.yaml --tokens 15T --failures llama3 --spares 16 --promise 60d@95%\n"
+                "  maquette risk job.yaml --tokens 15T --failures rate=3.8e-3/node/day --what-if checkpoint\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1000,

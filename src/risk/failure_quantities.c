@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "risk/failures.h"
@@ -63,6 +64,13 @@ enum maq_status maq__delay_read(struct maq_delay *out, struct maq_node *node, st
         return bad_delay(node, diag);
     *out = (struct maq_delay){r.median, r.mean};
     return MAQ_OK;
+}
+
+bool maq_quantity_read(double *out, const char *text, enum maq_quantity kind)
+{
+    static const enum maq_dim dims[] = {MAQ_DIM_NONE, MAQ_DIM_COUNT, MAQ_DIM_TIME, MAQ_DIM_RATE};
+    const char *why;
+    return (size_t)kind < MAQ_COUNT(dims) && maq_quantity_parse(out, maq_str_of(text), dims[kind], &why);
 }
 
 /* --- rates --- */

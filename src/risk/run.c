@@ -90,10 +90,12 @@ static void closed_form(struct maq_run_result *r, const struct maq_run_model *m)
 
 static enum maq_status check_end(const struct maq_run_result *r, const struct maq_run_model *m, struct maq_diag *diag)
 {
+    double least = m->work_ns / (double)m->most_ns;
     if (m->recovery == MAQ_RECOVERY_REPLICA || !(m->rate > 0) ||
-        (r->closed.useful > 1e-3 && r->closed.failures * r->opts.replicas < MOST_FAILURES))
+        (r->closed.useful > least && r->closed.failures * r->opts.replicas < MOST_FAILURES))
         return MAQ_OK;
-    return maq_diag_fail(r->closed.useful > 1e-3 ? MAQ_LIMIT : MAQ_NO, diag, MAQ_CODE_RUN_ENDLESS, (struct maq_span){0},
+    return maq_diag_fail(r->closed.useful > least ? MAQ_LIMIT : MAQ_NO, diag, MAQ_CODE_RUN_ENDLESS,
+                         (struct maq_span){0},
                          "fewer failures, a shorter recovery, more frequent checkpoints, or fewer --replicas",
                          "the job fails every %.3g s and takes %.3g s to go on: about %.3g failures to its end",
                          r->mtbf_s, mean_recovery_s(m), r->closed.failures);
@@ -111,6 +113,7 @@ static void fill(struct maq_run_result *r, const struct maq_run_opts *opts, cons
     r->startup_s = m->startup.mean_ns * 1e-9;
     r->interval_s = r->opts.interval_s = m->interval_s;
     r->optimal_interval_s = m->optimal_interval_s;
+    r->opts.give_up = (double)m->most_ns / m->work_ns;
     r->n_causes = m->n_causes;
 }
 

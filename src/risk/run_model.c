@@ -78,6 +78,8 @@ static enum maq_status check(const struct maq_run_opts *o, struct maq_diag *diag
         return refuse(diag, "use restart", "a job with one data-parallel replica can only start again");
     if (!in_range(o->reconfigure_s, 0, 1e6) || !in_range(o->rejoin_s, 0, 1e6))
         return refuse(diag, NULL, "times of reconfiguring are out of range");
+    if (!in_range(o->give_up, 0, 1e6) || (o->give_up > 0 && o->give_up < 1.1))
+        return refuse(diag, NULL, "a run is given up at 1.1 to 10^6 times its ideal length");
     if (o->replicas == 1 || o->replicas > 10000000)
         return refuse(diag, NULL, "from 2 to 10 million runs can be simulated");
     return MAQ_OK;
@@ -210,7 +212,7 @@ enum maq_status maq_run_model_build(struct maq_run_model *m, const struct maq_ru
     m->restart = m->startup = delay_of(start);
     m->reconfigure_ns = ns(o->reconfigure_s);
     m->rejoin_ns = ns(o->rejoin_s);
-    m->most_ns = (int64_t)fmin(m->work_ns * 1000, 4e18);
+    m->most_ns = (int64_t)fmin(m->work_ns * (o->give_up > 0 ? o->give_up : MAQ_RUN_GIVE_UP), 4e18);
     m->together_nodes = f->together_nodes > 1 ? (int64_t)(f->together_nodes + 0.5) : 1;
     MAQ_TRY(build_causes(m, arena, diag));
     build_levels(m, o);
