@@ -198,6 +198,7 @@ static struct maq_run_opts everything_job(const struct maq_failures *f, int reco
     o.levels[1] = (struct maq_run_level){3, 4, 30, 20, MAQ_SURVIVES_NODE};
     o.levels[2] = (struct maq_run_level){4, 30, 300, 120, MAQ_SURVIVES_ALL};
     o.replicas = 150;
+    o.give_up = 1000;
     return o;
 }
 
@@ -529,6 +530,57 @@ static void test_spares(void **state)
     maq_run_result_free(none);
 }
 
+/* The least number of spares for a promise: one fewer breaks it. A date before the ideal one is kept with none. */
+static void test_promise(void **state)
+{
+    struct maq_failures f = plain(12 * 3600, 300);
+    f.causes = &hard;
+    f.repair = (struct maq_delay){DAY / 2, DAY};
+    struct maq_run_opts o = job(&f, 20 * DAY, 1200, 10);
+    o.replicas = 1000;
+    o.promise_s = 21.5 * DAY;
+    o.promise_share = 0.9;
+    uint32_t least = 0;
+    assert_int_equal(maq_run_least_spares(&least, &o, NULL), MAQ_OK);
+    assert_true(least >= 1 && least < 20);
+    for (uint32_t n = least - 1; n <= least; n++) {
+        o.spares = n;
+        struct maq_run_result *r = simulate(&o);
+        assert_true((r->promise_met >= 0.9) == (n == least));
+        assert_true(r->promise_low < r->promise_met && r->promise_met < r->promise_high);
+        maq_run_result_free(r);
+    }
+    o.promise_s = 19 * DAY;
+    assert_int_equal(maq_run_least_spares(&least, &o, NULL), MAQ_OK);
+    assert_true(least == UINT32_MAX);
+}
+
+/* What if: the interval around which the others are tried is the best of them; each variant differs in one thing. */
+static void test_what_if(void **state)
+{
+    struct maq_failures f = plain(3 * 3600, 300);
+    f.causes = &hard;
+    f.repair = (struct maq_delay){DAY / 8, DAY / 4};
+    struct maq_run_opts o = job(&f, 20 * DAY, 0, 30);
+    struct maq_run_variants *v;
+    o.replicas = 1000;
+    o.dp_replicas = 2;
+    o.spares = 10;
+    assert_int_equal(maq_run_what_if(&v, &o, MAQ_WHAT_CHECKPOINT, NULL), MAQ_OK);
+    assert_int_equal(v->n, 7);
+    assert_int_equal(v->best, 3);
+    assert_true(fabs(v->results[3]->interval_s / maq_checkpoint_optimal(3 * 3600, 30) - 1) < 1e-9);
+    maq_run_variants_free(v);
+    assert_int_equal(maq_run_what_if(&v, &o, MAQ_WHAT_SPARES, NULL), MAQ_OK);
+    for (uint32_t i = 1; i < v->n; i++)
+        assert_true(v->results[i]->wall_s <= v->results[i - 1]->wall_s &&
+                    v->results[i]->opts.spares > v->results[i - 1]->opts.spares);
+    maq_run_variants_free(v);
+    assert_int_equal(maq_run_what_if(&v, &o, MAQ_WHAT_REPLICAS, NULL), MAQ_OK);
+    assert_int_equal(v->n, MAQ_RECOVERY_COUNT);
+    maq_run_variants_free(v);
+}
+
 /* Without spares fewer replicas are better than none; where restarting takes long, going on is better than both. */
 static void test_recovery(void **state)
 {
@@ -544,6 +596,7 @@ static void test_recovery(void **state)
         o.dp_replicas = 32;
         o.recovery = (enum maq_run_recovery)k;
         o.replicas = 500;
+        o.give_up = 1000;
         r[k] = simulate(&o);
         assert_true(fabs(r[k]->bucket_s[MAQ_RUN_PRODUCTIVE] / (20 * DAY) - 1) < 1e-12);
     }
@@ -626,6 +679,8 @@ int main(void)
         cmocka_unit_test(test_track),
         cmocka_unit_test(test_pool_serves_in_order),
         cmocka_unit_test(test_spares),
+        cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_what_if),
         cmocka_unit_test(test_recovery),
         cmocka_unit_test(test_order_statistics),
         cmocka_unit_test(test_refusals),

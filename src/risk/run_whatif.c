@@ -127,16 +127,18 @@ void maq_run_variants_free(struct maq_run_variants *variants)
 
 /* --- a promise --- */
 
-/* Whether it holds with n spares; a run that never ends keeps none. */
+/* Whether it holds with n spares. A run that is late is given up: how late it is does not matter. */
 static enum maq_status keeps(bool *kept, const struct maq_run_opts *opts, uint32_t n, struct maq_diag *diag)
 {
     struct maq_run_opts o = *opts;
     struct maq_run_result *r = NULL;
     o.spares = n;
-    enum maq_status status = maq_run_simulate(&r, &o, diag);
+    o.give_up = fmax(1.1, 1.01 * o.promise_s / (o.step_s * o.steps));
+    enum maq_status status =
+        maq_run_simulate(&r, &o, NULL); /* the options have been checked: a simulation of them was reported */
     *kept = status == MAQ_OK && r->promise_met >= o.promise_share;
     maq_run_result_free(r);
-    return status;
+    return status == MAQ_OK || status == MAQ_NO || status == MAQ_LIMIT ? MAQ_OK : no_memory(diag);
 }
 
 /* More spares are never worse on the same failures, so that halving finds the least number. */
