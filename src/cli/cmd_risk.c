@@ -1,5 +1,5 @@
 /*
- * cmd_risk.c - `maquette risk`: what varies and what it does. `fit` learns from step times.
+ * cmd_risk.c - `maquette risk`: what varies and what it does. `fit` learns from step times, `replay` from a recorded job.
  *
  * A verb is a row of `verbs`: its name, an example, the options that mean something to it, its function. Another one is another row.
  */
@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 
-enum { OPT_HOLDOUT, OPT_COLUMN, OPT_JSON, OPT_OUTPUT };
+enum { OPT_HOLDOUT, OPT_COLUMN, OPT_META, OPT_JSON, OPT_OUTPUT };
 
 #define BIT(option) (UINT64_C(1) << (option))
 #define EVERYWHERE (BIT(OPT_JSON) | BIT(OPT_OUTPUT))
@@ -21,6 +21,8 @@ static const struct cli_option options[] = {
                      "fit: keep the end of each series back, and judge the prediction on it", NULL, holdouts},
     [OPT_COLUMN] = {"--column", CLI_VALUE, "NAME", "fit: the column with the step times (found by its name)", NULL,
                     NULL},
+    [OPT_META] = {"--meta", CLI_VALUE, "FILE", "replay: the shape of the job, dp_size, pp_size and vpp_size", NULL,
+                  NULL},
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
@@ -44,6 +46,24 @@ static enum maq_status run_fit(struct cli *cli)
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
 
+static enum maq_status run_replay(struct cli *cli)
+{
+    struct maq_risk_replayed *replayed;
+    const char *file = cli->values[OPT_OUTPUT];
+    if (!cli->values[OPT_META])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk replay ops.csv.gz --meta meta.yaml",
+                         "risk replay needs --meta");
+    enum maq_status status = maq_risk_replay(&replayed, cli->args[1], cli->values[OPT_META], cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_replay_json(&text, replayed, &look, cli->diag)
+                                   : maq_report_risk_replay_text(&text, replayed, &look, cli->diag);
+    maq_risk_replayed_free(replayed);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
 static const struct verb {
     const char *name, *example, *needs;
     uint64_t takes; /* BIT(OPT_...) */
@@ -52,6 +72,8 @@ static const struct verb {
 } verbs[] = {
     {"fit", "maquette risk fit step_times.csv --holdout half", "a CSV of step times",
      EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN), SIZE_MAX, run_fit},
+    {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations", EVERYWHERE | BIT(OPT_META), 1,
+     run_replay},
 };
 
 /* An option that the verb would not look at is a mistake. */
@@ -79,17 +101,19 @@ static enum maq_status run(struct cli *cli)
             enum maq_status status = check_verb(cli, &verbs[i]);
             return status == MAQ_OK ? verbs[i].run(cli) : status;
         }
-    return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verbs[0].example, "risk needs a verb: fit");
+    return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verbs[0].example, "risk needs a verb: fit or replay");
 }
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "fit STEPS.csv... [OPTION...]",
+    .args = "fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
     .summary = "how sure a duration is: learn what varies, and what it does",
     .about =
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
-        "of each; --holdout judges it on the end of the series. docs/risk.md says how.\n",
-    .examples = "  maquette risk fit step_times.csv --holdout half --json\n",
+        "of each; --holdout judges it on the end of the series. `replay` runs a recorded job again and says\n"
+        "what it would take without stragglers, and which they are. docs/risk.md says how.\n",
+    .examples = "  maquette risk fit step_times.csv --holdout half --json\n"
+                "  maquette risk replay ops.csv.gz --meta meta.yaml\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1000,
