@@ -94,6 +94,13 @@ MAQ_API enum maq_status maq_report_risk_fit_text(char **out, const struct maq_ri
 MAQ_API enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *fit,
                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* A recorded job, replayed. */
+MAQ_API enum maq_status maq_report_risk_replay_text(char **out, const struct maq_risk_replayed *replayed,
+                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.replay/1". */
+MAQ_API enum maq_status maq_report_risk_replay_json(char **out, const struct maq_risk_replayed *replayed,
+                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* When a run will be done. */
 struct maq_report_run {
     const struct maq_job *job;

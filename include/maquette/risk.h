@@ -2,6 +2,7 @@
  * risk.h - how sure a duration is: what varies, learnt from records; what it does to a step.
  *
  *   maq_risk_fit()      the law of a series of step times, with the confidence of each of its quantiles
+ *   maq_risk_replay()   a recorded job run again: what it would take without stragglers, and which they are
  *
  * A quantile has an interval of its own, from order statistics: no law is assumed for it (David and Nagaraja, "Order statistics",
  * 7.1). NaN stands for a bound that the sample is too small to give.
@@ -82,6 +83,51 @@ struct maq_risk_fit_opts {
 MAQ_API enum maq_status maq_risk_fit(struct maq_risk_fit **out, const char *const *paths, uint32_t n_paths,
                                      const struct maq_risk_fit_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_risk_fit_free(struct maq_risk_fit *fit);
+
+/* --- a recorded job -------------------------------------------------------------------------------------------------- */
+
+/* What a part of the job costs by itself: the mean step when only its operations last as recorded and all others are ideal, over
+ * the ideal step. */
+struct maq_risk_part {
+    uint32_t dp_rank, stage; /* what it is a part by; of a worker both */
+    double slowdown;
+};
+struct maq_risk_operation {
+    const char *name; /* "forward-compute"; "forward-pp-comm" for sending and receiving of activations */
+    double slowdown;
+    uint64_t count;
+    double mean_s, median_s;
+};
+
+/*
+ * An ideal operation lasts what its kind does over the whole record: the mean for computation, the median for communication. So work
+ * that is spread unevenly over stages counts as slowdown too.
+ */
+struct maq_risk_replayed {
+    uint32_t n_steps, dp, pp;
+    double recorded_s;        /* mean time from the first start to the last end of a step */
+    double step_mean_s;       /* replayed, with the delays of launches that were recorded */
+    double no_launch_delay_s; /* replayed, with everything launched in time */
+    double ideal_s;
+    double slowdown;         /* no_launch_delay_s / ideal_s */
+    double worker_share;     /* of no_launch_delay_s - ideal_s: gone when the slowest 3 % of workers are ideal */
+    double last_stage_share; /* gone when the last stage is */
+    const double *step_s;    /* [n_steps] replayed; their mean is step_mean_s */
+    const uint32_t *step;    /* [n_steps] numbers as recorded */
+    const struct maq_risk_part *stage;          /* [pp] slowest first, as all lists here */
+    const struct maq_risk_part *dp_rank;        /* [dp] */
+    const struct maq_risk_part *worker;         /* [dp * pp] */
+    const struct maq_risk_operation *operation; /* [n_operations] */
+    uint32_t n_operations;
+    bool workers_estimated; /* too many to replay each: the lesser of its rank's and its stage's slowdown */
+    void *owner;            /* internal */
+};
+
+/* `ops` is a CSV (plain or gzip) of operations, `meta` a YAML document with dp_size, pp_size and vpp_size: docs/risk.md. *out is
+ * owned by the caller (maq_risk_replayed_free). */
+MAQ_API enum maq_status maq_risk_replay(struct maq_risk_replayed **out, const char *ops, const char *meta,
+                                        struct maq_diag *diag);
+MAQ_API void maq_risk_replayed_free(struct maq_risk_replayed *replayed);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /*
- * cmd_risk.c - `maquette risk`: what varies and what it does. `fit` learns from step times.
+ * cmd_risk.c - `maquette risk`: what varies and what it does. `fit` learns from step times, `replay` from a recorded job.
  *
  * A verb is a row of `verbs`: its name, an example, the options that mean something to it, its function. Another one is another row.
  */
@@ -13,6 +13,7 @@
 enum {
     OPT_HOLDOUT,
     OPT_COLUMN,
+    OPT_META,
     OPT_MODEL,
     OPT_CLUSTER,
     OPT_FRAMEWORK,
@@ -35,6 +36,8 @@ static const struct cli_option options[] = {
                      "fit: keep the end of each series back, and judge the prediction on it", NULL, holdouts},
     [OPT_COLUMN] = {"--column", CLI_VALUE, "NAME", "fit: the column with the step times (found by its name)", NULL,
                     NULL},
+    [OPT_META] = {"--meta", CLI_VALUE, "FILE", "replay: the shape of the job, dp_size, pp_size and vpp_size", NULL,
+                  NULL},
     [OPT_MODEL] = CLI_OPTION_MODEL,
     [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
     [OPT_FRAMEWORK] = CLI_OPTION_FRAMEWORK,
@@ -69,6 +72,24 @@ static enum maq_status run_fit(struct cli *cli)
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
 
+static enum maq_status run_replay(struct cli *cli)
+{
+    struct maq_risk_replayed *replayed;
+    const char *file = cli->values[OPT_OUTPUT];
+    if (!cli->values[OPT_META])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk replay ops.csv.gz --meta meta.yaml",
+                         "risk replay needs --meta");
+    enum maq_status status = maq_risk_replay(&replayed, cli->args[1], cli->values[OPT_META], cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_replay_json(&text, replayed, &look, cli->diag)
+                                   : maq_report_risk_replay_text(&text, replayed, &look, cli->diag);
+    maq_risk_replayed_free(replayed);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
 static const struct verb {
     const char *name, *example, *needs;
     uint64_t takes; /* BIT(OPT_...) */
@@ -77,6 +98,8 @@ static const struct verb {
 } verbs[] = {
     {"fit", "maquette risk fit step_times.csv --holdout half", "a CSV of step times",
      EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN), SIZE_MAX, run_fit},
+    {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations", EVERYWHERE | BIT(OPT_META), 1,
+     run_replay},
 };
 
 /* An option that the verb would not look at is a mistake. */
@@ -104,7 +127,7 @@ static enum maq_status run_job(struct cli *cli)
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     struct maq_job_box *box;
     if (!path && cli->n_overrides == 0)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "risk needs fit, or a job and --tokens");
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "risk needs fit, replay, or a job and --tokens");
     if (cli->n_args > 1)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "one argument too many: '%.80s'", cli->args[1]);
     if (!cli->values[OPT_RUN + CLI_RUN_TOKENS])
@@ -132,17 +155,18 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "[JOB.yaml] --tokens N [OPTION...] | fit STEPS.csv... [OPTION...]",
+    .args = "[JOB.yaml] --tokens N | fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
     .summary = "how sure a duration is, and when a run will be done",
     .about =
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
-        "of each; --holdout judges it on the end of the series. docs/risk.md says how.\n"
+        "of each; --holdout judges it on the end of the series. `replay` runs a recorded job again and says\n"
+        "what it would take without stragglers, and which they are. docs/risk.md says how.\n"
         "\n"
-        "A job with --tokens is a run: when it will be done, how much of the time is useful, what interrupts it and "
-        "what that\n"
-        "costs, from ten thousand simulated runs. Exit status 1 when a --promise is not kept. docs/risk-runs.md says "
-        "how.\n",
+        "A job with --tokens is a run: when it will be done, how much of the time is useful, what interrupts it and\n"
+        "what that costs, from ten thousand simulated runs. Exit status 1 when a --promise is not kept.\n"
+        "docs/risk-runs.md says how.\n",
     .examples = "  maquette risk fit step_times.csv --holdout half --json\n"
+                "  maquette risk replay ops.csv.gz --meta meta.yaml\n"
                 "  maquette risk job.yaml --tokens 15T --failures llama3 --spares 16 --promise 60d@95%\n"
                 "  maquette risk job.yaml --tokens 15T --failures rate=3.8e-3/node/day --what-if checkpoint\n",
     .options = options,
