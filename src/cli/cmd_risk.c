@@ -1,5 +1,5 @@
 /*
- * cmd_risk.c - `maquette risk`: what varies and what it does. `fit` learns from step times, `replay` from a recorded job.
+ * cmd_risk.c - `maquette risk`: what varies and what it does to the step of a job. `fit` learns from step times, `replay` from a recorded job.
  *
  * A verb is a row of `verbs`: its name, an example, the options that mean something to it, its function. Another one is another row.
  */
@@ -9,7 +9,25 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 
-enum { OPT_HOLDOUT, OPT_COLUMN, OPT_META, OPT_JSON, OPT_OUTPUT };
+enum {
+    OPT_HOLDOUT,
+    OPT_COLUMN,
+    OPT_META,
+    OPT_VARIATION,
+    OPT_SLOW,
+    OPT_DRAWS,
+    OPT_SEED,
+    OPT_NO_SOURCES,
+    OPT_MODEL,
+    OPT_CLUSTER,
+    OPT_FRAMEWORK,
+    OPT_NAME,
+    OPT_SET,
+    OPT_MEASURED,
+    OPT_COST,
+    OPT_JSON,
+    OPT_OUTPUT
+};
 
 #define BIT(option) (UINT64_C(1) << (option))
 #define EVERYWHERE (BIT(OPT_JSON) | BIT(OPT_OUTPUT))
@@ -23,6 +41,23 @@ static const struct cli_option options[] = {
                     NULL},
     [OPT_META] = {"--meta", CLI_VALUE, "FILE", "replay: the shape of the job, dp_size, pp_size and vpp_size", NULL,
                   NULL},
+    [OPT_VARIATION] = {"--variation", CLI_VALUE, "NAME|FILE",
+                       "what varies: an entry of the catalogue or a document (default)", NULL, NULL},
+    [OPT_SLOW] =
+        {"--slow", CLI_VALUE, "PART=FACTORx,...",
+         "what is slow: node:17=1.2x, rank:4095=1.1x, stage:3=1.1x (times as long), link:rail3=0.5x (of its speed)",
+         NULL, NULL},
+    [OPT_DRAWS] = {"--draws", CLI_VALUE, "N", "replicas that are sampled (10000)", NULL, NULL},
+    [OPT_SEED] = {"--seed", CLI_VALUE, "N", "of the random numbers (1)", NULL, NULL},
+    [OPT_NO_SOURCES] = {"--no-sources", CLI_FLAG, NULL, "leave out what drives it, which takes most of the time", NULL,
+                        NULL},
+    [OPT_MODEL] = CLI_OPTION_MODEL,
+    [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
+    [OPT_FRAMEWORK] = CLI_OPTION_FRAMEWORK,
+    [OPT_NAME] = CLI_OPTION_NAME,
+    [OPT_SET] = CLI_OPTION_SET,
+    [OPT_MEASURED] = CLI_OPTION_MEASURED,
+    [OPT_COST] = CLI_OPTION_COST,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
@@ -94,6 +129,78 @@ static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
     return MAQ_OK;
 }
 
+/* --- a job ---------------------------------------------------------------------------------------------------------- */
+
+#define SLOW_MOST 256
+
+/* The parts of --slow, cut at commas. */
+static enum maq_status read_slow(struct cli *cli, const char **part, uint32_t *n)
+{
+    const char *text = cli->values[OPT_SLOW];
+    for (*n = 0; text && *text;) {
+        size_t len = strcspn(text, ",");
+        char *copy = cli_printf(cli, "%.*s", (int)len, text);
+        if (*n == SLOW_MOST)
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "--slow has more than %d parts", SLOW_MOST);
+        if (!copy)
+            return MAQ_NO_MEMORY;
+        part[(*n)++] = copy;
+        text += len + (text[len] == ',');
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status run_step(struct cli *cli, const struct maq_job *job)
+{
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    const char *slow[SLOW_MOST], *file = cli->values[OPT_OUTPUT];
+    uint32_t seed = 0;
+    struct maq_risk_step *step;
+    enum maq_status status = cli_count(cli, &opts.draws, OPT_DRAWS, 400, 10000000, 0);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &seed, OPT_SEED, 1, UINT32_MAX, 1);
+    if (status == MAQ_OK)
+        status = read_slow(cli, slow, &opts.n_slow);
+    if (status != MAQ_OK)
+        return status;
+    opts.seed = seed;
+    opts.slow = slow;
+    opts.variation = cli->values[OPT_VARIATION];
+    opts.no_sources = cli->values[OPT_NO_SOURCES] != NULL;
+    status = maq_risk_step(&step, job, &opts, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
+                                   : maq_report_risk_step_text(&text, step, &look, cli->diag);
+    maq_risk_step_free(step);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META);
+
+static enum maq_status run_job(struct cli *cli)
+{
+    static const char example[] =
+        "maquette risk JOB.yaml, maquette risk fit STEPS.csv, or maquette risk replay OPS.csv --meta META.yaml";
+    struct maq_job_box *box;
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    if (!path && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "there is no job");
+    if (cli->n_args > 1)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "one argument too many: '%.80s'", cli->args[1]);
+    for (size_t i = 0; i < CLI_COUNT(options); i++)
+        if (cli->values[i] && (verbs_alone & BIT(i)))
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, example, "%s means nothing to a job", options[i].name);
+    enum maq_status status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = run_step(cli, maq_job_get(box));
+    maq_job_free(box);
+    return status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
     for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
@@ -101,18 +208,20 @@ static enum maq_status run(struct cli *cli)
             enum maq_status status = check_verb(cli, &verbs[i]);
             return status == MAQ_OK ? verbs[i].run(cli) : status;
         }
-    return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verbs[0].example, "risk needs a verb: fit or replay");
+    return run_job(cli);
 }
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
+    .args = "[JOB.yaml] | fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
     .summary = "how sure a duration is: learn what varies, and what it does",
     .about =
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
         "of each; --holdout judges it on the end of the series. `replay` runs a recorded job again and says\n"
         "what it would take without stragglers, and which they are. docs/risk.md says how.\n",
-    .examples = "  maquette risk fit step_times.csv --holdout half --json\n"
+    .examples = "  maquette risk job.yaml\n"
+                "  maquette risk job.yaml --slow node:17=1.2x,link:rail3=0.5x\n"
+                "  maquette risk fit step_times.csv --holdout half --json\n"
                 "  maquette risk replay ops.csv.gz --meta meta.yaml\n",
     .options = options,
     .n_options = CLI_COUNT(options),
