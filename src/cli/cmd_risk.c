@@ -216,11 +216,12 @@ const struct cli_command cli_risk = {
     .args = "[JOB.yaml] | fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
     .summary = "how sure a duration is: learn what varies, and what it does",
     .about =
+        "Predicts the distribution of a job's step time, with the interval of each quantile, and what drives it.\n"
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
         "of each; --holdout judges it on the end of the series. `replay` runs a recorded job again and says\n"
         "what it would take without stragglers, and which they are. docs/risk.md says how.\n",
     .examples = "  maquette risk job.yaml\n"
-                "  maquette risk job.yaml --slow node:17=1.2x,link:rail3=0.5x\n"
+                "  maquette risk job.yaml --slow node:17=1.2x --slow link:rail3=0.5x\n"
                 "  maquette risk fit step_times.csv --holdout half --json\n"
                 "  maquette risk replay ops.csv.gz --meta meta.yaml\n",
     .options = options,

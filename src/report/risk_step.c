@@ -44,10 +44,10 @@ static void put_row(struct maq_table *t, const char *name, const struct maq_risk
 {
     maq_table_row(t, MAQ_INK_PLAIN);
     maq_table_cell(t, "%s", name);
-    maq_table_cell(t, "%.5g s", q->value_s);
+    maq_table_cell(t, "%#.5g s", q->value_s);
     maq_table_cell(t, "%+.2f %%", 100 * (q->value_s / base_s - 1));
-    maq_table_cell(t, "%.5g s", q->low_s);
-    maq_table_cell(t, "%.5g s", q->high_s);
+    maq_table_cell(t, "%#.5g s", q->low_s);
+    maq_table_cell(t, "%#.5g s", q->high_s);
 }
 
 static void put_figures(struct maq_page *page, const struct maq_risk_step *step)
@@ -93,12 +93,13 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     char a[32], b[32], c[32];
     maq_page_init(&page, opts);
     maq_buf_init(&words, 1 << 12);
+    maq_buf_addf(&words, "%s: ", step->job->model.name);
     maq_words_model(&words, &step->job->model);
     maq_buf_adds(&words, " on ");
     maq_words_cluster(&words, &step->job->cluster);
     maq_page_putf(&page, MAQ_INK_TITLE, "%s\n", words.ptr ? words.ptr : "");
     maq_buf_fini(&words);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "base     %.5g s: nothing varies\n", step->base_s);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "base     %#.5g s: nothing varies\n", step->base_s);
     maq_page_putf(&page, MAQ_INK_PLAIN, "joined   %s replicas of %u stages, %s devices in lockstep each\n\n",
                   maq_words_whole(a, (int64_t)step->replicas), step->stages,
                   maq_words_whole(b, (int64_t)step->lockstep));
