@@ -101,6 +101,13 @@ MAQ_API enum maq_status maq_report_risk_replay_text(char **out, const struct maq
 MAQ_API enum maq_status maq_report_risk_replay_json(char **out, const struct maq_risk_replayed *replayed,
                                                     const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* The distribution of a job's step time. */
+MAQ_API enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step *step,
+                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.step/1". */
+MAQ_API enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
+                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* When a run will be done. */
 struct maq_report_run {
     const struct maq_job *job;

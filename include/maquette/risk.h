@@ -3,6 +3,7 @@
  *
  *   maq_risk_fit()      the law of a series of step times, with the confidence of each of its quantiles
  *   maq_risk_replay()   a recorded job run again: what it would take without stragglers, and which they are
+ *   maq_risk_step()     the distribution of a job's step time, and what drives it
  *
  * A quantile has an interval of its own, from order statistics: no law is assumed for it (David and Nagaraja, "Order statistics",
  * 7.1). NaN stands for a bound that the sample is too small to give.
@@ -10,7 +11,7 @@
 #ifndef MAQUETTE_RISK_H
 #define MAQUETTE_RISK_H
 
-#include "maquette/diag.h"
+#include "maquette/job.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -128,6 +129,55 @@ struct maq_risk_replayed {
 MAQ_API enum maq_status maq_risk_replay(struct maq_risk_replayed **out, const char *ops, const char *meta,
                                         struct maq_diag *diag);
 MAQ_API void maq_risk_replayed_free(struct maq_risk_replayed *replayed);
+
+/* --- a step ------------------------------------------------------------------------------------------------------------ */
+
+struct maq_risk_quantile {
+    double value_s, low_s, high_s; /* with the 95 % interval of what sampling leaves open */
+};
+
+/* A source of variation: what it does to the 95th percentile. Not additive: the sources do not add up to the whole. */
+struct maq_risk_source {
+    const char *name, *text;
+    double alone_s;   /* p95 when only it varies, less the step in which nothing does */
+    double removed_s; /* p95, less that when all but it varies */
+};
+#define MAQ_RISK_SOURCES 16
+
+struct maq_risk_step {
+    const struct maq_job *job; /* borrowed */
+    double base_s;             /* when nothing varies: maq_train_predict()'s step_s, bit for bit */
+    struct maq_risk_quantile p5, figure[MAQ_RISK_FIGURE_COUNT];
+    double sd_s;
+    double replicas;        /* pipelines that meet once a step */
+    double lockstep;        /* devices of a stage that wait for each other in every layer */
+    uint32_t stages, draws; /* sampled replicas, for each regime */
+    bool exact;             /* nothing was sampled */
+    double tail_share;      /* of a replica's draws, above which its law is an extrapolated tail; 0 = none was needed */
+    uint32_t n_sources;
+    struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+};
+
+struct maq_risk_step_opts {
+    uint32_t size;         /* set by MAQ_RISK_STEP_OPTS_INIT */
+    uint32_t draws;        /* 0 = 10,000, fewer for very long schedules */
+    uint32_t threads;      /* 0 = one per core; results do not depend on it */
+    uint64_t seed;         /* 0 = 1 */
+    const char *variation; /* name in the catalogue or path of a document; NULL = "default" */
+    const char *const *
+        slow; /* "node:17=1.2x", "rank:4095=1.1x", "stage:3=1.1x", "link:rail3=0.5x": times as long; of a link as fast */
+    uint32_t n_slow;
+    bool no_sources; /* leaves out what drives it, which takes most of the time */
+};
+#define MAQ_RISK_STEP_OPTS_INIT                                                                                        \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_risk_step_opts)                                                                      \
+    }
+
+/* *out is owned by the caller (maq_risk_step_free). */
+MAQ_API enum maq_status maq_risk_step(struct maq_risk_step **out, const struct maq_job *job,
+                                      const struct maq_risk_step_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_risk_step_free(struct maq_risk_step *step);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,7 @@ struct cli {
 enum cli_option_kind {
     CLI_FLAG,  /* takes no value */
     CLI_VALUE, /* takes one */
+    CLI_LIST,  /* takes one or several, cut at commas; may be given again, which adds to it */
     CLI_JOB,   /* takes one, which is laid over the job document at `path` */
     CLI_SET,   /* path=value, likewise */
     CLI_SPACE  /* key=value,value: a list of the job's section at `path` */

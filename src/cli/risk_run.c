@@ -14,6 +14,7 @@ const char *const cli_run_whats[] = {"checkpoint", "spares", "dp-replicas", NULL
 struct reading {
     struct cli *cli;
     const char *const *values;
+    const struct cli_risk_run *given;
     struct maq_report_run report;
     struct maq_run_opts opts;
     struct maq_train_result *train;
@@ -180,12 +181,9 @@ static enum maq_status read_nodes(struct reading *r)
 static enum maq_status read_simulation(struct reading *r)
 {
     struct maq_run_opts *o = &r->opts;
-    double seed = 1;
     enum maq_status status = whole(r, &o->replicas, CLI_RUN_REPLICAS, 1e7);
     if (status == MAQ_OK)
         status = whole(r, &o->threads, CLI_RUN_THREADS, 1024);
-    if (status == MAQ_OK)
-        status = optional(r, &seed, CLI_RUN_SEED, MAQ_QUANTITY_NUMBER);
     if (status == MAQ_OK)
         status = optional(r, &o->step_s, CLI_RUN_STEP_TIME, MAQ_QUANTITY_TIME);
     if (status == MAQ_OK)
@@ -194,9 +192,6 @@ static enum maq_status read_simulation(struct reading *r)
         status = pair(r, &o->promise_s, &o->promise_share, CLI_RUN_PROMISE, '@', MAQ_QUANTITY_NUMBER);
     if (status == MAQ_OK && r->values[CLI_RUN_PROMISE] && !(o->promise_share > 0 && o->promise_share < 1))
         status = bad(r, CLI_RUN_PROMISE, r->values[CLI_RUN_PROMISE], "a share below 100 %: 60d@95%");
-    if (seed != floor(seed) || seed > 9e15)
-        return bad(r, CLI_RUN_SEED, r->values[CLI_RUN_SEED], "a whole number");
-    o->seed = (uint64_t)seed;
     return status;
 }
 
@@ -220,6 +215,11 @@ static enum maq_status read_options(struct reading *r)
     if (status != MAQ_OK)
         return status;
     maq_run_opts_of_train(&r->opts, r->train, r->report.tokens, storage);
+    r->opts.seed = r->given->seed;
+    if (r->given->step_mean_s > 0) {
+        r->opts.step_s = r->given->step_mean_s;
+        r->opts.step_noise = r->given->step_sd_s / r->given->step_mean_s;
+    }
     if (r->values[CLI_RUN_STEP_ERROR])
         r->opts.step_sigma = r->train->error;
     status = maq_failures_load(&r->failures, failures ? failures : "fleets", r->cli->diag);
@@ -263,11 +263,11 @@ static enum maq_status write_report(struct reading *r, bool json, const char *fi
     return status == MAQ_OK && broken ? MAQ_NO : status;
 }
 
-enum maq_status cli_risk_run(struct cli *cli, const struct maq_job_box *box, const char *const *values, bool json,
-                             const char *file)
+enum maq_status cli_risk_run(struct cli *cli, const struct cli_risk_run *run)
 {
-    struct reading r = {.cli = cli, .values = values, .opts = MAQ_RUN_OPTS_INIT, .report.job = maq_job_get(box)};
-    enum maq_status status = maq_train_predict(&r.train, r.report.job, cli->diag);
+    struct reading r = {
+        .cli = cli, .values = run->values, .given = run, .opts = MAQ_RUN_OPTS_INIT, .report.job = run->job};
+    enum maq_status status = maq_train_predict(&r.train, run->job, cli->diag);
     if (status == MAQ_OK && !r.train->fits) {
         char advice[256];
         status = maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
@@ -278,7 +278,7 @@ enum maq_status cli_risk_run(struct cli *cli, const struct maq_job_box *box, con
     if (status == MAQ_OK)
         status = answer(&r);
     if (status == MAQ_OK)
-        status = write_report(&r, json, file);
+        status = write_report(&r, run->json, run->file);
     maq_run_variants_free(r.variants);
     maq_run_result_free(r.run);
     maq_failures_free(r.failures);

@@ -44,7 +44,6 @@ extern const char *const cli_run_recoveries[], *const cli_run_clocks[], *const c
     X(STEP_ERROR, "--step-error", CLI_FLAG, NULL, NULL,                                                                \
       "run: as --step-sigma, the error that predictions of step times have")                                           \
     X(REPLICAS, "--replicas", CLI_VALUE, "N", NULL, "run: runs to simulate (10,000)")                                  \
-    X(SEED, "--seed", CLI_VALUE, "N", NULL, "run: of the random numbers (1)")                                          \
     X(PROMISE, "--promise", CLI_VALUE, "TIME@SHARE", NULL,                                                             \
       "run: how sure is that date, and how many spares keep it: 60d@95%")                                              \
     X(START, "--start", CLI_VALUE, "DATE", NULL, "run: the first day, 2027-01-31: the answer has dates")               \
@@ -60,8 +59,16 @@ enum cli_run_option {
         CLI_RUN_OPTION_COUNT
 };
 
-/* values[CLI_RUN_...]; *box is the loaded job. Writes the report. */
-enum maq_status cli_risk_run(struct cli *cli, const struct maq_job_box *box, const char *const *values, bool json,
-                             const char *file);
+/* What the command hands over. */
+struct cli_risk_run {
+    const struct maq_job *job;
+    const char *const *values; /* [CLI_RUN_OPTION_COUNT] */
+    uint32_t seed;
+    bool json;
+    const char *file;              /* to write to; NULL = standard output */
+    double step_mean_s, step_sd_s; /* of the step's distribution; 0 = the predicted step time */
+};
+/* Simulates the run and writes the report. */
+enum maq_status cli_risk_run(struct cli *cli, const struct cli_risk_run *run);
 
 #endif

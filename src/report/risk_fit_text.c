@@ -11,7 +11,7 @@ static const char *seconds(char buf[32], double s)
 {
     if (!isfinite(s))
         return "-";
-    maq__snprintf(buf, 32, s < 1 ? "%.4g ms" : "%.4g s", s < 1 ? 1e3 * s : s);
+    maq__snprintf(buf, 32, s < 1 ? "%#.4g ms" : "%#.4g s", s < 1 ? 1e3 * s : s);
     return buf;
 }
 
@@ -49,7 +49,7 @@ static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
         maq_page_putf(page, MAQ_INK_PLAIN, "  slow mode  %.1f %% of the steps, %.3f x as long\n", 100 * s->slow_share,
                       s->slow_ratio);
     if (s->spikes > 0)
-        maq_page_putf(page, MAQ_INK_PLAIN, "  spikes     %s in %s clumps: %.2f %% of the steps, mean %s\n",
+        maq_page_putf(page, MAQ_INK_PLAIN, "  spikes     %s (clumps: %s), %.2f %% of the steps, mean %s\n",
                       maq_words_whole(a, s->spikes), maq_words_whole(b, s->clumps), 100 * s->spike_rate,
                       seconds((char[32]){0}, s->spike_mean_s));
     if (s->n_laws == 0)

@@ -97,10 +97,10 @@ enum maq_status maq_report_risk_replay_text(char **out, const struct maq_risk_re
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_TITLE, "%s recorded steps", maq_words_whole(a, r->n_steps));
     maq_page_putf(&page, MAQ_INK_FAINT, "  dp%u pp%u\n", r->dp, r->pp);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "recorded  %.5g s a step\n", r->recorded_s);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "replayed  %.5g s; %.5g s where nothing waits for a launch\n", r->step_mean_s,
+    maq_page_putf(&page, MAQ_INK_PLAIN, "recorded  %#.5g s a step\n", r->recorded_s);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "replayed  %#.5g s; %#.5g s where nothing waits for a launch\n", r->step_mean_s,
                   r->no_launch_delay_s);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "ideal     %.5g s: operations of a kind all last the same\n", r->ideal_s);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "ideal     %#.5g s: operations of a kind all last the same\n", r->ideal_s);
     maq_page_putf(
         &page, MAQ_INK_PLAIN,
         "slowdown  %.4f; %.1f %% of the loss goes with the slowest 3 %% of workers, %.1f %% with the last stage\n\n",

@@ -3,7 +3,7 @@
  *
  * Normal, lognormal, Weibull and exponential are closed formulae. A gamma quantile is Newton's method on the logarithm of the
  * probability of its own side, from Wilson and Hilferty's cube (Johnson, Kotz, Balakrishnan, "Continuous univariate
- * distributions" 1, ch. 17), kept inside a bracket; a mixture's is bisection between the quantiles of its parts. Both end
+ * distributions" 1, ch. 17), kept inside a bracket; a mixture's is the same between the quantiles of its parts, and bisection where it has no density. Both end
  * where doubles do.
  */
 #include "risk/law.h"
@@ -222,18 +222,26 @@ static double mixture_inverse(const struct maq_law *law, double p, bool upper)
         low = x < low ? x : low;
         high = x > high ? x : high;
     }
-    double y = low;
+    double y;
     if (upper ? probability(law, low + law->shift, true) <= p : probability(law, low + law->shift, false) >= p)
         return low;
-    for (;;) { /* low is too low, high is not */
-        y = low + 0.5 * (high - low);
-        if (!(y > low && y < high))
-            return high;
-        double now = probability(law, y + law->shift, upper);
+    y = low + 0.5 * (high - low);
+    if (!(y > low && y < high))
+        return high;
+    for (int i = 0;; i++) { /* low is too low, high is not */
+        double now = probability(law, y + law->shift, upper), slope = maq_law_pdf(law, y + law->shift);
         if (upper ? now <= p : now >= p)
             high = y;
         else
             low = y;
+        double next = i < 40 && now > 0 ? y + log(now / p) * now / slope * (upper ? 1 : -1) : (double)NAN;
+        if (fabs(next - y) <= 4e-16 * fabs(y)) /* never where there is no density */
+            return next;
+        if (!(next > low && next < high))
+            next = low + 0.5 * (high - low);
+        if (!(next > low && next < high))
+            return high;
+        y = next;
     }
 }
 

@@ -49,10 +49,13 @@ static enum maq_status read_side(uint32_t *out, struct maq_doc *doc, const char 
     int64_t value = otherwise;
     if (node && !maq_node_i64(&value, node, diag))
         return MAQ_BAD_INPUT;
-    if (value < 1 || value > MAX_SIDE)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_SHAPE, node ? node->at : nowhere,
-                             "the shape is dp_size, pp_size and vpp_size", "%s: %s is %s%lld; it is 1 to %u", path, key,
-                             node ? "" : "missing, ", (long long)value, MAX_SIDE);
+    if (!node && otherwise < 1)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_SHAPE, nowhere,
+                             "the shape is dp_size, pp_size and vpp_size", "%s: %s is missing", path, key);
+    if (node && (value < 1 || value > MAX_SIDE))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_SHAPE, node->at,
+                             "the shape is dp_size, pp_size and vpp_size", "%s: %s is %lld; it is 1 to %u", path, key,
+                             (long long)value, MAX_SIDE);
     *out = (uint32_t)value;
     return MAQ_OK;
 }
