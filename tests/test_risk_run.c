@@ -609,6 +609,27 @@ static void test_recovery(void **state)
         maq_run_result_free(r[k]);
 }
 
+/* More replicas than nodes: a node takes its own with it. Half of two nodes gone is half of the speed. */
+static void test_replicas_inside_a_node(void **state)
+{
+    struct maq_failures f = plain(DAY, 0);
+    f.causes = &hard;
+    f.repair = (struct maq_delay){DAY, DAY};
+    struct maq_run_result *r[2];
+    for (int k = 0; k < 2; k++) {
+        struct maq_run_opts o = job(&f, 20 * DAY, 600, 0);
+        o.recovery = MAQ_RECOVERY_ELASTIC;
+        o.reconfigure_s = 0;
+        o.dp_replicas = k == 0 ? 2 : 16;
+        o.replicas = 300;
+        r[k] = simulate(&o);
+    }
+    assert_true(r[0]->wall_s == r[1]->wall_s);
+    assert_true(r[0]->bucket_s[MAQ_RUN_SLICE_DOWN] > 0.1 * r[0]->wall_s && r[0]->goodput > 0.5);
+    maq_run_result_free(r[0]);
+    maq_run_result_free(r[1]);
+}
+
 /* --- summaries --- */
 
 static void test_order_statistics(void **state)
@@ -682,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_promise),
         cmocka_unit_test(test_what_if),
         cmocka_unit_test(test_recovery),
+        cmocka_unit_test(test_replicas_inside_a_node),
         cmocka_unit_test(test_order_statistics),
         cmocka_unit_test(test_refusals),
     };

@@ -60,9 +60,11 @@ static void put_failures(struct maq_page *page, const struct maq_report_run *r)
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s: one every %s on average", maq_text_clean(&arena, f->name), length(n, r->run->mtbf_s));
-    if (!isinf(r->run->mtbf_s))
-        maq_buf_addf(&line, "; convention: %s", maq_failure_clock_name(r->run->opts.clock));
+    if (isinf(r->run->mtbf_s))
+        maq_buf_addf(&line, "%s: nothing fails", maq_text_clean(&arena, f->name));
+    else
+        maq_buf_addf(&line, "%s: one every %s on average; convention: %s", maq_text_clean(&arena, f->name),
+                     maq_format_time(n, r->run->mtbf_s), maq_failure_clock_name(r->run->opts.clock));
     if (f->shape != 1)
         maq_buf_addf(&line, "; Weibull with shape %.2f", f->shape);
     if (f->spread > 0)
@@ -96,7 +98,8 @@ static void put_checkpoints(struct maq_page *page, const struct maq_run_result *
     maq_page_field(page, LABEL, "checkpoints", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
     maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s nodes, %u spares", maq_words_whole(a, (int64_t)run->nodes), run->opts.spares);
+    maq_buf_addf(&line, "%s node%s, %u spare%s", maq_words_whole(a, (int64_t)run->nodes), run->nodes == 1 ? "" : "s",
+                 run->opts.spares, run->opts.spares == 1 ? "" : "s");
     if (run->opts.shared_nodes > 0)
         maq_buf_addf(&line, " shared with %s other nodes", maq_words_whole(b, run->opts.shared_nodes));
     maq_buf_addf(&line, "; recovery: %s", maq_run_recovery_name(run->opts.recovery));
@@ -108,33 +111,40 @@ static void put_checkpoints(struct maq_page *page, const struct maq_run_result *
 
 /* ---- the answer ---- */
 
+static void put_date(struct maq_table *t, const struct maq_report_run *r, double s)
+{
+    char date[16];
+    if (r->dated)
+        maq_table_cell(t, "%s", maq_date_text(date, r->start_day + (int64_t)ceil(s / DAY)));
+}
+
 static void put_quantiles(struct maq_page *page, const struct maq_report_run *r)
 {
     static const struct maq_table_column columns[] = {{"", false, false},
                                                       {"done after", true, false},
                                                       {"95 % interval", true, false},
-                                                      {"on", false, false},
-                                                      {"goodput", true, false}};
+                                                      {"goodput", true, false},
+                                                      {"on", false, false}};
     const struct maq_run_result *run = r->run;
     struct maq_table t;
-    char a[32], b[32], date[16];
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    char a[32], b[32];
+    maq_table_init(&t, columns, r->dated ? MAQ_COUNT(columns) : MAQ_COUNT(columns) - 1);
     for (int i = 0; i < MAQ_RUN_QUANTILES; i++) {
         const struct maq_run_quantile *q = &run->wall[i];
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "p%.0f", 100 * q->q);
         maq_table_cell(&t, "%s", days(a, q->value));
         maq_table_cell(&t, "%s to %s", days(a, q->low), days(b, q->high));
-        maq_table_cell(&t, "%s", r->dated ? maq_date_text(date, r->start_day + (int64_t)ceil(q->value / DAY)) : "");
         maq_table_cell(&t, "%.2f %%", 100 * run->ideal_s / q->value);
+        put_date(&t, r, q->value);
     }
     maq_table_row(&t, MAQ_INK_PLAIN);
     maq_table_cell(&t, "mean");
     maq_table_cell(&t, "%s", days(a, run->wall_s));
     maq_table_cell(&t, "%s to %s", days(a, run->wall_s - 1.96 * run->wall_error_s),
                    days(b, run->wall_s + 1.96 * run->wall_error_s));
-    maq_table_cell(&t, "%s", r->dated ? maq_date_text(date, r->start_day + (int64_t)ceil(run->wall_s / DAY)) : "");
     maq_table_cell(&t, "%.2f %%", 100 * run->goodput);
+    put_date(&t, r, run->wall_s);
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);
@@ -168,8 +178,8 @@ static void put_figures(struct maq_page *page, const struct maq_report_run *r)
         if (r->least_spares == UINT32_MAX)
             maq__snprintf(text, sizeof text, "no number of spares keeps it in %.4g %%", 100 * run->opts.promise_share);
         else
-            maq__snprintf(text, sizeof text, "%u spares are enough to keep it in %.4g %%", r->least_spares,
-                          100 * run->opts.promise_share);
+            maq__snprintf(text, sizeof text, "spares that it takes to keep it in %.4g %%: %u",
+                          100 * run->opts.promise_share, r->least_spares);
         maq_page_field(page, LABEL, "", text);
     }
     if (run->endless > 0) {

@@ -105,8 +105,8 @@ static void fill(struct maq_run_result *r, const struct maq_run_opts *opts, cons
 {
     r->opts = *opts;
     r->opts.replicas = opts->replicas > 0 ? opts->replicas : DEFAULT_REPLICAS;
-    r->opts.dp_replicas = (uint32_t)m->replicas;
-    r->opts.min_replicas = (uint32_t)m->min_replicas;
+    r->opts.dp_replicas = opts->dp_replicas > 0 ? opts->dp_replicas : 1;
+    r->opts.min_replicas = opts->min_replicas > 0 ? opts->min_replicas : 1;
     r->ideal_s = m->work_ns * 1e-9;
     r->nodes = (double)m->nodes;
     r->mtbf_s = m->rate > 0 ? 1e-9 / m->rate : (double)INFINITY;

@@ -195,7 +195,10 @@ enum maq_status maq_run_model_build(struct maq_run_model *m, const struct maq_ru
     m->replicas = o->dp_replicas > 0 ? o->dp_replicas : 1;
     m->min_replicas = o->min_replicas > 0 ? o->min_replicas : 1;
     m->nodes = (o->devices + o->devices_per_node - 1) / o->devices_per_node;
-    m->nodes_per_replica = (m->nodes + m->replicas - 1) / m->replicas;
+    if (m->replicas > m->nodes) { /* a node takes all its replicas with it: they count as one */
+        m->min_replicas = (m->min_replicas * m->nodes + m->replicas - 1) / m->replicas;
+        m->replicas = m->nodes;
+    }
     m->spares = o->spares;
     m->shared_nodes = o->shared_nodes;
     double per_node = f->rate * (double)o->devices / (double)m->nodes;

@@ -26,11 +26,11 @@ struct maq_run_model {
     double work_ns, noise; /* of the whole run; relative sd of its mean step */
     double sigma;          /* sd of ln(step time) */
     int64_t step_ns, restore_ns[MAQ_TRACK_LEVELS];
-    int lowest[3]; /* level that survives a program, a node, several nodes */
-    int64_t nodes, replicas, min_replicas, nodes_per_replica, spares;
-    double node_rate; /* failures of a node per ns, on average over lemons and bursts */
-    double rate;      /* of the job */
-    double loss_rate; /* failures of a node per ns that lose it */
+    int lowest[3];                                 /* level that survives a program, a node, several nodes */
+    int64_t nodes, replicas, min_replicas, spares; /* replicas: at most one per node */
+    double node_rate;                              /* failures of a node per ns, on average over lemons and bursts */
+    double rate;                                   /* of the job */
+    double loss_rate;                              /* failures of a node per ns that lose it */
     struct maq_run_delay requeue, restart, startup;
     uint32_t n_causes;
     const struct maq_run_cause_model *causes;

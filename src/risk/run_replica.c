@@ -239,6 +239,17 @@ struct blow {
     int severity;
 };
 
+/* How many replicas so many nodes can run, and how many nodes may be missing for so many replicas. */
+static int64_t replicas_on(const struct maq_run_model *m, int64_t nodes)
+{
+    return nodes * m->replicas / m->nodes;
+}
+
+static int64_t may_miss(const struct maq_run_model *m, int64_t replicas)
+{
+    return m->nodes - (replicas * m->nodes + m->replicas - 1) / m->replicas;
+}
+
 /* The whole job: nodes, queue, start, checkpoint. False when another failure strikes. */
 static bool restart(struct run *r, const struct blow *b)
 {
@@ -250,13 +261,11 @@ static bool restart(struct run *r, const struct blow *b)
         int64_t before = r->missing;
         maq_pool_take(&r->pool, r->t, r->t, &r->missing, &r->lemons,
                       before > 0 && m->failures->lemon_share > 0 ? further(r) : 0.5);
-        may = m->nodes - m->min_replicas * m->nodes_per_replica;
-        may = may > 0 ? may : 0;
+        may = may_miss(m, m->min_replicas);
     }
     if (!wait_for_nodes(r, may))
         return false;
-    r->active = (m->nodes - r->missing) / m->nodes_per_replica;
-    r->active = r->missing == 0 ? m->replicas : r->active < m->replicas ? r->active : m->replicas;
+    r->active = replicas_on(m, m->nodes - r->missing);
     return phase(r, MAQ_RUN_REQUEUE, b->requeue) && phase(r, MAQ_RUN_RESTART, b->start) &&
            phase(r, MAQ_RUN_RESTORE, r->place.k > 0 ? m->restore_ns[m->lowest[b->severity]] : 0);
 }
@@ -337,8 +346,7 @@ static int64_t change_at(struct run *r, int64_t until, bool *rejoins)
         }
         need = need < 1 ? need : 1;
     } else if (need > 0) {
-        int64_t may = m->nodes - (r->active + 1) * m->nodes_per_replica;
-        need -= may > 0 ? may : 0;
+        need -= may_miss(m, r->active + 1);
     }
     if (need > 0) {
         int64_t left = need;
@@ -358,7 +366,7 @@ static void change(struct run *r, bool rejoins)
     const struct maq_run_model *m = r->m;
     bool through;
     if (m->recovery == MAQ_RECOVERY_ELASTIC) {
-        r->active++;
+        r->active = replicas_on(m, m->nodes - r->missing);
         through =
             phase(r, MAQ_RUN_SCALE_UP, m->reconfigure_ns + llround(m->restart.mean_ns) + m->restore_ns[m->lowest[2]]);
     } else if (rejoins) {
