@@ -257,8 +257,9 @@ static void put_variant(struct maq_table *t, const struct maq_run_variants *v, u
         maq_table_cell(t, "%u spares", r->opts.spares);
     else
         maq_table_cell(t, "%s", maq_run_recovery_name(r->opts.recovery));
-    maq_table_cell(t, "%s", days(a, r->wall[1].value));
-    maq_table_cell(t, "%s", days(a, r->wall[2].value));
+    double most = 0.9999 * r->opts.give_up * r->ideal_s; /* given up: later than that */
+    maq_table_cell(t, "%s%s", r->wall[1].value > most ? "> " : "", days(a, r->wall[1].value));
+    maq_table_cell(t, "%s%s", r->wall[2].value > most ? "> " : "", days(a, r->wall[2].value));
     maq_table_cell(t, "%+.3f d", (r->wall[2].value - v->results[v->best]->wall[2].value) / DAY);
     maq_table_cell(t, "%.2f %%", 100 * r->goodput);
     maq_table_cell(t, "%.2f", r->bucket_s[MAQ_RUN_SAVE] / DAY);

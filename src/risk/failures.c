@@ -236,14 +236,12 @@ static struct maq_str split_item(struct maq_str s, struct maq_str *item)
     return (struct maq_str){NULL, 0};
 }
 
-/* "llama3,rate=4e-3/node/day,repair=2d" as a map in flow style; a word alone stays what it is. */
+/* "llama3,rate=4e-3/node/day,repair=2d" as a document; NULL when out of memory. */
 static char *as_document(const char *what)
 {
     struct maq_buf b;
     struct maq_str rest = maq_str_of(what), item;
-    bool first = true, inside = strchr(what, '=') != NULL;
-    if (!inside)
-        return NULL;
+    bool first = true;
     maq_buf_init(&b, 1 << 16);
     for (; rest.ptr; first = false) {
         rest = split_item(rest, &item);
@@ -262,12 +260,14 @@ static enum maq_status load(struct maq_failures_box *box, const char *what, stru
     static const struct maq__entry_kind kind = {
         .section = "variability/failures", .noun = "failures", .unknown_code = MAQ_CODE_UNKNOWN_FAILURES, .lay = lay};
     struct maq__entry entry = {&kind, &box->failures, &box->failures.name};
-    char *text = as_document(what);
     struct maq_doc doc;
-    if (!text) {
+    if (!strchr(what, '=')) {
         struct maq_node word = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(what)};
         return maq__entry_load(entry, &word, &box->arena, diag);
     }
+    char *text = as_document(what);
+    if (!text)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     enum maq_status status = maq_doc_parse(&doc, "--failures", maq_str_of(text), MAQ_ORIGIN_FLAG, diag);
     if (status == MAQ_OK && doc.root)
         status = maq__entry_load(entry, doc.root, &box->arena, diag);

@@ -14,6 +14,7 @@
 
 #define MOST_VARIANTS 16u
 #define MOST_SPARES 65536u
+#define HOPELESS 3.0 /* times the ideal length */
 
 const char *maq_run_what_name(enum maq_run_what what)
 {
@@ -103,7 +104,10 @@ enum maq_status maq_run_what_if(struct maq_run_variants **out, const struct maq_
         return no_memory(diag);
     }
     v->what = what;
-    enum maq_status status = kinds[what](v, opts, diag);
+    struct maq_run_opts o = *opts; /* how late a hopeless variant is need not be known to the day */
+    if (!(o.give_up > 0))
+        o.give_up = HOPELESS;
+    enum maq_status status = kinds[what](v, &o, diag);
     if (status != MAQ_OK) {
         maq_run_variants_free(v);
         return status;
