@@ -171,7 +171,8 @@ MAQ_API void maq_run_result_free(struct maq_run_result *result);
 
 /*
  * The same run with one thing changed at a time, on the same failures: intervals around the best one, numbers of spares, ways to
- * recover. Names are those of --what-if. Where `give_up` is 0, runs of variants are given up at three times their ideal length.
+ * recover. Names are those of --what-if. Where `give_up` and `replicas` are 0, variants
+ * are 2,000 runs each, given up at three times their ideal length.
  */
 enum maq_run_what { MAQ_WHAT_CHECKPOINT, MAQ_WHAT_SPARES, MAQ_WHAT_REPLICAS, MAQ_WHAT_COUNT };
 MAQ_API const char *maq_run_what_name(enum maq_run_what what); /* "checkpoint", "spares", "dp-replicas" */

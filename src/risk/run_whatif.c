@@ -14,7 +14,8 @@
 
 #define MOST_VARIANTS 16u
 #define MOST_SPARES 65536u
-#define HOPELESS 3.0 /* times the ideal length */
+#define HOPELESS 3.0   /* times the ideal length */
+#define REPLICAS 2000u /* of a variant: differences are known better than the variants, on the same failures */
 
 const char *maq_run_what_name(enum maq_run_what what)
 {
@@ -107,6 +108,8 @@ enum maq_status maq_run_what_if(struct maq_run_variants **out, const struct maq_
     struct maq_run_opts o = *opts; /* how late a hopeless variant is need not be known to the day */
     if (!(o.give_up > 0))
         o.give_up = HOPELESS;
+    if (o.replicas == 0)
+        o.replicas = REPLICAS;
     enum maq_status status = kinds[what](v, &o, diag);
     if (status != MAQ_OK) {
         maq_run_variants_free(v);
