@@ -177,11 +177,11 @@ static void test_slowest_replica(void **state)
     assert_true(ends.share > 0);
     maq_step_law_add(&law, &ends, 1, 2048, 1, 0, 0, &v);
     maq_step_law_finish(&law);
-    /* a quantile of the slowest of 64 at p is the sample's at p^(1/64): standard error of that order statistic */
+    /* at p = 0.95 some 32 of the draws are above: 18 % of e^(-x / 0.0057), a standard error of 0.1 % */
     static const double levels[] = {0.05, 0.5, 0.95};
     for (size_t i = 0; i < 3; i++) {
         double want = maq_max_quantile(&gpu, REPLICAS * LOCKSTEP, levels[i]);
-        near(maq_step_law_quantile(&law, levels[i]), want, 0.0015 * want, "quantile of the slowest replica");
+        near(maq_step_law_quantile(&law, levels[i]), want, 0.004 * want, "quantile of the slowest replica");
     }
     maq_arena_fini(&arena);
 }
@@ -225,7 +225,8 @@ static const char *const jobs[] = {
     JOB("h100-sxm:8 x 2, rail 400G", "pp: 4, pipeline_schedule: zb-h1"),
     JOB("h100-sxm:8 x 2, rail 400G", "pp: 4, pipeline_schedule: zb-v"),
     JOB("h100-sxm:8 x 2, rail 400G", "pp: 4, pipeline_schedule: dualpipe"),
-    JOB("h100-sxm:8 x 2, rail 400G", "tp: 2, pp: 2, zero: optim, overlap_param_gather: true, overlap_grad_reduce: true"),
+    JOB("h100-sxm:8 x 2, rail 400G",
+        "tp: 2, pp: 2, zero: optim, overlap_param_gather: true, overlap_grad_reduce: true"),
     JOB("h100-sxm:8 x 2, rail 400G", "zero: optim_grads_params"),
 };
 
@@ -333,6 +334,36 @@ static void test_more_is_slower(void **state)
     maq_job_free(box);
 }
 
+/* Where the law is known: sampling agrees within four of its standard errors, and it is asked for nothing else. */
+static void test_exact(void **state)
+{
+    static const char *const exact_jobs[] = {JOB("h100-sxm:8", "tp: 2"), JOB("h100-sxm:8 x 8, rail 400G", "tp: 4"),
+                                             JOB("h100-sxm:8 x 8, rail 400G", "tp: 1")};
+    for (size_t i = 0; i < 3; i++) {
+        struct maq_job_box *box = load(exact_jobs[i]);
+        struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+        opts.draws = 20000;
+        opts.no_sources = true;
+        struct maq_risk_step *exact = step_of(maq_job_get(box), opts);
+        opts.sampled = true;
+        struct maq_risk_step *sampled = step_of(maq_job_get(box), opts);
+        assert_true(exact->exact && exact->draws == 0 && !sampled->exact && sampled->draws == 20000);
+        for (int f = -1; f < MAQ_RISK_FIGURE_COUNT; f++) {
+            const struct maq_risk_quantile *a = f < 0 ? &exact->p5 : &exact->figure[f],
+                                           *b = f < 0 ? &sampled->p5 : &sampled->figure[f];
+            double error = (b->high_s - b->low_s) / 2 / 2.262;
+            assert_true(a->low_s == a->value_s && a->high_s == a->value_s);
+            print_message("# job %zu figure %d: exact %.5f sampled %.5f +- %.5f\n", i, f, a->value_s, b->value_s,
+                          error);
+            if (fabs(a->value_s - b->value_s) > 4 * error + 2e-4 * a->value_s)
+                fail_msg("job %zu, figure %d: %.6g exact, %.6g sampled, +-%.3g", i, f, a->value_s, b->value_s, error);
+        }
+        maq_risk_step_free(exact);
+        maq_risk_step_free(sampled);
+        maq_job_free(box);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const char *const bad[] = {"node:2=1.2x", "node:x=1.2x",     "node:0=1.2", "gpu:0=2x",   "stage:4=2x",
@@ -364,7 +395,7 @@ int main(void)
         cmocka_unit_test(test_slowest),         cmocka_unit_test(test_slow_stage),
         cmocka_unit_test(test_slowest_replica), cmocka_unit_test(test_nothing_varies),
         cmocka_unit_test(test_threads),         cmocka_unit_test(test_more_is_slower),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_exact),           cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

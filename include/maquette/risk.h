@@ -167,6 +167,7 @@ struct maq_risk_step_opts {
     const char *const *
         slow; /* "node:17=1.2x", "rank:4095=1.1x", "stage:3=1.1x", "link:rail3=0.5x": times as long; of a link as fast */
     uint32_t n_slow;
+    bool sampled;    /* sample also where the exact law is known: to compare */
     bool no_sources; /* leaves out what drives it, which takes most of the time */
 };
 #define MAQ_RISK_STEP_OPTS_INIT                                                                                        \

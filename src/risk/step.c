@@ -35,7 +35,8 @@ struct what_if {
     uint64_t seed;
     uint32_t draws, threads;
     struct maq_arena *arena; /* reset after each */
-    bool tail;
+    bool sampled;            /* the exact law is not wanted */
+    bool tail, exact;        /* what the last answer needed */
 };
 
 /* Draws of a regime and kind, unsorted. */
@@ -87,7 +88,8 @@ static enum maq_status evaluate(double out[FIGURES], struct what_if *w, const st
                     x[n++] = d[r].of_kind[k][i];
             qsort(x, n, sizeof *x, by_value);
             maq_end_law_init(&ends[k], x, n, w->slow->kind[k].count);
-            w->tail = w->tail || (ends[k].share > 0 && ends[k].count * 20 > n * ends[k].share);
+            /* the 95th percentile of the slowest lies in the tail */
+            w->tail = fmax(w->tail, ends[k].count * ends[k].share > 0.0513 ? ends[k].share : 0);
         }
         maq_step_law_add(&law, ends, w->slow->n, points, d[r].weight,
                          w->m->norm_ns * d[r].congestion * w->slow->communication, w->m->end_ns, v);
@@ -100,6 +102,32 @@ static enum maq_status evaluate(double out[FIGURES], struct what_if *w, const st
     return MAQ_OK;
 }
 
+/* The figures without sampling, where that can be; false: it cannot. */
+static bool ask_exact(double out[FIGURES], struct what_if *w, const struct maq_variation *v, const struct draws *d,
+                      uint32_t n_regimes)
+{
+    struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
+    law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(POINTS, v));
+    if (!law.atom || w->slow->n != 1 || w->sampled)
+        return false;
+    for (uint32_t r = 0; r < n_regimes; r++) {
+        double comm = d[r].congestion * w->slow->communication, rest = w->m->rest_ns[0] * comm;
+        struct maq_step_model m = *w->m;
+        struct maq_end_law end;
+        m.rest_ns = &rest;
+        if (w->slow->kind[0].stage[0] != 1 || /* NOLINT: as it was set */
+            !maq_step_exact(&end, &m, v, w->m->replicas, w->arena))
+            return false;
+        maq_step_law_add(&law, &end, 1, POINTS, d[r].weight, w->m->norm_ns * comm, w->m->end_ns, v);
+    }
+    maq_step_law_finish(&law);
+    for (int i = 0; i < LEVELS; i++)
+        out[i] = maq_step_law_quantile(&law, levels[i]);
+    out[LEVELS] = maq_step_law_mean(&law);
+    out[LEVELS + 1] = maq_step_law_sd(&law);
+    return true;
+}
+
 /* All figures, and what sampling leaves open of each when error is not NULL. */
 static enum maq_status ask(double out[FIGURES], double *error, struct what_if *w, const struct maq_variation *v)
 {
@@ -108,6 +136,13 @@ static enum maq_status ask(double out[FIGURES], double *error, struct what_if *w
     struct draws d[2] = {{.weight = regimes ? 1 - v->congested_share : 1, .congestion = 1},
                          {.weight = v->congested_share, .congestion = v->congested_ratio}};
     uint32_t n = regimes ? 2 : 1;
+    w->exact = ask_exact(out, w, v, d, n);
+    if (w->exact) {
+        for (int f = 0; error && f < FIGURES; f++)
+            error[f] = 0;
+        maq_arena_reset(w->arena, mark);
+        return MAQ_OK;
+    }
     for (uint32_t r = 0; r < n; r++)
         MAQ_TRY(draw(&d[r], w, v));
     MAQ_TRY(evaluate(out, w, v, d, n, PARTS));
@@ -181,7 +216,8 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
                         .seed = opts->seed > 0 ? opts->seed : 1,
                         .draws = draws,
                         .threads = opts->threads,
-                        .arena = arena};
+                        .arena = arena,
+                        .sampled = opts->sampled};
     *out = (struct maq_risk_step){.job = job,
                                   .base_s = m.base_ns * 1e-9,
                                   .replicas = m.replicas,
@@ -193,7 +229,9 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         out->figure[f] = quantile(value[f + 1], error[f + 1]);
     out->sd_s = value[LEVELS + 1] * 1e-9;
-    out->tail_share = w.tail ? 0.05 : 0;
+    out->tail_share = w.tail;
+    out->exact = w.exact;
+    out->draws = w.exact ? 0 : draws;
     return opts->no_sources ? MAQ_OK : ask_sources(out, &w, &v);
 }
 

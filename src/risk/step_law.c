@@ -7,14 +7,13 @@
 #include "risk/law.h"
 #include "risk/special.h"
 
-#define TAIL 0.05 /* of the sample, from its top */
 #define SPIKES 16u
 
 void maq_end_law_init(struct maq_end_law *out, const double *x, uint32_t n, double count)
 {
     *out = (struct maq_end_law){.count = count, .n = n, .x = x};
-    uint32_t k = (uint32_t)(TAIL * n);
-    if (k < 20 || !(x[n - 1] > x[n - 1 - k]))
+    uint32_t k = (uint32_t)sqrt((double)n);
+    if (k < 15 || !(x[n - 1] > x[n - 1 - k]))
         return;
     double u = x[n - 1 - k], a0 = 0, a1 = 0;
     for (uint32_t i = 0; i < k; i++) { /* excesses ascending */
@@ -32,9 +31,52 @@ void maq_end_law_init(struct maq_end_law *out, const double *x, uint32_t n, doub
     out->scale = a0 * (1 - shape); /* the mean excess stays that of the sample */
 }
 
+/* Between two points of an exact law, linear in ln P(X > x), as tails nearly are. */
+static double between(double from, double to, double part)
+{
+    return from > 0 && to > 0 ? from * exp(part * log(to / from)) : from + part * (to - from);
+}
+
+static double exact_sf(const struct maq_end_law *l, double x)
+{
+    if (x <= l->x[0])
+        return l->sf[0];
+    if (x >= l->x[l->n - 1])
+        return l->sf[l->n - 1];
+    uint32_t low = 0, high = l->n - 1; /* x[low] <= x < x[high] */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (l->x[middle] <= x)
+            low = middle;
+        else
+            high = middle;
+    }
+    return between(l->sf[low], l->sf[high], (x - l->x[low]) / (l->x[high] - l->x[low]));
+}
+
+static double exact_upper(const struct maq_end_law *l, double q)
+{
+    uint32_t low = 0, high = l->n - 1; /* sf[low] > q >= sf[high] */
+    if (q >= l->sf[0])
+        return l->x[0];
+    if (q < l->sf[high])
+        return l->x[high];
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (l->sf[middle] > q)
+            low = middle;
+        else
+            high = middle;
+    }
+    double a = l->sf[low], b = l->sf[high], part = b > 0 && q > 0 ? log(q / a) / log(b / a) : (a - q) / (a - b);
+    return l->x[low] + part * (l->x[high] - l->x[low]);
+}
+
 /* P(X > x): the sample's with lines between plotting positions (i + 1/2) / n, the tail's above its threshold. */
 static double end_sf(const struct maq_end_law *l, double x)
 {
+    if (l->sf)
+        return exact_sf(l, x);
     if (l->share > 0 && x > l->threshold) {
         double z = (x - l->threshold) / l->scale;
         if (fabs(l->shape) < 1e-9)
@@ -61,6 +103,8 @@ static double end_sf(const struct maq_end_law *l, double x)
 /* The x that a share q of the draws exceed. */
 static double end_upper(const struct maq_end_law *l, double q)
 {
+    if (l->sf)
+        return exact_upper(l, q);
     if (l->share > 0 && q < l->share) {
         double ratio = log(q / l->share);
         return l->threshold +

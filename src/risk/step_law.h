@@ -2,7 +2,7 @@
  * step_law.h - from the ends of single replicas to the step of a job.
  *
  * M, the end of the slowest replica, has the distribution function prod over kinds of replicas of F(x)^n, each F that of a sample. The
- * slowest of many needs F nearer to 1 than the sample is: above its highest twentieth a generalized Pareto tail is fitted by
+ * slowest of many needs F nearer to 1 than the sample is: above its highest sqrt(n) values, few enough to be of the slowest kind alone, a generalized Pareto tail is fitted by
  * probability-weighted moments (Hosking and Wallis, "Parameter and quantile estimation for the generalized Pareto
  * distribution", 1987).
  *
@@ -17,16 +17,21 @@
 #include "base/arena.h"
 #include "risk/step_model.h"
 
-/* Ends of replicas of one kind, of which the job has `count`. */
+/* Ends of replicas of one kind, of which the job has `count`: a sample, or a table of the exact law. */
 struct maq_end_law {
     double count;
     uint32_t n;
     const double *x;                       /* [n] ascending, ns */
+    const double *sf;                      /* [n] of an exact law, P(end > x), descending; NULL: a sample */
     double threshold, share, scale, shape; /* the tail; share 0: none */
 };
 
 /* Takes a sorted sample; fits its tail. */
 void maq_end_law_init(struct maq_end_law *out, const double *x, uint32_t n, double count);
+
+/* The exact law, where nothing needs sampling: one stage in one node. false: it does. In `arena`. step_exact.c */
+bool maq_step_exact(struct maq_end_law *out, const struct maq_step_model *m, const struct maq_variation *v,
+                    double count, struct maq_arena *arena);
 
 /* One value of the step but for C, with its probability. */
 struct maq_step_atom {

@@ -69,10 +69,11 @@ static double slowest_gpu(const struct sampler *s, double n, double u)
 /* Quantiles of the slowest of n factors that are lognormal with median 1. */
 static bool make_table(const double **out, double cv, double n, struct maq_arena *arena)
 {
-    double *table = cv > 0 ? MAQ_ARENA_NEW(arena, double, TABLE) : NULL, sigma = sigma_of(cv);
+    double *table = cv > 0 ? MAQ_ARENA_NEW(arena, double, TABLE) : NULL;
+    struct maq_law law = maq_law_lognormal(1, sigma_of(cv));
     *out = table;
     for (uint32_t i = 0; table && i < TABLE; i++)
-        table[i] = exp(-sigma * maq_normal_quantile(-expm1(log((i + 0.5) / TABLE) / n)));
+        table[i] = maq_max_quantile(&law, n, (i + 0.5) / TABLE);
     return table || cv <= 0;
 }
 
