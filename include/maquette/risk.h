@@ -153,7 +153,8 @@ struct maq_risk_step {
     double lockstep;        /* devices of a stage that wait for each other in every layer */
     uint32_t stages, draws; /* sampled replicas, for each regime */
     bool exact;             /* nothing was sampled */
-    double tail_share;      /* of a replica's draws, above which its law is an extrapolated tail; 0 = none was needed */
+    double
+        tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
 };

@@ -111,7 +111,6 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
         maq_page_putf(&page, MAQ_INK_FAINT, "nothing was sampled: the law of one stage is known\n");
     else
         maq_page_putf(&page, MAQ_INK_FAINT, "%s sampled replicas per regime%s; intervals are of sampling alone\n",
-                      maq_words_whole(c, step->draws),
-                      step->tail_share > 0 ? ", the slowest of all from a fitted tail" : "");
+                      maq_words_whole(c, step->draws), step->tail_share > 0 ? ", the slowest of all beyond them" : "");
     return maq_page_finish(out, &page, diag);
 }

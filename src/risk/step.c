@@ -41,28 +41,24 @@ struct what_if {
 
 /* Draws of a regime and kind, unsorted. */
 struct draws {
-    double weight, congestion;
-    double **of_kind; /* [kinds][draws] */
+    double share, congestion;
+    double **of_kind, **weight_of; /* [kinds][draws] */
 };
-
-static int by_value(const void *pa, const void *pb)
-{
-    double a = *(const double *)pa, b = *(const double *)pb;
-    return (a > b) - (a < b);
-}
 
 static enum maq_status draw(struct draws *d, const struct what_if *w, const struct maq_variation *v)
 {
     struct maq_step_run run = {.seed = w->seed, .draws = w->draws, .threads = w->threads, .congestion = d->congestion};
     d->of_kind = MAQ_ARENA_NEW(w->arena, double *, w->slow->n);
-    if (!d->of_kind)
+    d->weight_of = MAQ_ARENA_NEW(w->arena, double *, w->slow->n);
+    if (!d->of_kind || !d->weight_of)
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < w->slow->n; k++) {
         struct maq_step_slow slow = {w->slow->kind[k].stage, w->slow->communication};
         d->of_kind[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
-        if (!d->of_kind[k])
+        d->weight_of[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
+        if (!d->of_kind[k] || !d->weight_of[k])
             return MAQ_NO_MEMORY;
-        MAQ_TRY(maq_step_sample(d->of_kind[k], w->m, v, &slow, &run, w->arena));
+        MAQ_TRY(maq_step_sample(d->of_kind[k], d->weight_of[k], w->m, v, &slow, &run, w->arena));
     }
     return MAQ_OK;
 }
@@ -79,19 +75,19 @@ static enum maq_status evaluate(double out[FIGURES], struct what_if *w, const st
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < n_regimes; r++) {
         for (uint32_t k = 0; k < w->slow->n; k++) {
-            double *x = MAQ_ARENA_NEW(w->arena, double, w->draws);
+            struct maq_end_draw *x = MAQ_ARENA_NEW(w->arena, struct maq_end_draw, w->draws);
             uint32_t n = 0;
             if (!x)
                 return MAQ_NO_MEMORY;
             for (uint32_t i = 0; i < w->draws; i++)
                 if (i % PARTS != without)
-                    x[n++] = d[r].of_kind[k][i];
-            qsort(x, n, sizeof *x, by_value);
-            maq_end_law_init(&ends[k], x, n, w->slow->kind[k].count);
+                    x[n++] = (struct maq_end_draw){d[r].of_kind[k][i], d[r].weight_of[k][i]};
+            if (!maq_end_law_init(&ends[k], x, n, w->slow->kind[k].count, w->arena))
+                return MAQ_NO_MEMORY;
             /* the 95th percentile of the slowest lies in the tail */
-            w->tail = fmax(w->tail, ends[k].count * ends[k].share > 0.0513 ? ends[k].share : 0);
+            w->tail = fmax(w->tail, ends[k].count * ends[k].tail_sf > 0.0513 ? ends[k].tail_sf : 0);
         }
-        maq_step_law_add(&law, ends, w->slow->n, points, d[r].weight,
+        maq_step_law_add(&law, ends, w->slow->n, points, d[r].share,
                          w->m->norm_ns * d[r].congestion * w->slow->communication, w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
@@ -118,7 +114,7 @@ static bool ask_exact(double out[FIGURES], struct what_if *w, const struct maq_v
         if (w->slow->kind[0].stage[0] != 1 || /* NOLINT: as it was set */
             !maq_step_exact(&end, &m, v, w->m->replicas, w->arena))
             return false;
-        maq_step_law_add(&law, &end, 1, POINTS, d[r].weight, w->m->norm_ns * comm, w->m->end_ns, v);
+        maq_step_law_add(&law, &end, 1, POINTS, d[r].share, w->m->norm_ns * comm, w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
     for (int i = 0; i < LEVELS; i++)
@@ -133,8 +129,8 @@ static enum maq_status ask(double out[FIGURES], double *error, struct what_if *w
 {
     struct maq_arena_mark mark = maq_arena_mark(w->arena);
     bool regimes = v->congested_share > 0 && v->congested_ratio > 1;
-    struct draws d[2] = {{.weight = regimes ? 1 - v->congested_share : 1, .congestion = 1},
-                         {.weight = v->congested_share, .congestion = v->congested_ratio}};
+    struct draws d[2] = {{.share = regimes ? 1 - v->congested_share : 1, .congestion = 1},
+                         {.share = v->congested_share, .congestion = v->congested_ratio}};
     uint32_t n = regimes ? 2 : 1;
     w->exact = ask_exact(out, w, v, d, n);
     if (w->exact) {

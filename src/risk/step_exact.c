@@ -20,10 +20,10 @@
 #include "risk/step_law.h"
 
 #define CELLS 4096u    /* of a grid, at the most */
-#define PER_SIGMA 64.0 /* of the sum */
+#define PER_SIGMA 32.0 /* of the sum */
 #define FACTORS 160u   /* values of G */
 #define FIRSTS 8u
-#define LEVELS 1000u /* tabled values of the end */
+#define LEVELS 700u /* tabled values of the end */
 
 /* A law on a grid: mass of cell i at (first + i) h. */
 struct grid {
@@ -59,7 +59,7 @@ static bool put_pass(struct grid *out, double base, double sigma, double group, 
     double *m = n <= CELLS ? MAQ_ARENA_NEW(arena, double, n) : NULL;
     if (!m)
         return false;
-    enum { FINE = 16 };
+    enum { FINE = 8 };
     double before = 0, sum = 0;
     for (uint32_t i = 0; i + 1 < n; i++) /* cells of the law, each at its middle, split between its neighbours */
         for (int k = 0; k < FINE; k++) {
