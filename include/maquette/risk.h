@@ -153,7 +153,8 @@ struct maq_risk_step {
     double lockstep;        /* devices of a stage that wait for each other in every layer */
     uint32_t stages, draws; /* sampled replicas, for each regime */
     bool exact;             /* nothing was sampled */
-    double tail_share;      /* of a replica's draws, above which its law is an extrapolated tail; 0 = none was needed */
+    double
+        tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
 };
@@ -167,6 +168,7 @@ struct maq_risk_step_opts {
     const char *const *
         slow; /* "node:17=1.2x", "rank:4095=1.1x", "stage:3=1.1x", "link:rail3=0.5x": times as long; of a link as fast */
     uint32_t n_slow;
+    bool sampled;    /* sample also where the exact law is known: to compare */
     bool no_sources; /* leaves out what drives it, which takes most of the time */
 };
 #define MAQ_RISK_STEP_OPTS_INIT                                                                                        \

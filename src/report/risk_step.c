@@ -28,6 +28,7 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
     maq_json_count(root, "replicas", step->replicas);
     maq_json_count(root, "lockstep_devices", step->lockstep);
     maq_json_int(root, "stages", step->stages);
+    maq_json_bool(root, "exact", step->exact);
     maq_json_int(root, "draws", step->draws);
     maq_json_real(root, "tail_share", step->tail_share);
     struct maq_json list = maq_json_list(root, "sources");
@@ -106,8 +107,10 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     put_figures(&page, step);
     if (step->n_sources > 0)
         put_sources(&page, step);
-    maq_page_putf(&page, MAQ_INK_FAINT, "%s sampled replicas per regime%s; intervals are of sampling alone\n",
-                  maq_words_whole(c, step->draws),
-                  step->tail_share > 0 ? ", the slowest of all from a fitted tail" : "");
+    if (step->exact)
+        maq_page_putf(&page, MAQ_INK_FAINT, "nothing was sampled: the law of one stage is known\n");
+    else
+        maq_page_putf(&page, MAQ_INK_FAINT, "%s sampled replicas per regime%s; intervals are of sampling alone\n",
+                      maq_words_whole(c, step->draws), step->tail_share > 0 ? ", the slowest of all beyond them" : "");
     return maq_page_finish(out, &page, diag);
 }

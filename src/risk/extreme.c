@@ -8,21 +8,29 @@
 
 #include <math.h>
 
+/* ln P(max <= x), from the side of the law that keeps its digits. */
+static double log_cdf(const struct maq_law *law, double n, double x)
+{
+    double sf = maq_law_sf(law, x);
+    return n * (sf < 0.5 ? log1p(-sf) : log(maq_law_cdf(law, x)));
+}
+
 double maq_max_cdf(const struct maq_law *law, double n, double x)
 {
-    return exp(n * log1p(-maq_law_sf(law, x)));
+    return exp(log_cdf(law, n, x));
 }
 
 double maq_max_quantile(const struct maq_law *law, double n, double p)
 {
-    return maq_law_upper(law, -expm1(log(p) / n));
+    double each = log(p) / n;
+    return each < -0.69 ? maq_law_quantile(law, exp(each)) : maq_law_upper(law, -expm1(each));
 }
 
 /* P(M > x) above the centre, P(M <= x) below it. */
 static double side(const struct maq_law *law, double n, double x, bool above)
 {
-    double log_cdf = n * log1p(-maq_law_sf(law, x));
-    return above ? -expm1(log_cdf) : exp(log_cdf);
+    double l = log_cdf(law, n, x);
+    return above ? -expm1(l) : exp(l);
 }
 
 /* Gauss and Legendre's 16 points on (-1, 1): one half, they are symmetric (Abramowitz and Stegun, table 25.4). */

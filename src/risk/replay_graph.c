@@ -46,15 +46,11 @@ static void add_wait(struct build *b, uint32_t op, uint32_t other)
 {
     if (other == NONE || other == op)
         return;
-    for (int i = 0; i < 3; i++) {
-        if (b->wait[op][i] == other)
-            return;
-        if (b->wait[op][i] == NONE) {
-            b->wait[op][i] = other;
-            return;
-        }
-    }
-    MAQ_ASSERT(!"three places are enough");
+    int i = 0;
+    while (i < 3 && b->wait[op][i] != NONE && b->wait[op][i] != other)
+        i++;
+    MAQ_ASSERT(i < 3); /* no kind of operation waits for more */
+    b->wait[op][i] = other;
 }
 
 /* Closes two rings into one. */

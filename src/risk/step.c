@@ -35,33 +35,30 @@ struct what_if {
     uint64_t seed;
     uint32_t draws, threads;
     struct maq_arena *arena; /* reset after each */
-    bool tail;
+    bool sampled;            /* the exact law is not wanted */
+    bool tail, exact;        /* what the last answer needed */
 };
 
 /* Draws of a regime and kind, unsorted. */
 struct draws {
-    double weight, congestion;
-    double **of_kind; /* [kinds][draws] */
+    double share, congestion;
+    double **of_kind, **weight_of; /* [kinds][draws] */
 };
-
-static int by_value(const void *pa, const void *pb)
-{
-    double a = *(const double *)pa, b = *(const double *)pb;
-    return (a > b) - (a < b);
-}
 
 static enum maq_status draw(struct draws *d, const struct what_if *w, const struct maq_variation *v)
 {
     struct maq_step_run run = {.seed = w->seed, .draws = w->draws, .threads = w->threads, .congestion = d->congestion};
     d->of_kind = MAQ_ARENA_NEW(w->arena, double *, w->slow->n);
-    if (!d->of_kind)
+    d->weight_of = MAQ_ARENA_NEW(w->arena, double *, w->slow->n);
+    if (!d->of_kind || !d->weight_of)
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < w->slow->n; k++) {
         struct maq_step_slow slow = {w->slow->kind[k].stage, w->slow->communication};
         d->of_kind[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
-        if (!d->of_kind[k])
+        d->weight_of[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
+        if (!d->of_kind[k] || !d->weight_of[k])
             return MAQ_NO_MEMORY;
-        MAQ_TRY(maq_step_sample(d->of_kind[k], w->m, v, &slow, &run, w->arena));
+        MAQ_TRY(maq_step_sample(d->of_kind[k], d->weight_of[k], w->m, v, &slow, &run, w->arena));
     }
     return MAQ_OK;
 }
@@ -78,18 +75,19 @@ static enum maq_status evaluate(double out[FIGURES], struct what_if *w, const st
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < n_regimes; r++) {
         for (uint32_t k = 0; k < w->slow->n; k++) {
-            double *x = MAQ_ARENA_NEW(w->arena, double, w->draws);
+            struct maq_end_draw *x = MAQ_ARENA_NEW(w->arena, struct maq_end_draw, w->draws);
             uint32_t n = 0;
             if (!x)
                 return MAQ_NO_MEMORY;
             for (uint32_t i = 0; i < w->draws; i++)
                 if (i % PARTS != without)
-                    x[n++] = d[r].of_kind[k][i];
-            qsort(x, n, sizeof *x, by_value);
-            maq_end_law_init(&ends[k], x, n, w->slow->kind[k].count);
-            w->tail = w->tail || (ends[k].share > 0 && ends[k].count * 20 > n * ends[k].share);
+                    x[n++] = (struct maq_end_draw){d[r].of_kind[k][i], d[r].weight_of[k][i]};
+            if (!maq_end_law_init(&ends[k], x, n, w->slow->kind[k].count, w->arena))
+                return MAQ_NO_MEMORY;
+            /* the 95th percentile of the slowest lies in the tail */
+            w->tail = fmax(w->tail, ends[k].count * ends[k].tail_sf > 0.0513 ? ends[k].tail_sf : 0);
         }
-        maq_step_law_add(&law, ends, w->slow->n, points, d[r].weight,
+        maq_step_law_add(&law, ends, w->slow->n, points, d[r].share,
                          w->m->norm_ns * d[r].congestion * w->slow->communication, w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
@@ -100,14 +98,47 @@ static enum maq_status evaluate(double out[FIGURES], struct what_if *w, const st
     return MAQ_OK;
 }
 
+/* The figures without sampling, where that can be; false: it cannot. */
+static bool ask_exact(double out[FIGURES], struct what_if *w, const struct maq_variation *v, const struct draws *d,
+                      uint32_t n_regimes)
+{
+    struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
+    law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(POINTS, v));
+    if (!law.atom || w->slow->n != 1 || w->sampled)
+        return false;
+    for (uint32_t r = 0; r < n_regimes; r++) {
+        double comm = d[r].congestion * w->slow->communication, rest = w->m->rest_ns[0] * comm;
+        struct maq_step_model m = *w->m;
+        struct maq_end_law end;
+        m.rest_ns = &rest;
+        if (w->slow->kind[0].stage[0] != 1 || /* NOLINT: as it was set */
+            !maq_step_exact(&end, &m, v, w->m->replicas, w->arena))
+            return false;
+        maq_step_law_add(&law, &end, 1, POINTS, d[r].share, w->m->norm_ns * comm, w->m->end_ns, v);
+    }
+    maq_step_law_finish(&law);
+    for (int i = 0; i < LEVELS; i++)
+        out[i] = maq_step_law_quantile(&law, levels[i]);
+    out[LEVELS] = maq_step_law_mean(&law);
+    out[LEVELS + 1] = maq_step_law_sd(&law);
+    return true;
+}
+
 /* All figures, and what sampling leaves open of each when error is not NULL. */
 static enum maq_status ask(double out[FIGURES], double *error, struct what_if *w, const struct maq_variation *v)
 {
     struct maq_arena_mark mark = maq_arena_mark(w->arena);
     bool regimes = v->congested_share > 0 && v->congested_ratio > 1;
-    struct draws d[2] = {{.weight = regimes ? 1 - v->congested_share : 1, .congestion = 1},
-                         {.weight = v->congested_share, .congestion = v->congested_ratio}};
+    struct draws d[2] = {{.share = regimes ? 1 - v->congested_share : 1, .congestion = 1},
+                         {.share = v->congested_share, .congestion = v->congested_ratio}};
     uint32_t n = regimes ? 2 : 1;
+    w->exact = ask_exact(out, w, v, d, n);
+    if (w->exact) {
+        for (int f = 0; error && f < FIGURES; f++)
+            error[f] = 0;
+        maq_arena_reset(w->arena, mark);
+        return MAQ_OK;
+    }
     for (uint32_t r = 0; r < n; r++)
         MAQ_TRY(draw(&d[r], w, v));
     MAQ_TRY(evaluate(out, w, v, d, n, PARTS));
@@ -181,7 +212,8 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
                         .seed = opts->seed > 0 ? opts->seed : 1,
                         .draws = draws,
                         .threads = opts->threads,
-                        .arena = arena};
+                        .arena = arena,
+                        .sampled = opts->sampled};
     *out = (struct maq_risk_step){.job = job,
                                   .base_s = m.base_ns * 1e-9,
                                   .replicas = m.replicas,
@@ -193,7 +225,9 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         out->figure[f] = quantile(value[f + 1], error[f + 1]);
     out->sd_s = value[LEVELS + 1] * 1e-9;
-    out->tail_share = w.tail ? 0.05 : 0;
+    out->tail_share = w.tail;
+    out->exact = w.exact;
+    out->draws = w.exact ? 0 : draws;
     return opts->no_sources ? MAQ_OK : ask_sources(out, &w, &v);
 }
 

@@ -7,72 +7,97 @@
 #include "risk/law.h"
 #include "risk/special.h"
 
-#define TAIL 0.05 /* of the sample, from its top */
+#define TAIL 16u
 #define SPIKES 16u
 
-void maq_end_law_init(struct maq_end_law *out, const double *x, uint32_t n, double count)
+static int by_end(const void *pa, const void *pb)
 {
-    *out = (struct maq_end_law){.count = count, .n = n, .x = x};
-    uint32_t k = (uint32_t)(TAIL * n);
-    if (k < 20 || !(x[n - 1] > x[n - 1 - k]))
-        return;
-    double u = x[n - 1 - k], a0 = 0, a1 = 0;
-    for (uint32_t i = 0; i < k; i++) { /* excesses ascending */
-        double y = x[n - k + i] - u;
-        a0 += y / k;
-        a1 += y * (1 - (i + 0.65) / k) / k;
-    }
-    double gap = a0 - 2 * a1, shape = gap > 0 ? 2 - a0 / gap : 0; /* xi of the form (1 + xi y / scale)^(-1 / xi) */
-    if (!(gap > 0))
-        return;
-    shape = shape > 0.45 ? 0.45 : shape < -0.9 ? -0.9 : shape; /* a finite variance, and a density that falls */
-    out->threshold = u;
-    out->share = (double)k / n;
-    out->shape = shape;
-    out->scale = a0 * (1 - shape); /* the mean excess stays that of the sample */
+    const struct maq_end_draw *a = pa, *b = pb;
+    if (a->x_ns < b->x_ns || b->x_ns < a->x_ns)
+        return a->x_ns < b->x_ns ? -1 : 1;
+    return (a->weight > b->weight) - (a->weight < b->weight);
 }
 
-/* P(X > x): the sample's with lines between plotting positions (i + 1/2) / n, the tail's above its threshold. */
+/* The exponential law above the highest TAIL draws. */
+static void fit_tail(struct maq_end_law *l, const struct maq_end_draw *draws)
+{
+    double sum = 0, excess = 0, u = draws[l->n - 1 - TAIL].x_ns;
+    for (uint32_t i = l->n - TAIL; i < l->n; i++) {
+        sum += draws[i].weight;
+        excess += draws[i].weight * (draws[i].x_ns - u);
+    }
+    if (!(excess > 0))
+        return;
+    l->threshold = u;
+    l->tail_sf = l->sf[l->n - 1 - TAIL];
+    l->tail_scale = excess / sum;
+}
+
+bool maq_end_law_init(struct maq_end_law *out, struct maq_end_draw *draws, uint32_t n, double count,
+                      struct maq_arena *arena)
+{
+    double *x = MAQ_ARENA_NEW(arena, double, n), *sf = MAQ_ARENA_NEW(arena, double, n), above = 0, sum = 0;
+    if (!x || !sf)
+        return false;
+    qsort(draws, n, sizeof *draws, by_end);
+    for (uint32_t i = n; i-- > 0;) { /* from the top: small probabilities keep their digits */
+        x[i] = draws[i].x_ns;
+        sf[i] = above + 0.5 * draws[i].weight;
+        above += draws[i].weight;
+    }
+    sum = above;
+    for (uint32_t i = 0; i < n; i++)
+        sf[i] /= sum;
+    *out = (struct maq_end_law){.count = count, .n = n, .x = x, .sf = sf};
+    if (n > 10 * TAIL)
+        fit_tail(out, draws);
+    return true;
+}
+
+/* Between two points, linear in ln P(end > x), as tails nearly are. */
+static double between(double from, double to, double part)
+{
+    return from > 0 && to > 0 ? from * exp(part * log(to / from)) : from + part * (to - from);
+}
+
 static double end_sf(const struct maq_end_law *l, double x)
 {
-    if (l->share > 0 && x > l->threshold) {
-        double z = (x - l->threshold) / l->scale;
-        if (fabs(l->shape) < 1e-9)
-            return l->share * exp(-z);
-        double base = 1 + l->shape * z;
-        return base > 0 ? l->share * exp(-log(base) / l->shape) : 0;
-    }
-    uint32_t low = 0, high = l->n; /* how many are <= x */
-    while (low < high) {
+    if (x < l->x[0])
+        return 1;
+    if (l->tail_sf > 0 && x > l->threshold)
+        return l->tail_sf * exp(-(x - l->threshold) / l->tail_scale);
+    if (x >= l->x[l->n - 1])
+        return 0;
+    uint32_t low = 0, high = l->n - 1; /* x[low] <= x < x[high] */
+    while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (l->x[middle] <= x)
-            low = middle + 1;
+            low = middle;
         else
             high = middle;
     }
-    if (low == 0)
-        return 1;
-    double part = 0.5;
-    if (low < l->n)
-        part = (x - l->x[low - 1]) / (l->x[low] - l->x[low - 1]) - 0.5;
-    return 1 - fmin(1, fmax(0, (low + part) / l->n));
+    return between(l->sf[low], l->sf[high], (x - l->x[low]) / (l->x[high] - l->x[low]));
 }
 
-/* The x that a share q of the draws exceed. */
+/* The x that a share q of the ends exceed. */
 static double end_upper(const struct maq_end_law *l, double q)
 {
-    if (l->share > 0 && q < l->share) {
-        double ratio = log(q / l->share);
-        return l->threshold +
-               (fabs(l->shape) < 1e-9 ? -l->scale * ratio : l->scale * expm1(-l->shape * ratio) / l->shape);
-    }
-    double at = (1 - q) * l->n - 0.5;
-    if (at <= 0)
+    uint32_t low = 0, high = l->n - 1; /* sf[low] > q >= sf[high] */
+    if (q >= l->sf[0])
         return l->x[0];
-    uint32_t below = (uint32_t)at;
-    if (below + 1 >= l->n)
-        return l->x[l->n - 1];
-    return l->x[below] + (at - below) * (l->x[below + 1] - l->x[below]);
+    if (l->tail_sf > 0 && q < l->tail_sf)
+        return l->threshold + l->tail_scale * log(l->tail_sf / q);
+    if (q < l->sf[high])
+        return l->x[high];
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (l->sf[middle] > q)
+            low = middle;
+        else
+            high = middle;
+    }
+    double a = l->sf[low], b = l->sf[high], part = b > 0 && q > 0 ? log(q / a) / log(b / a) : (a - q) / (a - b);
+    return l->x[low] + part * (l->x[high] - l->x[low]);
 }
 
 static double slowest_log_cdf(const struct maq_end_law *kinds, uint32_t n, double x)
@@ -118,10 +143,11 @@ void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds,
     struct maq_law spike = maq_law_lognormal(v->spike_ratio, fmax(sqrt(log1p(v->spike_cv * v->spike_cv)), 1e-12));
     for (uint32_t i = 0; i < points; i++) {
         double x = slowest_quantile(kinds, n_kinds, (i + 0.5) / points) + norm_ns + end_ns;
-        law->atom[law->n++] = (struct maq_step_atom){x, each * (1 - rare)};
+        law->atom[law->n++] = (struct maq_step_atom){.value_ns = x, .weight = each * (1 - rare)};
         for (uint32_t k = 0; rare > 0 && k < SPIKES; k++) { /* a spike makes no step faster */
             double s = maq_law_quantile(&spike, (k + 0.5) / SPIKES);
-            law->atom[law->n++] = (struct maq_step_atom){x * (s > 1 ? s : 1), each * rare / SPIKES};
+            law->atom[law->n++] =
+                (struct maq_step_atom){.value_ns = x * (s > 1 ? s : 1), .weight = each * rare / SPIKES};
         }
     }
 }
@@ -137,13 +163,18 @@ static int by_value(const void *pa, const void *pb)
 void maq_step_law_finish(struct maq_step_law *law)
 {
     qsort(law->atom, law->n, sizeof *law->atom, by_value);
+    for (uint32_t i = 0; i < law->n; i++)
+        law->atom[i].log = log(law->atom[i].value_ns);
 }
 
+/* Normal ones in the logarithm; beyond 8.3 of their widths they are 0 or 1 to the last digit. */
 static double step_cdf(const struct maq_step_law *law, double t)
 {
-    double sum = 0;
-    for (uint32_t i = 0; i < law->n; i++)
-        sum += law->atom[i].weight * maq_normal_cdf(log(t / law->atom[i].value_ns) / law->sigma);
+    double sum = 0, at = log(t), reach = 8.3 * law->sigma;
+    for (uint32_t i = 0; i < law->n; i++) {
+        double off = at - law->atom[i].log;
+        sum += law->atom[i].weight * (off > reach ? 1 : off < -reach ? 0 : maq_normal_cdf(off / law->sigma));
+    }
     return sum;
 }
 

@@ -1,10 +1,9 @@
 /*
  * step_law.h - from the ends of single replicas to the step of a job.
  *
- * M, the end of the slowest replica, has the distribution function prod over kinds of replicas of F(x)^n, each F that of a sample. The
- * slowest of many needs F nearer to 1 than the sample is: above its highest twentieth a generalized Pareto tail is fitted by
- * probability-weighted moments (Hosking and Wallis, "Parameter and quantile estimation for the generalized Pareto
- * distribution", 1987).
+ * M, the end of the slowest replica, has the distribution function prod over kinds of replicas of F(x)^n, each F that of a sample, or
+ * known. The slowest of many needs F nearer to 1 than an even sample is; draws are weighted, with more of them from slow replicas
+ * (step_sample.c). Above the highest 16 draws F is continued as an exponential law with their mean excess.
  *
  *   step = C x S x (M + norm + update)
  *
@@ -17,20 +16,30 @@
 #include "base/arena.h"
 #include "risk/step_model.h"
 
-/* Ends of replicas of one kind, of which the job has `count`. */
+/* A drawn end and how many draws of an even sample it stands for. */
+struct maq_end_draw {
+    double x_ns, weight;
+};
+
+/* Ends of replicas of one kind, of which the job has `count`: P(end > x) as a table, linear in its logarithm between points. */
 struct maq_end_law {
     double count;
     uint32_t n;
-    const double *x;                       /* [n] ascending, ns */
-    double threshold, share, scale, shape; /* the tail; share 0: none */
+    const double *x, *sf;                  /* [n] ascending, ns; descending */
+    double threshold, tail_sf, tail_scale; /* above the threshold an exponential law; tail_sf 0: none */
 };
 
-/* Takes a sorted sample; fits its tail. */
-void maq_end_law_init(struct maq_end_law *out, const double *x, uint32_t n, double count);
+/* Of draws, which it sorts. false: out of memory. */
+bool maq_end_law_init(struct maq_end_law *out, struct maq_end_draw *draws, uint32_t n, double count,
+                      struct maq_arena *arena);
+
+/* The exact law, where nothing needs sampling: one stage in one node. false: it does. In `arena`. step_exact.c */
+bool maq_step_exact(struct maq_end_law *out, const struct maq_step_model *m, const struct maq_variation *v,
+                    double count, struct maq_arena *arena);
 
 /* One value of the step but for C, with its probability. */
 struct maq_step_atom {
-    double value_ns, weight;
+    double value_ns, weight, log; /* log: of the value, set by maq_step_law_finish() */
 };
 
 struct maq_step_law {

@@ -22,6 +22,7 @@
 
 #define LANES 8
 #define TABLE 16384u
+#define TILT 0.3
 #define MAX_THREADS 64
 
 struct sampler {
@@ -32,7 +33,7 @@ struct sampler {
     const double *pass, *transfer, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
     struct maq_law gpu, gpu_part[2];
     double gpu_weight[2];
-    double *out;
+    double *out, *weight;
     _Atomic uint32_t next;
     atomic_bool failed;
 };
@@ -69,10 +70,11 @@ static double slowest_gpu(const struct sampler *s, double n, double u)
 /* Quantiles of the slowest of n factors that are lognormal with median 1. */
 static bool make_table(const double **out, double cv, double n, struct maq_arena *arena)
 {
-    double *table = cv > 0 ? MAQ_ARENA_NEW(arena, double, TABLE) : NULL, sigma = sigma_of(cv);
+    double *table = cv > 0 ? MAQ_ARENA_NEW(arena, double, TABLE) : NULL;
+    struct maq_law law = maq_law_lognormal(1, sigma_of(cv));
     *out = table;
     for (uint32_t i = 0; table && i < TABLE; i++)
-        table[i] = exp(-sigma * maq_normal_quantile(-expm1(log((i + 0.5) / TABLE) / n)));
+        table[i] = maq_max_quantile(&law, n, (i + 0.5) / TABLE);
     return table || cv <= 0;
 }
 
@@ -82,25 +84,33 @@ static double gpus_per_node(const struct maq_step_model *m)
     return m->lockstep < m->devices_per_node ? m->lockstep : m->devices_per_node;
 }
 
-/* The lasting factor of a stage's lockstep group in one replica. */
-static double draw_static(const struct sampler *s, uint32_t replica, uint32_t stage)
+/*
+ * The lasting factors of a replica's stages, and the weight of the draw. Slow GPUs decide about the slowest of thousands of replicas, so in
+ * every other draw one of the cells (a node of a stage), any of them, has the share y of slower cells not uniform but with density
+ * TILT y^(TILT - 1). A draw then stands for 1 / (1/2 + 1/2 mean over cells of that density) even ones: at most two (importance sampling
+ * with a defensive mixture: Hesterberg, "Weighted average importance sampling and defensive mixture distributions", 1995).
+ */
+static double draw_static(double *factor, const struct sampler *s, uint32_t replica)
 {
     const struct maq_step_model *m = s->m;
-    if (!s->slowest_gpu && s->v->node_cv <= 0)
-        return 1;
-    double per_node = gpus_per_node(m), worst = 0;
-    double sigma = sigma_of(s->v->node_cv);
-    for (uint32_t node = 0; node < m->nodes; node++) {
-        uint64_t draw = ((uint64_t)stage * m->nodes + node) * 2;
-        double u = maq_rng_at(s->run->seed, MAQ_RNG_STATIC, replica, draw),
-               w = maq_rng_at(s->run->seed, MAQ_RNG_STATIC, replica, draw + 1), f = 1;
-        if (s->slowest_gpu)
-            f = slowest_gpu(s, per_node, u);
+    uint64_t seed = s->run->seed;
+    uint32_t cells = m->stages * m->nodes, tilted = MAQ_RISK_NO_TASK;
+    double per_node = gpus_per_node(m), sigma = sigma_of(s->v->node_cv), density = 0;
+    if (s->slowest_gpu && maq_rng_at(seed, MAQ_RNG_SCRAMBLE, replica, 0) < 0.5)
+        tilted = (uint32_t)(maq_rng_at(seed, MAQ_RNG_SCRAMBLE, replica, 1) * cells);
+    for (uint32_t cell = 0; cell < cells; cell++) {
+        double y = maq_rng_at(seed, MAQ_RNG_STATIC, replica, 2 * (uint64_t)cell), f = 1;
+        if (s->slowest_gpu) {
+            y = cell == tilted ? fmax(exp(log(y) / TILT), 1e-15) : y;
+            density += TILT * exp((TILT - 1) * log(y)) / cells;
+            f = slowest_gpu(s, per_node, 1 - y);
+        }
         if (sigma > 0)
-            f *= exp(sigma * maq_normal_quantile(w));
-        worst = f > worst ? f : worst;
+            f *= exp(sigma * maq_normal_quantile(maq_rng_at(seed, MAQ_RNG_STATIC, replica, 2 * (uint64_t)cell + 1)));
+        double *out = &factor[cell / m->nodes * LANES];
+        *out = cell % m->nodes == 0 || f > *out ? f : *out;
     }
-    return worst;
+    return s->slowest_gpu ? 1 / (0.5 + 0.5 * density) : 1;
 }
 
 /* What a purpose draws for the lanes, multiplied into x; the purposes of a task are apart from each other. */
@@ -198,22 +208,25 @@ static void *work(void *ptr)
         atomic_store(&s->failed, true);
     uint32_t groups = (s->run->draws + LANES - 1) / LANES;
     for (uint32_t g; finish && factor && (g = atomic_fetch_add(&s->next, 1)) < groups;) {
-        double end[LANES];
-        for (uint32_t st = 0; st < m->stages; st++)
-            for (uint32_t k = 0; k < LANES; k++)
-                factor[st * LANES + k] = draw_static(s, g * LANES + k, st) * (s->slow->stage ? s->slow->stage[st] : 1);
+        double end[LANES], weight[LANES];
+        for (uint32_t k = 0; k < LANES; k++)
+            weight[k] = draw_static(factor + k, s, g * LANES + k);
+        for (uint32_t i = 0; s->slow->stage && i < m->stages * LANES; i++)
+            factor[i] *= s->slow->stage[i / LANES];
         run_tasks(finish, factor, s, g);
         finish_group(end, finish, s, g);
-        for (uint32_t k = 0; k < LANES && g * LANES + k < s->run->draws; k++)
+        for (uint32_t k = 0; k < LANES && g * LANES + k < s->run->draws; k++) {
             s->out[g * LANES + k] = end[k];
+            s->weight[g * LANES + k] = weight[k];
+        }
     }
     maq_arena_fini(&arena);
     return NULL;
 }
 
-enum maq_status maq_step_sample(double *out_ns, const struct maq_step_model *m, const struct maq_variation *v,
-                                const struct maq_step_slow *slow, const struct maq_step_run *run,
-                                struct maq_arena *arena)
+enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
+                                const struct maq_variation *v, const struct maq_step_slow *slow,
+                                const struct maq_step_run *run, struct maq_arena *arena)
 {
     struct sampler *s = MAQ_ARENA_NEW(arena, struct sampler, 1);
     if (!s)
@@ -223,6 +236,7 @@ enum maq_status maq_step_sample(double *out_ns, const struct maq_step_model *m, 
     s->slow = slow;
     s->run = run;
     s->out = out_ns;
+    s->weight = weight;
     /* a zero width keeps the law valid: 1e-12 changes no time of whole nanoseconds below 10 minutes */
     s->gpu_part[0] = maq_law_lognormal(1, fmax(sigma_of(v->gpu_cv), 1e-12));
     s->gpu_part[1] = maq_law_lognormal(v->gpu_outlier_ratio, fmax(sigma_of(v->gpu_outlier_cv), 1e-12));
