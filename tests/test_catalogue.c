@@ -51,7 +51,8 @@ static void test_nearest(void **state)
 /* Whatever data/ holds: sorted, findable by every name, NUL-terminated, and a document that parses. */
 static void test_compiled_in(void **state)
 {
-    static const char *const sections[] = {"devices", "fabrics", "frameworks", "models"};
+    static const char *const sections[] = {"devices", "fabrics",     "frameworks",
+                                           "models",  "variability", "variability/failures"};
     size_t total = 0;
     (void)state;
     for (size_t s = 0; s < MAQ_COUNT(sections); s++) {

@@ -28,6 +28,8 @@
 #include "profile/codes.h"
 #include "report/codes.h"
 #include "report/page.h"
+#include "risk/run_codes.h"
+#include "risk/variation_codes.h"
 #include "search/codes.h"
 #include "trace/codes.h"
 #if __has_include("validate/codes.h")
@@ -413,10 +415,10 @@ static void show_both(const char *what, const char *schema)
 
 static void test_show_everything(void **state)
 {
-    static const char *const one[] = {"maquette.model/1", "maquette.gpu/1", "maquette.fabric/1", "maquette.framework/1",
-                                      "maquette.schedule/1"};
-    static const char *const all[] = {"maquette.models/1", "maquette.gpus/1", "maquette.fabrics/1",
-                                      "maquette.frameworks/1", "maquette.schedules/1"};
+    static const char *const one[] = {"maquette.model/1",     "maquette.gpu/1",     "maquette.fabric/1",
+                                      "maquette.framework/1", "maquette.failure/1", "maquette.schedule/1"};
+    static const char *const all[] = {"maquette.models/1",     "maquette.gpus/1",     "maquette.fabrics/1",
+                                      "maquette.frameworks/1", "maquette.failures/1", "maquette.schedules/1"};
     for (int kind = 0; kind < MAQ_CATALOGUE_KIND_COUNT; kind++) {
         const char *name;
         size_t n = 0;
@@ -479,6 +481,7 @@ static const struct code_row {
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
                 MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
+                    MAQ_CODE_LIST_VARIATION(ROW) MAQ_CODE_LIST_RISK_RUN(ROW)
 #undef ROW
 };
 

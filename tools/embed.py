@@ -16,7 +16,7 @@ import re
 import sys
 from pathlib import Path
 
-SECTIONS = ("devices", "fabrics", "frameworks", "models")
+SECTIONS = ("devices", "fabrics", "frameworks", "models", "variability", "variability/failures")
 NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*\Z")
 MAX_BYTES = 1 << 20
 

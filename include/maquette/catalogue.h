@@ -1,5 +1,5 @@
 /*
- * catalogue.h - what maquette knows by name: models, devices, fabrics, frameworks, pipeline schedules; and the words of its
+ * catalogue.h - what maquette knows by name: models, devices, fabrics, frameworks, failures of fleets, pipeline schedules; and the words of its
  * options.
  */
 #ifndef MAQUETTE_CATALOGUE_H
@@ -16,10 +16,11 @@ enum maq_catalogue_kind {
     MAQ_CATALOGUE_GPUS,
     MAQ_CATALOGUE_FABRICS,
     MAQ_CATALOGUE_FRAMEWORKS,
+    MAQ_CATALOGUE_FAILURES,
     MAQ_CATALOGUE_SCHEDULES,
     MAQ_CATALOGUE_KIND_COUNT
 };
-/* "models", "gpus", "fabrics", "frameworks", "schedules". */
+/* "models", "gpus", "fabrics", "frameworks", "failures", "schedules". */
 MAQ_API const char *maq_catalogue_kind_name(enum maq_catalogue_kind kind);
 
 /* Names of one kind in order: i from 0 until NULL. Static strings. */
@@ -28,7 +29,7 @@ MAQ_API const char *maq_catalogue_name(enum maq_catalogue_kind kind, size_t i);
 /*
  * Shows `what`: the name of a kind lists it; the name or alias of an entry shows all that is known of it; a path to a
  * config.json (or its folder) shows the model in it. *out is owned by the caller (free()). Schemas
- * "maquette.models/1", "maquette.model/1", and so on for gpus, fabrics, frameworks and schedules. An unknown name is MAQ_USAGE
+ * "maquette.models/1", "maquette.model/1", and so on for gpus, fabrics, frameworks, failures and schedules. An unknown name is MAQ_USAGE
  * with a suggestion.
  */
 MAQ_API enum maq_status maq_catalogue_show_text(char **out, const char *what, const struct maq_report_opts *opts,

@@ -3,10 +3,12 @@
 #define MAQUETTE_MAQUETTE_H
 
 #include "maquette/catalogue.h"
+#include "maquette/checkpoint.h"
 #include "maquette/cluster.h"
 #include "maquette/compose.h"
 #include "maquette/cost.h"
 #include "maquette/diag.h"
+#include "maquette/failures.h"
 #include "maquette/framework.h"
 #include "maquette/graph.h"
 #include "maquette/islands.h"
@@ -18,6 +20,8 @@
 #include "maquette/plan.h"
 #include "maquette/profile.h"
 #include "maquette/report.h"
+#include "maquette/risk.h"
+#include "maquette/risk_run.h"
 #include "maquette/search.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"

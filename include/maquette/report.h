@@ -11,6 +11,8 @@
 #include "maquette/compose.h"
 #include "maquette/islands.h"
 #include "maquette/mixed_search.h"
+#include "maquette/risk.h"
+#include "maquette/risk_run.h"
 #include "maquette/search.h"
 
 #ifdef __cplusplus
@@ -93,6 +95,49 @@ MAQ_API enum maq_status maq_report_islands_text(char **out, const struct maq_isl
 /* Schema "maquette.islands/1". */
 MAQ_API enum maq_status maq_report_islands_json(char **out, const struct maq_islands *islands,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* Recorded step times: their law, and how well it predicts what was held out. */
+MAQ_API enum maq_status maq_report_risk_fit_text(char **out, const struct maq_risk_fit *fit,
+                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.fit/1". */
+MAQ_API enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *fit,
+                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* A recorded job, replayed. */
+MAQ_API enum maq_status maq_report_risk_replay_text(char **out, const struct maq_risk_replayed *replayed,
+                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.replay/1". */
+MAQ_API enum maq_status maq_report_risk_replay_json(char **out, const struct maq_risk_replayed *replayed,
+                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The distribution of a job's step time. */
+MAQ_API enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step *step,
+                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.step/1". */
+MAQ_API enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
+                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* When a run will be done. */
+struct maq_report_run {
+    const struct maq_job *job;
+    const struct maq_train_result *train; /* of the job; NULL: the step time was given */
+    const struct maq_failures *failures;
+    double tokens;
+    const struct maq_run_result *run;
+    const struct maq_run_variants *what_if; /* NULL = not asked for */
+    bool promised;                          /* the run has a promise, and ... */
+    uint32_t least_spares;                  /* ... keeps it with so many; UINT32_MAX = with none */
+    bool dated;                             /* `start_day` counts */
+    int64_t start_day;                      /* of the first start, days after 1970-01-01 */
+};
+MAQ_API enum maq_status maq_report_run_text(char **out, const struct maq_report_run *run,
+                                            const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.run/1". */
+MAQ_API enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run,
+                                            const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* "2027-01-31" as days after 1970-01-01; false where it is no day. */
+MAQ_API bool maq_date_read(int64_t *day, const char *text);
 
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);

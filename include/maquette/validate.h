@@ -441,6 +441,35 @@ MAQ_API void maq_validate_plan_ranking_free(struct maq_validate_plan_ranking *re
 MAQ_API char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *result, uint32_t worst);
 MAQ_API char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *result);
 
+/* --- risk: published observations of failures, goodput, start-up and variation, each with the band that is accepted --- */
+
+enum maq_risk_verdict { MAQ_RISK_PASS, MAQ_RISK_FAIL, MAQ_RISK_SKIP, MAQ_RISK_VERDICT_COUNT };
+MAQ_API const char *maq_risk_verdict_name(enum maq_risk_verdict verdict); /* "PASS", "FAIL", "SKIP" */
+
+struct maq_validate_risk_row {
+    const char *id; /* of the observation: "O3" */
+    const char *what, *unit, *source;
+    double observed;  /* NaN: a bound alone was published */
+    double low, high; /* the band, limits included; infinite: open */
+    double predicted; /* NaN when skipped */
+    enum maq_risk_verdict verdict;
+    const char *why; /* of a skip; "" = none */
+};
+
+struct maq_validate_risk {
+    const char *folder;
+    uint32_t n_rows, n[MAQ_RISK_VERDICT_COUNT];
+    const struct maq_validate_risk_row *rows;
+};
+
+/* Predicts every observation; those that need recorded data read it from `folder` (docs/validate.md has the layout), and are
+ * skipped where a file is not there. *out is owned by the caller. */
+MAQ_API enum maq_status maq_validate_risk(struct maq_validate_risk **out, const char *folder, struct maq_diag *diag);
+MAQ_API void maq_validate_risk_free(struct maq_validate_risk *result);
+/* Owned by the caller (free()); NULL when out of memory. */
+MAQ_API char *maq_validate_risk_text(const struct maq_validate_risk *result);
+MAQ_API char *maq_validate_risk_json(const struct maq_validate_risk *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,7 +12,7 @@
 #include "cli/cli_config.h"
 #include "maquette/maquette.h"
 
-#define CLI_OPTIONS_MAX 32
+#define CLI_OPTIONS_MAX 64
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One run of the program. */
@@ -36,6 +36,7 @@ struct cli {
 enum cli_option_kind {
     CLI_FLAG,  /* takes no value */
     CLI_VALUE, /* takes one */
+    CLI_LIST,  /* takes one or several, cut at commas; may be given again, which adds to it */
     CLI_JOB,   /* takes one, which is laid over the job document at `path` */
     CLI_SET,   /* path=value, likewise */
     CLI_SPACE  /* key=value,value: a list of the job's section at `path` */
@@ -100,7 +101,7 @@ struct cli_command {
 extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
-extern const struct cli_command cli_train, cli_plan, cli_islands, cli_show, cli_profile;
+extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 #ifdef MAQ_HAVE_VALIDATE
 extern const struct cli_command cli_validate;
 #endif

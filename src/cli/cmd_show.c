@@ -17,7 +17,7 @@ static enum maq_status run(struct cli *cli)
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     if (cli->n_args == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
-                         "maquette show models, gpus, fabrics, frameworks, schedules, or a name",
+                         "maquette show models, gpus, fabrics, frameworks, failures, schedules, or a name",
                          "there is nothing to show");
     enum maq_status status = cli->values[OPT_JSON] ? maq_catalogue_show_json(&text, cli->args[0], &opts, cli->diag)
                                                    : maq_catalogue_show_text(&text, cli->args[0], &opts, cli->diag);
@@ -26,11 +26,12 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_show = {
     .name = "show",
-    .args = "models|gpus|fabrics|frameworks|schedules|NAME [OPTION...]",
-    .summary = "list models, GPUs, networks, frameworks and schedules; show one of them",
+    .args = "models|gpus|fabrics|frameworks|failures|schedules|NAME [OPTION...]",
+    .summary = "list models, GPUs, networks, frameworks, failures and schedules; show one of them",
     .about = "Lists what maquette knows by name, or shows all it knows of one thing: the modules and parameters\n"
              "of a model, the figures of a GPU or a network and their source, what a framework does besides the\n"
-             "plan, the bubble of a schedule. NAME may also be the path of a config.json.\n",
+             "plan, how often nodes of a fleet fail, the bubble of a schedule. NAME may also be the path of a "
+             "config.json.\n",
     .examples = "  maquette show models\n"
                 "  maquette show deepseek-v3\n"
                 "  maquette show h100-sxm --json\n",

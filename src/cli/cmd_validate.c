@@ -30,7 +30,8 @@ enum {
 #define MOST_LAYERS 65535u
 
 static const struct cli_validation *const validations[] = {
-    &cli_validate_train, &cli_validate_collectives, &cli_validate_kernels, &cli_validate_plans, &cli_validate_ranking,
+    &cli_validate_train, &cli_validate_collectives, &cli_validate_kernels,
+    &cli_validate_plans, &cli_validate_ranking,     &cli_validate_risk,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -159,13 +160,17 @@ const struct cli_command cli_validate = {
         "  collectives  nccl-tests results: time by message size, devices and network\n"
         "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n"
         "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n"
-        "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n",
+        "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n"
+        "  risk         published failures, goodput, start-up and variation, with the recordings of a folder; status 1 "
+        "when\n"
+        "               one is outside of its band\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
                 "  maquette validate plans executed.tar.gz --profile sailor/ --worst 5\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate ranking plans.csv --job job.yaml --worst 10\n"
+                "  maquette validate risk variability/\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,
     .n_options = CLI_COUNT(options),

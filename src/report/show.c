@@ -29,6 +29,8 @@ static const struct kind {
                                maq_show_fabrics, maq_show_fabric},
     [MAQ_CATALOGUE_FRAMEWORKS] = {"frameworks", "framework", "frameworks", "maquette.frameworks/1",
                                   "maquette.framework/1", maq_show_frameworks, maq_show_framework},
+    [MAQ_CATALOGUE_FAILURES] = {"failures", "failure", "variability/failures", "maquette.failures/1",
+                                "maquette.failure/1", maq_show_failures, maq_show_failure},
     [MAQ_CATALOGUE_SCHEDULES] = {"schedules", "schedule", NULL, "maquette.schedules/1", "maquette.schedule/1",
                                  maq_show_schedules, NULL},
 };
@@ -106,7 +108,8 @@ static enum maq_status find(struct found *out, const char *what, struct maq_diag
     if (near)
         maq__snprintf(hint, sizeof hint, "did you mean '%s'?", near);
     else
-        maq__snprintf(hint, sizeof hint, "models, gpus, fabrics, frameworks and schedules list what there is");
+        maq__snprintf(hint, sizeof hint,
+                      "models, gpus, fabrics, frameworks, failures and schedules list what there is");
     return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SHOW_UNKNOWN, (struct maq_span){0}, hint,
                          "nothing in the catalogue and no file is named '%s'", maq_str_show(show, word));
 }

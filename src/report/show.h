@@ -18,6 +18,7 @@ enum maq_status maq_show_models(struct maq_show *s);
 enum maq_status maq_show_gpus(struct maq_show *s);
 enum maq_status maq_show_fabrics(struct maq_show *s);
 enum maq_status maq_show_frameworks(struct maq_show *s);
+enum maq_status maq_show_failures(struct maq_show *s);
 enum maq_status maq_show_schedules(struct maq_show *s);
 
 /* `name` is a catalogue name or (models) a path. */
@@ -25,6 +26,7 @@ enum maq_status maq_show_model(struct maq_show *s, const char *name);
 enum maq_status maq_show_gpu(struct maq_show *s, const char *name);
 enum maq_status maq_show_fabric(struct maq_show *s, const char *name);
 enum maq_status maq_show_framework(struct maq_show *s, const char *name);
+enum maq_status maq_show_failure(struct maq_show *s, const char *name);
 enum maq_status maq_show_schedule(struct maq_show *s, size_t i);
 
 #endif

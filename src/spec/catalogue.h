@@ -1,7 +1,8 @@
 /*
  * catalogue.h - the documents compiled into the program: data/<section>/<name>.yaml.
  *
- * A build step embeds every file under data/models, data/devices, data/fabrics and data/frameworks; names are unique inside a
+ * A build step embeds every file under data/models, data/devices, data/fabrics, data/frameworks, data/variability and
+ * data/variability/failures; names are unique inside a
  * section and an entry may list `aliases:`. Lookups ignore case.
  */
 #ifndef MAQ_SPEC_CATALOGUE_H
@@ -10,7 +11,7 @@
 #include "maquette/diag.h"
 
 struct maq_catalogue_entry {
-    const char *section; /* "models", "devices", "fabrics", "frameworks" */
+    const char *section; /* "models", "devices", "fabrics", "frameworks", "variability", "variability/failures" */
     const char *name;    /* file name without .yaml */
     const char *aliases; /* "a|b" or "" */
     const char *text;

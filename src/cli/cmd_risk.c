@@ -1,0 +1,290 @@
+/*
+ * cmd_risk.c - `maquette risk`: what varies and what it does to the step of a job. `fit` learns from step times, `replay` from a recorded job.
+ *
+ * A verb is a row of `verbs`: its name, an example, the options that mean something to it, its function. Another one is another row.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+#include "cli/risk_run.h"
+
+enum {
+    OPT_HOLDOUT,
+    OPT_COLUMN,
+    OPT_META,
+    OPT_VARIATION,
+    OPT_SLOW,
+    OPT_DRAWS,
+    OPT_SEED,
+    OPT_NO_SOURCES,
+    OPT_MODEL,
+    OPT_CLUSTER,
+    OPT_FRAMEWORK,
+    OPT_NAME,
+    OPT_SET,
+    OPT_MEASURED,
+    OPT_COST,
+    OPT_JSON,
+    OPT_OUTPUT,
+    OPT_RUN /* the first of CLI_RUN_OPTION_LIST */
+};
+
+#define BIT(option) (UINT64_C(1) << (option))
+#define EVERYWHERE (BIT(OPT_JSON) | BIT(OPT_OUTPUT))
+
+static const char *const holdouts[] = {"half", "third", "quarter", NULL};
+
+static const struct cli_option options[] = {
+    [OPT_HOLDOUT] = {"--holdout", CLI_VALUE, "half|third|quarter",
+                     "fit: keep the end of each series back, and judge the prediction on it", NULL, holdouts},
+    [OPT_COLUMN] = {"--column", CLI_VALUE, "NAME", "fit: the column with the step times (found by its name)", NULL,
+                    NULL},
+    [OPT_META] = {"--meta", CLI_VALUE, "FILE", "replay: the shape of the job, dp_size, pp_size and vpp_size", NULL,
+                  NULL},
+    [OPT_VARIATION] = {"--variation", CLI_VALUE, "NAME|FILE",
+                       "what varies: an entry of the catalogue or a document (default)", NULL, NULL},
+    [OPT_SLOW] =
+        {"--slow", CLI_VALUE, "PART=FACTORx,...",
+         "what is slow: node:17=1.2x, rank:4095=1.1x, stage:3=1.1x (times as long), link:rail3=0.5x (of its speed)",
+         NULL, NULL},
+    [OPT_DRAWS] = {"--draws", CLI_VALUE, "N", "replicas that are sampled (10000)", NULL, NULL},
+    [OPT_SEED] = {"--seed", CLI_VALUE, "N", "of the random numbers (1)", NULL, NULL},
+    [OPT_NO_SOURCES] = {"--no-sources", CLI_FLAG, NULL, "leave out what drives it, which takes most of the time", NULL,
+                        NULL},
+    [OPT_MODEL] = CLI_OPTION_MODEL,
+    [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
+    [OPT_FRAMEWORK] = CLI_OPTION_FRAMEWORK,
+    [OPT_NAME] = CLI_OPTION_NAME,
+    [OPT_SET] = CLI_OPTION_SET,
+    [OPT_MEASURED] = CLI_OPTION_MEASURED,
+    [OPT_COST] = CLI_OPTION_COST,
+    [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
+#define CLI_RUN_OPTION_ROW(id, name, kind, value, words, doc)                                                          \
+    [OPT_RUN + CLI_RUN_##id] = {name, kind, value, doc, NULL, words},
+    CLI_RUN_OPTION_LIST(CLI_RUN_OPTION_ROW)
+#undef CLI_RUN_OPTION_ROW
+};
+_Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
+
+static enum maq_status run_fit(struct cli *cli)
+{
+    struct maq_risk_fit *fit;
+    struct maq_risk_fit_opts opts = MAQ_RISK_FIT_OPTS_INIT;
+    const char *holdout = cli->values[OPT_HOLDOUT], *file = cli->values[OPT_OUTPUT];
+    opts.column = cli->values[OPT_COLUMN];
+    opts.holdout = !holdout ? 0 : strcmp(holdout, "half") == 0 ? 0.5 : strcmp(holdout, "third") == 0 ? 1.0 / 3 : 0.25;
+    enum maq_status status = maq_risk_fit(&fit, cli->args + 1, (uint32_t)cli->n_args - 1, &opts, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_fit_json(&text, fit, &look, cli->diag)
+                                   : maq_report_risk_fit_text(&text, fit, &look, cli->diag);
+    maq_risk_fit_free(fit);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+static enum maq_status run_replay(struct cli *cli)
+{
+    struct maq_risk_replayed *replayed;
+    const char *file = cli->values[OPT_OUTPUT];
+    if (!cli->values[OPT_META])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk replay ops.csv.gz --meta meta.yaml",
+                         "risk replay needs --meta");
+    enum maq_status status = maq_risk_replay(&replayed, cli->args[1], cli->values[OPT_META], cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_replay_json(&text, replayed, &look, cli->diag)
+                                   : maq_report_risk_replay_text(&text, replayed, &look, cli->diag);
+    maq_risk_replayed_free(replayed);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+static const struct verb {
+    const char *name, *example, *needs;
+    uint64_t takes; /* BIT(OPT_...) */
+    size_t most;    /* files */
+    enum maq_status (*run)(struct cli *cli);
+} verbs[] = {
+    {"fit", "maquette risk fit step_times.csv --holdout half", "a CSV of step times",
+     EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN), SIZE_MAX, run_fit},
+    {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations", EVERYWHERE | BIT(OPT_META), 1,
+     run_replay},
+};
+
+/* An option that the verb would not look at is a mistake. */
+static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
+{
+    if (cli->n_args < 2)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verb->example, "risk %s needs %s", verb->name, verb->needs);
+    if (cli->n_args - 1 > verb->most)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, verb->example, "one argument too many: '%.80s'",
+                         cli->args[verb->most + 1]);
+    if (cli->n_overrides > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to risk %s", cli->overrides[0].flag,
+                         verb->name);
+    for (size_t i = 0; i < CLI_COUNT(options); i++)
+        if (cli->values[i] && !(verb->takes & BIT(i)))
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to risk %s", options[i].name,
+                             verb->name);
+    return MAQ_OK;
+}
+
+/* --- a job ---------------------------------------------------------------------------------------------------------- */
+
+#define SLOW_MOST 256
+
+/* The parts of --slow, cut at commas. */
+static enum maq_status read_slow(struct cli *cli, const char **part, uint32_t *n)
+{
+    const char *text = cli->values[OPT_SLOW];
+    for (*n = 0; text && *text;) {
+        size_t len = strcspn(text, ",");
+        char *copy = cli_printf(cli, "%.*s", (int)len, text);
+        if (*n == SLOW_MOST)
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "--slow has more than %d parts", SLOW_MOST);
+        if (!copy)
+            return MAQ_NO_MEMORY;
+        part[(*n)++] = copy;
+        text += len + (text[len] == ',');
+    }
+    return MAQ_OK;
+}
+
+/* The distribution of the step. */
+static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step, const struct maq_job *job,
+                                    uint32_t seed, bool sources)
+{
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    const char *slow[SLOW_MOST];
+    enum maq_status status = cli_count(cli, &opts.draws, OPT_DRAWS, 400, 10000000, 0);
+    if (status == MAQ_OK)
+        status = read_slow(cli, slow, &opts.n_slow);
+    if (status != MAQ_OK)
+        return status;
+    opts.seed = seed;
+    opts.slow = slow;
+    opts.variation = cli->values[OPT_VARIATION];
+    opts.no_sources = !sources;
+    return maq_risk_step(step, job, &opts, cli->diag);
+}
+
+static enum maq_status run_step(struct cli *cli, const struct maq_job *job, uint32_t seed)
+{
+    const char *file = cli->values[OPT_OUTPUT];
+    struct maq_risk_step *step;
+    enum maq_status status = predict_step(cli, &step, job, seed, cli->values[OPT_NO_SOURCES] == NULL);
+    if (status != MAQ_OK)
+        return status;
+    char *text;
+    const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
+    status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
+                                   : maq_report_risk_step_text(&text, step, &look, cli->diag);
+    maq_risk_step_free(step);
+    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+}
+
+/* --tokens: the whole run. Where it is said what varies, or what is slow, its steps are those of the distribution. */
+static enum maq_status run_whole(struct cli *cli, const struct maq_job *job, uint32_t seed)
+{
+    struct cli_risk_run run = {.job = job,
+                               .values = cli->values + OPT_RUN,
+                               .seed = seed,
+                               .json = cli->values[OPT_JSON] != NULL,
+                               .file = cli->values[OPT_OUTPUT]};
+    if (cli->values[OPT_VARIATION] || cli->values[OPT_SLOW]) {
+        struct maq_risk_step *step;
+        enum maq_status status = predict_step(cli, &step, job, seed, false);
+        if (status != MAQ_OK)
+            return status;
+        run.step_mean_s = step->figure[MAQ_RISK_MEAN].value_s;
+        run.step_sd_s = step->sd_s;
+        maq_risk_step_free(step);
+    }
+    return cli_risk_run(cli, &run);
+}
+
+/* Options of a run mean nothing to a step, and some of a step nothing to a run. */
+static enum maq_status check_job(struct cli *cli, const char *example)
+{
+    bool whole = cli->values[OPT_RUN + CLI_RUN_TOKENS] != NULL;
+    for (size_t i = OPT_RUN; i < CLI_COUNT(options) && !whole; i++)
+        if (cli->values[i])
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, "a run has --tokens", "%s means nothing to a step",
+                             options[i].name);
+    if (whole && cli->values[OPT_NO_SOURCES])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, example, "--no-sources means nothing to a run");
+    if (whole && cli->values[OPT_DRAWS] && !cli->values[OPT_VARIATION] && !cli->values[OPT_SLOW])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, example,
+                         "--draws means nothing to a run without --variation or --slow");
+    return MAQ_OK;
+}
+
+static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META);
+
+static enum maq_status run_job(struct cli *cli)
+{
+    static const char example[] =
+        "maquette risk JOB.yaml, maquette risk fit STEPS.csv, or maquette risk replay OPS.csv --meta META.yaml";
+    struct maq_job_box *box;
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    if (!path && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "there is no job");
+    if (cli->n_args > 1)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "one argument too many: '%.80s'", cli->args[1]);
+    for (size_t i = 0; i < CLI_COUNT(options); i++)
+        if (cli->values[i] && (verbs_alone & BIT(i)))
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, example, "%s means nothing to a job", options[i].name);
+    uint32_t seed = 1;
+    enum maq_status status = check_job(cli, example);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &seed, OPT_SEED, 1, UINT32_MAX, 1);
+    if (status == MAQ_OK)
+        status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? run_whole(cli, maq_job_get(box), seed)
+                                                   : run_step(cli, maq_job_get(box), seed);
+    maq_job_free(box);
+    return status;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
+        if (strcmp(cli->args[0], verbs[i].name) == 0) {
+            enum maq_status status = check_verb(cli, &verbs[i]);
+            return status == MAQ_OK ? verbs[i].run(cli) : status;
+        }
+    return run_job(cli);
+}
+
+const struct cli_command cli_risk = {
+    .name = "risk",
+    .args = "[JOB.yaml] [--tokens N] | fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
+    .summary = "how sure a duration is, and when a run will be done",
+    .about =
+        "Predicts the distribution of a job's step time, with the interval of each quantile, and what drives it.\n"
+        "With --tokens: when the whole run will be done, how much of its time is useful, what interrupts it and what "
+        "that\n"
+        "costs, from ten thousand simulated runs; exit status 1 when a --promise is not kept (docs/risk-runs.md).\n"
+        "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
+        "of each; --holdout judges it on the end of the series. `replay` runs a recorded job again and says\n"
+        "what it would take without stragglers, and which they are. docs/risk.md says how.\n",
+    .examples = "  maquette risk job.yaml\n"
+                "  maquette risk job.yaml --slow node:17=1.2x --slow link:rail3=0.5x\n"
+                "  maquette risk job.yaml --tokens 15T --failures llama3 --spares 16 --promise 75d@95%\n"
+                "  maquette risk job.yaml --tokens 15T --failures rate=3.8e-3/node/day --what-if checkpoint\n"
+                "  maquette risk fit step_times.csv --holdout half --json\n"
+                "  maquette risk replay ops.csv.gz --meta meta.yaml\n",
+    .options = options,
+    .n_options = CLI_COUNT(options),
+    .max_args = 1000,
+    .job = true,
+    .run = run,
+};

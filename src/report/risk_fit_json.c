@@ -1,0 +1,65 @@
+/* risk_fit_json.c - the law of recorded step times, schema "maquette.risk.fit/1"; see docs/risk.md. */
+#include <math.h>
+
+#include "maquette/report.h"
+#include "report/json_util.h"
+
+static void put_law(struct maq_json map, const struct maq_risk_law *law)
+{
+    maq_json_text(map, "name", law->name);
+    maq_json_real(map, "shift_s", law->shift);
+    maq_json_real(map, "scale", law->scale);
+    maq_json_real(map, "shape", law->shape);
+    maq_json_real(map, "ks_distance", law->distance);
+    maq_json_bool(map, "accepted", law->accepted);
+}
+
+static void put_figure(struct maq_json map, const struct maq_risk_estimate *e)
+{
+    maq_json_real(map, "predicted", e->predicted);
+    maq_json_real(map, "low", e->low);
+    maq_json_real(map, "high", e->high);
+    maq_json_real(map, "observed", e->observed);
+    maq_json_real(map, "error", e->error);
+}
+
+static void put_series(struct maq_json item, const struct maq_risk_series *s)
+{
+    maq_json_text(item, "name", s->name);
+    maq_json_int(item, "steps", s->n);
+    maq_json_int(item, "fitted", s->fitted);
+    maq_json_int(item, "held_out", s->judged);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        put_figure(maq_json_map(item, maq_risk_figure_name((enum maq_risk_figure)f)), &s->figure[f]);
+    maq_json_real(item, "guarantee_s", s->guarantee_s);
+    maq_json_int(item, "warm_up_steps", s->warm_up);
+    maq_json_real(item, "effective_steps", s->effective);
+    maq_json_real(item, "body_cv", s->cv);
+    maq_json_real(item, "neighbour_correlation", s->correlation);
+    maq_json_real(item, "drift", s->drift);
+    struct maq_json spikes = maq_json_map(item, "spikes");
+    maq_json_int(spikes, "steps", s->spikes);
+    maq_json_int(spikes, "clumps", s->clumps);
+    maq_json_real(spikes, "rate", s->spike_rate);
+    maq_json_real(spikes, "mean_s", s->spike_mean_s);
+    struct maq_json slow = maq_json_map(item, "slow_mode");
+    maq_json_real(slow, "share", s->slow_share);
+    maq_json_real(slow, "ratio", s->slow_ratio);
+    maq_json_text(item, "law", s->pooled ? "pool" : s->laws[0].name);
+    maq_json_real(item, "ks_floor", s->floor);
+    struct maq_json laws = maq_json_list(item, "laws");
+    for (uint32_t i = 0; i < s->n_laws; i++)
+        put_law(maq_json_item(laws), &s->laws[i]);
+}
+
+enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *fit, const struct maq_report_opts *opts,
+                                         struct maq_diag *diag)
+{
+    struct maq_json_document document;
+    (void)opts;
+    maq_json_begin(&document, "maquette.risk.fit/1");
+    struct maq_json list = maq_json_list(document.root, "series");
+    for (uint32_t i = 0; i < fit->n; i++)
+        put_series(maq_json_item(list), &fit->series[i]);
+    return maq_json_finish(out, &document, diag);
+}

@@ -1,0 +1,90 @@
+/* risk_fit_text.c - the law of recorded step times, for people. */
+#include <math.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "report/page.h"
+#include "report/words.h"
+
+/* "1.531 s", "-" where there is none. */
+static const char *seconds(char buf[32], double s)
+{
+    if (!isfinite(s))
+        return "-";
+    maq__snprintf(buf, 32, s < 1 ? "%#.4g ms" : "%#.4g s", s < 1 ? 1e3 * s : s);
+    return buf;
+}
+
+static void put_figures(struct maq_page *page, const struct maq_risk_series *s)
+{
+    static const struct maq_table_column columns[] = {{"", false, false},        {"predicted", true, false},
+                                                      {"95 % low", true, false}, {"high", true, false},
+                                                      {"observed", true, false}, {"error", true, false}};
+    struct maq_table t;
+    char a[32], b[32], c[32], d[32];
+    maq_table_init(&t, columns, s->judged > 0 ? MAQ_COUNT(columns) : MAQ_COUNT(columns) - 2);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++) {
+        const struct maq_risk_estimate *e = &s->figure[f];
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", maq_risk_figure_name((enum maq_risk_figure)f));
+        maq_table_cell(&t, "%s", seconds(a, e->predicted));
+        maq_table_cell(&t, "%s", seconds(b, e->low));
+        maq_table_cell(&t, "%s", seconds(c, e->high));
+        if (s->judged == 0)
+            continue;
+        maq_table_cell(&t, "%s", seconds(d, e->observed));
+        maq_table_cell(&t, "%+.2f %%", 100 * e->error);
+    }
+    maq_table_print(page, &t, 2);
+    maq_table_fini(&t);
+}
+
+static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
+{
+    char a[32], b[32];
+    maq_page_putf(page, MAQ_INK_PLAIN, "  warm-up    %s at the start left out\n", maq_words_whole(a, s->warm_up));
+    maq_page_putf(page, MAQ_INK_PLAIN, "  body       CV %.2f %%, correlation of neighbours %.2f, drift %+.2f %%\n",
+                  100 * s->cv, s->correlation, 100 * expm1(s->drift));
+    if (s->slow_share > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  slow mode  %.1f %% of the steps, %.3f x as long\n", 100 * s->slow_share,
+                      s->slow_ratio);
+    if (s->spikes > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  spikes     %s (clumps: %s), %.2f %% of the steps, mean %s\n",
+                      maq_words_whole(a, s->spikes), maq_words_whole(b, s->clumps), 100 * s->spike_rate,
+                      seconds((char[32]){0}, s->spike_mean_s));
+    if (s->n_laws == 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  law        the recorded values\n");
+    else if (s->pooled)
+        maq_page_putf(page, MAQ_INK_PLAIN,
+                      "  law        the recorded values: nearest is %s, KS distance %.4f, floor %.4f\n",
+                      s->laws[0].name, s->laws[0].distance, s->floor);
+    else
+        maq_page_putf(page, MAQ_INK_PLAIN, "  law        %s: KS distance %.4f, floor %.4f\n", s->laws[0].name,
+                      s->laws[0].distance, s->floor);
+    if (isfinite(s->guarantee_s))
+        maq_page_putf(page, MAQ_INK_PLAIN, "  guarantee  with 95 %% confidence at most 5 %% of steps exceed %s\n",
+                      seconds(a, s->guarantee_s));
+}
+
+enum maq_status maq_report_risk_fit_text(char **out, const struct maq_risk_fit *fit, const struct maq_report_opts *opts,
+                                         struct maq_diag *diag)
+{
+    struct maq_page page;
+    struct maq_arena scratch;
+    char a[32], b[32];
+    maq_page_init(&page, opts);
+    maq_arena_init(&scratch, 1 << 20);
+    for (uint32_t i = 0; i < fit->n; i++) {
+        const struct maq_risk_series *s = &fit->series[i];
+        maq_page_putf(&page, MAQ_INK_TITLE, "%s%s", i > 0 ? "\n" : "", maq_text_clean(&scratch, s->name));
+        if (s->judged > 0)
+            maq_page_putf(&page, MAQ_INK_FAINT, "  fitted on %s steps, judged on the %s after them\n",
+                          maq_words_whole(a, s->fitted), maq_words_whole(b, s->judged));
+        else
+            maq_page_putf(&page, MAQ_INK_FAINT, "  %s steps\n", maq_words_whole(a, s->fitted));
+        put_figures(&page, s);
+        put_parts(&page, s);
+    }
+    maq_arena_fini(&scratch);
+    return maq_page_finish(out, &page, diag);
+}

@@ -1,0 +1,116 @@
+/* risk_step.c - the distribution of a job's step time: text, and schema "maquette.risk.step/1" (docs/risk.md). */
+#include "base/check.h"
+#include "base/text.h"
+#include "report/job_json.h"
+#include "report/page.h"
+#include "report/words.h"
+
+static void put_quantile(struct maq_json map, const struct maq_risk_quantile *q)
+{
+    maq_json_real(map, "value_s", q->value_s);
+    maq_json_real(map, "low_s", q->low_s);
+    maq_json_real(map, "high_s", q->high_s);
+}
+
+enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
+                                          const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    struct maq_json_document document;
+    (void)opts;
+    maq_json_begin(&document, "maquette.risk.step/1");
+    struct maq_json root = document.root;
+    maq_json_job(maq_json_map(root, "job"), step->job);
+    maq_json_real(root, "base_s", step->base_s);
+    put_quantile(maq_json_map(root, "p5"), &step->p5);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        put_quantile(maq_json_map(root, maq_risk_figure_name((enum maq_risk_figure)f)), &step->figure[f]);
+    maq_json_real(root, "sd_s", step->sd_s);
+    maq_json_count(root, "replicas", step->replicas);
+    maq_json_count(root, "lockstep_devices", step->lockstep);
+    maq_json_int(root, "stages", step->stages);
+    maq_json_bool(root, "exact", step->exact);
+    maq_json_int(root, "draws", step->draws);
+    maq_json_real(root, "tail_share", step->tail_share);
+    struct maq_json list = maq_json_list(root, "sources");
+    for (uint32_t i = 0; i < step->n_sources; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "source", step->source[i].name);
+        maq_json_real(item, "p95_alone_s", step->source[i].alone_s);
+        maq_json_real(item, "p95_removed_s", step->source[i].removed_s);
+    }
+    return maq_json_finish(out, &document, diag);
+}
+
+static void put_row(struct maq_table *t, const char *name, const struct maq_risk_quantile *q, double base_s)
+{
+    maq_table_row(t, MAQ_INK_PLAIN);
+    maq_table_cell(t, "%s", name);
+    maq_table_cell(t, "%#.5g s", q->value_s);
+    maq_table_cell(t, "%+.2f %%", 100 * (q->value_s / base_s - 1));
+    maq_table_cell(t, "%#.5g s", q->low_s);
+    maq_table_cell(t, "%#.5g s", q->high_s);
+}
+
+static void put_figures(struct maq_page *page, const struct maq_risk_step *step)
+{
+    static const struct maq_table_column columns[] = {{"step", false, false},
+                                                      {"", true, false},
+                                                      {"over base", true, false},
+                                                      {"95 % low", true, false},
+                                                      {"high", true, false}};
+    struct maq_table t;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    put_row(&t, "p5", &step->p5, step->base_s);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        put_row(&t, maq_risk_figure_name((enum maq_risk_figure)f), &step->figure[f], step->base_s);
+    maq_table_print(page, &t, 0);
+    maq_table_fini(&t);
+}
+
+static void put_sources(struct maq_page *page, const struct maq_risk_step *step)
+{
+    static const struct maq_table_column columns[] = {
+        {"what varies", false, true}, {"p95 from it alone", true, false}, {"p95 without it", true, false}};
+    struct maq_table t;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < step->n_sources; i++) {
+        const struct maq_risk_source *s = &step->source[i];
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", s->text);
+        maq_table_cell(&t, "%+.2f %%", 100 * s->alone_s / step->base_s);
+        maq_table_cell(&t, "%+.2f %%", -100 * s->removed_s / step->base_s);
+    }
+    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+    maq_table_print(page, &t, 0);
+    maq_table_fini(&t);
+    maq_page_putf(page, MAQ_INK_FAINT, "shares of the base; they do not add up, the slowest decides\n");
+}
+
+enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step *step,
+                                          const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    struct maq_page page;
+    struct maq_buf words;
+    char a[32], b[32], c[32];
+    maq_page_init(&page, opts);
+    maq_buf_init(&words, 1 << 12);
+    maq_buf_addf(&words, "%s: ", step->job->model.name);
+    maq_words_model(&words, &step->job->model);
+    maq_buf_adds(&words, " on ");
+    maq_words_cluster(&words, &step->job->cluster);
+    maq_page_putf(&page, MAQ_INK_TITLE, "%s\n", words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "base     %#.5g s: nothing varies\n", step->base_s);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "joined   %s replicas of %u stages, %s devices in lockstep each\n\n",
+                  maq_words_whole(a, (int64_t)step->replicas), step->stages,
+                  maq_words_whole(b, (int64_t)step->lockstep));
+    put_figures(&page, step);
+    if (step->n_sources > 0)
+        put_sources(&page, step);
+    if (step->exact)
+        maq_page_putf(&page, MAQ_INK_FAINT, "nothing was sampled: the law of one stage is known\n");
+    else
+        maq_page_putf(&page, MAQ_INK_FAINT, "%s sampled replicas per regime%s; intervals are of sampling alone\n",
+                      maq_words_whole(c, step->draws), step->tail_share > 0 ? ", the slowest of all beyond them" : "");
+    return maq_page_finish(out, &page, diag);
+}

@@ -1,0 +1,63 @@
+/* order.c - confidence of quantiles from order statistics: see order.h. */
+#include "risk/order.h"
+
+#include <math.h>
+
+#include "risk/special.h"
+
+/* ln of C(n, k) p^k (1 - p)^(n - k). */
+static double log_binomial(double k, double n, double p)
+{
+    return maq_log_gamma(n + 1) - maq_log_gamma(k + 1) - maq_log_gamma(n - k + 1) + k * log(p) + (n - k) * log1p(-p);
+}
+
+double maq_binomial_cdf(int64_t k, uint32_t n, double p)
+{
+    if (k < 0)
+        return 0;
+    if (k >= (int64_t)n)
+        return 1;
+    double sum = 0, term = exp(log_binomial((double)k, n, p)), odds = (1 - p) / p;
+    double mode = p * n;
+    if ((double)k <= mode) { /* terms fall away downwards */
+        for (int64_t i = k; i >= 0 && term > sum * 1e-18; i--) {
+            sum += term;
+            term *= (double)i / (double)(n - i + 1) * odds;
+        }
+        return sum;
+    }
+    term = exp(log_binomial((double)k + 1, n, p));
+    for (int64_t i = k + 1; i <= (int64_t)n && term > sum * 1e-18; i++) {
+        sum += term;
+        term *= (double)(n - i) / (double)(i + 1) / odds;
+    }
+    return 1 - sum;
+}
+
+uint32_t maq_order_upper(uint32_t n, double p, double confidence)
+{
+    uint32_t low = 1, high = n;
+    if (n == 0 || maq_binomial_cdf((int64_t)n - 1, n, p) < confidence)
+        return 0;
+    while (low < high) {
+        uint32_t k = low + (high - low) / 2;
+        if (maq_binomial_cdf((int64_t)k - 1, n, p) >= confidence)
+            high = k;
+        else
+            low = k + 1;
+    }
+    return high;
+}
+
+uint32_t maq_order_lower(uint32_t n, double p, double confidence)
+{
+    uint32_t low = 0, high = n; /* P(Bin >= k) falls with k */
+    while (low < high) {
+        uint32_t k = low + (high - low + 1) / 2;
+        if (1 - maq_binomial_cdf((int64_t)k - 1, n, p) >= confidence)
+            low = k;
+        else
+            high = k - 1;
+    }
+    return low;
+}

@@ -1,0 +1,20 @@
+/*
+ * order.h - confidence of quantiles from order statistics: no law is assumed.
+ *
+ * Of n independent values, the number at or below the p-quantile is binomial(n, p). So the k-th smallest is at or above it with
+ * probability P(Bin(n, p) <= k - 1) (David and Nagaraja, "Order statistics", 7.1).
+ */
+#ifndef MAQ_RISK_ORDER_H
+#define MAQ_RISK_ORDER_H
+
+#include <stdint.h>
+
+/* P(Bin(n, p) <= k), 0 < p < 1. */
+double maq_binomial_cdf(int64_t k, uint32_t n, double p);
+/* The least k in 1..n with P(Bin(n, p) <= k - 1) >= confidence: the k-th smallest is an upper bound of the p-quantile. 0: n is
+ * too small for one. */
+uint32_t maq_order_upper(uint32_t n, double p, double confidence);
+/* The largest k with P(Bin(n, p) >= k) >= confidence: the k-th smallest is a lower bound. 0: n is too small for one. */
+uint32_t maq_order_lower(uint32_t n, double p, double confidence);
+
+#endif

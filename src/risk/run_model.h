@@ -1,0 +1,66 @@
+/*
+ * run_model.h - a run as the simulation sees it: whole nanoseconds, rates per nanosecond, laws ready to draw from. Read-only while threads
+ * simulate.
+ */
+#ifndef MAQ_RISK_RUN_MODEL_H
+#define MAQ_RISK_RUN_MODEL_H
+
+#include "base/arena.h"
+#include "maquette/risk_run.h"
+#include "risk/run_track.h"
+
+/* A draw is median x e^(sigma z). */
+struct maq_run_delay {
+    double median_ns, sigma, mean_ns;
+};
+
+struct maq_run_cause_model {
+    double upto; /* sum of the shares up to it */
+    bool loses_node;
+    struct maq_run_delay detection, repair;
+};
+
+struct maq_run_model {
+    const struct maq_failures *failures;
+    struct maq_track track;
+    double work_ns, noise; /* of the whole run; relative sd of its mean step */
+    double sigma;          /* sd of ln(step time) */
+    int64_t step_ns, restore_ns[MAQ_TRACK_LEVELS];
+    int lowest[3];                                 /* level that survives a program, a node, several nodes */
+    int64_t nodes, replicas, min_replicas, spares; /* replicas: at most one per node */
+    double node_rate;                              /* failures of a node per ns, on average over lemons and bursts */
+    double rate;                                   /* of the job */
+    double loss_rate;                              /* failures of a node per ns that lose it */
+    struct maq_run_delay requeue, restart, startup;
+    uint32_t n_causes;
+    const struct maq_run_cause_model *causes;
+    int64_t reconfigure_ns, rejoin_ns, most_ns; /* most_ns: given up */
+    enum maq_run_recovery recovery;
+    enum maq_failure_clock clock;
+    uint64_t seed;
+    double optimal_interval_s, interval_s;
+    int64_t together_nodes;
+    int64_t shared_nodes;
+};
+
+/* What one simulated run came to. */
+struct maq_run_outcome {
+    int64_t wall, bucket[MAQ_RUN_BUCKET_COUNT];
+    uint32_t failures, lost;
+    bool endless;
+};
+/* Per cause: number of failures and the time that they took. */
+struct maq_run_tally {
+    uint32_t count;
+    int64_t lost;
+};
+
+/* Checks opts (faults go to diag) and fills the model; what it points to lives in `arena`. */
+enum maq_status maq_run_model_build(struct maq_run_model *m, const struct maq_run_opts *opts, struct maq_arena *arena,
+                                    struct maq_diag *diag);
+
+/* One run from its start to its end; tally[n_causes]. False when out of memory. */
+bool maq_run_replica(struct maq_run_outcome *out, struct maq_run_tally *tally, const struct maq_run_model *m,
+                     uint32_t replica);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * step_model.h - a training step as its variation sees it: the pipeline of one replica, and what joins replicas.
+ *
+ * A *lockstep group* is the devices of one stage that wait for each other inside every layer: those of tensor, context and expert
+ * parallelism, and of ZeRO-3. A *replica* is a lockstep group on each stage; replicas meet once a step, in the reduction of
+ * gradients and the norm. With e(s) the end of stage s's passes in a replica,
+ *
+ *   step = max over replicas and stages of (e(s) + rest(s)) + norm + update,     rest: what of the reduction nothing hides
+ */
+#ifndef MAQ_RISK_STEP_MODEL_H
+#define MAQ_RISK_STEP_MODEL_H
+
+#include "base/arena.h"
+#include "maquette/job.h"
+#include "risk/variation.h"
+
+#define MAQ_RISK_NO_TASK UINT32_MAX
+
+/* A task of the pipeline, for sampling. Rows of `hop` are positions; row 0 is none. */
+struct maq_step_task {
+    uint32_t previous, pred[2]; /* MAQ_RISK_NO_TASK */
+    uint16_t hop[2], stall;
+    uint16_t stage;
+    double dur_ns, ready_ns; /* ready: it does not end before */
+    uint32_t microbatch;
+};
+
+struct maq_step_model {
+    uint32_t n_tasks, stages, n_positions;
+    struct maq_step_task *tasks; /* what is waited for comes first */
+    uint32_t *stage_last;        /* [stages] */
+    double *hop_ns;              /* [n_positions] */
+    double *stall_ns;            /* [n_positions] zero where transfers do not block */
+    double *rest_ns;             /* [stages] */
+    double tied_ns;              /* reduction of the tied table, between the first and the last stage */
+    double norm_ns, end_ns;      /* after all replicas: communication; update and gather */
+    double base_ns;              /* the step when nothing varies: that of maq_train_predict() */
+    double replicas, lockstep;   /* how many; devices of a lockstep group */
+    uint32_t nodes;              /* of a lockstep group */
+    uint32_t microbatches, devices_per_node;
+};
+
+/* Everything in `arena`. */
+enum maq_status maq_step_model_build(struct maq_step_model *out, const struct maq_job *job, struct maq_arena *arena,
+                                     struct maq_diag *diag);
+
+/* What is slower than variation makes it, in one replica: given by --slow. */
+struct maq_step_slow {
+    const double *stage;  /* [stages] factors; NULL: none */
+    double communication; /* factor on all of it */
+};
+
+struct maq_step_run {
+    uint64_t seed;
+    uint32_t draws, threads;
+    double congestion; /* factor of the regime */
+};
+
+/* Ends of the slowest stage with its rest, of `draws` independent replicas, ns; weight: how many draws of an even sample each stands for.
+ * step_sample.c */
+enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
+                                const struct maq_variation *v, const struct maq_step_slow *slow,
+                                const struct maq_step_run *run, struct maq_arena *arena);
+
+#endif

@@ -1,0 +1,259 @@
+/*
+ * step_sample.c - independent replicas of a step's pipeline.
+ *
+ * For each replica, stage factors are drawn once: the slowest node of the stage's lockstep group times the slowest of its GPUs. Each pass
+ * then lasts base x stage x slowest pass of the group x work of its microbatch; each transfer base x its own factor x congestion. What is
+ * drawn for passes comes from a table of 16,384 equally likely values of the law of the slowest (its quantiles at midpoints), which one
+ * Philox block serves for eight replicas: lane k takes 14 bits of the k-th half word.
+ *
+ * Eight replicas are evaluated together, in lanes. Numbers are keyed by replica group, task and purpose: results do not depend on
+ * threads.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "risk/extreme.h"
+#include "risk/special.h"
+#include "risk/step_model.h"
+
+#define LANES 8
+#define TABLE 16384u
+#define TILT 0.3
+#define MAX_THREADS 64
+
+struct sampler {
+    const struct maq_step_model *m;
+    const struct maq_variation *v;
+    const struct maq_step_slow *slow;
+    const struct maq_step_run *run;
+    const double *pass, *transfer, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
+    struct maq_law gpu, gpu_part[2];
+    double gpu_weight[2];
+    double *out, *weight;
+    _Atomic uint32_t next;
+    atomic_bool failed;
+};
+
+static double sigma_of(double cv)
+{
+    return sqrt(log1p(cv * cv));
+}
+
+/*
+ * The slowest GPU of a node: a table of quantiles at k / TABLE, with lines between; in its last 64 cells, where lines would be too
+ * coarse for the slowest of thousands of nodes, the quantile itself.
+ */
+static bool make_gpu_table(struct sampler *s, double n, struct maq_arena *arena)
+{
+    if (s->v->gpu_cv <= 0 && s->v->gpu_outlier_share <= 0)
+        return true;
+    double *table = MAQ_ARENA_NEW(arena, double, TABLE);
+    for (uint32_t i = 0; table && i < TABLE; i++)
+        table[i] = maq_max_quantile(&s->gpu, n, i > 0 ? (double)i / TABLE : 0.5 / TABLE);
+    s->slowest_gpu = table;
+    return table != NULL;
+}
+
+static double slowest_gpu(const struct sampler *s, double n, double u)
+{
+    double at = u * TABLE;
+    uint32_t cell = (uint32_t)at;
+    if (cell + 64 >= TABLE)
+        return maq_max_quantile(&s->gpu, n, u);
+    return s->slowest_gpu[cell] + (at - cell) * (s->slowest_gpu[cell + 1] - s->slowest_gpu[cell]);
+}
+
+/* Quantiles of the slowest of n factors that are lognormal with median 1. */
+static bool make_table(const double **out, double cv, double n, struct maq_arena *arena)
+{
+    double *table = cv > 0 ? MAQ_ARENA_NEW(arena, double, TABLE) : NULL;
+    struct maq_law law = maq_law_lognormal(1, sigma_of(cv));
+    *out = table;
+    for (uint32_t i = 0; table && i < TABLE; i++)
+        table[i] = maq_max_quantile(&law, n, (i + 0.5) / TABLE);
+    return table || cv <= 0;
+}
+
+/* Of a lockstep group. */
+static double gpus_per_node(const struct maq_step_model *m)
+{
+    return m->lockstep < m->devices_per_node ? m->lockstep : m->devices_per_node;
+}
+
+/*
+ * The lasting factors of a replica's stages, and the weight of the draw. Slow GPUs decide about the slowest of thousands of replicas, so in
+ * every other draw one of the cells (a node of a stage), any of them, has the share y of slower cells not uniform but with density
+ * TILT y^(TILT - 1). A draw then stands for 1 / (1/2 + 1/2 mean over cells of that density) even ones: at most two (importance sampling
+ * with a defensive mixture: Hesterberg, "Weighted average importance sampling and defensive mixture distributions", 1995).
+ */
+static double draw_static(double *factor, const struct sampler *s, uint32_t replica)
+{
+    const struct maq_step_model *m = s->m;
+    uint64_t seed = s->run->seed;
+    uint32_t cells = m->stages * m->nodes, tilted = MAQ_RISK_NO_TASK;
+    double per_node = gpus_per_node(m), sigma = sigma_of(s->v->node_cv), density = 0;
+    if (s->slowest_gpu && maq_rng_at(seed, MAQ_RNG_SCRAMBLE, replica, 0) < 0.5)
+        tilted = (uint32_t)(maq_rng_at(seed, MAQ_RNG_SCRAMBLE, replica, 1) * cells);
+    for (uint32_t cell = 0; cell < cells; cell++) {
+        double y = maq_rng_at(seed, MAQ_RNG_STATIC, replica, 2 * (uint64_t)cell), f = 1;
+        if (s->slowest_gpu) {
+            y = cell == tilted ? fmax(exp(log(y) / TILT), 1e-15) : y;
+            density += TILT * exp((TILT - 1) * log(y)) / cells;
+            f = slowest_gpu(s, per_node, 1 - y);
+        }
+        if (sigma > 0)
+            f *= exp(sigma * maq_normal_quantile(maq_rng_at(seed, MAQ_RNG_STATIC, replica, 2 * (uint64_t)cell + 1)));
+        double *out = &factor[cell / m->nodes * LANES];
+        *out = cell % m->nodes == 0 || f > *out ? f : *out;
+    }
+    return s->slowest_gpu ? 1 / (0.5 + 0.5 * density) : 1;
+}
+
+/* What a purpose draws for the lanes, multiplied into x; the purposes of a task are apart from each other. */
+static inline void scale(double *x, const double *table, const struct sampler *s, uint32_t group, uint64_t task,
+                         int purpose)
+{
+    uint32_t w[4];
+    if (!table)
+        return;
+    maq_rng_block(w, s->run->seed, MAQ_RNG_STEP, group, task * 8 + (uint64_t)purpose);
+    for (int k = 0; k < LANES; k++)
+        x[k] *= table[(k % 2 ? w[k / 2] >> 16 : w[k / 2] & 0xffff) >> 2];
+}
+
+enum purpose { PASS, WORK, ARRIVES_0, ARRIVES_1, REST };
+
+/* Latest of y and what a predecessor hands over. */
+static inline void wait_for(double *y, const double *finish, const struct sampler *s, uint32_t group, uint32_t id,
+                            uint32_t pred, double hop, int purpose)
+{
+    double move[LANES];
+    for (int k = 0; k < LANES; k++)
+        move[k] = hop;
+    if (hop > 0)
+        scale(move, s->transfer, s, group, id, purpose);
+    const double *from = &finish[(size_t)pred * LANES];
+    for (int k = 0; k < LANES; k++) {
+        double at = from[k] + move[k];
+        y[k] = at > y[k] ? at : y[k];
+    }
+}
+
+static void run_tasks(double *finish, const double *stage_factor, const struct sampler *s, uint32_t group)
+{
+    const struct maq_step_model *m = s->m;
+    double comm = s->run->congestion * s->slow->communication;
+    for (uint32_t id = 0; id < m->n_tasks; id++) {
+        const struct maq_step_task *t = &m->tasks[id];
+        double y[LANES] = {0}, d[LANES];
+        if (t->previous != MAQ_RISK_NO_TASK) {
+            double stall = t->stall ? m->stall_ns[t->stall] * comm : 0;
+            for (int k = 0; k < LANES; k++)
+                y[k] = finish[(size_t)t->previous * LANES + k] + stall;
+        }
+        for (int i = 0; i < 2; i++)
+            if (t->pred[i] != MAQ_RISK_NO_TASK)
+                wait_for(y, finish, s, group, id, t->pred[i], t->hop[i] ? m->hop_ns[t->hop[i]] * comm : 0,
+                         i ? ARRIVES_1 : ARRIVES_0);
+        for (int k = 0; k < LANES; k++)
+            d[k] = t->dur_ns * stage_factor[t->stage * LANES + k];
+        scale(d, s->pass, s, group, id, PASS);
+        scale(d, s->work, s, group, t->microbatch, WORK); /* the same for all passes of a microbatch */
+        for (int k = 0; k < LANES; k++) {
+            y[k] += d[k];
+            finish[(size_t)id * LANES + k] = y[k] > t->ready_ns ? y[k] : t->ready_ns;
+        }
+    }
+}
+
+/* The end of the slowest stage with what of its reduction nothing hides. */
+static void finish_group(double *out, const double *finish, const struct sampler *s, uint32_t group)
+{
+    const struct maq_step_model *m = s->m;
+    double comm = s->run->congestion * s->slow->communication, end[LANES] = {0}, ends[2][LANES] = {{0}};
+    for (uint32_t st = 0; st < m->stages; st++) {
+        double rest[LANES];
+        for (int k = 0; k < LANES; k++)
+            rest[k] = m->rest_ns[st] * comm;
+        if (m->rest_ns[st] > 0)
+            scale(rest, s->transfer, s, group, (uint64_t)m->n_tasks + st, REST);
+        for (int k = 0; k < LANES; k++) {
+            double at = finish[(size_t)m->stage_last[st] * LANES + k] + rest[k];
+            end[k] = at > end[k] ? at : end[k];
+            if (st == 0)
+                ends[0][k] = at;
+            if (st + 1 == m->stages)
+                ends[1][k] = at;
+        }
+    }
+    for (int k = 0; k < LANES; k++) {
+        double tied = (ends[0][k] > ends[1][k] ? ends[0][k] : ends[1][k]) + m->tied_ns * comm;
+        out[k] = m->tied_ns > 0 && tied > end[k] ? tied : end[k];
+    }
+}
+
+static void *work(void *ptr)
+{
+    struct sampler *s = ptr;
+    const struct maq_step_model *m = s->m;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    double *finish = MAQ_ARENA_NEW(&arena, double, (size_t)m->n_tasks *LANES),
+           *factor = MAQ_ARENA_NEW(&arena, double, (size_t)m->stages *LANES);
+    if (!finish || !factor)
+        atomic_store(&s->failed, true);
+    uint32_t groups = (s->run->draws + LANES - 1) / LANES;
+    for (uint32_t g; finish && factor && (g = atomic_fetch_add(&s->next, 1)) < groups;) {
+        double end[LANES], weight[LANES];
+        for (uint32_t k = 0; k < LANES; k++)
+            weight[k] = draw_static(factor + k, s, g * LANES + k);
+        for (uint32_t i = 0; s->slow->stage && i < m->stages * LANES; i++)
+            factor[i] *= s->slow->stage[i / LANES];
+        run_tasks(finish, factor, s, g);
+        finish_group(end, finish, s, g);
+        for (uint32_t k = 0; k < LANES && g * LANES + k < s->run->draws; k++) {
+            s->out[g * LANES + k] = end[k];
+            s->weight[g * LANES + k] = weight[k];
+        }
+    }
+    maq_arena_fini(&arena);
+    return NULL;
+}
+
+enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
+                                const struct maq_variation *v, const struct maq_step_slow *slow,
+                                const struct maq_step_run *run, struct maq_arena *arena)
+{
+    struct sampler *s = MAQ_ARENA_NEW(arena, struct sampler, 1);
+    if (!s)
+        return MAQ_NO_MEMORY;
+    s->m = m;
+    s->v = v;
+    s->slow = slow;
+    s->run = run;
+    s->out = out_ns;
+    s->weight = weight;
+    /* a zero width keeps the law valid: 1e-12 changes no time of whole nanoseconds below 10 minutes */
+    s->gpu_part[0] = maq_law_lognormal(1, fmax(sigma_of(v->gpu_cv), 1e-12));
+    s->gpu_part[1] = maq_law_lognormal(v->gpu_outlier_ratio, fmax(sigma_of(v->gpu_outlier_cv), 1e-12));
+    s->gpu_weight[0] = 1 - v->gpu_outlier_share;
+    s->gpu_weight[1] = v->gpu_outlier_share;
+    s->gpu = v->gpu_outlier_share > 0 ? maq_law_mixture(s->gpu_part, s->gpu_weight, 2) : s->gpu_part[0];
+    if (!make_gpu_table(s, gpus_per_node(m), arena) || !make_table(&s->pass, v->pass_cv, m->lockstep, arena) ||
+        !make_table(&s->transfer, v->communication_cv, 1, arena) || !make_table(&s->work, v->microbatch_cv, 1, arena))
+        return MAQ_NO_MEMORY;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t threads = run->threads > 0 ? run->threads : cores > 0 ? (uint32_t)cores : 1, started = 1;
+    pthread_t ids[MAX_THREADS];
+    threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+    while (started < threads && pthread_create(&ids[started], NULL, work, s) == 0)
+        started++;
+    work(s);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(ids[i], NULL);
+    return atomic_load(&s->failed) ? MAQ_NO_MEMORY : MAQ_OK;
+}

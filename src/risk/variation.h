@@ -1,0 +1,56 @@
+/*
+ * variation.h - what varies in a training step, in layers.
+ *
+ *   duration of a pass = base x GPU x node x microbatch x pass x step x spike
+ *   duration of a transfer or collective between stages or replicas = base x communication x congestion x step x spike
+ *
+ *   GPU, node      static: drawn once for a run
+ *   congestion     a regime that all communication of a step shares
+ *   step, spike    shared by everything in a step
+ *   others         drawn for each pass, transfer or microbatch
+ *
+ * All factors are lognormal with median 1; a share of the GPUs are outliers around a ratio of their own.
+ */
+#ifndef MAQ_RISK_VARIATION_H
+#define MAQ_RISK_VARIATION_H
+
+#include "base/arena.h"
+#include "maquette/diag.h"
+
+struct maq_variation {
+    double gpu_cv, gpu_outlier_share, gpu_outlier_ratio, gpu_outlier_cv;
+    double node_cv, pass_cv, step_cv, communication_cv;
+    double congested_share, congested_ratio;
+    double spike_share, spike_ratio, spike_cv;
+    double microbatch_cv;
+};
+
+/* By a name of the catalogue (data/variability) or the path of a document; NULL: "default". Keys that a document leaves out are
+ * those of "default". */
+enum maq_status maq_variation_load(struct maq_variation *out, const char *what, struct maq_diag *diag);
+
+/* The sources of variation, each of which can be taken out. */
+/*    id             name            what                                                              */
+#define MAQ_SOURCE_LIST(X)                                                                                             \
+    X(GPU, "gpu", "lasting differences between GPUs")                                                                  \
+    X(NODE, "node", "lasting differences between nodes")                                                               \
+    X(PASS, "pass", "noise of single passes")                                                                          \
+    X(MICROBATCH, "microbatch", "uneven work of microbatches")                                                         \
+    X(COMMUNICATION, "communication", "noise of transfers and collectives")                                            \
+    X(CONGESTION, "congestion", "congested steps")                                                                     \
+    X(STEP, "step", "noise that all GPUs share")                                                                       \
+    X(SPIKE, "spike", "rare long steps")
+
+enum maq_source {
+#define MAQ_SOURCE_ENUM(id, name, what) MAQ_SOURCE_##id,
+    MAQ_SOURCE_LIST(MAQ_SOURCE_ENUM)
+#undef MAQ_SOURCE_ENUM
+        MAQ_SOURCE_COUNT
+};
+const char *maq_source_name(enum maq_source source);
+const char *maq_source_text(enum maq_source source);
+
+/* Only the sources whose bit is set: the others do not vary. */
+struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources);
+
+#endif

@@ -1,0 +1,83 @@
+/* risk_validate.c - published observations against predictions: the groups of rows, and who owns them. */
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "validate/codes.h"
+#include "validate/risk_table.h"
+
+static enum maq_status (*const groups[])(struct maq_risk_table *t) = {
+    maq_risk_rows_runs,
+    maq_risk_rows_startup,
+};
+
+struct owner {
+    struct maq_validate_risk result; /* first: what the caller sees */
+    struct maq_arena arena;
+};
+
+const char *maq_risk_verdict_name(enum maq_risk_verdict verdict)
+{
+    static const char *const names[] = {"PASS", "FAIL", "SKIP"};
+    return (unsigned)verdict < MAQ_RISK_VERDICT_COUNT ? names[verdict] : "?";
+}
+
+void maq_risk_add(struct maq_risk_table *t, struct maq_validate_risk_row row)
+{
+    MAQ_ASSERT(t->n < MAQ_RISK_MOST_ROWS);
+    row.why = row.why ? row.why : "";
+    row.verdict = row.predicted >= row.low && row.predicted <= row.high ? MAQ_RISK_PASS : MAQ_RISK_FAIL;
+    if (row.why[0] != '\0') {
+        row.verdict = MAQ_RISK_SKIP;
+        row.predicted = (double)NAN;
+    }
+    t->rows[t->n++] = row;
+}
+
+const char *maq_risk_file(struct maq_risk_table *t, const char *name)
+{
+    char *path = maq_arena_printf(t->arena, "%s/%s", t->folder, name);
+    return path && access(path, R_OK) == 0 ? path : NULL;
+}
+
+static enum maq_status fill(struct owner *o, const char *folder, struct maq_diag *diag)
+{
+    struct maq_risk_table t = {.arena = &o->arena, .diag = diag};
+    t.rows = MAQ_ARENA_NEW(&o->arena, struct maq_validate_risk_row, MAQ_RISK_MOST_ROWS);
+    t.folder = maq_arena_strdup(&o->arena, maq_str_of(folder));
+    if (!t.rows || !t.folder)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    for (size_t i = 0; i < MAQ_COUNT(groups); i++)
+        MAQ_TRY(groups[i](&t));
+    o->result = (struct maq_validate_risk){.folder = t.folder, .n_rows = t.n, .rows = t.rows};
+    for (uint32_t i = 0; i < t.n; i++)
+        o->result.n[t.rows[i].verdict]++;
+    return MAQ_OK;
+}
+
+enum maq_status maq_validate_risk(struct maq_validate_risk **out, const char *folder, struct maq_diag *diag)
+{
+    struct owner *o = maq__calloc(sizeof *o);
+    if (!o)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    maq_arena_init(&o->arena, 0);
+    enum maq_status status = fill(o, folder, diag);
+    if (status != MAQ_OK) {
+        maq_validate_risk_free(&o->result);
+        return status;
+    }
+    *out = &o->result;
+    return MAQ_OK;
+}
+
+void maq_validate_risk_free(struct maq_validate_risk *result)
+{
+    struct owner *o = (struct owner *)result;
+    if (!o)
+        return;
+    maq_arena_fini(&o->arena);
+    free(o);
+}
