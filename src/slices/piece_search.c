@@ -1,0 +1,267 @@
+/* piece_search.c - labels over atoms: see piece_search.h. */
+#include "slices/piece_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "slices/piece_bound.h"
+
+#define NONE UINT32_MAX
+#define SLACK (1 + 1e-12) /* sums of the same terms in another order: bounds do not lose what is as good as the best */
+
+struct label {
+    double bound_s;
+    double first_s, done_s, sum_s,
+        sync_s; /* of the first stage; slowest of the others, and no less than any pipeline's */
+    const struct maq_piece *piece;
+    uint32_t atom, behind; /* first atom; stages */
+    uint32_t after, next;  /* the label that it extends; the next one of its atom */
+    uint32_t left[MAQ_PIECE_ISLANDS];
+};
+
+struct run {
+    const struct maq_piece_table *table;
+    const struct maq_piece_search_opts *opts;
+    struct maq_piece_search_result *out;
+    struct maq_piece_bounds bounds;
+    double cutoff_s, pace_s; /* no pipeline's bottleneck is below the pace */
+    double missed_s;         /* least bound of the labels that were left over */
+    struct label *labels;
+    uint32_t n, size;
+    uint32_t *heads; /* [n_atoms]: labels of an atom */
+    uint32_t *order; /* labels of the atom at hand */
+    uint32_t order_size;
+    bool failed;
+};
+
+/* ---- whole pipelines ---- */
+
+static void take_row(struct maq_pipeline *p, const struct run *r, const struct label *l)
+{
+    p->n = 0;
+    for (;; l = &r->labels[l->after]) {
+        p->first[p->n] = l->atom;
+        p->pieces[p->n++] = l->piece;
+        if (l->after == NONE)
+            return;
+    }
+}
+
+/* A total order of rows of the same step. */
+static bool is_before(const struct maq_pipeline *a, const struct maq_pipeline *b)
+{
+    if (a->n != b->n)
+        return a->n < b->n;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct maq_piece *p = a->pieces[i], *q = b->pieces[i];
+        if (a->first[i] != b->first[i])
+            return a->first[i] < b->first[i];
+        if (p->island != q->island)
+            return p->island < q->island;
+        if (p->devices != q->devices)
+            return p->devices < q->devices;
+        if (p->sum_s != q->sum_s)
+            return p->sum_s < q->sum_s;
+    }
+    return false;
+}
+
+static void finish(struct run *r, const struct label *l)
+{
+    struct maq_pipeline row = {.n = 0};
+    take_row(&row, r, l);
+    if (!maq_pipeline_cost(&row, r->table) || row.step_s > r->cutoff_s * SLACK)
+        return;
+    struct maq_pipeline *best = &r->out->best;
+    if (best->n == 0 || row.step_s < best->step_s || (row.step_s == best->step_s && is_before(&row, best)))
+        *best = row;
+    r->cutoff_s = fmin(r->cutoff_s, best->step_s);
+}
+
+/* ---- labels ---- */
+
+static double bound_of(struct run *r, const struct label *l)
+{
+    const struct maq_piece_table *t = r->table;
+    double hop = l->atom > 0 ? t->least_hop[l->piece->first_hop] : 0;
+    struct maq_piece_floor front = maq_piece_bounds_front(&r->bounds, l->atom, l->behind, l->left);
+    double pace = fmax(fmax(l->done_s, l->first_s + hop), front.bottleneck_s);
+    return (t->waves - 1) * pace + l->sum_s + hop + front.fill_s + fmax(l->sync_s, r->bounds.sync_s[l->atom]);
+}
+
+/* `piece` in front of `after` (NULL: the end of the model); false when it cannot be there. */
+static bool extend(struct label *out, const struct run *r, const struct label *after, uint32_t first,
+                   const struct maq_piece *piece)
+{
+    const struct maq_piece_table *t = r->table;
+    uint32_t behind = after ? after->behind : 0, stages = piece->plan->n_stages;
+    const uint32_t *left = after ? after->left : t->available;
+    double hop = after ? t->hop_s[piece->last_hop * t->n_hops + after->piece->first_hop] : 0;
+    if (piece->devices > left[piece->island] || behind > piece->most_behind)
+        return false;
+    *out = (struct label){.piece = piece, .atom = first, .behind = behind + stages, .next = NONE};
+    memcpy(out->left, left, sizeof out->left);
+    out->left[piece->island] -= piece->devices;
+    out->after = after ? (uint32_t)(after - r->labels) : NONE;
+    out->done_s = fmax(after ? fmax(after->done_s, after->first_s + hop) : r->pace_s, piece->slowest_s);
+    out->first_s = piece->first_s;
+    if (stages == 1)
+        out->first_s += hop;
+    else
+        out->done_s = fmax(out->done_s, piece->last_s + hop);
+    out->sum_s = (after ? after->sum_s : 0) + piece->sum_s + 2 * hop;
+    out->sync_s = fmax(after ? after->sync_s : 0, piece->sync_s);
+    return true;
+}
+
+static bool push(struct run *r, const struct label *l)
+{
+    if (r->n == r->size) {
+        uint32_t size = r->size > 0 ? 2 * r->size : 1024;
+        struct label *labels = maq__realloc(r->labels, size * sizeof *labels);
+        if (!labels)
+            return false;
+        r->labels = labels;
+        r->size = size;
+    }
+    r->labels[r->n] = *l;
+    if (l->atom > 0) {
+        r->labels[r->n].next = r->heads[l->atom];
+        r->heads[l->atom] = r->n;
+    }
+    r->n++;
+    return true;
+}
+
+static void offer(struct run *r, struct label *l)
+{
+    r->out->considered++;
+    l->bound_s = bound_of(r, l);
+    if (!(l->bound_s <= r->cutoff_s * SLACK)) {
+        r->out->bounded++;
+        return;
+    }
+    if (l->atom == 0)
+        finish(r, l);
+    else if (r->opts->most > 0 && r->n >= r->opts->most)
+        r->missed_s = fmin(r->missed_s, l->bound_s);
+    else
+        r->failed = !push(r, l);
+}
+
+/* All pieces that end where the label begins (NONE: at the end of the model), the shortest slices first. */
+static void extend_all(struct run *r, uint32_t id, uint32_t end)
+{
+    for (uint32_t first = end; first-- > 0 && !r->failed;) {
+        const struct maq_piece_list *list = maq_piece_list_of(r->table, first, end);
+        for (uint32_t i = 0; i < list->n && !r->failed; i++) {
+            struct label l;
+            if (!maq_piece_is_slow(&r->bounds, &list->at[i]) &&
+                extend(&l, r, id == NONE ? NULL : &r->labels[id], first, &list->at[i]))
+                offer(r, &l);
+        }
+    }
+}
+
+/* ---- one atom ---- */
+
+static bool dominates(const struct label *a, const struct label *b, uint32_t islands)
+{
+    if (a->piece->first_hop != b->piece->first_hop || a->behind > b->behind || a->first_s > b->first_s ||
+        a->done_s > b->done_s || a->sum_s > b->sum_s || a->sync_s > b->sync_s)
+        return false;
+    for (uint32_t i = 0; i < islands; i++)
+        if (a->left[i] < b->left[i])
+            return false;
+    return true;
+}
+
+static int by_bound(const void *pa, const void *pb, void *user)
+{
+    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+    const struct label *labels = user;
+    if (labels[a].bound_s != labels[b].bound_s)
+        return labels[a].bound_s < labels[b].bound_s ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+/* Labels of an atom in r->order, the most promising first. */
+static uint32_t list_labels(struct run *r, uint32_t atom)
+{
+    uint32_t n = 0;
+    for (uint32_t i = r->heads[atom]; i != NONE; i = r->labels[i].next)
+        n++;
+    if (n > r->order_size) {
+        uint32_t *order = maq__realloc(r->order, n * sizeof *order);
+        if (!order) {
+            r->failed = true;
+            return 0;
+        }
+        r->order = order;
+        r->order_size = n;
+    }
+    n = 0;
+    for (uint32_t i = r->heads[atom]; i != NONE; i = r->labels[i].next)
+        r->order[n++] = i;
+    if (n > 0)
+        qsort_r(r->order, n, sizeof *r->order, by_bound, r->labels);
+    return n;
+}
+
+static void extend_atom(struct run *r, uint32_t atom)
+{
+    uint32_t n = list_labels(r, atom), kept = 0;
+    for (uint32_t i = 0; i < n && !r->failed; i++) {
+        const struct label *l = &r->labels[r->order[i]];
+        uint32_t j = 0;
+        if (!(l->bound_s <= r->cutoff_s * SLACK)) { /* the cutoff has come down since */
+            r->out->bounded++;
+            continue;
+        }
+        while (j < kept && !dominates(&r->labels[r->order[j]], l, r->table->n_islands))
+            j++;
+        if (j < kept)
+            r->out->dominated++;
+        else if (r->opts->width > 0 && kept == r->opts->width)
+            r->missed_s = fmin(r->missed_s, l->bound_s);
+        else
+            r->order[kept++] = r->order[i];
+    }
+    for (uint32_t i = 0; i < kept && !r->failed; i++)
+        extend_all(r, r->order[i], atom);
+}
+
+static void search(struct run *r)
+{
+    const struct maq_piece_table *t = r->table;
+    struct maq_piece_floor floor = maq_piece_bounds_front(&r->bounds, t->n_atoms, 0, t->available);
+    double root = (t->waves - 1) * floor.bottleneck_s + floor.fill_s + r->bounds.sync_s[t->n_atoms];
+    r->pace_s = floor.bottleneck_s;
+    if (root <= r->cutoff_s * SLACK) {
+        extend_all(r, NONE, t->n_atoms);
+        for (uint32_t atom = t->n_atoms; atom-- > 1 && !r->failed;)
+            extend_atom(r, atom);
+    }
+    r->failed = r->failed || r->bounds.failed;
+    double limit = r->out->best.n > 0 ? r->out->best.step_s : r->opts->cutoff_s;
+    r->out->complete = r->missed_s == HUGE_VAL || r->missed_s > limit * SLACK;
+    r->out->bound_s = r->out->complete ? limit : fmin(limit, fmax(root, r->missed_s));
+}
+
+bool maq_piece_search(struct maq_piece_search_result *out, const struct maq_piece_table *table,
+                      const struct maq_piece_search_opts *opts, struct maq_arena *arena)
+{
+    struct run r = {.table = table, .opts = opts, .out = out, .cutoff_s = opts->cutoff_s, .missed_s = HUGE_VAL};
+    *out = (struct maq_piece_search_result){.bound_s = opts->cutoff_s};
+    r.heads = MAQ_ARENA_NEW(arena, uint32_t, table->n_atoms);
+    if (!r.heads || !maq_piece_bounds_init(&r.bounds, table, opts->cutoff_s, arena))
+        return false;
+    for (uint32_t i = 0; i < table->n_atoms; i++)
+        r.heads[i] = NONE;
+    search(&r);
+    free(r.labels);
+    free(r.order);
+    return !r.failed;
+}
