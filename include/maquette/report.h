@@ -11,6 +11,7 @@
 #include "maquette/compose.h"
 #include "maquette/mixed_search.h"
 #include "maquette/search.h"
+#include "maquette/slices.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,6 +85,17 @@ MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_repor
 /* Schema "maquette.plan.mixed/1". */
 MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The best plan over several node groups, composed of what a parallelizer answers. */
+struct maq_report_slices {
+    const struct maq_job_box *open;
+    const struct maq_slices_result *search;
+};
+MAQ_API enum maq_status maq_report_slices_text(char **out, const struct maq_report_slices *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan.slices/1". */
+MAQ_API enum maq_status maq_report_slices_json(char **out, const struct maq_report_slices *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* What this library was built from: "0.1.0", a commit or "unknown", "gcc 12.2.0". Static strings. */
 MAQ_API const char *maq_version(void);

@@ -496,3 +496,8 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
     }
     return fill_hops(t, c, wave, arena);
 }
+
+double maq_chain_costs_hop_bytes(const struct maq_chain_costs *costs, uint32_t id, uint32_t mbs)
+{
+    return layers_of(costs, id, mbs)->hop_bytes;
+}

@@ -98,4 +98,7 @@ struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *costs,
 bool maq_chain_costs_table(struct maq_stage_table *table, const struct maq_chain_costs *costs,
                            const struct maq_chain_wave *wave, struct maq_arena *arena);
 
+/* Bytes that a device of an option sends to a neighbouring stage for a wave, the mean of both directions; mbs: index into the space. */
+double maq_chain_costs_hop_bytes(const struct maq_chain_costs *costs, uint32_t id, uint32_t mbs);
+
 #endif

@@ -1,0 +1,297 @@
+/*
+ * test_slices.c - plans composed of what a parallelizer answers: the one that is built in finds what maq_mixed_search() finds, and no rule that
+ * saves calls changes the plan. threads
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "maquette/mixed_search.h"
+#include "maquette/report.h"
+#include "slices/slices.h"
+
+#define SIMPLE_FOR_A_TEST
+#include "parallelizer/simple.c"
+
+#define JOB(layers, gbs, nodes0, nodes1, plan)                                                                         \
+    "{model: {base: gpt2-medium, num_hidden_layers: " #layers "}, workload: {seq: 1024, gbs: " #gbs "},"               \
+    " cluster: {groups: [{device: v100-16gb, nodes: " #nodes0 ", devices_per_node: 2},"                                \
+    " {device: t4, nodes: " #nodes1 ", devices_per_node: 2}]}, plan: {" plan ", cp: 1, ep: 1, precision: fp16}}"
+
+static struct maq_job_box *load(const char *text)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_job_box *job = NULL;
+    if (maq_job_parse_open(&job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return job;
+}
+
+static struct maq_slices_result *search(const struct maq_job_box *job, const struct maq_slices_opts *opts)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_slices_result *r = NULL;
+    if (maq_slices_search(&r, job, opts, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return r;
+}
+
+static struct maq_mixed_search_result *search_mixed(const struct maq_job_box *job)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct maq_mixed_search_result *r = NULL;
+    opts.together_only = true;
+    if (maq_mixed_search(&r, job, &opts, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return r;
+}
+
+/* ---- the same space, the same plan ---- */
+
+static void equals_mixed_search(void **state)
+{
+    static const char *const jobs[] = {
+        JOB(12, 16, 1, 1, "mbs: 1"), JOB(12, 16, 2, 1, "mbs: 2"), JOB(10, 12, 2, 2, "mbs: 1"),
+        JOB(5, 8, 1, 1, "mbs: 4"),   JOB(24, 32, 1, 2, "mbs: 2"),
+    };
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
+        struct maq_job_box *job = load(jobs[i]);
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        struct maq_slices_result *r = search(job, &opts);
+        struct maq_mixed_search_result *m = search_mixed(job);
+        assert_true(r->exact && m->exact && r->n_plans == 1 && m->n_plans == 1);
+        print_message("%zu: %.9f s by slices, %.9f s by stages; %llu of %llu calls\n", i, r->plans[0].step_s,
+                      m->plans[0].step_s, (unsigned long long)r->calls.made, (unsigned long long)r->calls.all);
+        assert_true(fabs(r->plans[0].step_s / m->plans[0].step_s - 1) < 1e-9);
+        assert_true(fabs(r->bound_s / r->plans[0].step_s - 1) < 1e-9);
+        maq_slices_free(r);
+        maq_mixed_search_free(m);
+        maq_job_free(job);
+    }
+}
+
+/* Stages may split a wave differently where the job leaves micro batches open: a wider space, never a slower plan. */
+static void more_micro_batches_are_never_slower(void **state)
+{
+    static const char *const jobs[] = {JOB(12, 16, 1, 1, "tp: 1"), JOB(6, 12, 2, 1, "tp: 2")};
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
+        struct maq_job_box *job = load(jobs[i]);
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        struct maq_slices_result *r = search(job, &opts);
+        struct maq_mixed_search_result *m = search_mixed(job);
+        assert_true(r->exact && r->n_plans == 1 && m->n_plans == 1);
+        assert_true(r->plans[0].step_s <= m->plans[0].step_s * (1 + 1e-9));
+        maq_slices_free(r);
+        maq_mixed_search_free(m);
+        maq_job_free(job);
+    }
+}
+
+/* ---- rules that save calls ---- */
+
+#define TIGHT                                                                                                          \
+    "{model: {base: gpt3-5b, num_layers: 12}, workload: {seq: 2048, gbs: 32}, cluster: 'v100-16gb:4 x 2 + t4:4', "
+
+/* Memory that binds, on unlike islands; atoms that are alike. */
+static const char *const rule_jobs[] = {
+    JOB(12, 16, 2, 1, "mbs: 1"),
+    TIGHT "plan: {mbs: 1, cp: 1, ep: 1, precision: fp16}}",
+};
+
+static const struct maq_parallelizer *const parallelizers[] = {NULL, &simple_functions};
+
+static void assert_same_plan(const struct maq_slices_plan *a, const struct maq_slices_plan *b)
+{
+    assert_true(a->step_s == b->step_s && a->waves == b->waves && a->n_stages == b->n_stages &&
+                a->n_pieces == b->n_pieces);
+    for (uint32_t i = 0; i < a->n_stages; i++) {
+        const struct maq_slices_stage *s = &a->stages[i], *t = &b->stages[i];
+        assert_true(s->first_layer == t->first_layer && s->layers == t->layers && s->island == t->island &&
+                    s->devices == t->devices && s->compute_s == t->compute_s && s->memory_bytes == t->memory_bytes);
+    }
+    for (uint32_t i = 0; i < a->n_pieces; i++)
+        assert_string_equal(a->pieces[i].text, b->pieces[i].text);
+}
+
+static void assert_adds_up(const struct maq_slices_calls *c)
+{
+    assert_true(c->all == c->made + c->redundancy + c->infeasibility + c->imbalance + c->reuse);
+}
+
+static void no_rule_changes_the_plan(void **state)
+{
+    struct maq_slices_calls saved = {0};
+    for (size_t k = 0; k < MAQ_COUNT(rule_jobs) * MAQ_COUNT(parallelizers); k++) {
+        struct maq_job_box *job = load(rule_jobs[k / 2]);
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        opts.functions = parallelizers[k % 2];
+        struct maq_slices_result *with = search(job, &opts);
+        assert_true(with->exact && with->n_plans == 1);
+        assert_adds_up(&with->calls);
+        print_message(
+            "%s: %.6f s; made %llu of %llu, redundancy %llu, infeasibility %llu, imbalance %llu, reuse %llu\n",
+            with->parallelizer, with->plans[0].step_s, (unsigned long long)with->calls.made,
+            (unsigned long long)with->calls.all, (unsigned long long)with->calls.redundancy,
+            (unsigned long long)with->calls.infeasibility, (unsigned long long)with->calls.imbalance,
+            (unsigned long long)with->calls.reuse);
+        saved.redundancy += with->calls.redundancy;
+        saved.infeasibility += with->calls.infeasibility;
+        saved.imbalance += with->calls.imbalance;
+        saved.reuse += with->calls.reuse;
+        for (uint32_t rule = 0; rule < 5; rule++) {
+            struct maq_slices_opts without = opts;
+            without.ask_again = rule == 0 || rule == 4;
+            without.ask_infeasible = rule == 1 || rule == 4;
+            without.ask_unbalanced = rule == 2 || rule == 4;
+            without.ask_everywhere = rule == 3 || rule == 4;
+            struct maq_slices_result *r = search(job, &without);
+            const struct maq_slices_calls *c = &r->calls;
+            assert_true(r->exact && r->n_plans == 1);
+            assert_same_plan(&r->plans[0], &with->plans[0]);
+            assert_adds_up(c);
+            const uint64_t of_rule[] = {c->redundancy, c->infeasibility, c->imbalance, c->reuse,
+                                        c->redundancy + c->infeasibility + c->imbalance + c->reuse};
+            assert_int_equal(of_rule[rule], 0);
+            assert_true(c->all == with->calls.all && c->made >= with->calls.made);
+            maq_slices_free(r);
+        }
+        maq_slices_free(with);
+        maq_job_free(job);
+    }
+    assert_true(saved.redundancy > 0 && saved.infeasibility > 0 && saved.imbalance > 0 && saved.reuse > 0);
+}
+
+/* ---- workers ---- */
+
+static void workers_change_nothing(void **state)
+{
+    struct maq_job_box *job = load(rule_jobs[1]);
+    struct maq_diag *diag = maq_diag_new();
+    char *text[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        opts.functions = &simple_functions;
+        opts.workers = i == 0 ? 1 : 5;
+        opts.top = 2;
+        struct maq_slices_result *r = search(job, &opts);
+        const struct maq_report_slices plan = {job, r};
+        assert_int_equal(r->n_plans, 2);
+        assert_true(r->plans[0].step_s < r->plans[1].step_s);
+        assert_int_equal(maq_report_slices_json(&text[i], &plan, NULL, diag), MAQ_OK);
+        maq_slices_free(r);
+    }
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+    maq_diag_free(diag);
+    maq_job_free(job);
+}
+
+/* ---- results ---- */
+
+/* Stages fit, follow each other, and are paid for by the formula of slices.h. */
+static void plans_add_up(void **state)
+{
+    for (size_t k = 0; k < MAQ_COUNT(rule_jobs) * MAQ_COUNT(parallelizers); k++) {
+        struct maq_job_box *job = load(rule_jobs[k / 2]);
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        opts.functions = parallelizers[k % 2];
+        struct maq_slices_result *r = search(job, &opts);
+        const struct maq_slices_plan *p = &r->plans[0];
+        uint32_t layers = 0, used[2] = {0};
+        double slowest = 0, fill = 0, sync = 0;
+        for (uint32_t i = 0; i < p->n_stages; i++) {
+            const struct maq_slices_stage *s = &p->stages[i];
+            assert_true(s->first_layer == layers && s->memory_bytes <= s->capacity_bytes);
+            assert_int_equal(s->in_flight, p->n_stages - i < p->waves ? p->n_stages - i : p->waves);
+            layers += s->layers;
+            used[s->island] += s->devices;
+            slowest = fmax(slowest, s->compute_s + s->hop_s);
+            fill += s->compute_s + s->hop_s;
+            sync = fmax(sync, s->sync_s);
+        }
+        assert_int_equal(layers, r->n_layers);
+        for (uint32_t g = 0; g < r->n_islands; g++)
+            assert_true(used[g] == r->islands[g].used &&
+                        used[g] <= r->islands[g].nodes * r->islands[g].devices_per_node);
+        assert_true(fabs(((p->waves - 1) * slowest + fill + sync) / p->step_s - 1) < 1e-9);
+        maq_slices_free(r);
+        maq_job_free(job);
+    }
+}
+
+/* What the built-in one finds can be written down and read back; what does not say its degrees cannot. */
+static void plans_are_written_down(void **state)
+{
+    struct maq_job_box *job = load(rule_jobs[1]);
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_mixed_box *box, *again;
+    struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+    struct maq_slices_result *r = search(job, &opts);
+    char *text;
+    assert_int_equal(maq_slices_mixed_plan(&box, r, 0, diag), MAQ_OK);
+    assert_int_equal(maq_mixed_plan_write(&text, maq_mixed_plan_get(box), diag), MAQ_OK);
+    if (maq_mixed_plan_parse(&again, "written", maq_str_of(text), diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    const struct maq_mixed_pipeline *p = &maq_mixed_plan_get(again)->pipelines[0];
+    assert_int_equal(p->n_stages, r->plans[0].n_stages);
+    for (uint32_t i = 0; i < p->n_stages; i++)
+        assert_true(p->stages[i].n_replicas == r->plans[0].stages[i].replicas &&
+                    p->stages[i].replicas[0].tp == r->plans[0].stages[i].tp &&
+                    p->stages[i].recompute == r->plans[0].stages[i].recompute &&
+                    p->stages[i].sharding == r->plans[0].stages[i].sharding);
+    assert_int_equal(maq_slices_mixed_plan(&box, r, 1, diag), MAQ_USAGE);
+    free(text);
+    maq_mixed_plan_free(box);
+    maq_mixed_plan_free(again);
+    maq_slices_free(r);
+    opts.functions = &simple_functions;
+    r = search(job, &opts);
+    assert_int_equal(maq_slices_mixed_plan(&box, r, 0, diag), MAQ_NO);
+    maq_slices_free(r);
+    maq_diag_free(diag);
+    maq_job_free(job);
+}
+
+/* A model that fits nowhere is a result without plans. */
+static void nothing_fits(void **state)
+{
+    struct maq_job_box *job =
+        load("{model: {base: gpt3-5b, num_layers: 32}, workload: {seq: 2048, gbs: 8}, cluster: 't4:1 + v100-16gb:1', "
+             "plan: {mbs: 1, cp: 1, ep: 1, precision: fp16}}");
+    for (size_t k = 0; k < MAQ_COUNT(parallelizers); k++) {
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        opts.functions = parallelizers[k];
+        struct maq_slices_result *r = search(job, &opts);
+        assert_true(r->n_plans == 0 && r->n_layers == 34 && r->calls.all > 0);
+        maq_slices_free(r);
+    }
+    maq_job_free(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_mixed_search),
+        cmocka_unit_test(more_micro_batches_are_never_slower),
+        cmocka_unit_test(no_rule_changes_the_plan),
+        cmocka_unit_test(workers_change_nothing),
+        cmocka_unit_test(plans_add_up),
+        cmocka_unit_test(plans_are_written_down),
+        cmocka_unit_test(nothing_fits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
