@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define ROUNDS 12u
+#define ROUNDS 10u
 
 /* Cheapest rows under several prices: [atoms + 1][positions]. */
 struct family {
@@ -25,8 +25,8 @@ struct tariff {
 
 /* Room for one relaxed row. */
 struct row {
-    double *cheapest;               /* [positions] of one slice */
-    const struct maq_piece **by;    /* [positions] */
+    double *cheapest;               /* [kinds][positions] of a slice */
+    const struct maq_piece **by;    /* likewise */
     double *cost;                   /* [atoms + 1][positions] */
     const struct maq_piece **piece; /* likewise: the last piece of the cheapest row, NULL where there is none */
     uint32_t *from;
@@ -52,30 +52,32 @@ static double piece_cost(const struct maq_piece_table *t, const struct maq_piece
            f->device_second[p->island] * (p->work_s + before * p->first_devices + after * p->last_devices);
 }
 
-/* The cheapest piece of a slice for each position. */
-static void cheapest_pieces(const struct maq_piece_bounds *b, struct row *r, uint32_t first, uint32_t end, uint32_t set,
+/* The cheapest piece of a kind of slices on the islands of a set, for each position. */
+static void cheapest_pieces(const struct maq_piece_bounds *b, struct row *r, uint32_t kind, uint32_t set,
                             const struct tariff *tariff)
 {
-    const struct maq_piece_list *list = maq_piece_list_of(b->table, first, end);
+    const struct maq_piece_kind *is = &b->kinds[kind];
+    double *cheapest = &r->cheapest[(size_t)kind * (b->most_behind + 1)];
+    const struct maq_piece **by = &r->by[(size_t)kind * (b->most_behind + 1)];
     for (uint32_t k = 0; k <= b->most_behind; k++) {
-        r->cheapest[k] = HUGE_VAL;
-        r->by[k] = NULL;
+        cheapest[k] = HUGE_VAL;
+        by[k] = NULL;
     }
-    for (uint32_t i = 0; i < list->n; i++) {
-        const struct maq_piece *p = &list->at[i];
-        if (!(set >> p->island & 1) || maq_piece_is_slow(b, p))
+    for (uint32_t i = 0; i < is->n; i++) {
+        const struct maq_piece *p = is->pieces[i];
+        if (!(set >> p->island & 1))
             continue;
         uint32_t k = p->most_behind < b->most_behind ? p->most_behind : b->most_behind;
-        double cost = piece_cost(b->table, p, first, end, tariff);
-        if (cost < r->cheapest[k]) {
-            r->cheapest[k] = cost;
-            r->by[k] = p;
+        double cost = piece_cost(b->table, p, is->first, is->end, tariff);
+        if (cost < cheapest[k]) {
+            cheapest[k] = cost;
+            by[k] = p;
         }
     }
     for (uint32_t k = b->most_behind; k-- > 0;)
-        if (r->cheapest[k + 1] < r->cheapest[k]) {
-            r->cheapest[k] = r->cheapest[k + 1];
-            r->by[k] = r->by[k + 1];
+        if (cheapest[k + 1] < cheapest[k]) {
+            cheapest[k] = cheapest[k + 1];
+            by[k] = by[k + 1];
         }
 }
 
@@ -83,18 +85,20 @@ static void cheapest_pieces(const struct maq_piece_bounds *b, struct row *r, uin
 static void relax(const struct maq_piece_bounds *b, struct row *r, uint32_t set, const struct tariff *tariff)
 {
     uint32_t n = b->table->n_atoms;
+    for (uint32_t kind = 0; kind < b->n_kinds; kind++)
+        cheapest_pieces(b, r, kind, set, tariff);
     for (uint32_t end = 0; end <= n; end++)
         for (uint32_t k = 0; k <= b->most_behind; k++)
             r->cost[at(b, end, k)] = end == 0 ? 0 : HUGE_VAL;
     for (uint32_t end = 1; end <= n; end++)
         for (uint32_t first = 0; first < end; first++) {
-            cheapest_pieces(b, r, first, end, set, tariff);
-            for (uint32_t k = 0; k <= b->most_behind && r->by[k]; k++) {
-                double cost = r->cheapest[k] + r->cost[at(b, first, k + 1)];
+            size_t kind = (size_t)b->kind_of[(size_t)first * n + end - 1] * (b->most_behind + 1);
+            for (uint32_t k = 0; k <= b->most_behind && r->by[kind + k]; k++) {
+                double cost = r->cheapest[kind + k] + r->cost[at(b, first, k + 1)];
                 size_t to = at(b, end, k);
                 if (cost < r->cost[to]) {
                     r->cost[to] = cost;
-                    r->piece[to] = r->by[k];
+                    r->piece[to] = r->by[kind + k];
                     r->from[to] = first;
                 }
             }
@@ -146,9 +150,11 @@ static void first_prices(double *price, struct maq_piece_bounds *b, struct row *
         double alone = 0;
         uint32_t atoms = 0;
         for (uint32_t a = 0; set >> i & 1 && a < t->n_atoms; a++) {
-            cheapest_pieces(b, r, a, a + 1, 1u << i, of);
-            atoms += isfinite(r->cheapest[0]);
-            alone += isfinite(r->cheapest[0]) ? r->cheapest[0] : 0;
+            uint32_t kind = b->kind_of[(size_t)a * t->n_atoms + a];
+            cheapest_pieces(b, r, kind, 1u << i, of);
+            double least = r->cheapest[(size_t)kind * (b->most_behind + 1)];
+            atoms += isfinite(least);
+            alone += isfinite(least) ? least : 0;
         }
         price[i] = set >> i & 1 ? (alone > 0 ? atoms / alone : 1) : 0;
     }
@@ -158,8 +164,9 @@ static void first_prices(double *price, struct maq_piece_bounds *b, struct row *
 static bool init_row(struct row *r, const struct maq_piece_bounds *b)
 {
     size_t n = (size_t)(b->table->n_atoms + 1) * (b->most_behind + 1);
-    r->cheapest = MAQ_ARENA_NEW(b->arena, double, b->most_behind + 1);
-    r->by = MAQ_ARENA_NEW(b->arena, const struct maq_piece *, b->most_behind + 1);
+    size_t kinds = (size_t)b->n_kinds * (b->most_behind + 1);
+    r->cheapest = MAQ_ARENA_NEW(b->arena, double, kinds);
+    r->by = MAQ_ARENA_NEW(b->arena, const struct maq_piece *, kinds);
     r->cost = MAQ_ARENA_NEW(b->arena, double, n);
     r->piece = MAQ_ARENA_NEW(b->arena, const struct maq_piece *, n);
     r->from = MAQ_ARENA_NEW(b->arena, uint32_t, n);
@@ -288,12 +295,46 @@ static void least_syncs(struct maq_piece_bounds *b)
         double least = HUGE_VAL;
         for (uint32_t first = 0; first <= a; first++)
             for (uint32_t end = a + 1; end <= t->n_atoms; end++) {
-                const struct maq_piece_list *list = maq_piece_list_of(t, first, end);
-                for (uint32_t i = 0; i < list->n; i++)
-                    least = maq_piece_is_slow(b, &list->at[i]) ? least : fmin(least, list->at[i].sync_s);
+                const struct maq_piece_kind *kind = &b->kinds[b->kind_of[(size_t)first * t->n_atoms + end - 1]];
+                for (uint32_t i = 0; i < kind->n; i++)
+                    least = fmin(least, kind->pieces[i]->sync_s);
             }
         b->sync_s[a + 1] = fmax(b->sync_s[a], least);
     }
+}
+
+/* A slice's kind among those of its length, which are from `from` on. */
+static bool find_kind(struct maq_piece_bounds *b, uint32_t first, uint32_t end, uint32_t from)
+{
+    const struct maq_piece_table *t = b->table;
+    const struct maq_piece_list *list = maq_piece_list_of(t, first, end);
+    uint32_t *out = &b->kind_of[(size_t)first * t->n_atoms + end - 1];
+    for (uint32_t k = from; k < b->n_kinds; k++) {
+        const struct maq_piece_kind *other = &b->kinds[k];
+        if (maq_piece_list_of(t, other->first, other->end)->at == list->at && (first == 0) == (other->first == 0) &&
+            (end == t->n_atoms) == (other->end == t->n_atoms)) {
+            *out = k;
+            return true;
+        }
+    }
+    struct maq_piece_kind *kind = &b->kinds[ *out = b->n_kinds++];
+    *kind = (struct maq_piece_kind){first, end, 0, MAQ_ARENA_NEW(b->arena, const struct maq_piece *, list->n)};
+    for (uint32_t i = 0; kind->pieces && i < list->n; i++)
+        if (!maq_piece_is_slow(b, &list->at[i]))
+            kind->pieces[kind->n++] = &list->at[i];
+    return kind->pieces != NULL;
+}
+
+static bool find_kinds(struct maq_piece_bounds *b)
+{
+    uint32_t n = b->table->n_atoms;
+    b->kind_of = MAQ_ARENA_NEW(b->arena, uint32_t, (size_t)n * n);
+    b->kinds = MAQ_ARENA_NEW(b->arena, struct maq_piece_kind, (size_t)n * (n + 1) / 2);
+    for (uint32_t length = 1; b->kind_of && b->kinds && length <= n; length++)
+        for (uint32_t first = 0, from = b->n_kinds; first + length <= n; first++)
+            if (!find_kind(b, first, first + length, from))
+                return false;
+    return b->kind_of && b->kinds;
 }
 
 static uint32_t count_positions(const struct maq_piece_table *t)
@@ -305,25 +346,18 @@ static uint32_t count_positions(const struct maq_piece_table *t)
     return most < t->n_atoms ? most : t->n_atoms;
 }
 
-bool maq_piece_bounds_init(struct maq_piece_bounds *b, const struct maq_piece_table *table, double cutoff_s,
+bool maq_piece_bounds_init(struct maq_piece_bounds *b, const struct maq_piece_table *table, double slowest_s,
                            struct maq_arena *arena)
 {
     *b = (struct maq_piece_bounds){.table = table,
                                    .arena = arena,
-                                   .slowest_s = HUGE_VAL,
+                                   .slowest_s = slowest_s,
                                    .most_behind = count_positions(table),
                                    .sets =
                                        MAQ_ARENA_NEW(arena, const struct maq_piece_relaxed *, 1u << table->n_islands),
                                    .sync_s = MAQ_ARENA_NEW(arena, double, (size_t)table->n_atoms + 1)};
-    if (!b->sets || !b->sync_s)
+    if (!b->sets || !b->sync_s || !find_kinds(b))
         return false;
-    if (isfinite(cutoff_s)) { /* (M - 1) max t + fill is not over the cutoff */
-        struct maq_piece_floor f = maq_piece_bounds_front(b, table->n_atoms, 0, table->available);
-        double room = cutoff_s - f.fill_s;
-        b->slowest_s = table->waves > 1 ? room / (table->waves - 1) : cutoff_s;
-        for (uint32_t set = 0; set < 1u << table->n_islands; set++)
-            b->sets[set] = NULL;
-    }
     least_syncs(b);
-    return !b->failed;
+    return true;
 }

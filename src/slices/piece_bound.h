@@ -21,21 +21,30 @@
 
 struct maq_piece_relaxed; /* of one set of islands: piece_bound.c */
 
+/* Slices with the same pieces, all of them inside the model or all at the same end of it. */
+struct maq_piece_kind {
+    uint32_t first, end; /* one of them */
+    uint32_t n;
+    const struct maq_piece **pieces; /* those that are not slow */
+};
+
 struct maq_piece_bounds {
     const struct maq_piece_table *table;
     struct maq_arena *arena;
-    double slowest_s;     /* stages that take longer are left out: no pipeline with them beats the cutoff */
-    uint32_t most_behind; /* positions that are told apart */
+    double slowest_s;           /* stages that take longer are left out */
+    uint32_t most_behind;       /* positions that are told apart */
+    uint32_t n_kinds, *kind_of; /* [first * n_atoms + end - 1] */
+    struct maq_piece_kind *kinds;
     const struct maq_piece_relaxed **sets; /* [1 << n_islands]: made when they are asked for */
     double *sync_s;                        /* [n_atoms + 1]: of the atoms before */
     bool failed;                           /* out of memory */
 };
 
-/* Bounds for pipelines faster than the cutoff (HUGE_VAL: none). false when out of memory. */
-bool maq_piece_bounds_init(struct maq_piece_bounds *b, const struct maq_piece_table *table, double cutoff_s,
+/* Bounds for pipelines of stages of at most slowest_s (HUGE_VAL: any). false when out of memory. */
+bool maq_piece_bounds_init(struct maq_piece_bounds *b, const struct maq_piece_table *table, double slowest_s,
                            struct maq_arena *arena);
 
-/* A piece is of no use below the cutoff: one of its stages takes too long. */
+/* One of its stages takes too long. */
 bool maq_piece_is_slow(const struct maq_piece_bounds *b, const struct maq_piece *piece);
 
 struct maq_piece_floor {

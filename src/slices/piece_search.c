@@ -25,9 +25,12 @@ struct run {
     const struct maq_piece_table *table;
     const struct maq_piece_search_opts *opts;
     struct maq_piece_search_result *out;
-    struct maq_piece_bounds bounds;
-    double cutoff_s, pace_s; /* no pipeline's bottleneck is below the pace */
-    double missed_s;         /* least bound of the labels that were left over */
+    struct maq_arena *arena;
+    struct maq_piece_bounds bounds; /* of the box at hand */
+    double cutoff_s;
+    double fill_s;            /* sum t of any pipeline is no less */
+    double pace_s, slowest_s; /* of the box: max t counts as this at least, and is not more than that */
+    double missed_s;          /* least bound of the labels of the box that were left over */
     struct label *labels;
     uint32_t n, size;
     uint32_t *heads; /* [n_atoms]: labels of an atom */
@@ -88,6 +91,8 @@ static double bound_of(struct run *r, const struct label *l)
     double hop = l->atom > 0 ? t->least_hop[l->piece->first_hop] : 0;
     struct maq_piece_floor front = maq_piece_bounds_front(&r->bounds, l->atom, l->behind, l->left);
     double pace = fmax(fmax(l->done_s, l->first_s + hop), front.bottleneck_s);
+    if (pace > r->slowest_s * SLACK)
+        return HUGE_VAL;
     return (t->waves - 1) * pace + l->sum_s + hop + front.fill_s + fmax(l->sync_s, r->bounds.sync_s[l->atom]);
 }
 
@@ -233,34 +238,115 @@ static void extend_atom(struct run *r, uint32_t atom)
         extend_all(r, r->order[i], atom);
 }
 
-static void search(struct run *r)
+/* ---- boxes ---- */
+
+/* Pipelines with a bottleneck in [from_s, to_s] are not below bound_s. */
+struct box {
+    double from_s, to_s, bound_s;
+};
+
+/* No stage may take longer where the step is to be within the cutoff. */
+static double slowest_of(const struct run *r)
+{
+    uint32_t waves = r->table->waves;
+    return isfinite(r->cutoff_s) && waves > 1 ? (r->cutoff_s * SLACK - r->fill_s) / (waves - 1) : HUGE_VAL;
+}
+
+/* Labels of one box; its bound is raised to what is proven of it. */
+static void search_box(struct run *r, struct box *box)
 {
     const struct maq_piece_table *t = r->table;
+    struct maq_arena_mark mark = maq_arena_mark(r->arena);
+    r->slowest_s = fmin(box->to_s, slowest_of(r));
+    r->n = 0;
+    r->missed_s = HUGE_VAL;
+    for (uint32_t i = 0; i < t->n_atoms; i++)
+        r->heads[i] = NONE;
+    if (!maq_piece_bounds_init(&r->bounds, t, r->slowest_s, r->arena)) {
+        r->failed = true;
+        return;
+    }
     struct maq_piece_floor floor = maq_piece_bounds_front(&r->bounds, t->n_atoms, 0, t->available);
-    double root = (t->waves - 1) * floor.bottleneck_s + floor.fill_s + r->bounds.sync_s[t->n_atoms];
-    r->pace_s = floor.bottleneck_s;
+    r->pace_s = fmax(box->from_s, floor.bottleneck_s);
+    double root = (t->waves - 1) * r->pace_s + floor.fill_s + r->bounds.sync_s[t->n_atoms];
     if (root <= r->cutoff_s * SLACK) {
         extend_all(r, NONE, t->n_atoms);
         for (uint32_t atom = t->n_atoms; atom-- > 1 && !r->failed;)
             extend_atom(r, atom);
     }
     r->failed = r->failed || r->bounds.failed;
+    if (isfinite(floor.bottleneck_s))
+        box->from_s = fmin(r->pace_s, box->to_s);
+    box->bound_s = fmax(box->bound_s, fmax(root, r->missed_s));
+    maq_arena_reset(r->arena, mark);
+}
+
+/* The open box with the least bound; boxes that hold nothing within the cutoff are closed. */
+static uint32_t next_box(const struct box *boxes, uint32_t n, double cutoff_s)
+{
+    uint32_t next = NONE;
+    for (uint32_t i = 0; i < n; i++)
+        if (isfinite(boxes[i].bound_s) && boxes[i].bound_s <= cutoff_s * SLACK &&
+            (next == NONE || boxes[i].bound_s < boxes[next].bound_s))
+            next = i;
+    return next;
+}
+
+/* What no pipeline's fill is below, whatever its bottleneck. */
+static bool find_fill(struct run *r)
+{
+    struct maq_arena_mark mark = maq_arena_mark(r->arena);
+    if (isfinite(r->cutoff_s) && maq_piece_bounds_init(&r->bounds, r->table, HUGE_VAL, r->arena))
+        r->fill_s = maq_piece_bounds_front(&r->bounds, r->table->n_atoms, 0, r->table->available).fill_s;
+    else
+        r->failed = isfinite(r->cutoff_s);
+    r->failed = r->failed || r->bounds.failed;
+    maq_arena_reset(r->arena, mark);
+    return !r->failed;
+}
+
+static void search(struct run *r, struct box *boxes, uint32_t most)
+{
+    uint32_t n = 1, searched = 0, at;
+    if (!find_fill(r))
+        return;
+    boxes[0] = (struct box){0, HUGE_VAL, 0};
+    while (!r->failed && (at = next_box(boxes, n, r->cutoff_s)) != NONE && searched < most) {
+        struct box *box = &boxes[at];
+        search_box(r, box);
+        searched++;
+        if (r->missed_s == HUGE_VAL) { /* nothing was left over: what the box holds within the cutoff is found */
+            box->bound_s = HUGE_VAL;
+            continue;
+        }
+        double to = fmin(box->to_s, slowest_of(r));
+        if (isfinite(to) && searched + 1 < most) {
+            double middle = (box->from_s + to) / 2;
+            boxes[n] = (struct box){middle, to, box->bound_s};
+            boxes[n].bound_s = fmax(box->bound_s, (r->table->waves - 1) * middle);
+            n++;
+            box->to_s = middle;
+        } else if (!isfinite(to)) {
+            break; /* no plan is known: there is nothing to halve */
+        }
+    }
     double limit = r->out->best.n > 0 ? r->out->best.step_s : r->opts->cutoff_s;
-    r->out->complete = r->missed_s == HUGE_VAL || r->missed_s > limit * SLACK;
-    r->out->bound_s = r->out->complete ? limit : fmin(limit, fmax(root, r->missed_s));
+    at = next_box(boxes, n, limit);
+    r->out->complete = at == NONE;
+    r->out->bound_s = at == NONE ? limit : fmin(limit, boxes[at].bound_s);
 }
 
 bool maq_piece_search(struct maq_piece_search_result *out, const struct maq_piece_table *table,
                       const struct maq_piece_search_opts *opts, struct maq_arena *arena)
 {
-    struct run r = {.table = table, .opts = opts, .out = out, .cutoff_s = opts->cutoff_s, .missed_s = HUGE_VAL};
+    struct run r = {.table = table, .opts = opts, .out = out, .arena = arena, .cutoff_s = opts->cutoff_s};
+    uint32_t most = opts->boxes > 0 ? opts->boxes : 1;
+    struct box *boxes = MAQ_ARENA_NEW(arena, struct box, most);
     *out = (struct maq_piece_search_result){.bound_s = opts->cutoff_s};
     r.heads = MAQ_ARENA_NEW(arena, uint32_t, table->n_atoms);
-    if (!r.heads || !maq_piece_bounds_init(&r.bounds, table, opts->cutoff_s, arena))
+    if (!r.heads || !boxes)
         return false;
-    for (uint32_t i = 0; i < table->n_atoms; i++)
-        r.heads[i] = NONE;
-    search(&r);
+    search(&r, boxes, most);
     free(r.labels);
     free(r.order);
     return !r.failed;

@@ -8,6 +8,9 @@
  *   bounded    what it has and what the front adds at least (piece_bound.h) is over the best pipeline known
  *   dominated  another of its atom and hop class is no worse in anything
  *
+ * The bottleneck is looked for in boxes: in a box [a, b] no stage takes longer than b, so that rows need more devices, and max t counts as a
+ * at least, so that more labels are dominated. The box with the least bound is next; one that could not be searched to its end is halved.
+ *
  * Without a limit of width the best row is what remains. With one, the least bound of the labels left over bounds what was missed. Equal
  * steps are told apart by their pieces, never by the order in which they were found: so that pieces which are in no best pipeline change nothing.
  */
@@ -19,7 +22,8 @@
 struct maq_piece_search_opts {
     double cutoff_s; /* pipelines up to this step are looked for; HUGE_VAL: all */
     uint32_t width;  /* labels of an atom that are extended; 0: all */
-    uint32_t most;   /* labels in all; 0: no limit */
+    uint32_t most;   /* labels of a box; 0: no limit */
+    uint32_t boxes;  /* boxes that are searched; 0: one */
 };
 
 struct maq_piece_search_result {

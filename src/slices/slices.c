@@ -24,8 +24,9 @@
 #define LAST_LIMIT 100
 #define LOOK_WIDTH 24u /* labels of an atom in the rounds */
 #define LOOK_ROOM 1.1  /* a pipeline just over the limit saves a round */
-#define PROVE_WIDTH 3000u
-#define PROVE_LABELS 400000u
+#define PROVE_WIDTH 800u
+#define PROVE_LABELS 100000u
+#define PROVE_BOXES 40u
 
 static enum maq_status no_memory(struct maq_diag *diag)
 {
@@ -85,6 +86,8 @@ static int by_step(const void *pa, const void *pb)
     const struct maq_slices_kept *a = *(struct maq_slices_kept *const *)pa, *b = *(struct maq_slices_kept *const *)pb;
     if (step_of(a) != step_of(b))
         return step_of(a) < step_of(b) ? -1 : 1;
+    if (a->root_s != b->root_s)
+        return a->root_s < b->root_s ? -1 : 1;
     return (a->wave > b->wave) - (a->wave < b->wave);
 }
 
@@ -179,7 +182,7 @@ static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq
         double limit = all || over > LAST_LIMIT ? HUGE_VAL : least * (1 + over);
         for (uint32_t i = 0; i < run->n_waves && run->order[i]->root_s <= fmin(limit, to_beat(run, top)); i++) {
             double beat = to_beat(run, top);
-            const struct maq_piece_search_opts search = {fmin(beat, limit * LOOK_ROOM), LOOK_WIDTH, 0};
+            const struct maq_piece_search_opts search = {fmin(beat, limit * LOOK_ROOM), LOOK_WIDTH, 0, 1};
             MAQ_TRY(compose(run, run->order[i], fmin(limit, beat), &search, false, diag));
             tell(run);
         }
@@ -190,6 +193,7 @@ static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq
 
 static enum maq_status prove(struct maq_slices_run *run, uint32_t top, struct maq_diag *diag)
 {
+    qsort(run->order, run->n_waves, sizeof *run->order, by_step); /* where there is a plan first: it comes down there */
     for (uint32_t i = 0; i < run->n_waves; i++) {
         double beat = to_beat(run, top);
         if (run->order[i]->root_s > beat || (run->opts->stop && *run->opts->stop)) {
@@ -197,7 +201,7 @@ static enum maq_status prove(struct maq_slices_run *run, uint32_t top, struct ma
             run->order[i]->complete = run->order[i]->root_s > beat;
             continue;
         }
-        const struct maq_piece_search_opts search = {beat, PROVE_WIDTH, PROVE_LABELS};
+        const struct maq_piece_search_opts search = {beat, PROVE_WIDTH, PROVE_LABELS, PROVE_BOXES};
         MAQ_TRY(compose(run, run->order[i], beat, &search, true, diag));
         tell(run);
     }
