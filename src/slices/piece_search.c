@@ -215,6 +215,11 @@ static uint32_t list_labels(struct run *r, uint32_t atom)
     return n;
 }
 
+static bool is_exhausted(const struct run *r)
+{
+    return r->opts->extensions > 0 && r->out->considered >= r->opts->extensions;
+}
+
 static void extend_atom(struct run *r, uint32_t atom)
 {
     uint32_t n = list_labels(r, atom), kept = 0;
@@ -229,7 +234,7 @@ static void extend_atom(struct run *r, uint32_t atom)
             j++;
         if (j < kept)
             r->out->dominated++;
-        else if (r->opts->width > 0 && kept == r->opts->width)
+        else if ((r->opts->width > 0 && kept == r->opts->width) || is_exhausted(r))
             r->missed_s = fmin(r->missed_s, l->bound_s);
         else
             r->order[kept++] = r->order[i];
@@ -311,7 +316,8 @@ static void search(struct run *r, struct box *boxes, uint32_t most)
     if (!find_fill(r))
         return;
     boxes[0] = (struct box){0, HUGE_VAL, 0};
-    while (!r->failed && (at = next_box(boxes, n, r->cutoff_s)) != NONE && searched < most) {
+    while (!r->failed && (at = next_box(boxes, n, r->cutoff_s)) != NONE && searched < most &&
+           !(searched > 0 && is_exhausted(r))) {
         struct box *box = &boxes[at];
         search_box(r, box);
         searched++;

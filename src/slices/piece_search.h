@@ -20,10 +20,11 @@
 #include "slices/piece_table.h"
 
 struct maq_piece_search_opts {
-    double cutoff_s; /* pipelines up to this step are looked for; HUGE_VAL: all */
-    uint32_t width;  /* labels of an atom that are extended; 0: all */
-    uint32_t most;   /* labels of a box; 0: no limit */
-    uint32_t boxes;  /* boxes that are searched; 0: one */
+    double cutoff_s;     /* pipelines up to this step are looked for; HUGE_VAL: all */
+    uint32_t width;      /* labels of an atom that are extended; 0: all */
+    uint32_t most;       /* labels of a box; 0: no limit */
+    uint32_t boxes;      /* boxes that are searched; 0: one */
+    uint64_t extensions; /* of labels, in all boxes; 0: no limit */
 };
 
 struct maq_piece_search_result {

@@ -27,6 +27,7 @@
 #define PROVE_WIDTH 800u
 #define PROVE_LABELS 100000u
 #define PROVE_BOXES 40u
+#define PROVE_EXTENSIONS 5000000u /* of a wave; the hardest of examples/tangram/ takes a third of it */
 
 static enum maq_status no_memory(struct maq_diag *diag)
 {
@@ -182,7 +183,7 @@ static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq
         double limit = all || over > LAST_LIMIT ? HUGE_VAL : least * (1 + over);
         for (uint32_t i = 0; i < run->n_waves && run->order[i]->root_s <= fmin(limit, to_beat(run, top)); i++) {
             double beat = to_beat(run, top);
-            const struct maq_piece_search_opts search = {fmin(beat, limit * LOOK_ROOM), LOOK_WIDTH, 0, 1};
+            const struct maq_piece_search_opts search = {fmin(beat, limit * LOOK_ROOM), LOOK_WIDTH, 0, 1, 0};
             MAQ_TRY(compose(run, run->order[i], fmin(limit, beat), &search, false, diag));
             tell(run);
         }
@@ -201,7 +202,7 @@ static enum maq_status prove(struct maq_slices_run *run, uint32_t top, struct ma
             run->order[i]->complete = run->order[i]->root_s > beat;
             continue;
         }
-        const struct maq_piece_search_opts search = {beat, PROVE_WIDTH, PROVE_LABELS, PROVE_BOXES};
+        const struct maq_piece_search_opts search = {beat, PROVE_WIDTH, PROVE_LABELS, PROVE_BOXES, PROVE_EXTENSIONS};
         MAQ_TRY(compose(run, run->order[i], beat, &search, true, diag));
         tell(run);
     }
