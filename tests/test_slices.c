@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "maquette/mixed_search.h"
 #include "maquette/report.h"
+#include "slices/codes.h"
 #include "slices/slices.h"
 
 #define SIMPLE_FOR_A_TEST
@@ -282,6 +283,56 @@ static void nothing_fits(void **state)
     maq_job_free(job);
 }
 
+/* ---- an end on request ---- */
+
+static volatile sig_atomic_t stop;
+static uint32_t calls_left;
+
+static enum maq_status stopping(const struct maq_parallelizer_plan **out, uint32_t *n, void *state,
+                                const struct maq_parallelizer_slice *slice,
+                                const struct maq_parallelizer_island *island,
+                                const struct maq_parallelizer_position *position, char *why)
+{
+    stop = calls_left == 0;
+    calls_left -= calls_left > 0;
+    return simple_parallelize(out, n, state, slice, island, position, why);
+}
+
+/* After any number of calls: no plan and MAQ_LIMIT, or one with a bound that the optimum keeps. */
+static void stopped_searches_are_honest(void **state)
+{
+    struct maq_parallelizer functions = simple_functions;
+    struct maq_job_box *job = load(rule_jobs[1]);
+    struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+    uint32_t without = 0, with = 0;
+    opts.functions = &functions;
+    struct maq_slices_result *whole = search(job, &opts);
+    functions.parallelize = stopping;
+    opts.stop = &stop;
+    for (uint32_t calls = 0; calls < whole->calls.made; calls += 7) {
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_slices_result *r = NULL;
+        calls_left = calls;
+        stop = 0;
+        enum maq_status status = maq_slices_search(&r, job, &opts, diag);
+        if (status == MAQ_LIMIT) {
+            assert_true(maq_diag_errors(diag) == 1 && maq_diag_at(diag, 0)->code == MAQ_CODE_SLICES_STOPPED);
+            without++;
+        } else {
+            assert_int_equal(status, MAQ_OK);
+            assert_true(r->n_plans == 1 && !r->exact && r->plans[0].step_s >= whole->plans[0].step_s * (1 - 1e-9));
+            assert_true(r->bound_s > 0 && r->bound_s <= whole->plans[0].step_s * (1 + 1e-9));
+            maq_slices_free(r);
+            with++;
+        }
+        maq_diag_free(diag);
+    }
+    print_message("%u without a plan, %u with one\n", without, with);
+    assert_true(without > 0 && with > 0);
+    maq_slices_free(whole);
+    maq_job_free(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +343,7 @@ int main(void)
         cmocka_unit_test(plans_add_up),
         cmocka_unit_test(plans_are_written_down),
         cmocka_unit_test(nothing_fits),
+        cmocka_unit_test(stopped_searches_are_honest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

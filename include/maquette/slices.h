@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 struct maq_slices_progress {
-    uint32_t asked, to_ask; /* pairs, so far */
+    uint32_t asked, to_ask; /* pairs of slice and island, of this round */
     double best_s;          /* 0: none yet */
 };
 
@@ -50,7 +50,7 @@ struct maq_slices_opts {
     size_t n_lists;
     bool ask_again, ask_infeasible, ask_unbalanced,
         ask_everywhere;                /* without redundancy, infeasibility, imbalance, reuse */
-    const volatile sig_atomic_t *stop; /* nonzero: end with MAQ_LIMIT; NULL = none */
+    const volatile sig_atomic_t *stop; /* nonzero: end with the best so far, else MAQ_LIMIT; NULL = none */
     void (*progress)(void *context, const struct maq_slices_progress *at); /* from the calling thread; NULL = none */
     void *context;
 };

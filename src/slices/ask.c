@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "slices/codes.h"
 #include "slices/enumeration.h"
@@ -24,9 +25,8 @@ void maq_slices_fail(struct maq_slices_fault *fault, const struct maq_enumeratio
 enum maq_status maq_slices_report(const struct maq_enumeration *e, const struct maq_slices_fault *fault,
                                   struct maq_diag *diag)
 {
-    if (fault->code == MAQ_CODE_SLICES_STOPPED)
-        return maq_diag_fail(fault->status, diag, fault->code, (struct maq_span){0}, NULL,
-                             "the search was asked to stop before there was a plan");
+    if (fault->code == MAQ_CODE_SLICES_STOPPED) /* whether that is a fault is for who knows of plans */
+        return fault->status;
     return maq_diag_fail(fault->status, diag, fault->code, (struct maq_span){0},
                          "docs/parallelizer.md has what is asked and how to answer", "parallelizer %.80s: %s",
                          e->source.functions.name, fault->why);
@@ -53,6 +53,15 @@ static bool is_stopped(const struct maq_enumeration *e)
     return e->opts->stop && *e->opts->stop;
 }
 
+/* The calling thread is one of the workers. */
+static void tell(const struct worker *w, uint32_t job)
+{
+    const struct maq_slices_opts *o = w->pool->e->opts;
+    const struct maq_slices_progress at = {job + 1, w->pool->n, w->pool->e->best_s};
+    if (w->index == 0 && o->progress)
+        o->progress(o->context, &at);
+}
+
 static void *work(void *ptr)
 {
     struct worker *w = ptr;
@@ -62,8 +71,10 @@ static void *work(void *ptr)
     for (uint32_t job; (job = atomic_fetch_add(&p->next, 1)) < p->n && job < atomic_load(&p->stop_at);) {
         if (is_stopped(p->e))
             *fault = (struct maq_slices_fault){.job = job, .status = MAQ_LIMIT, .code = MAQ_CODE_SLICES_STOPPED};
-        else if (p->work(p->e, p->user, job, w->index, fault))
+        else if (p->work(p->e, p->user, job, w->index, fault)) {
+            tell(w, job);
             continue;
+        }
         fault->job = job;
         /* whatever comes before is still done, so that the first fault is always the same */
         for (uint32_t at = atomic_load(&p->stop_at); at > job && !atomic_compare_exchange_weak(&p->stop_at, &at, job);)
@@ -80,6 +91,8 @@ enum maq_status maq_slices_run(struct maq_enumeration *e, maq_slices_work *job, 
     struct worker workers[MAQ_SLICES_WORKERS];
     pthread_t ids[MAQ_SLICES_WORKERS];
     uint32_t started = 1, first = 0;
+    MAQ_ASSERT(e->n_states > 0);
+    workers[0] = (struct worker){&pool, 0};
     for (uint32_t i = 0; i < e->n_states; i++) {
         workers[i] = (struct worker){&pool, i};
         pool.faults[i].job = UINT32_MAX;

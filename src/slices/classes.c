@@ -40,7 +40,7 @@ static enum maq_status take_atoms(struct maq_enumeration *e, struct maq_parallel
     enum maq_status status = e->source.functions.slice_model(&given, &n, e->states[0], why);
     if (status != MAQ_OK)
         return failed(e, status, why, diag);
-    if (n == 0 || n > MAQ_PIECE_ATOMS)
+    if (!given || n == 0 || n > MAQ_PIECE_ATOMS)
         return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, "join layers to fewer atoms",
                              "parallelizer %.80s cuts the model into %u atoms; 1 to %u go", e->source.functions.name, n,
                              MAQ_PIECE_ATOMS);

@@ -213,7 +213,7 @@ static bool ask_part(struct maq_enumeration *e, const struct questions *q, uint3
             maq_slices_fail(fault, e, e->states[worker], status, why);
             return false;
         }
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < (plans ? n : 0); i++) {
             const char *wrong = fault_of(&plans[i], slice, part);
             if (wrong) {
                 maq__snprintf(why, sizeof why, "plan %u of layers %u to %u on %u x %u %.40s: %s", i, slice->first_layer,

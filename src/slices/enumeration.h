@@ -51,6 +51,7 @@ struct maq_enumeration {
     uint32_t n_waves;
     const struct maq_slices_wave *waves;
     struct maq_slices_answer *answers; /* [(wave * n_classes + class) * n_islands + island] */
+    double best_s;                     /* for progress: 0: no plan yet */
     struct maq_slices_calls calls;     /* made, plans, profiles so far; the rest by maq_enumeration_count() */
 };
 

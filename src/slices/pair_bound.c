@@ -113,7 +113,7 @@ bool maq_pair_bounds_init(struct maq_pair_bounds *out, const struct maq_pair_pro
     struct rows r = {p, MAQ_ARENA_NEW(arena, double, n), MAQ_ARENA_NEW(arena, double, n),
                      MAQ_ARENA_NEW(arena, uint32_t, n), MAQ_ARENA_NEW(arena, uint32_t, n)};
     double *fill = MAQ_ARENA_NEW(arena, double, places), *bottleneck = MAQ_ARENA_NEW(arena, double, places);
-    double y[MAQ_PIECE_ISLANDS];
+    double y[MAQ_PIECE_ISLANDS] = {0};
     *out = (struct maq_pair_bounds){0};
     if (!r.front || !r.back || !r.from || !r.island || !fill || !bottleneck)
         return false;

@@ -118,6 +118,11 @@ static double to_beat(const struct maq_slices_run *run, uint32_t top)
 
 /* ---- rounds ---- */
 
+static bool is_stopped(const struct maq_slices_run *run)
+{
+    return run->opts->stop && *run->opts->stop;
+}
+
 static bool keep(struct maq_slices_run *run, struct maq_slices_kept *kept, const struct maq_pipeline *row)
 {
     struct maq_piece *pieces = MAQ_ARENA_NEW(&run->arena, struct maq_piece, row->n);
@@ -157,22 +162,10 @@ static enum maq_status compose(struct maq_slices_run *run, struct maq_slices_kep
         }
         if (better && !keep(run, kept, &found->best))
             status = no_memory(diag);
+        run->enumeration.best_s = isfinite(to_beat(run, 1)) ? to_beat(run, 1) : 0;
     }
     maq_arena_fini(&scratch);
     return status;
-}
-
-static void tell(struct maq_slices_run *run)
-{
-    const struct maq_slices_opts *o = run->opts;
-    struct maq_slices_progress at = {.to_ask = run->n_waves * run->enumeration.n_classes * run->chain.n_islands};
-    double best = to_beat(run, 1);
-    if (!o->progress)
-        return;
-    for (uint32_t i = 0; i < at.to_ask; i++)
-        at.asked += run->enumeration.answers[i].asked;
-    at.best_s = isfinite(best) ? best : 0;
-    o->progress(o->context, &at);
 }
 
 static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq_diag *diag)
@@ -185,9 +178,8 @@ static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq
             double beat = to_beat(run, top);
             const struct maq_piece_search_opts search = {fmin(beat, limit * LOOK_ROOM), LOOK_WIDTH, 0, 1, 0};
             MAQ_TRY(compose(run, run->order[i], fmin(limit, beat), &search, false, diag));
-            tell(run);
         }
-        if (to_beat(run, top) <= limit || limit == HUGE_VAL)
+        if (to_beat(run, top) <= limit || limit == HUGE_VAL || is_stopped(run))
             return MAQ_OK;
     }
 }
@@ -197,14 +189,13 @@ static enum maq_status prove(struct maq_slices_run *run, uint32_t top, struct ma
     qsort(run->order, run->n_waves, sizeof *run->order, by_step); /* where there is a plan first: it comes down there */
     for (uint32_t i = 0; i < run->n_waves; i++) {
         double beat = to_beat(run, top);
-        if (run->order[i]->root_s > beat || (run->opts->stop && *run->opts->stop)) {
+        if (run->order[i]->root_s > beat || is_stopped(run)) {
             run->result.counts.waves_bounded += run->order[i]->root_s > beat;
             run->order[i]->complete = run->order[i]->root_s > beat;
             continue;
         }
         const struct maq_piece_search_opts search = {beat, PROVE_WIDTH, PROVE_LABELS, PROVE_BOXES, PROVE_EXTENSIONS};
         MAQ_TRY(compose(run, run->order[i], beat, &search, true, diag));
-        tell(run);
     }
     return MAQ_OK;
 }
@@ -260,6 +251,12 @@ static enum maq_status summarize(struct maq_slices_run *run, uint32_t top, struc
     return list_islands(run, diag);
 }
 
+static enum maq_status stopped(struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SLICES_STOPPED, (struct maq_span){0}, NULL,
+                         "the search was asked to stop before there was a plan");
+}
+
 static enum maq_status search(struct maq_slices_run *run, const struct maq_job_box *open,
                               const struct maq_slices_opts *opts, struct maq_diag *diag)
 {
@@ -268,12 +265,17 @@ static enum maq_status search(struct maq_slices_run *run, const struct maq_job_b
     MAQ_TRY(maq_slices_chain_init(&run->chain, open, opts->lists, opts->n_lists, &run->arena, diag));
     MAQ_TRY(maq_slices_load(&run->loaded, &run->chain, opts, &run->arena, diag));
     MAQ_TRY(list_waves(run, builtin, diag));
-    MAQ_TRY(maq_enumeration_init(&run->enumeration, &run->chain, &run->loaded.source, opts, run->waves, run->n_waves,
-                                 &run->arena, diag));
+    enum maq_status status = maq_enumeration_init(&run->enumeration, &run->chain, &run->loaded.source, opts, run->waves,
+                                                  run->n_waves, &run->arena, diag);
+    if (status != MAQ_OK)
+        return status == MAQ_LIMIT && is_stopped(run) && maq_diag_errors(diag) == 0 ? stopped(diag) : status;
     order_waves(run);
-    MAQ_TRY(look(run, top, diag));
-    MAQ_TRY(prove(run, top, diag));
-    return summarize(run, top, diag);
+    status = look(run, top, diag);
+    if (status == MAQ_OK)
+        status = prove(run, top, diag);
+    if (is_stopped(run) && (status == MAQ_OK || status == MAQ_LIMIT))
+        status = isfinite(to_beat(run, 1)) ? MAQ_OK : stopped(diag);
+    return status == MAQ_OK ? summarize(run, top, diag) : status;
 }
 
 enum maq_status maq_slices_search(struct maq_slices_result **out, const struct maq_job_box *open,
