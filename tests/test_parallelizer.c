@@ -1,6 +1,8 @@
 /*
  * test_parallelizer.c - parallelizers from outside: a shared object, a program, and everything that a program can do wrong. A fault is told
  * with its own code, and nothing that was started is left running.
+ *
+ * maq-test: threads
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -209,6 +211,16 @@ static void nothing_is_left_running(void **state)
     maq_diag_free(diag);
 }
 
+/* Nor is one that answers well and does not end when its input does. */
+static void the_end_is_the_end(void **state)
+{
+    struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+    opts.parallelizer = program;
+    setenv("MAQ_FAULT", "stays", 1);
+    free(report(&opts));
+    unsetenv("MAQ_FAULT");
+}
+
 static void asked_to_stop(void **state)
 {
     volatile sig_atomic_t stop = 1;
@@ -251,9 +263,10 @@ static void cannot_be_loaded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program),       cmocka_unit_test(a_shared_object),
-        cmocka_unit_test(faults_are_told), cmocka_unit_test(nothing_is_left_running),
-        cmocka_unit_test(asked_to_stop),   cmocka_unit_test(cannot_be_loaded),
+        cmocka_unit_test(a_program),          cmocka_unit_test(a_shared_object),
+        cmocka_unit_test(faults_are_told),    cmocka_unit_test(nothing_is_left_running),
+        cmocka_unit_test(the_end_is_the_end), cmocka_unit_test(asked_to_stop),
+        cmocka_unit_test(cannot_be_loaded),
     };
     return cmocka_run_group_tests(tests, find_files, NULL);
 }

@@ -67,3 +67,5 @@ for line in sys.stdin:
         if fault == "no plans":
             del answer["plans"]
     print(json.dumps(answer), flush=True)
+if fault == "stays":
+    time.sleep(1000)
