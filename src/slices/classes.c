@@ -132,7 +132,7 @@ enum maq_status maq_enumeration_classes(struct maq_enumeration *e, struct maq_di
     struct maq_parallelizer_slice *slices = MAQ_ARENA_NEW(e->arena, struct maq_parallelizer_slice, n);
     e->class_of = MAQ_ARENA_NEW(e->arena, uint32_t, (size_t)n * n);
     e->classes = MAQ_ARENA_NEW(e->arena, struct maq_parallelizer_slice, (size_t)n * (n + 1) / 2);
-    if (!slices || !e->class_of || !e->classes)
+    if (!atoms || !slices || !e->class_of || !e->classes)
         return no_memory(diag);
     for (uint32_t length = 1; length <= n; length++) {
         uint32_t from = e->n_classes;

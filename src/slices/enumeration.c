@@ -193,6 +193,31 @@ struct questions {
     uint64_t *made; /* [worker] */
 };
 
+/* Checks and copies the plans of an answer. */
+static bool take_plans(struct maq_enumeration *e, struct maq_slices_answer *answer,
+                       const struct maq_parallelizer_plan *plans, uint32_t n,
+                       const struct maq_parallelizer_slice *slice, const struct maq_parallelizer_island *part,
+                       uint32_t worker, struct maq_slices_fault *fault)
+{
+    char why[MAQ_PARALLELIZER_WHY];
+    for (uint32_t i = 0; i < n; i++) {
+        const char *wrong = fault_of(&plans[i], slice, part);
+        if (wrong) {
+            maq__snprintf(why, sizeof why, "plan %u of layers %u to %u on %u x %u %.40s: %s", i, slice->first_layer,
+                          slice->first_layer + slice->layers - 1, part->nodes, part->devices_per_node, part->device,
+                          wrong);
+            maq_slices_fail(fault, e, e->states[worker], MAQ_BAD_INPUT, why);
+            fault->code = MAQ_CODE_PARALLELIZER_VALUE;
+            return false;
+        }
+        if (!keep_plan(answer, &plans[i], &e->arenas[worker])) {
+            maq_slices_fail(fault, e, e->states[worker], MAQ_NO_MEMORY, "out of memory for its plans");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* All positions of one part of an island. */
 static bool ask_part(struct maq_enumeration *e, const struct questions *q, uint32_t pair, uint32_t worker,
                      const struct maq_parallelizer_island *part, struct maq_slices_fault *fault)
@@ -209,25 +234,13 @@ static bool ask_part(struct maq_enumeration *e, const struct questions *q, uint3
         enum maq_status status =
             e->source.functions.parallelize(&plans, &n, e->states[worker], slice, part, &position, why);
         q->made[worker]++;
+        n = plans ? n : 0;
         if (status != MAQ_OK) {
             maq_slices_fail(fault, e, e->states[worker], status, why);
             return false;
         }
-        for (uint32_t i = 0; i < (plans ? n : 0); i++) {
-            const char *wrong = fault_of(&plans[i], slice, part);
-            if (wrong) {
-                maq__snprintf(why, sizeof why, "plan %u of layers %u to %u on %u x %u %.40s: %s", i, slice->first_layer,
-                              slice->first_layer + slice->layers - 1, part->nodes, part->devices_per_node, part->device,
-                              wrong);
-                maq_slices_fail(fault, e, e->states[worker], MAQ_BAD_INPUT, why);
-                fault->code = MAQ_CODE_PARALLELIZER_VALUE;
-                return false;
-            }
-            if (!keep_plan(answer, &plans[i], &e->arenas[worker])) {
-                maq_slices_fail(fault, e, e->states[worker], MAQ_NO_MEMORY, "out of memory for its plans");
-                return false;
-            }
-        }
+        if (!take_plans(e, answer, plans, n, slice, part, worker, fault))
+            return false;
         if (e->opts->ask_everywhere)
             k++;
         else if (e->source.functions.flags & MAQ_PARALLELIZER_FRONT || n == 0)
