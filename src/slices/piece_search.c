@@ -172,12 +172,17 @@ static void extend_all(struct run *r, uint32_t id, uint32_t end)
 
 /* ---- one atom ---- */
 
-static bool dominates(const struct label *a, const struct label *b, uint32_t islands)
+/* Whatever comes in front of b, a in its place is no slower: a hop to it takes up to `over` longer, which counts twice in the fill and may be
+ * in the bottleneck. */
+static bool dominates(const struct run *r, const struct label *a, const struct label *b)
 {
-    if (a->piece->first_hop != b->piece->first_hop || a->behind > b->behind || a->first_s > b->first_s ||
-        a->done_s > b->done_s || a->sum_s > b->sum_s || a->sync_s > b->sync_s)
+    const struct maq_piece_table *t = r->table;
+    if (a->behind > b->behind || a->first_s > b->first_s || a->done_s > b->done_s || a->sync_s > b->sync_s)
         return false;
-    for (uint32_t i = 0; i < islands; i++)
+    double over = t->hop_over[(size_t)a->piece->first_hop * t->n_hops + b->piece->first_hop];
+    if (a->sum_s + (over > 0 ? (t->waves + 1) * over : 0) > b->sum_s)
+        return false;
+    for (uint32_t i = 0; i < t->n_islands; i++)
         if (a->left[i] < b->left[i])
             return false;
     return true;
@@ -230,7 +235,7 @@ static void extend_atom(struct run *r, uint32_t atom)
             r->out->bounded++;
             continue;
         }
-        while (j < kept && !dominates(&r->labels[r->order[j]], l, r->table->n_islands))
+        while (j < kept && !dominates(r, &r->labels[r->order[j]], l))
             j++;
         if (j < kept)
             r->out->dominated++;

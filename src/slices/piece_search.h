@@ -6,7 +6,7 @@
  * ends there. A label is thrown away when
  *
  *   bounded    what it has and what the front adds at least (piece_bound.h) is over the best pipeline known
- *   dominated  another of its atom and hop class is no worse in anything
+ *   dominated  another of its atom is no worse in anything, hops to it included
  *
  * The bottleneck is looked for in boxes: in a box [a, b] no stage takes longer than b, so that rows need more devices, and max t counts as a
  * at least, so that more labels are dominated. The box with the least bound is next; one that could not be searched to its end is halved.

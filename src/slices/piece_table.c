@@ -55,6 +55,23 @@ bool maq_piece_fill(struct maq_piece *piece, const struct maq_parallelizer_plan 
     return true;
 }
 
+#define MOST_COMPARED 96u /* the cube of it is what comparing takes */
+
+static bool compare_hops(struct maq_piece_table *table, struct maq_arena *arena)
+{
+    uint32_t n = table->n_hops;
+    double *over = MAQ_ARENA_NEW(arena, double, (size_t)n *n);
+    for (uint32_t a = 0; over && a < n; a++)
+        for (uint32_t b = 0; b < n; b++) {
+            double most = a == b || n <= MOST_COMPARED ? 0 : HUGE_VAL;
+            for (uint32_t c = 0; a != b && n <= MOST_COMPARED && c < n; c++)
+                most = fmax(most, table->hop_s[(size_t)c * n + a] - table->hop_s[(size_t)c * n + b]);
+            over[(size_t)a * n + b] = most;
+        }
+    table->hop_over = over;
+    return over != NULL;
+}
+
 bool maq_piece_table_hops(struct maq_piece_table *table, struct maq_arena *arena)
 {
     double *least = MAQ_ARENA_NEW(arena, double, table->n_hops);
@@ -64,7 +81,7 @@ bool maq_piece_table_hops(struct maq_piece_table *table, struct maq_arena *arena
             least[i] = fmin(least[i], table->hop_s[(size_t)i * table->n_hops + j]);
     }
     table->least_hop = least;
-    return least != NULL;
+    return least != NULL && compare_hops(table, arena);
 }
 
 /* Adds a piece's stages with the hops to its neighbours. */

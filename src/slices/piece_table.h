@@ -47,6 +47,7 @@ struct maq_piece_table {
     uint32_t n_hops;
     const double *hop_s;     /* [n_hops][n_hops], symmetric */
     const double *least_hop; /* [n_hops]: to the cheapest neighbour */
+    const double *hop_over;  /* [n_hops][n_hops]: what a hop to the first takes more than one to the second, at most */
 };
 
 static inline const struct maq_piece_list *maq_piece_list_of(const struct maq_piece_table *t, uint32_t first,
@@ -59,7 +60,7 @@ static inline const struct maq_piece_list *maq_piece_list_of(const struct maq_pi
 bool maq_piece_fill(struct maq_piece *piece, const struct maq_parallelizer_plan *plan, uint32_t island,
                     const uint32_t *hops, const struct maq_piece_table *table, double capacity_bytes);
 
-/* least_hop from hop_s; false when out of memory. */
+/* least_hop and hop_over from hop_s; false when out of memory. */
 bool maq_piece_table_hops(struct maq_piece_table *table, struct maq_arena *arena);
 
 /* A pipeline: pieces front first. */

@@ -24,10 +24,12 @@
 #define LAST_LIMIT 100
 #define LOOK_WIDTH 24u /* labels of an atom in the rounds */
 #define LOOK_ROOM 1.1  /* a pipeline just over the limit saves a round */
-#define PROVE_WIDTH 800u
-#define PROVE_LABELS 100000u
-#define PROVE_BOXES 40u
-#define PROVE_EXTENSIONS 5000000u /* of a wave; the hardest of examples/tangram/ takes a third of it */
+
+/* Passes over the waves that are open, with more labels from one to the next: a better plan of one wave closes others. */
+static const struct maq_piece_search_opts passes[] = {
+    {.width = 800, .most = 100000, .boxes = 40, .extensions = 2000000},
+    {.width = 800, .most = 100000, .boxes = 60, .extensions = 6000000},
+};
 
 static enum maq_status no_memory(struct maq_diag *diag)
 {
@@ -157,7 +159,7 @@ static enum maq_status compose(struct maq_slices_run *run, struct maq_slices_kep
         c->dominated += found->dominated;
         bool better = found->best.n > 0 && (found->best.step_s < step_of(kept) || (prove && found->complete));
         if (prove) {
-            kept->bound_s = fmax(kept->root_s, found->bound_s);
+            kept->bound_s = fmax(kept->bound_s, found->bound_s);
             kept->complete = found->complete;
         }
         if (better && !keep(run, kept, &found->best))
@@ -184,18 +186,18 @@ static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq
     }
 }
 
-static enum maq_status prove(struct maq_slices_run *run, uint32_t top, struct maq_diag *diag)
+/* Waves that are open, once more. */
+static enum maq_status prove(struct maq_slices_run *run, uint32_t top, const struct maq_piece_search_opts *pass,
+                             struct maq_diag *diag)
 {
     qsort(run->order, run->n_waves, sizeof *run->order, by_step); /* where there is a plan first: it comes down there */
-    for (uint32_t i = 0; i < run->n_waves; i++) {
+    for (uint32_t i = 0; i < run->n_waves && !is_stopped(run); i++) {
+        struct maq_slices_kept *k = run->order[i];
         double beat = to_beat(run, top);
-        if (run->order[i]->root_s > beat || is_stopped(run)) {
-            run->result.counts.waves_bounded += run->order[i]->root_s > beat;
-            run->order[i]->complete = run->order[i]->root_s > beat;
-            continue;
-        }
-        const struct maq_piece_search_opts search = {beat, PROVE_WIDTH, PROVE_LABELS, PROVE_BOXES, PROVE_EXTENSIONS};
-        MAQ_TRY(compose(run, run->order[i], beat, &search, true, diag));
+        struct maq_piece_search_opts search = *pass;
+        search.cutoff_s = beat;
+        if (!k->complete && k->bound_s <= beat)
+            MAQ_TRY(compose(run, k, beat, &search, true, diag));
     }
     return MAQ_OK;
 }
@@ -235,6 +237,7 @@ static enum maq_status summarize(struct maq_slices_run *run, uint32_t top, struc
         const struct maq_slices_kept *k = run->order[i];
         if (!k->complete)
             r->bound_s = fmin(r->bound_s, k->bound_s);
+        r->counts.waves_bounded += !k->complete && k->bound_s >= best;
         if (i < top && isfinite(step_of(k)) && !maq_slices_take_plan(&plans[r->n_plans++], run, k))
             return no_memory(diag);
     }
@@ -271,8 +274,8 @@ static enum maq_status search(struct maq_slices_run *run, const struct maq_job_b
         return status == MAQ_LIMIT && is_stopped(run) && maq_diag_errors(diag) == 0 ? stopped(diag) : status;
     order_waves(run);
     status = look(run, top, diag);
-    if (status == MAQ_OK)
-        status = prove(run, top, diag);
+    for (uint32_t i = 0; i < MAQ_COUNT(passes) && status == MAQ_OK; i++)
+        status = prove(run, top, &passes[i], diag);
     if (is_stopped(run) && (status == MAQ_OK || status == MAQ_LIMIT))
         status = isfinite(to_beat(run, 1)) ? MAQ_OK : stopped(diag);
     return status == MAQ_OK ? summarize(run, top, diag) : status;
