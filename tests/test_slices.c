@@ -285,6 +285,56 @@ static void nothing_fits(void **state)
     maq_job_free(job);
 }
 
+/* The same plan as a composition of stages, costed by the formulas of stage_table.c: one step, and the memory of each stage. */
+static void plans_cost_what_stages_cost(void **state)
+{
+    static const char *const files[] = {"c3.yaml", "c1-4xv100-12xt4.yaml"};
+    const char *root = getenv("MAQ_SOURCE_ROOT");
+    assert_non_null(root);
+    for (size_t k = 0; k < MAQ_COUNT(files); k++) {
+        char path[2048];
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        struct maq_job_box *job;
+        struct maq_arena arena;
+        struct maq_stage_table t;
+        snprintf(path, sizeof path, "%s/examples/tangram/%s", root, files[k]);
+        if (maq_job_load_open(&job, path, NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s", maq_diag_format(diag, 0, false));
+        struct maq_slices_result *r = search(job, &opts);
+        const struct maq_slices_run *run = r->owner;
+        const struct maq_slices_plan *p = &r->plans[0];
+        struct maq_composition *c;
+        maq_arena_init(&arena, 0);
+        c = MAQ_ARENA_NEW(&arena, struct maq_composition, 1);
+        const struct maq_chain_wave wave = {0, p->stages[0].replicas};
+        assert_true(maq_chain_costs_table(&t, &run->chain.costs, &wave, &arena));
+        assert_true(t.waves == p->waves && t.wave_samples == p->wave_samples);
+        for (uint32_t i = 0; i < p->n_stages; i++) {
+            const struct maq_slices_stage *s = &p->stages[i];
+            uint32_t o = 0;
+            for (; o < t.n_options; o++) {
+                struct maq_chain_option is = maq_chain_option_of(&run->chain.costs, t.options[o].id);
+                if (is.pool == s->island && is.tp == s->tp && is.sharding == s->sharding &&
+                    run->chain.space.redo[is.redo].recompute == s->recompute)
+                    break;
+            }
+            assert_true(o < t.n_options);
+            c->stages[c->n_stages++] = (struct maq_stage){
+                .first = s->first_layer, .end = s->first_layer + s->layers, .n_parts = 1, .parts = {{o, s->replicas}}};
+        }
+        assert_true(maq_composition_cost(c, &t));
+        assert_true(fabs(c->step_s / p->step_s - 1) < 1e-9);
+        for (uint32_t i = 0; i < p->n_stages; i++)
+            assert_true(
+                fabs(c->stages[i].memory_share / (p->stages[i].memory_bytes / p->stages[i].capacity_bytes) - 1) < 1e-9);
+        maq_arena_fini(&arena);
+        maq_slices_free(r);
+        maq_job_free(job);
+        maq_diag_free(diag);
+    }
+}
+
 /* ---- an end on request ---- */
 
 static volatile sig_atomic_t stop;
@@ -345,6 +395,7 @@ int main(void)
         cmocka_unit_test(plans_add_up),
         cmocka_unit_test(plans_are_written_down),
         cmocka_unit_test(nothing_fits),
+        cmocka_unit_test(plans_cost_what_stages_cost),
         cmocka_unit_test(stopped_searches_are_honest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

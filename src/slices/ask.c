@@ -15,8 +15,9 @@ void maq_slices_fail(struct maq_slices_fault *fault, const struct maq_enumeratio
 {
     uint16_t code = e->source.code_of ? e->source.code_of(state) : 0;
     char text[MAQ_PARALLELIZER_WHY];
-    memcpy(text, why, sizeof text);
-    text[sizeof text - 1] = '\0';
+    size_t n = strnlen(why, sizeof text - 1);
+    memcpy(text, why, n);
+    text[n] = '\0';
     fault->status = status;
     fault->code = code != 0 ? code : MAQ_CODE_PARALLELIZER_FAILED;
     maq__snprintf(fault->why, sizeof fault->why, "%s", text[0] ? text : "it does not say why");

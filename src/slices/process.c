@@ -156,8 +156,9 @@ static bool take_in(struct maq_process *p)
 /* The first line of what has come, taken out of it. */
 static bool take_line(struct maq_process *p, char **line)
 {
-    char *end = p->in.len > 0 ? memchr(p->in.ptr, '\n', p->in.len) : NULL;
+    char *end = p->in.len > p->seen ? memchr(p->in.ptr + p->seen, '\n', p->in.len - p->seen) : NULL;
     struct maq_buf rest, whole = p->in;
+    p->seen = end ? 0 : p->in.len;
     if (!end)
         return false;
     maq_buf_init(&rest, MAQ_PROCESS_LINE);

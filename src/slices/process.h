@@ -19,6 +19,7 @@ struct maq_process {
     pid_t pid;                         /* 0: not running */
     int to, from, errors;              /* -1: closed */
     struct maq_buf in;                 /* received, not yet taken */
+    size_t seen;                       /* of it, without a line break */
     char words[MAQ_PROCESS_WORDS + 1]; /* the end of its standard error */
 };
 
