@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
 #include "maquette/mixed_search.h"
@@ -385,6 +386,47 @@ static void stopped_searches_are_honest(void **state)
     maq_job_free(job);
 }
 
+/* ---- no memory ---- */
+
+static uint64_t allocations, fails_at;
+
+static bool gate(size_t bytes)
+{
+    return ++allocations != fails_at;
+}
+
+/* Every allocation through the library's door fails once: an error, or what came out would have come out anyway. */
+static void memory_may_run_out(void **state)
+{
+    struct maq_job_box *job = load(rule_jobs[0]);
+    uint32_t failed = 0;
+    for (size_t k = 0; k < MAQ_COUNT(parallelizers); k++) {
+        struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
+        opts.functions = parallelizers[k];
+        struct maq_slices_result *whole = search(job, &opts);
+        bool done = false;
+        for (fails_at = 1; !done; fails_at++) {
+            struct maq_diag *diag = maq_diag_new();
+            struct maq_slices_result *r = NULL;
+            allocations = 0;
+            maq__set_alloc_gate(gate);
+            enum maq_status status = maq_slices_search(&r, job, &opts, diag);
+            maq__set_alloc_gate(NULL);
+            done = allocations < fails_at;
+            assert_true(status == MAQ_OK || (status == MAQ_NO_MEMORY && !done));
+            failed += status != MAQ_OK;
+            if (status == MAQ_OK)
+                assert_same_plan(&r->plans[0], &whole->plans[0]);
+            maq_slices_free(r);
+            maq_diag_free(diag);
+        }
+        maq_slices_free(whole);
+    }
+    print_message("%u failures\n", failed);
+    assert_true(failed > 20);
+    maq_job_free(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +439,7 @@ int main(void)
         cmocka_unit_test(nothing_fits),
         cmocka_unit_test(plans_cost_what_stages_cost),
         cmocka_unit_test(stopped_searches_are_honest),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
