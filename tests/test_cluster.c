@@ -689,6 +689,71 @@ static void test_links(void **state)
     unload(&l);
 }
 
+/* Two groups of 25 Gb/s (T4) and 100 Gb/s (V100) ports, one for the four devices of a node. */
+#define ISLANDS                                                                                                        \
+    "groups: [{device: t4, nodes: 2, devices_per_node: 4, nics_per_node: 1, fabric: {base: ethernet-100, rate: 25 "    \
+    "Gb/s, "                                                                                                           \
+    "efficiency: 1}}, {group_name: volta, device: v100-32gb, nodes: 2, devices_per_node: 4, nics_per_node: 1, "        \
+    "fabric: {base: "                                                                                                  \
+    "ethernet-100, efficiency: 1}}, {device: a100, nodes: 1, devices_per_node: 8}]"
+
+/* What a transfer between the first device of one group and that of another gets, `sharers` of its node sending. */
+static struct maq_link between(const struct maq_cluster *c, uint32_t a, uint32_t b, uint32_t sharers)
+{
+    uint32_t first = c->groups[a].first_rank;
+    struct maq_placement at = maq_cluster_place(c, first, 2, c->groups[b].first_rank - first);
+    return maq_cluster_links(c, &at, sharers).far;
+}
+
+static void test_group_links(void **state)
+{
+    struct loaded without, l;
+    (void)state;
+    load(&without, "{" ISLANDS "}");
+    load(&l, "{" ISLANDS ", links: [{between: [volta, t4], bandwidth: 9.2 Gb/s, flow_bandwidth: 5.5 Gb/s, latency: "
+             "2 ms}, {between: [t4, a100-80gb], bandwidth: 400 Gb/s}]}");
+    assert_int_equal(l.status, MAQ_OK);
+    assert_int_equal(l.cluster.n_links, 2);
+    assert_string_equal(maq_node_group_name(&l.cluster.groups[0]), "t4");
+    assert_string_equal(maq_node_group_name(&l.cluster.groups[1]), "volta");
+    assert_close(between(&without.cluster, 0, 1, 4).bps, 25e9 / 8 / 4);
+    assert_close(between(&l.cluster, 0, 1, 1).bps, 5.5e9 / 8); /* one flow */
+    assert_close(between(&l.cluster, 0, 1, 2).bps, 9.2e9 / 8 / 2);
+    assert_close(between(&l.cluster, 0, 1, 4).bps, 9.2e9 / 8 / 4);
+    assert_close(between(&l.cluster, 0, 1, 4).latency_s, 2e-3);
+    /* a link adds nothing to what ports give, and is of its two groups alone */
+    assert_close(between(&l.cluster, 0, 2, 4).bps, between(&without.cluster, 0, 2, 4).bps);
+    assert_close(between(&l.cluster, 1, 2, 4).bps, between(&without.cluster, 1, 2, 4).bps);
+    /* a group inside one node group crosses none; one over all three crosses the slowest */
+    struct maq_placement at = maq_cluster_place(&l.cluster, 0, 8, 1);
+    assert_int_equal(at.link, 0);
+    at = maq_cluster_place(&l.cluster, 0, l.cluster.devices, 1);
+    assert_int_equal(at.link, 1);
+    unload(&l);
+    unload(&without);
+}
+
+static void test_group_link_faults(void **state)
+{
+    (void)state;
+#define FAULT(links, want)                                                                                             \
+    expect_messages("{groups: [{device: t4}, {device: h100}, {device: t4}], links: " links "}", want)
+    FAULT("3", "63+1 1209 `links` must be a list of at most 255 links\n");
+    FAULT("[3]", "64+1 1209 a link must be a map\n");
+    FAULT("[{between: [h100-sxm, b200], latency: 1 us}]", "85+4 1216 there is no node group 'b200'\n");
+    FAULT("[{between: [h100-sxm, t4], latency: 1 us}]", "85+2 1216 2 node groups are called 't4'\n");
+    FAULT("[{between: [h100-sxm, h100-sxm], latency: 1 us}]", "74+20 1216 a link joins two different node groups\n");
+    FAULT("[{between: [h100-sxm], latency: 1 us}]", "74+10 1216 `between` must be a list of two node groups\n");
+#undef FAULT
+    expect_messages("{groups: [{device: t4}, {device: h100}], links: [{between: [t4, h100-sxm]}]}",
+                    "50+25 1216 a link that says nothing\n");
+    expect_messages("{groups: [{device: t4}, {device: h100}], links: [{between: [t4, h100-sxm], latency: 1 us}, "
+                    "{between: [h100-sxm, t4], latency: 1 us}]}",
+                    "92+40 1216 a second link between the same node groups\n");
+    expect_messages("{groups: [{device: t4}, {device: h100}], links: [{between: [t4, h100-sxm], rate: 1 Gb/s}]}",
+                    "76+4 1021 unknown key 'rate' in link\n");
+}
+
 static void test_dtypes(void **state)
 {
     (void)state;
@@ -717,6 +782,8 @@ int main(void)
         cmocka_unit_test(test_placement_against_enumeration),
         cmocka_unit_test(test_placement_examples),
         cmocka_unit_test(test_links),
+        cmocka_unit_test(test_group_links),
+        cmocka_unit_test(test_group_link_faults),
         cmocka_unit_test(test_dtypes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "compose/mixed_fits.h"
 #include "compose/mixed_search.h"
 #include "maquette/report.h"
 
@@ -97,63 +99,161 @@ static void test_brute_force(void **state)
         maq_arena_fini(&arena);
     }
     assert_true(b.n > 1000);
-    assert_true(fabs(s.result->plans[0].step_s / b.best_s - 1) < 1e-12);
+    assert_true(fabs(s.result->composed_s / b.best_s - 1) < 1e-12);
     assert_true(s.result->bound_s <= b.best_s * (1 + 1e-12));
+    done(&s);
+}
+
+/* ---- ways that are of no use ---- */
+
+/* Two layers with experts on two devices each: many ways, few of them worth having. */
+#define MANY_WAYS                                                                                                      \
+    "{model: {base: mixtral-8x7b, num_layers: 1, hidden_size: 1024}, workload: {seq: 1024, gbs: 4},"                   \
+    " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
+    " {device: t4, nodes: 1, devices_per_node: 2}]}, plan: {mbs: 1, precision: fp16},"                                 \
+    " search: {cp: [1, 2], cp_comm_type: [p2p, all_gather], recompute: [none, moe, full],"                             \
+    " sharding: [no_shard, optim, optim_grads]}}"
+
+/* The best of all waves, with the ways that another beats in everything and without them. */
+static double best_of(struct maq_mixed_run *run, bool keep_useless, uint64_t *options)
+{
+    struct maq_chain_costs costs;
+    struct brute b = {.best_s = HUGE_VAL};
+    assert_int_equal(maq_chain_costs_init(&costs, &run->space, NULL), MAQ_OK);
+    costs.keep_useless = keep_useless;
+    for (uint32_t w = 0; w < run->n_waves; w++) {
+        struct maq_arena arena;
+        struct maq_stage_table table;
+        maq_arena_init(&arena, 0);
+        assert_true(maq_chain_costs_table(&table, &costs, &run->waves[w], &arena));
+        *options += table.n_options;
+        b.table = &table;
+        extend(&b);
+        maq_arena_fini(&arena);
+    }
+    maq_chain_costs_fini(&costs);
+    return b.best_s;
+}
+
+static void test_useless(void **state)
+{
+    struct searched s = search(MANY_WAYS, 1, 1);
+    uint64_t kept = 0, all = 0;
+    double with = best_of(s.result->owner, true, &all), without = best_of(s.result->owner, false, &kept);
+    print_message("%llu ways, %llu of them of use\n", (unsigned long long)all, (unsigned long long)kept);
+    assert_true(kept > 0 && kept < all);
+    assert_true(fabs(with / without - 1) < 1e-12);
+    assert_true(fabs(s.result->composed_s / with - 1) < 1e-12);
     done(&s);
 }
 
 /* ---- one pool ---- */
 
-#define ALONE                                                                                                          \
-    "{model: {base: gpt3-5b, num_layers: 6}, workload: {seq: 2048, gbs: 32},"                                          \
-    " cluster: {groups: [{device: v100-16gb, nodes: 2, devices_per_node: 4}]},"                                        \
-    " plan: {mbs: 1, tp: 2, precision: fp16, recompute_granularity: full, "                                            \
-    "data_parallel_sharding_strategy: no_shard}}"
+/* A job whose plan is settled, but for the number of stages: as `maquette train` predicts it, and as a composition of node groups. */
+struct alone {
+    const char *job; /* without the closing braces of its plan */
+    int32_t pp;
+};
 
-/* Two stages of tp 2 x dp 2, three layers each: as the plan of a job, and as a composition. */
-static double composed(const struct maq_mixed_search_result *r)
+#define V100(model, layers, gbs, plan)                                                                                 \
+    "{model: {base: " model ", num_layers: " layers "}, workload: {seq: 2048, gbs: " gbs "},"                          \
+    " cluster: {groups: [{device: v100-16gb, nodes: 2, devices_per_node: 4}]}, plan: {precision: fp16, " plan
+#define TWO(one, other, layers, gbs, plan)                                                                             \
+    "{model: {base: gpt3-5b, num_layers: " layers "}, workload: {seq: 2048, gbs: " gbs "},"                            \
+    " cluster: {groups: [{device: " one ", nodes: 1, devices_per_node: 4}, {group_name: other, device: " other         \
+    ", nodes: 1, devices_per_node: 4}]}, plan: {precision: fp16, " plan
+#define H100(model, layers, nodes, gbs, plan)                                                                          \
+    "{model: {base: " model ", num_layers: " layers "}, workload: {seq: 4096, gbs: " gbs "},"                          \
+    " cluster: {groups: [{device: h100-sxm, nodes: " nodes ", devices_per_node: 8}]}, plan: {" plan
+
+static const struct alone alone[] = {
+    {TWO("v100-32gb", "v100-32gb", "4", "32", "mbs: 1, tp: 4, recompute: none, sharding: no_shard"), 2},
+    {TWO("v100-32gb", "t4", "4", "32", "mbs: 1, tp: 4, recompute: full, sharding: no_shard"), 2},
+    {TWO("a100-80gb", "v100-32gb", "8", "32",
+         "mbs: 1, attention_backend: unfused, tp: 2, recompute: none, sharding: optim"),
+     2},
+    {TWO("a100-80gb", "v100-32gb", "8", "32",
+         "mbs: 1, attention_backend: unfused, tp: 2, recompute: none, sharding: no_shard"),
+     4},
+    {V100("gpt3-5b", "6", "32", "mbs: 1, tp: 2, recompute: full, sharding: no_shard"), 2},
+    {V100("gpt3-5b", "6", "32", "mbs: 1, tp: 2, recompute: full, sharding: optim"), 2},
+    {V100("gpt2-medium", "14", "64", "mbs: 1, tp: 1, recompute: none, sharding: no_shard"), 2},
+    {V100("gpt2-medium", "16", "64",
+          "mbs: 2, tp: 2, recompute: selective, recompute_modules: [core_attn], sharding: optim"),
+     4},
+    {H100("llama-3.1-8b", "16", "1", "16", "mbs: 1, tp: 2, cp: 2, cp_comm_type: a2a, recompute: none, sharding: optim"),
+     2},
+    {H100("llama-3.1-8b", "16", "1", "16", "mbs: 1, tp: 1, recompute: none, sharding: optim_grads"), 2},
+    {H100("llama-3.1-8b", "16", "1", "64", "mbs: 1, tp: 1, recompute: full, sharding: optim_grads_params"), 1},
+    {H100("llama-3.1-8b", "16", "1", "64", "mbs: 1, tp: 4, recompute: none, sharding: optim"), 1},
+    {H100("mixtral-8x7b", "8", "2", "64", "mbs: 1, tp: 1, ep: 4, etp: 1, recompute: none, sharding: optim"), 2},
+    {H100("mixtral-8x7b", "8", "2", "64",
+          "mbs: 1, tp: 2, ep: 8, etp: 1, recompute: selective, recompute_modules: [moe], sharding: optim"),
+     2},
+    {H100("qwen3-30b-a3b", "8", "1", "32", "mbs: 1, tp: 1, ep: 4, etp: 1, recompute: none, sharding: optim"), 2},
+    {H100("llama-3.1-8b", "8", "1", "16",
+          "mbs: 1, tp: 2, recompute: none, sharding: optim, optimizer_offload_fraction: 1"),
+     2},
+};
+
+/* The same stages and replicas of the one way that the plan leaves. */
+static void compose_like(double *closed_s, struct maq_chain_played *played, const struct maq_mixed_run *run,
+                         const struct maq_job *job)
 {
-    const struct maq_mixed_run *run = r->owner;
     struct maq_arena arena;
     struct maq_stage_table table;
-    struct maq_composition c = {.n_stages = 2};
-    uint32_t w = 0;
-    while (w < run->n_waves && run->waves[w].replicas != 2)
-        w++;
-    assert_true(w < run->n_waves);
+    struct maq_composition c = {.n_stages = job->n_virtual};
+    struct maq_chain_wave wave = {0, (uint32_t)job->dp};
+    uint32_t atom = 0;
     maq_arena_init(&arena, 0);
-    assert_true(maq_mixed_run_table(&table, run, w, &arena));
-    assert_int_equal(table.n_options, 1);
-    assert_int_equal(table.n_atoms, 8);
-    c.stages[0] = (struct maq_stage){.first = 0, .end = 4, .n_parts = 1, .parts = {{0, 2}}};
-    c.stages[1] = (struct maq_stage){.first = 4, .end = 8, .n_parts = 1, .parts = {{0, 2}}};
+    assert_true(maq_chain_costs_table(&table, &run->costs, &wave, &arena));
+    assert_int_equal(table.n_options, run->costs.n_pools);
+    for (uint32_t v = 0; v < job->n_virtual; v++) {
+        const struct maq_virtual_stage *is = &job->virtual_stages[v];
+        uint32_t option = job->stages[v].group; /* one way in each pool */
+        uint32_t end = atom + (uint32_t)is->n_layers + is->embedding + is->output;
+        c.stages[v] = (struct maq_stage){.first = atom, .end = end, .n_parts = 1, .parts = {{option, wave.replicas}}};
+        assert_int_equal(table.options[option].kind, option);
+        atom = end;
+    }
+    assert_int_equal(atom, table.n_atoms);
     assert_true(maq_composition_cost(&c, &table));
+    assert_int_equal(maq_chain_costs_play(played, &run->costs, &wave, &c, &table), MAQ_OK);
+    *closed_s = c.step_s;
     maq_arena_fini(&arena);
-    return c.step_s;
 }
 
-/* The same techniques, and nothing overlapped. A step is not shorter than the work of its slowest stage without the gaps that the
- * composition leaves out, and what it leaves out is small beside its closed form. */
-static void test_one_pool(void **state)
+static void check_alone(const struct alone *a)
 {
-    struct searched s = search(ALONE, 1, 1);
+    char text[1024], pp[16];
     struct maq_diag *diag = maq_diag_new();
     struct maq_job_box *job = NULL;
     struct maq_train_result *train = NULL;
-    static const struct maq_override stages[] = {{"--pp", "plan.pp", "2"},
-                                                 {"--set", "plan.overlap_grad_reduce", "false"}};
-    double step = composed(s.result);
-    assert_true(s.result->n_plans == 1 && s.result->exact);
-    assert_true(s.result->plans[0].step_s <= step * (1 + 1e-12));
-    if (maq_job_parse(&job, "test", MAQ_STR(ALONE), stages, MAQ_COUNT(stages), diag) != MAQ_OK ||
+    struct maq_chain_played played;
+    double closed_s;
+    snprintf(text, sizeof text, "%s}}", a->job);
+    snprintf(pp, sizeof pp, "%d", a->pp);
+    struct searched s = search(text, 1, 1);
+    const struct maq_override stages[] = {{"--pp", "plan.pp", pp}};
+    if (maq_job_parse(&job, "test", maq_str_of(text), stages, 1, diag) != MAQ_OK ||
         maq_train_predict(&train, maq_job_get(job), diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    print_message("composed %.6f s, predicted %.6f s\n", step, train->step_s);
-    assert_true(fabs(step / train->step_s - 1) < 0.10);
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    compose_like(&closed_s, &played, s.result->owner, maq_job_get(job));
+    print_message("train %.6f s, played %+.3f %%, closed form %+.2f %%  %s\n", train->step_s,
+                  100 * (played.step_s / train->step_s - 1), 100 * (closed_s / train->step_s - 1), strchr(text, ','));
+    assert_true(fabs(played.step_s / train->step_s - 1) < 0.001);
+    assert_true(fabs(closed_s / train->step_s - 1) < (maq_job_get(job)->cluster.n_groups == 1 ? 0.02 : 0.05));
+    assert_true(played.fits == train->fits);
     maq_train_result_free(train);
     maq_job_free(job);
     maq_diag_free(diag);
     done(&s);
+}
+
+static void test_one_pool(void **state)
+{
+    for (size_t i = 0; i < MAQ_COUNT(alone); i++)
+        check_alone(&alone[i]);
 }
 
 /* ---- properties ---- */
@@ -168,11 +268,11 @@ static void test_more_devices(void **state)
 {
     struct searched few = search(NODES(1, 1), 1, 1), more = search(NODES(2, 1), 1, 1), most = search(NODES(2, 2), 1, 1);
     assert_true(few.result->exact && more.result->exact && most.result->exact);
-    assert_true(more.result->plans[0].step_s <= few.result->plans[0].step_s * 1.005);
-    assert_true(most.result->plans[0].step_s <= more.result->plans[0].step_s * 1.005);
+    assert_true(more.result->composed_s <= few.result->composed_s * 1.005);
+    assert_true(most.result->composed_s <= more.result->composed_s * 1.005);
     for (uint32_t g = 0; g < 2; g++)
         if (few.result->islands[g].alone_s > 0)
-            assert_true(few.result->plans[0].step_s <= few.result->islands[g].alone_s);
+            assert_true(few.result->composed_s <= few.result->islands[g].alone_composed_s);
     done(&few);
     done(&more);
     done(&most);
@@ -184,7 +284,7 @@ static void test_threads(void **state)
     struct maq_diag *diag = maq_diag_new();
     for (uint32_t i = 0; i < 2; i++) {
         struct searched s = search(NODES(2, 2), i == 0 ? 1 : 4, 3);
-        const struct maq_report_mixed plan = {s.job, s.result};
+        const struct maq_report_mixed plan = {s.job, s.result, NULL};
         assert_int_equal(maq_report_mixed_json(&text[i], &plan, NULL, diag), MAQ_OK);
         done(&s);
     }
@@ -222,15 +322,180 @@ static void test_mixed_plan(void **state)
     done(&s);
 }
 
+/* ---- other planners ---- */
+
+static struct searched search_as(const char *text, enum maq_mixed_planner planner, const volatile sig_atomic_t *stop)
+{
+    struct searched s = {0};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    opts.threads = 1;
+    opts.planner = planner;
+    opts.stop = stop;
+    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_mixed_search(&s.result, s.job, &opts, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return s;
+}
+
+#define OLD_AND_NEW                                                                                                    \
+    "{model: {base: mixtral-8x7b, num_layers: 8, hidden_size: 2048}, workload: {seq: 2048, gbs: 32},"                  \
+    " cluster: {groups: [{device: a100-80gb, nodes: 1, devices_per_node: 4},"                                          \
+    " {device: h100-nvl, nodes: 2, devices_per_node: 2}]}, plan: {mbs: 1}}"
+
+/* A planner that knows less finds nothing better, and nothing that it does not know of. */
+static void test_planners(void **state)
+{
+    struct searched all = search_as(OLD_AND_NEW, MAQ_MIXED_PLANNER_ALL, NULL);
+    assert_true(all.result->n_plans == 1 && all.result->complete && all.result->exact);
+    for (int p = MAQ_MIXED_PLANNER_METIS; p < MAQ_MIXED_PLANNER_COUNT; p++) {
+        struct searched s = search_as(OLD_AND_NEW, (enum maq_mixed_planner)p, NULL);
+        assert_int_equal(s.result->n_plans, 1);
+        const struct maq_mixed_search_plan *plan = &s.result->plans[0];
+        print_message("%s: %.4f s, all: %.4f s\n", maq_mixed_planner_name((enum maq_mixed_planner)p), plan->step_s,
+                      all.result->plans[0].step_s);
+        assert_true(plan->step_s > all.result->plans[0].step_s * 0.99);
+        assert_true(s.result->bound_s >= all.result->bound_s * (1 - 1e-12) || p == MAQ_MIXED_PLANNER_ALPA);
+        for (uint32_t i = 0; i < plan->n_stages; i++) {
+            const struct maq_mixed_search_stage *stage = &plan->stages[i];
+            assert_true(stage->cp == 1 && stage->recompute != MAQ_RECOMPUTE_SELECTIVE);
+            if (p == MAQ_MIXED_PLANNER_UNIFORM)
+                assert_true(stage->tp == plan->stages[0].tp && stage->devices == plan->stages[0].devices);
+            else
+                assert_true(stage->sharding == MAQ_SHARDING_NONE && stage->recompute == MAQ_RECOMPUTE_NONE);
+            assert_true(stage->ep == 1 || p >= MAQ_MIXED_PLANNER_ALPA);
+        }
+        done(&s);
+    }
+    done(&all);
+}
+
+/* The uniform plan is the one that maq_train_predict() says is best, of a space that loops can go through. */
+static void test_uniform(void **state)
+{
+    static const char *const zero[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+    struct searched s = search_as(TINY, MAQ_MIXED_PLANNER_UNIFORM, NULL);
+    double best_s = HUGE_VAL;
+    for (int pp = 1; pp <= 3; pp++)
+        for (int tp = 1; tp <= 2; tp++)
+            for (int full = 0; full < 2; full++)
+                for (size_t z = 0; z < MAQ_COUNT(zero); z++) {
+                    char text[1024];
+                    struct maq_job_box *job;
+                    struct maq_train_result *train;
+                    snprintf(text, sizeof text, "%.*s, pp: %d, tp: %d, recompute: %s, sharding: %s}}",
+                             (int)strlen(TINY) - 2, TINY, pp, tp, full ? "full" : "none", zero[z]);
+                    if (maq_job_parse(&job, "test", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
+                        continue;
+                    assert_int_equal(maq_train_predict(&train, maq_job_get(job), NULL), MAQ_OK);
+                    if (train->fits && train->step_s < best_s)
+                        best_s = train->step_s;
+                    maq_train_result_free(train);
+                    maq_job_free(job);
+                }
+    assert_true(best_s < HUGE_VAL);
+    assert_true(fabs(s.result->plans[0].step_s / best_s - 1) < 1e-9);
+    done(&s);
+}
+
+/* Stopped before it began: what is found is a plan of the class, and the bound is still one. */
+static void test_stopped(void **state)
+{
+    static const volatile sig_atomic_t stop = 1;
+    struct searched s = search_as(OLD_AND_NEW, MAQ_MIXED_PLANNER_ALL, &stop),
+                    whole = search_as(OLD_AND_NEW, MAQ_MIXED_PLANNER_ALL, NULL);
+    assert_false(s.result->complete);
+    assert_false(s.result->exact);
+    assert_true(s.result->bound_s > 0 && s.result->bound_s <= whole.result->composed_s);
+    if (s.result->n_plans > 0) {
+        assert_true(s.result->composed_s >= whole.result->composed_s * (1 - 1e-12));
+        assert_true(s.result->gap >= 0);
+    }
+    done(&s);
+    done(&whole);
+}
+
+/* ---- what does not fit ---- */
+
+/* Against every composition of a tiny table, with less and less memory. */
+static void test_fits(void **state)
+{
+    struct searched s = search(TINY, 1, 1);
+    const struct maq_mixed_run *run = s.result->owner;
+    uint32_t fit = 0, not = 0;
+    for (uint32_t w = 0; w < run->n_waves; w++)
+        for (double share = 1; share > 0.05; share *= 0.85) {
+            struct maq_arena arena;
+            struct maq_stage_table table;
+            struct brute b = {.table = &table, .best_s = HUGE_VAL};
+            bool fits;
+            maq_arena_init(&arena, 0);
+            assert_true(maq_mixed_run_table(&table, run, w, &arena));
+            for (uint32_t g = 0; g < table.n_kinds; g++)
+                table.capacity_bytes[g] *= g == 0 ? share : share * share;
+            assert_true(maq_mixed_fits(&fits, &table, &arena));
+            extend(&b);
+            assert_int_equal(fits, b.best_s < HUGE_VAL);
+            fit += fits;
+            not += !fits;
+            maq_arena_fini(&arena);
+        }
+    assert_true(fit > 10 && not > 10);
+    done(&s);
+}
+
+#define TOO_LARGE                                                                                                      \
+    "{model: {base: gpt3-5b, num_layers: 16}, workload: {seq: 2048, gbs: 16},"                                         \
+    " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
+    " {device: t4, nodes: 1, devices_per_node: 1}]}, plan: {mbs: 1, precision: fp16}}"
+
+static bool fits_with(const struct maq_job_box *job, double more_bytes, uint32_t more_nodes, uint32_t group)
+{
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct maq_mixed_search_result *r;
+    opts.threads = 1;
+    opts.together_only = true;
+    opts.more_bytes = more_bytes;
+    opts.more_nodes = more_nodes;
+    opts.more_nodes_of = group;
+    assert_int_equal(maq_mixed_search(&r, job, &opts, NULL), MAQ_OK);
+    bool fits = r->n_plans > 0;
+    maq_mixed_search_free(r);
+    return fits;
+}
+
+/* The remedy does, and a little less of it does not. */
+static void test_remedies(void **state)
+{
+    struct maq_job_box *job;
+    struct maq_mixed_search_remedies r;
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TOO_LARGE), NULL, 0, NULL), MAQ_OK);
+    assert_false(fits_with(job, 0, 0, 0));
+    assert_int_equal(maq_mixed_search_find_remedies(&r, job, &opts, NULL), MAQ_OK);
+    print_message("%.0f GiB more, %u more nodes of %s, %u of %s, techniques %d\n", r.more_bytes / gib,
+                  r.islands[0].more_nodes, r.islands[0].device, r.islands[1].more_nodes, r.islands[1].device,
+                  r.techniques);
+    assert_true(r.more_bytes > 0 && fits_with(job, r.more_bytes, 0, 0));
+    assert_false(fits_with(job, r.more_bytes - gib, 0, 0));
+    assert_int_equal(r.n_islands, 2);
+    for (uint32_t g = 0; g < 2; g++) {
+        assert_true(r.islands[g].more_nodes > 0 && fits_with(job, 0, r.islands[g].more_nodes, g));
+        assert_false(fits_with(job, 0, r.islands[g].more_nodes - 1, g));
+    }
+    maq_job_free(job);
+}
+
 static void test_refused(void **state)
 {
-    static const char *const plans[] = {"cp: 2",
-                                        "pp: 2",
+    static const char *const plans[] = {"pp: 2",
                                         "dp: 2",
                                         "virtual_pipeline_model_parallel_size: 2",
                                         "pipeline_schedule: gpipe",
                                         "lora_rank: 8",
-                                        "data_parallel_sharding_strategy: optim_grads"};
+                                        "cpu_offloading_num_layers: 1"};
     for (size_t i = 0; i < MAQ_COUNT(plans); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_job_box *job;
@@ -252,6 +517,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force), cmocka_unit_test(test_one_pool),   cmocka_unit_test(test_more_devices),
         cmocka_unit_test(test_threads),     cmocka_unit_test(test_mixed_plan), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_useless),     cmocka_unit_test(test_planners),   cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_fits),       cmocka_unit_test(test_remedies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,8 @@
 #include "parallelizer/simple.c"
 
 #define JOB(layers, gbs, nodes0, nodes1, plan)                                                                         \
-    "{model: {base: gpt2-medium, num_hidden_layers: " #layers "}, workload: {seq: 1024, gbs: " #gbs "},"               \
+    "{model: {base: gpt2-medium, num_hidden_layers: " #layers                                                          \
+    ", tie_word_embeddings: false}, workload: {seq: 1024, gbs: " #gbs "},"                                             \
     " cluster: {groups: [{device: v100-16gb, nodes: " #nodes0 ", devices_per_node: 2},"                                \
     " {device: t4, nodes: " #nodes1 ", devices_per_node: 2}]}, plan: {" plan ", cp: 1, ep: 1, precision: fp16}}"
 
@@ -78,8 +79,8 @@ static void equals_mixed_search(void **state)
         struct maq_mixed_search_result *m = search_mixed(job);
         assert_true(r->exact && m->exact && r->n_plans == 1 && m->n_plans == 1);
         print_message("%zu: %.9f s by slices, %.9f s by stages; %llu of %llu calls\n", i, r->plans[0].step_s,
-                      m->plans[0].step_s, (unsigned long long)r->calls.made, (unsigned long long)r->calls.all);
-        assert_true(fabs(r->plans[0].step_s / m->plans[0].step_s - 1) < 1e-9);
+                      m->composed_s, (unsigned long long)r->calls.made, (unsigned long long)r->calls.all);
+        assert_true(fabs(r->plans[0].step_s / m->composed_s - 1) < 1e-9);
         assert_true(fabs(r->bound_s / r->plans[0].step_s - 1) < 1e-9);
         maq_slices_free(r);
         maq_mixed_search_free(m);
@@ -97,7 +98,7 @@ static void more_micro_batches_are_never_slower(void **state)
         struct maq_slices_result *r = search(job, &opts);
         struct maq_mixed_search_result *m = search_mixed(job);
         assert_true(r->exact && r->n_plans == 1 && m->n_plans == 1);
-        assert_true(r->plans[0].step_s <= m->plans[0].step_s * (1 + 1e-9));
+        assert_true(r->plans[0].step_s <= m->composed_s * (1 + 1e-9));
         maq_slices_free(r);
         maq_mixed_search_free(m);
         maq_job_free(job);
@@ -316,16 +317,21 @@ static void plans_cost_what_stages_cost(void **state)
             uint32_t o = 0;
             for (; o < t.n_options; o++) {
                 struct maq_chain_option is = maq_chain_option_of(&run->chain.costs, t.options[o].id);
-                if (is.pool == s->island && is.tp == s->tp && is.sharding == s->sharding &&
-                    run->chain.space.redo[is.redo].recompute == s->recompute)
-                    break;
+                const struct maq_stage_option *at = &t.options[o];
+                double held =
+                    at->context_bytes + at->fixed_bytes[s->first_layer + s->layers] - at->fixed_bytes[s->first_layer] +
+                    s->in_flight * (at->flight_bytes[s->first_layer + s->layers] - at->flight_bytes[s->first_layer]);
+                if (is.pool == s->island && at->devices * s->replicas == s->devices && is.sharding == s->sharding &&
+                    run->chain.space.redo[is.redo].recompute == s->recompute && fabs(held / s->memory_bytes - 1) < 1e-9)
+                    break; /* ways with the same memory to the byte are the same but for what recomputes nothing */
             }
             assert_true(o < t.n_options);
             c->stages[c->n_stages++] = (struct maq_stage){
                 .first = s->first_layer, .end = s->first_layer + s->layers, .n_parts = 1, .parts = {{o, s->replicas}}};
         }
         assert_true(maq_composition_cost(c, &t));
-        assert_true(fabs(c->step_s / p->step_s - 1) < 1e-9);
+        /* a stage that holds the embedding adds the update of a tied table to its own synchronization, not to the slowest */
+        assert_true(p->step_s <= c->step_s * (1 + 1e-9) && p->step_s >= (c->step_s - c->update_s) * (1 - 1e-9));
         for (uint32_t i = 0; i < p->n_stages; i++)
             assert_true(
                 fabs(c->stages[i].memory_share / (p->stages[i].memory_bytes / p->stages[i].capacity_bytes) - 1) < 1e-9);

@@ -111,6 +111,7 @@ struct maq_fabric {
 };
 
 struct maq_node_group {
+    const char *name; /* NULL: goes by its device */
     struct maq_device device;
     int32_t nodes;
     int32_t devices_per_node;
@@ -132,6 +133,17 @@ enum maq_nccl_algo {
 };
 MAQ_API const char *maq_nccl_algo_name(enum maq_nccl_algo algo);
 
+/* The name that reports and links call it by. */
+MAQ_API const char *maq_node_group_name(const struct maq_node_group *group);
+
+/* What joins nodes of two groups where their ports do not tell: less bandwidth, more latency. 0 = as the ports say. */
+struct maq_group_link {
+    uint16_t a, b;    /* node groups */
+    double bps;       /* of all devices of a node together, per direction */
+    double flow_bps;  /* of one device at most */
+    double latency_s; /* of one message */
+};
+
 struct maq_cluster {
     const char *name;
     uint32_t n_groups;
@@ -140,6 +152,8 @@ struct maq_cluster {
     double oversubscription;  /* >= 1: uplink rate is 1/this of downlink rate */
     int nccl_algo;            /* enum maq_nccl_algo */
     uint32_t devices;         /* total */
+    uint32_t n_links;         /* between node groups */
+    const struct maq_group_link *links;
 };
 
 /*
@@ -157,7 +171,8 @@ struct maq_cluster {
 struct maq_placement {
     uint32_t size, per_domain, domains, per_node;
     bool crosses_switch;
-    uint8_t zero;   /* padding, always 0: placements compare byte for byte */
+    uint8_t
+        link; /* of maq_cluster, between node groups, the slowest that it crosses, plus 1; 0 = none. Placements compare byte for byte */
     uint16_t group; /* node group whose links apply (the slowest one it touches on the farthest level it uses) */
 };
 

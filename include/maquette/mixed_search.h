@@ -2,8 +2,8 @@
  * mixed_search.h - the best plan of a job over several node groups: how to cut a model into stages, and where each of them runs.
  *
  * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose stages each run on one
- * node group (island), with a TP degree, recomputation and ZeRO-0 or ZeRO-1 of their own; all stages have as many replicas, and one micro
- * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
+ * node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO and a place of the optimizer of their own; all stages have as many
+ * replicas, and one micro batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
  * (src/compose/chain_costs.h has the equations and what they leave out).
  *
  * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
@@ -14,6 +14,8 @@
 #ifndef MAQUETTE_MIXED_SEARCH_H
 #define MAQUETTE_MIXED_SEARCH_H
 
+#include <signal.h>
+
 #include "maquette/job.h"
 #include "maquette/mixed_plan.h"
 
@@ -21,13 +23,40 @@
 extern "C" {
 #endif
 
+/*
+ * What other planners publish that they choose from, for comparison on the same costs. Placement is this search's own, which leaves out islands,
+ * splits them and cuts layers unevenly: no plan of theirs with one kind of device to a stage and one number of replicas is missed.
+ */
+enum maq_mixed_planner {
+    MAQ_MIXED_PLANNER_ALL,    /* every technique */
+    MAQ_MIXED_PLANNER_METIS,  /* DP, TP, PP */
+    MAQ_MIXED_PLANNER_SAILOR, /* DP, TP, PP */
+    MAQ_MIXED_PLANNER_ALPA, /* DP, TP, PP, EP; takes all devices for the slowest of them: the plan is found so, then played as it is */
+    MAQ_MIXED_PLANNER_UNIFORM, /* TP, PP, DP, EP, ZeRO, nothing or all recomputed; one way for all stages, which are equally many devices and layers; every device, in the cluster's order */
+    MAQ_MIXED_PLANNER_COUNT
+};
+MAQ_API const char *maq_mixed_planner_name(enum maq_mixed_planner planner);
+
+struct maq_mixed_search_progress {
+    uint32_t tables; /* of a micro batch and a number of replicas: bounded or searched so far, each several times */
+    uint64_t ways;   /* to run a stage, costed so far */
+};
+
 struct maq_mixed_search_opts {
     uint32_t size;            /* set by MAQ_MIXED_SEARCH_OPTS_INIT */
     uint32_t top;             /* plans wanted, each of another micro batch or number of replicas; 0 = 1 */
     uint32_t threads;         /* 0 = one per core */
     const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
     size_t n_lists;
-    bool together_only; /* no search on each node group alone */
+    bool together_only;                 /* no search on each node group alone */
+    int planner;                        /* enum maq_mixed_planner */
+    double more_bytes;                  /* on every device, than the cluster says */
+    uint32_t more_nodes, more_nodes_of; /* so many, of that node group */
+    const volatile sig_atomic_t *stop;  /* set by a signal handler: the best so far is the result; NULL = never */
+    void (*progress)(
+        void *context,
+        const struct maq_mixed_search_progress *at); /* now and then, from any thread, one at a time; NULL = none */
+    void *context;
 };
 #define MAQ_MIXED_SEARCH_OPTS_INIT                                                                                     \
     {                                                                                                                  \
@@ -37,7 +66,11 @@ struct maq_mixed_search_opts {
 struct maq_mixed_search_stage {
     uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
     uint32_t island;
-    uint32_t tp, replicas;
+    uint32_t tp, cp, replicas;
+    uint32_t ep, etp; /* inside the replicas of the stage */
+    uint32_t devices; /* of all replicas */
+    int cp_comm;      /* enum maq_cp_comm */
+    double optimizer_offload;
     int recompute, sharding;  /* enum maq_recompute, enum maq_sharding */
     uint32_t recompute_parts; /* selective: bit set of enum maq_part */
     double compute_s, hop_s;  /* of a micro batch: forward and backward; what it sends */
@@ -50,9 +83,10 @@ struct maq_mixed_search_stage {
 struct maq_mixed_search_plan {
     uint32_t micro_batch, replicas;
     uint32_t microbatches; /* of a replica in a step; the last may be partly empty */
-    double step_s;         /* (microbatches - 1) bottleneck + fill + sync */
-    double bottleneck_s;   /* of the slowest stage: compute and hops of a micro batch */
-    double fill_s;         /* of all stages together */
+    double step_s;         /* played pass by pass, as `maquette train` does where all stages are alike */
+    double composed_s;   /* (microbatches - 1) bottleneck + fill + sync: the closed form that is searched and bounded */
+    double bottleneck_s; /* of the slowest stage: compute and hops of a micro batch */
+    double fill_s;       /* of all stages together */
     double sync_s;
     uint32_t bottleneck; /* the slowest stage */
     uint32_t n_stages;
@@ -62,8 +96,8 @@ struct maq_mixed_search_plan {
 struct maq_mixed_search_island {
     const char *device;
     uint32_t nodes, devices_per_node;
-    uint32_t used;  /* devices that the best plan uses */
-    double alone_s; /* the best plan on it alone; 0 = none fits, or not asked for */
+    uint32_t used;                    /* devices that the best plan uses */
+    double alone_s, alone_composed_s; /* the best plan on it alone; 0 = none fits, or not asked for */
     double alone_bound_s;
 };
 
@@ -78,10 +112,15 @@ struct maq_mixed_search_counts {
 struct maq_mixed_search_result {
     uint32_t n_plans; /* the best first; 0: none fits */
     const struct maq_mixed_search_plan *plans;
-    double bound_s;    /* no plan of the class is faster; 0 when none fits */
-    double gap;        /* plans[0].step_s / bound_s - 1 */
-    bool exact;        /* plans[0] is the best of the class */
+    double
+        bound_s; /* by the closed form no plan of the class is faster; 0 when none fits, and where a planner saw other costs */
+    double gap;        /* plans[0].composed_s / bound_s - 1 */
+    double composed_s; /* the least closed form that was found; plans[0] is the one that plays fastest */
+    bool exact;        /* it is the least of the class */
+    bool complete;     /* false when the search was stopped */
+    int planner;       /* enum maq_mixed_planner */
     uint32_t n_layers; /* embedding, layers, MTP, output */
+    bool alone;        /* islands were planned alone too */
     uint32_t n_islands;
     const struct maq_mixed_search_island *islands;
     struct maq_mixed_search_counts counts; /* of the search over all node groups */
@@ -92,6 +131,20 @@ struct maq_mixed_search_result {
 MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
                                          const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
+
+/* What would make a job fit that does not; 0 = nothing of the kind that was tried. */
+struct maq_mixed_search_remedies {
+    bool techniques;   /* ZeRO-2, ZeRO-3 or the optimizer on the host, which nobody asked for */
+    double more_bytes; /* on every device */
+    uint32_t n_islands;
+    struct {
+        const char *device; /* borrowed from the job */
+        uint32_t more_nodes;
+    } islands[8]; /* of one node group alone */
+};
+MAQ_API enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies *out,
+                                                       const struct maq_job_box *open,
+                                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
 /* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). */
 MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,

@@ -107,7 +107,8 @@ struct maq_parallelizer_stage {
     double boundary_bytes; /* that a device sends to a neighbouring stage for a wave; maquette prices the transfer */
     /* What the stage can be written down by in a mixed plan (docs/plan-form.md); 0 and -1: not said. */
     uint32_t tensor_parallel_size, micro_batch_size;
-    int recompute, sharding; /* enum maq_recompute, enum maq_sharding of plan.h */
+    uint32_t context_parallel_size, expert_parallel_size; /* 0: 1 */
+    int recompute, sharding;                              /* enum maq_recompute, enum maq_sharding of plan.h */
 };
 
 struct maq_parallelizer_plan {

@@ -63,6 +63,7 @@ struct maq_slices_stage {
     uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
     uint32_t island, piece;       /* `piece`: which of the plan's pieces it belongs to */
     uint32_t devices, replicas;
+    uint32_t cp, ep;                 /* 1 where it does not say */
     uint32_t tp, micro_batch;        /* 0: the parallelizer does not say */
     int recompute, sharding;         /* enum maq_recompute, enum maq_sharding; -1: it does not say */
     double compute_s, hop_s, sync_s; /* of a wave; what it sends; once per step */

@@ -30,12 +30,16 @@ enum {
     OPT_PARALLELIZER,
     OPT_WORKERS,
     OPT_TIMEOUT,
+    OPT_PLANNER,
     OPT_THREADS,
     OPT_OUTPUT
 };
 
 static const char *const pareto_words[] = {"memory", NULL};
 static const char *const class_words[] = {"uniform", "mixed", "degrees", "pipelines", NULL};
+
+static const char *const planner_words[] = {"all", "metis", "sailor", "alpa", "uniform", NULL};
+_Static_assert(CLI_COUNT(planner_words) == MAQ_MIXED_PLANNER_COUNT + 1, "a word for each");
 
 static const struct cli_option options[] = {
     [OPT_MODEL] = CLI_OPTION_MODEL,
@@ -78,6 +82,9 @@ static const struct cli_option options[] = {
     [OPT_WORKERS] = {"--workers", CLI_VALUE, "N", "with --parallelizer: how many of it to run (1)", NULL, NULL},
     [OPT_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS",
                      "with --parallelizer: how long a program may take to answer (600)", NULL, NULL},
+    [OPT_PLANNER] = {"--planner", CLI_VALUE, "metis|sailor|alpa|uniform",
+                     "several node groups: choose from what another planner publishes, on the same costs (all)", NULL,
+                     planner_words},
     [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "how many to use; the result does not depend on it (all)", NULL,
                      NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
@@ -223,7 +230,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, con
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN,
+    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_PLANNER,
                                  OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
@@ -243,11 +250,12 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 /* ---- several node groups ---- */
 
 static enum maq_status report_mixed(struct cli *cli, const struct maq_job_box *open,
-                                    const struct maq_mixed_search_result *found)
+                                    const struct maq_mixed_search_result *found,
+                                    const struct maq_mixed_search_remedies *remedies)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    const struct maq_report_mixed plan = {open, found};
+    const struct maq_report_mixed plan = {open, found, remedies};
     struct maq_mixed_box *box;
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
@@ -264,11 +272,17 @@ static enum maq_status report_mixed(struct cli *cli, const struct maq_job_box *o
     return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status;
 }
 
+static void show_mixed_progress(void *context, const struct maq_mixed_search_progress *at)
+{
+    cli_progress(context, "%u tables of stages, from %llu ways to run one", at->tables, (unsigned long long)at->ways);
+}
+
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, -1};
     struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *found;
+    struct maq_mixed_search_remedies remedies;
     enum maq_status status = refuse_options(
         cli, unused, "plan one node group alone",
         cli_printf(cli, "is of plans for one node group; this cluster has %u", maq_job_get(open)->cluster.n_groups));
@@ -276,10 +290,20 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
         return status;
     mixed.top = opts->top;
     mixed.threads = opts->threads;
+    mixed.stop = opts->stop;
+    mixed.progress = show_mixed_progress;
+    mixed.context = cli;
+    for (int p = 0; cli->values[OPT_PLANNER] && p < MAQ_MIXED_PLANNER_COUNT; p++)
+        if (strcmp(cli->values[OPT_PLANNER], maq_mixed_planner_name((enum maq_mixed_planner)p)) == 0)
+            mixed.planner = p;
     status = maq_mixed_search(&found, open, &mixed, cli->diag);
+    bool helpless = status == MAQ_OK && found->n_plans == 0 && found->complete;
+    if (helpless)
+        status = maq_mixed_search_find_remedies(&remedies, open, &mixed, cli->diag);
+    cli_progress(cli, "%s", "");
     if (status != MAQ_OK)
         return status;
-    status = report_mixed(cli, open, found);
+    status = report_mixed(cli, open, found, helpless ? &remedies : NULL);
     if (status == MAQ_OK && found->n_plans == 0)
         status = MAQ_NO;
     maq_mixed_search_free(found);
@@ -290,7 +314,7 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
 
 static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, OPT_VARY, OPT_THREADS, -1};
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, OPT_VARY, OPT_PLANNER, OPT_THREADS, -1};
     struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
                                    .output = cli->values[OPT_OUTPUT],
                                    .write = cli->values[OPT_WRITE],
@@ -333,7 +357,14 @@ static enum maq_status run(struct cli *cli)
         return status;
     }
     bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
-    opts.stop = mixed ? NULL : cli_catch_interrupts(); /* composition cannot be asked to stop: it is ended */
+    opts.stop = cli_catch_interrupts();
+    if (varies || !mixed)
+        status = refuse_options(cli, (const int[]){OPT_PLANNER, -1}, "leave it out",
+                                "is for plans over several node groups");
+    if (status != MAQ_OK) {
+        maq_job_free(open);
+        return status;
+    }
     if (varies || mixed) {
         status = varies ? vary(cli, open, &opts) : plan_mixed(cli, open, &opts);
         maq_job_free(open);
@@ -362,8 +393,11 @@ const struct cli_command cli_plan = {
         "how far\n"
         "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n"
         "A cluster of several node groups is planned as one pipeline whose stages each run on one of them, with TP,\n"
-        "recomputation and ZeRO of their own; --write then writes the plan as JSON (docs/plan-form.md).\n"
-        "--parallelizer composes it of what another planner says of stretches of the model on each node group.\n",
+        "recomputation and ZeRO of their own; --write then writes the plan as JSON (docs/plan-form.md), --planner "
+        "compares\n"
+        "with what other planners choose from. --parallelizer composes it of what another planner says of stretches "
+        "of\n"
+        "the model on each node group.\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
         "  maquette plan job.yaml --top 10 --pareto memory --json\n"

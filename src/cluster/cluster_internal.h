@@ -18,6 +18,7 @@
 #define MAQ_MAX_NODES 1000000
 #define MAQ_MAX_DEVICES 16000000
 #define MAQ_MAX_GROUPS 256
+#define MAQ_MAX_GROUP_LINKS 255 /* numbered in a byte of a placement */
 #define MAQ_MAX_NICS 1024
 #define MAQ_MAX_DOMAIN 65536
 #define MAQ_MIN_LINK_BPS 1.25e8  /* 1 Gb/s */
@@ -42,6 +43,10 @@ struct maq__group_spec {
 /* Checks and completes one group; first_rank and the check of the whole are maq__cluster_finish()'s. */
 enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__group_spec *spec,
                                   struct maq_arena *arena, struct maq_diag *diag);
+
+/* The links between the groups that are read already. links.c */
+enum maq_status maq__cluster_links_read(struct maq_cluster *out, struct maq_node *list, struct maq_arena *arena,
+                                        struct maq_diag *diag);
 
 /* Numbers the ranks, checks the totals, gives the cluster a name when it has none. `at` is the place of the whole. */
 enum maq_status maq__cluster_finish(struct maq_cluster *out, struct maq_span at, struct maq_arena *arena,

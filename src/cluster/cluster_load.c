@@ -19,11 +19,13 @@
 struct group_reader {
     struct maq__group_spec spec;
     struct maq_node *device, *fabric, *multicast, *domain, *nic_rate;
+    struct maq_str name;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct group_reader, member_, key_, __VA_ARGS__)
 
 static const struct maq_field group_fields[] = {
+    ROW(MAQ_FIELD_STR, name, "group_name", .doc = "what links call it; its device"),
     ROW(MAQ_FIELD_NODE, device, "device", .required = true, .doc = "catalogue name, file, or a map of figures"),
     ROW(MAQ_FIELD_I32, spec.nodes, "nodes", .aliases = "num_nodes", .def = "1", .min = 1, .max = MAQ_MAX_NODES,
         .doc = "nodes in this group"),
@@ -47,7 +49,7 @@ static const struct maq_field group_fields[] = {
 struct cluster_reader {
     struct maq_cluster c;
     struct maq_str name;
-    struct maq_node *groups;
+    struct maq_node *groups, *links;
 };
 
 static const char *const nccl_algo_names[] = {"auto", "ring", NULL};
@@ -61,6 +63,7 @@ const char *maq_nccl_algo_name(enum maq_nccl_algo algo)
 static const struct maq_field cluster_fields[] = {
     MAQ_FIELD_STR(struct cluster_reader, name, "name", .doc = "name in reports"),
     MAQ_FIELD_NODE(struct cluster_reader, groups, "groups", .doc = "list of node groups"),
+    MAQ_FIELD_NODE(struct cluster_reader, links, "links", .doc = "bandwidth and latency between node groups"),
     MAQ_FIELD_I32(struct cluster_reader, c.nodes_per_switch, "nodes_per_switch", .min = 0, .max = MAQ_MAX_NODES,
                   .doc = "nodes in one leaf or rail group; 0 = one non-blocking network"),
     MAQ_FIELD_DOUBLE(struct cluster_reader, c.oversubscription, "oversubscription", .def = "1", .min = 1,
@@ -130,7 +133,10 @@ static enum maq_status read_group(struct maq_node_group *out, struct maq_node *m
             status = MAQ_BAD_INPUT;
     }
     MAQ_TRY(status);
-    return maq__group_finish(out, &r.spec, arena, diag);
+    MAQ_TRY(maq__group_finish(out, &r.spec, arena, diag));
+    if (r.name.len > 0 && !(out->name = maq_arena_strdup(arena, r.name)))
+        return maq__cluster_no_memory(diag);
+    return MAQ_OK;
 }
 
 static enum maq_status read_groups(struct maq_cluster *c, struct maq_node *list, struct maq_arena *arena,
@@ -202,6 +208,8 @@ static enum maq_status read_map(struct maq_cluster *out, struct maq_node *map, s
     MAQ_TRY(status);
     if (r.name.len > 0 && !(r.c.name = maq_arena_strdup(arena, r.name)))
         return maq__cluster_no_memory(diag);
+    if (r.links)
+        MAQ_TRY(maq__cluster_links_read(&r.c, r.links, arena, diag));
     MAQ_TRY(maq__cluster_finish(&r.c, map->at, arena, diag));
     *out = r.c;
     return MAQ_OK;

@@ -24,7 +24,8 @@
     X(GROUP_KEY_PLACE, 1212, "a key of a node group beside `groups`")                                                  \
     X(BASE_DEPTH, 1213, "`base` in a circle, or too long a chain of them")                                             \
     X(NO_FABRIC, 1214, "several nodes without a network")                                                              \
-    X(FABRIC_LACKS, 1215, "a fabric without a figure that is needed")
+    X(FABRIC_LACKS, 1215, "a fabric without a figure that is needed")                                                  \
+    X(GROUP_LINK, 1216, "a link that does not join two node groups of the cluster")
 
 enum maq_cluster_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

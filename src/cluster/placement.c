@@ -16,6 +16,8 @@
  */
 #include "maquette/cluster.h"
 
+#include <math.h>
+
 #include "base/check.h"
 
 /*
@@ -87,6 +89,7 @@ struct tally {
     uint32_t slow_domain, slow_host, slow_network; /* index of the slowest node group on each level */
     uint32_t place;
     bool rails, places_differ;
+    uint64_t touched[4]; /* bit set of node groups, where there are links between them */
 };
 
 static void tally_part(struct tally *t, const struct maq_cluster *c, uint32_t g, struct run r, uint32_t nodes_before)
@@ -97,6 +100,8 @@ static void tally_part(struct tally *t, const struct maq_cluster *c, uint32_t g,
     struct blocks nodes = domain == per_node ? domains : count_blocks(r, per_node);
     bool first = t->nodes == 0;
 
+    if (c->n_links > 0)
+        t->touched[g / 64 % 4] |= UINT64_C(1) << g % 64;
     t->at.domains += domains.count;
     if (domains.fullest > t->at.per_domain)
         t->at.per_domain = domains.fullest;
@@ -127,6 +132,28 @@ static void tally_part(struct tally *t, const struct maq_cluster *c, uint32_t g,
     t->place = place;
 }
 
+static bool touches(const struct tally *t, uint32_t g)
+{
+    return t->touched[g / 64 % 4] >> g % 64 & 1;
+}
+
+/* What a device gets through a link when `active` devices of its node send; HUGE where the link does not say. */
+static double link_bps(const struct maq_group_link *l, double active)
+{
+    double share = l->bps > 0 ? l->bps / active : HUGE_VAL;
+    return l->flow_bps > 0 && l->flow_bps < share ? l->flow_bps : share;
+}
+
+static uint8_t slowest_link(const struct tally *t, const struct maq_cluster *c)
+{
+    uint32_t slowest = 0;
+    for (uint32_t i = 0; i < c->n_links; i++)
+        if (touches(t, c->links[i].a) && touches(t, c->links[i].b) &&
+            (slowest == 0 || link_bps(&c->links[i], 1) < link_bps(&c->links[slowest - 1], 1)))
+            slowest = i + 1;
+    return (uint8_t)slowest;
+}
+
 static struct maq_placement conclude(const struct tally *t, const struct maq_cluster *c, uint32_t size)
 {
     struct maq_placement at = t->at;
@@ -137,6 +164,7 @@ static struct maq_placement conclude(const struct tally *t, const struct maq_clu
         at.group = (uint16_t)t->slow_host;
     } else {
         at.group = (uint16_t)t->slow_network;
+        at.link = slowest_link(t, c);
         if (c->nodes_per_switch > 0) {
             uint32_t leaf = (uint32_t)c->nodes_per_switch;
             at.crosses_switch = t->first_node / leaf != t->last_node / leaf || (t->rails && t->places_differ);
@@ -214,6 +242,13 @@ struct maq_links maq_cluster_links(const struct maq_cluster *cluster, const stru
     double share = port * nics / active;
     links.far.bps = share < own ? share : own;
     links.far.latency_s = group->fabric.latency_s;
+    if (at->link > 0 && at->link <= cluster->n_links) {
+        const struct maq_group_link *between = &cluster->links[at->link - 1];
+        double most = link_bps(between, active);
+        links.far.bps = most < links.far.bps ? most : links.far.bps;
+        if (between->latency_s > links.far.latency_s)
+            links.far.latency_s = between->latency_s;
+    }
     if (at->crosses_switch)
         links.far.bps /= cluster->oversubscription;
     return links;

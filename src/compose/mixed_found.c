@@ -17,14 +17,14 @@ static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_searc
     const char *group = maq_arena_printf(arena, "%u", s->island);
     if (!member || !replicas || !device || !group)
         return false;
-    *member = (struct maq_mixed_member){.device = device, .devices = s->tp};
+    *member = (struct maq_mixed_member){.device = device, .devices = s->tp * s->cp};
     for (uint32_t i = 0; i < s->replicas; i++)
         replicas[i] = (struct maq_mixed_replica){.members = member,
                                                  .n_members = 1,
                                                  .group = group,
                                                  .tp = s->tp,
-                                                 .cp = 1,
-                                                 .ep = 1,
+                                                 .cp = s->cp,
+                                                 .ep = s->ep,
                                                  .sequence_parallel = sequence_parallel && s->tp > 1};
     *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
                                     .layers = s->layers,

@@ -12,14 +12,15 @@
  */
 #include "compose/mixed_search.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "compose/codes.h"
 #include "compose/compose_search.h"
 #include "compose/mixed_space.h"
+#include "compose/mixed_uniform.h"
 
 #define MOST_LABELS (1u << 14)
 #define MOST_BOXES 60u
@@ -74,7 +75,7 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     run->costs.pools_used = pools;
     enum maq_status status = maq_compose_search(found, &source, &options, &run->arena);
     run->costs.pools_used = UINT32_MAX;
-    return status == MAQ_OK ? MAQ_OK : no_memory(diag);
+    return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : no_memory(diag);
 }
 
 static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,
@@ -88,7 +89,13 @@ static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixe
                                            .layers = s->end - s->first,
                                            .island = is.pool,
                                            .tp = is.tp,
+                                           .cp = is.cp,
+                                           .ep = is.ep,
+                                           .etp = is.etp,
+                                           .cp_comm = is.cp_comm,
+                                           .optimizer_offload = is.host,
                                            .replicas = s->parts[0].replicas,
+                                           .devices = o->devices * s->parts[0].replicas,
                                            .recompute = redo->recompute,
                                            .recompute_parts = redo->parts,
                                            .sharding = is.sharding,
@@ -105,13 +112,17 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
 {
     const struct maq_composition *c = &found->composition;
     struct maq_stage_table t;
+    struct maq_chain_played played;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, c->n_stages);
-    if (!stages || !maq_mixed_run_table(&t, run, found->table, &run->arena))
+    if (!stages || !maq_mixed_run_table(&t, run, found->table, &run->arena) ||
+        maq_chain_costs_play(&played, run->blind ? &run->real : &run->costs, &run->waves[found->table], c, &t) !=
+            MAQ_OK)
         return false;
     *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[run->waves[found->table].mbs],
                                           .replicas = run->waves[found->table].replicas,
                                           .microbatches = t.waves,
-                                          .step_s = c->step_s,
+                                          .step_s = played.step_s,
+                                          .composed_s = c->step_s,
                                           .bottleneck_s = c->bottleneck_s,
                                           .fill_s = c->fill_s,
                                           .sync_s = c->sync_s,
@@ -125,23 +136,61 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
     return true;
 }
 
+/* Plans by their step; of two alike the one found first. */
+static void insert(struct maq_mixed_search_plan *plans, uint32_t *n, uint32_t room,
+                   const struct maq_mixed_search_plan *plan)
+{
+    uint32_t at = *n;
+    while (at > 0 && plans[at - 1].step_s > plan->step_s)
+        at--;
+    if (at == room)
+        return;
+    *n += *n < room;
+    for (uint32_t i = *n - 1; i > at; i--)
+        plans[i] = plans[i - 1];
+    plans[at] = *plan;
+}
+
+/* A search that was stopped is bounded by the work of each wave alone. */
+static bool work_bound(double *bound_s, struct maq_mixed_run *run)
+{
+    const volatile sig_atomic_t *stop = run->costs.watch.stop;
+    *bound_s = HUGE_VAL;
+    run->costs.watch.stop = NULL;
+    for (uint32_t w = 0; w < run->n_waves; w++) {
+        struct maq_stage_table t;
+        struct maq_arena_mark mark = maq_arena_mark(&run->arena);
+        if (!maq_mixed_run_table(&t, run, w, &run->arena))
+            return false;
+        if (t.n_options > 0)
+            *bound_s = fmin(*bound_s, maq_work_bound(&t));
+        maq_arena_reset(&run->arena, mark);
+    }
+    run->costs.watch.stop = stop;
+    return true;
+}
+
 static enum maq_status search_together(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                        struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r = &run->result;
     struct maq_compose_tables_result found;
     uint32_t top = opts->top > 0 ? opts->top : 1;
-    struct maq_mixed_search_plan *plans = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, top);
-    if (!plans)
+    if (!(run->plans = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, top)))
         return no_memory(diag);
     MAQ_TRY(compose(&found, run, opts, top, UINT32_MAX, diag));
-    for (uint32_t i = 0; i < found.n; i++)
-        if (!take_plan(&plans[r->n_plans++], run, &found.found[i]))
-            return no_memory(diag);
-    r->plans = plans;
-    r->exact = found.exact;
+    r->complete = !maq_chain_costs_stopped(&run->costs);
     r->bound_s = found.n > 0 ? found.bound_s : 0;
-    r->gap = found.n > 0 ? plans[0].step_s / r->bound_s - 1 : 0;
+    if (!r->complete && !work_bound(&r->bound_s, run))
+        return no_memory(diag);
+    r->composed_s = found.n > 0 ? found.found[0].composition.step_s : 0;
+    for (uint32_t i = 0; i < found.n; i++) {
+        struct maq_mixed_search_plan plan;
+        if (!take_plan(&plan, run, &found.found[i]))
+            return no_memory(diag);
+        insert(run->plans, &r->n_plans, top, &plan);
+    }
+    r->plans = run->plans;
     r->counts = (struct maq_mixed_search_counts){.waves = found.counts.tables,
                                                  .waves_bounded = found.counts.tables_bounded,
                                                  .programs = found.counts.programs,
@@ -149,6 +198,28 @@ static enum maq_status search_together(struct maq_mixed_run *run, const struct m
                                                  .bounded = found.counts.bounded,
                                                  .dominated = found.counts.dominated,
                                                  .evaluated = found.counts.finished};
+    return MAQ_OK;
+}
+
+/* The best plan on one island alone, which is one of the class too: where it plays faster it is among the best. */
+static enum maq_status search_alone(struct maq_mixed_search_island *island, struct maq_mixed_run *run, uint32_t g,
+                                    const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_compose_tables_result found;
+    struct maq_mixed_search_plan plan;
+    MAQ_TRY(compose(&found, run, opts, 1, 1u << g, diag));
+    if (found.n == 0 || maq_chain_costs_stopped(&run->costs))
+        return MAQ_OK;
+    run->costs.pools_used = 1u << g;
+    bool taken = take_plan(&plan, run, &found.found[0]);
+    run->costs.pools_used = UINT32_MAX;
+    if (!taken)
+        return no_memory(diag);
+    island->alone_s = plan.step_s;
+    island->alone_composed_s = plan.composed_s;
+    island->alone_bound_s = found.bound_s;
+    if (run->result.n_plans == 0 || plan.step_s < run->plans[0].step_s)
+        insert(run->plans, &run->result.n_plans, opts->top > 0 ? opts->top : 1, &plan);
     return MAQ_OK;
 }
 
@@ -161,50 +232,74 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     if (!islands)
         return no_memory(diag);
     for (uint32_t g = 0; g < n; g++) {
-        const struct maq_node_group *group = &run->costs.pools[g].group;
+        const struct maq_node_group *group = &run->space.job.cluster.groups[g];
         islands[g] = (struct maq_mixed_search_island){.device = group->device.name,
                                                       .nodes = (uint32_t)group->nodes,
                                                       .devices_per_node = (uint32_t)group->devices_per_node};
-        for (uint32_t i = 0; r->n_plans > 0 && i < r->plans[0].n_stages; i++)
-            islands[g].used +=
-                r->plans[0].stages[i].island == g ? r->plans[0].stages[i].tp * r->plans[0].stages[i].replicas : 0;
+        r->alone = !opts->together_only && !run->blind;
+        if (r->alone)
+            MAQ_TRY(search_alone(&islands[g], run, g, opts, diag));
     }
+    for (uint32_t i = 0; r->n_plans > 0 && i < r->plans[0].n_stages; i++)
+        islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
+    r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;
     r->n_islands = n;
-    for (uint32_t g = 0; g < n && !opts->together_only; g++) {
-        struct maq_compose_tables_result found;
-        MAQ_TRY(compose(&found, run, opts, 1, 1u << g, diag));
-        if (found.n > 0) {
-            islands[g].alone_s = found.found[0].composition.step_s;
-            islands[g].alone_bound_s = found.bound_s;
-        }
-    }
+    r->bound_s = run->blind ? 0 : r->bound_s;
+    r->gap = r->n_plans > 0 && !run->blind ? r->plans[0].composed_s / r->bound_s - 1 : 0;
+    r->exact = r->complete && r->n_plans > 0 && !run->blind && r->composed_s <= r->bound_s * (1 + 1e-12);
     return MAQ_OK;
 }
 
-enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
-                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+/* ---- runs ---- */
+
+static void report(void *user, uint32_t tables, uint64_t ways)
 {
-    const struct maq_mixed_space_lists lists = {opts->lists, opts->n_lists};
+    const struct maq_mixed_search_opts *opts = user;
+    const struct maq_mixed_search_progress at = {tables, ways};
+    opts->progress(opts->context, &at);
+}
+
+static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    run->blind = opts->planner == MAQ_MIXED_PLANNER_ALPA;
+    run->seen = run->space;
+    if (run->blind && !maq_mixed_space_blind(&run->seen, &run->arena))
+        return no_memory(diag);
+    MAQ_TRY(maq_chain_costs_init(&run->costs, &run->seen, diag));
+    if (run->blind)
+        MAQ_TRY(maq_chain_costs_init(&run->real, &run->space, diag));
+    run->costs.watch = (struct maq_chain_watch){opts->stop, opts->progress ? report : NULL, opts};
+    run->result.n_layers = run->costs.n_atoms;
+    return list_waves(run, diag);
+}
+
+enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+                                 const struct maq_mixed_search_opts *given, struct maq_diag *diag)
+{
+    struct maq_mixed_search_opts opts = *given;
+    const struct maq_mixed_space_lists lists = {opts.lists,      opts.n_lists,    opts.planner,
+                                                opts.more_bytes, opts.more_nodes, opts.more_nodes_of};
     struct maq_mixed_run *run = maq__calloc(sizeof *run);
     if (!run)
         return no_memory(diag);
     maq_arena_init(&run->arena, 0);
     run->result.owner = run;
+    run->result.planner = opts.planner;
     enum maq_status status = maq_mixed_space_init(&run->space, open, &lists, &run->arena, diag);
     if (status == MAQ_OK)
-        status = maq_chain_costs_init(&run->costs, &run->space, &run->arena, diag);
+        status = open_costs(run, &opts, diag);
+    bool uniform = opts.planner == MAQ_MIXED_PLANNER_UNIFORM;
+    opts.together_only = opts.together_only || uniform;
     if (status == MAQ_OK)
-        status = list_waves(run, diag);
-    run->result.n_layers = run->costs.n_atoms;
+        status = uniform ? maq_mixed_uniform(run, diag) : search_together(run, &opts, diag);
     if (status == MAQ_OK)
-        status = search_together(run, opts, diag);
-    if (status == MAQ_OK)
-        status = list_islands(run, opts, diag);
+        status = list_islands(run, &opts, diag);
     if (status != MAQ_OK) {
         maq_mixed_search_free(&run->result);
         return status;
     }
+    run->costs.watch = (struct maq_chain_watch){.stop = NULL};
     *out = &run->result;
     return MAQ_OK;
 }
@@ -215,6 +310,14 @@ void maq_mixed_search_free(struct maq_mixed_search_result *result)
         return;
     struct maq_mixed_run *run = result->owner;
     maq_chain_costs_fini(&run->costs);
+    maq_chain_costs_fini(&run->real);
     maq_arena_fini(&run->arena);
     free(run);
+}
+
+const char *maq_mixed_planner_name(enum maq_mixed_planner planner)
+{
+    static const char *const names[] = {"all", "metis", "sailor", "alpa", "uniform"};
+    _Static_assert(MAQ_COUNT(names) == MAQ_MIXED_PLANNER_COUNT, "a name for each");
+    return (unsigned)planner < MAQ_MIXED_PLANNER_COUNT ? names[planner] : "?";
 }

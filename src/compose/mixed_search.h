@@ -9,13 +9,16 @@
 struct maq_mixed_run {
     struct maq_mixed_search_result result;
     struct maq_arena arena;
-    struct maq_chain_space space;
-    struct maq_chain_costs costs;
+    struct maq_chain_space space, seen;  /* seen: as the search takes it */
+    struct maq_chain_costs costs;        /* of what is seen */
+    struct maq_chain_costs real;         /* where that is not what there is */
+    bool blind;                          /* it is not */
+    struct maq_mixed_search_plan *plans; /* the result's */
     uint32_t n_waves;
     struct maq_chain_wave *waves;
 };
 
-/* The table of a wave; `ctx` is a struct maq_mixed_run. */
+/* The table of a wave; `ctx` is a struct maq_mixed_run, of which only what was costed so far changes. */
 bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compose/codes.h"
+#include "maquette/mixed_search.h"
 #include "search/space.h"
 
 static enum maq_status refuse(const char *key, const char *why, struct maq_diag *diag)
@@ -20,12 +21,9 @@ static const struct {
     int32_t only;
     const char *why;
 } settled[] = {
-    {MAQ_AXIS_CP, 1, "has no context parallelism"},
-    {MAQ_AXIS_EP, 1, "has no expert parallelism"},
     {MAQ_AXIS_VP, 1, "has no virtual stages"},
     {MAQ_AXIS_REPLICAS, 1, "shards optimizer states over all replicas of a stage"},
     {MAQ_AXIS_OFFLOAD, 0, "offloads no activations"},
-    {MAQ_AXIS_HOST_OPTIM, 0, "keeps the optimizer on the devices"},
     {MAQ_AXIS_SCHEDULE, MAQ_SCHEDULE_1F1B, "runs 1F1B"},
 };
 
@@ -58,20 +56,56 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
 
 /* ---- axes that are chosen ---- */
 
+/* The values of a list that a stage may take; those of an axis that nobody decides are left to what a pool allows. */
 static void take_numbers(uint32_t *out, uint32_t *n, const struct maq_search_space *space, enum maq_axis axis)
 {
     for (uint32_t i = 0; i < space->axis[axis].n && *n < MAQ_CHAIN_VALUES; i++) {
         struct maq_plan plan = space->base;
-        maq_space_apply(&plan, space, axis, space->axis[axis].at[i]);
-        out[(*n)++] = (uint32_t)(axis == MAQ_AXIS_TP ? plan.tp : plan.mbs);
+        int32_t value = space->axis[axis].at[i];
+        if (axis == MAQ_AXIS_ETP)
+            plan.tp = 0; /* expert-TP as TP shows as 0 */
+        maq_space_apply(&plan, space, axis, value);
+        int32_t held = axis == MAQ_AXIS_TP    ? plan.tp
+                       : axis == MAQ_AXIS_CP  ? plan.cp
+                       : axis == MAQ_AXIS_EP  ? plan.ep
+                       : axis == MAQ_AXIS_ETP ? plan.etp
+                                              : plan.mbs;
+        if (axis == MAQ_AXIS_EP && held == 0)
+            held = 1;
+        if (axis == MAQ_AXIS_CP && held == 0)
+            held = 1;
+        out[(*n)++] = (uint32_t)held;
     }
 }
 
-/* None, core attention and everything; of what the user names, also other modules. */
+static void take_words(int *out, uint32_t *n, size_t room, const struct maq_search_space *space, enum maq_axis axis)
+{
+    for (uint32_t i = 0; i < space->axis[axis].n; i++) {
+        struct maq_plan plan = space->base;
+        maq_space_apply(&plan, space, axis, space->axis[axis].at[i]);
+        int value = axis == MAQ_AXIS_CP_COMM ? plan.cp_comm : plan.sharding;
+        bool known = false;
+        for (uint32_t k = 0; k < *n; k++)
+            known = known || out[k] == value;
+        if (!known && *n < room)
+            out[(*n)++] = value;
+    }
+}
+
+/* ZeRO-2 and 3 reduce and gather in every pass of a pipeline: for those who ask for it. */
+static void drop_late_zero(struct maq_chain_space *out, const struct maq_search_space *space)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n_zero && !space->axis[MAQ_AXIS_SHARDING].fixed; i++)
+        if (out->zero[i] == MAQ_SHARDING_NONE || out->zero[i] == MAQ_SHARDING_OPTIM)
+            out->zero[n++] = out->zero[i];
+    out->n_zero = n > 0 ? n : out->n_zero;
+}
+
+/* Not the first N layers of a stage, nor several layers per checkpoint: their cost is no sum over layers. */
 static void take_recompute(struct maq_chain_space *out, const struct maq_search_space *space)
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_RECOMPUTE];
-    const uint32_t core = 1u << MAQ_PART_CORE_ATTENTION;
     for (uint32_t i = 0; i < axis->n && out->n_redo < MAQ_CHAIN_VALUES; i++) {
         struct maq_plan plan = space->base;
         if (axis->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK)
@@ -80,39 +114,127 @@ static void take_recompute(struct maq_chain_space *out, const struct maq_search_
         if (plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1)
             continue;
         if (plan.recompute == MAQ_RECOMPUTE_SELECTIVE && plan.recompute_parts == 0)
-            plan.recompute_parts = core;
-        if (plan.recompute == MAQ_RECOMPUTE_SELECTIVE && !axis->fixed && plan.recompute_parts != core)
-            continue;
+            plan.recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
         out->redo[out->n_redo++] = (struct maq_chain_redo){plan.recompute, plan.recompute_parts};
     }
 }
 
-static void take_sharding(struct maq_chain_space *out, const struct maq_search_space *space)
+static void take_host(struct maq_chain_space *out, const struct maq_search_space *space)
 {
-    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++) {
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_HOST_OPTIM];
+    for (uint32_t i = 0; i < axis->n && out->n_host < MAQ_COUNT(out->host); i++) {
         struct maq_plan plan = space->base;
-        maq_space_apply(&plan, space, MAQ_AXIS_SHARDING, space->axis[MAQ_AXIS_SHARDING].at[i]);
-        bool known = plan.sharding == MAQ_SHARDING_NONE || plan.sharding == MAQ_SHARDING_OPTIM;
-        for (uint32_t k = 0; k < out->n_zero; k++)
-            known = known && out->zero[k] != plan.sharding;
-        if (known && out->n_zero < MAQ_COUNT(out->zero))
-            out->zero[out->n_zero++] = plan.sharding;
+        maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, axis->at[i]);
+        out->host[out->n_host++] = plan.optimizer_offload;
     }
 }
 
 static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space,
                                  struct maq_diag *diag)
 {
-    if (space->axis[MAQ_AXIS_TP].fixed) /* else what each group's nodes allow */
+    if (space->axis[MAQ_AXIS_TP].fixed)
         take_numbers(out->tp, &out->n_tp, space, MAQ_AXIS_TP);
+    if (space->axis[MAQ_AXIS_CP].fixed)
+        take_numbers(out->cp, &out->n_cp, space, MAQ_AXIS_CP);
+    if (space->axis[MAQ_AXIS_EP].fixed)
+        take_numbers(out->ep, &out->n_ep, space, MAQ_AXIS_EP);
+    take_numbers(out->etp, &out->n_etp, space, MAQ_AXIS_ETP);
     take_numbers(out->mbs, &out->n_mbs, space, MAQ_AXIS_MBS);
+    take_words(out->cp_comm, &out->n_cp_comm, MAQ_COUNT(out->cp_comm), space, MAQ_AXIS_CP_COMM);
+    take_words(out->zero, &out->n_zero, MAQ_COUNT(out->zero), space, MAQ_AXIS_SHARDING);
+    drop_late_zero(out, space);
     take_recompute(out, space);
-    take_sharding(out, space);
-    if (out->n_zero == 0)
-        return refuse(maq_axis_key(MAQ_AXIS_SHARDING), "shares optimizer states at most (no_shard, optim)", diag);
+    take_host(out, space);
     if (out->n_redo == 0)
         return refuse(maq_axis_key(MAQ_AXIS_RECOMPUTE), "recomputes a module or every layer of a stage", diag);
     return MAQ_OK;
+}
+
+/* ---- other planners ---- */
+
+/* Galvatron's: with EP and every ZeRO, and all of a layer recomputed or nothing. */
+static void restrict_uniform(struct maq_chain_space *out, const struct maq_search_space *space)
+{
+    static const int zero[] = {MAQ_SHARDING_NONE, MAQ_SHARDING_OPTIM, MAQ_SHARDING_GRADS, MAQ_SHARDING_PARAMS};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < MAQ_COUNT(zero) && !space->axis[MAQ_AXIS_SHARDING].fixed; i++)
+        out->zero[i] = zero[i];
+    out->n_zero = space->axis[MAQ_AXIS_SHARDING].fixed ? out->n_zero : MAQ_COUNT(zero);
+    for (uint32_t i = 0; i < out->n_redo && !space->axis[MAQ_AXIS_RECOMPUTE].fixed; i++)
+        if (out->redo[i].recompute != MAQ_RECOMPUTE_SELECTIVE)
+            out->redo[n++] = out->redo[i];
+    out->n_redo = n > 0 ? n : out->n_redo;
+}
+
+/* What a planner does not know of is what it is where nobody asks for it; what the user fixes stays. */
+static void restrict_to(struct maq_chain_space *out, const struct maq_search_space *space, int planner)
+{
+    if (planner == MAQ_MIXED_PLANNER_ALL)
+        return;
+    if (!space->axis[MAQ_AXIS_CP].fixed)
+        out->cp[0] = out->n_cp = 1;
+    if (planner == MAQ_MIXED_PLANNER_UNIFORM) {
+        restrict_uniform(out, space);
+        return;
+    }
+    if (!space->axis[MAQ_AXIS_EP].fixed && planner != MAQ_MIXED_PLANNER_ALPA)
+        out->ep[0] = out->n_ep = 1;
+    if (!space->axis[MAQ_AXIS_SHARDING].fixed) {
+        out->n_zero = 1;
+        out->zero[0] = MAQ_SHARDING_NONE;
+    }
+    if (!space->axis[MAQ_AXIS_RECOMPUTE].fixed) {
+        out->n_redo = 1;
+        out->redo[0] = (struct maq_chain_redo){.recompute = MAQ_RECOMPUTE_NONE};
+    }
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static void take_least(struct maq_node_group *to, const struct maq_node_group *g)
+{
+    if (g->device.peak_flops[MAQ_FP16] < to->device.peak_flops[MAQ_FP16]) {
+        double memory = to->device.mem_bytes;
+        to->device = g->device;
+        to->device.mem_bytes = memory;
+    }
+    to->device.mem_bytes = least(to->device.mem_bytes, g->device.mem_bytes);
+    to->domain_bps = least(to->domain_bps, g->domain_bps);
+    if (maq_node_group_network_bps(g) < maq_node_group_network_bps(to)) {
+        to->fabric = g->fabric;
+        to->nics_per_node = g->nics_per_node;
+    }
+}
+
+bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *arena)
+{
+    struct maq_cluster *c = &space->job.cluster;
+    struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);
+    if (!groups)
+        return false;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        groups[g] = c->groups[g];
+        for (uint32_t k = 0; k < c->n_groups; k++)
+            take_least(&groups[g], &c->groups[k]);
+    }
+    c->groups = groups;
+    return true;
+}
+
+/* What the options add to the cluster of the document. */
+static void enlarge(struct maq_cluster *c, const struct maq_mixed_space_lists *lists)
+{
+    c->devices = 0;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        struct maq_node_group *group = &c->groups[g];
+        group->device.mem_bytes += lists->more_bytes;
+        group->nodes += g == lists->more_nodes_of ? (int32_t)lists->more_nodes : 0;
+        group->first_rank = c->devices;
+        c->devices += (uint32_t)(group->nodes * group->devices_per_node);
+    }
 }
 
 enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
@@ -122,8 +244,11 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     const struct maq_search_opts opts = {.lists = lists->lists, .n_lists = lists->n};
     struct maq_search_space space;
     *out = (struct maq_chain_space){.n_tp = 0};
-    MAQ_TRY(maq_search_job(&out->job, open, &opts, arena, diag));
+    MAQ_TRY(maq_search_job(&out->job, open, &opts, arena, diag)); /* its node groups are its own */
+    enlarge(&out->job.cluster, lists);
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
     MAQ_TRY(check_settled(&space, diag));
-    return take_axes(out, &space, diag);
+    MAQ_TRY(take_axes(out, &space, diag));
+    restrict_to(out, &space, lists->planner);
+    return MAQ_OK;
 }

@@ -1,10 +1,10 @@
 /*
  * mixed_space.h - what a composition over node groups may choose from, of an open job.
  *
- * Axes are those of the homogeneous search (space.h), by the same keys: TP, micro batch, what is recomputed and ZeRO are chosen, from
- * what the document, a flag or the user's list says where they say anything. What stages of different make-up cannot do is refused where
- * the document asks for it, and is not looked at otherwise: CP, EP, virtual stages, schedules other than 1F1B, layouts, a fixed number of
- * stages or replicas, offloading, ZeRO-2 and 3, LoRA.
+ * Axes are those of the homogeneous search (space.h), by the same keys: TP, CP and its kind, EP, expert-TP, micro batch, what is recomputed,
+ * ZeRO and the optimizer's place are chosen, from what the document, a flag or the user's list says where they say anything. What stages of
+ * different make-up cannot do is refused where the document asks for it, and is not looked at otherwise: virtual stages, schedules other
+ * than 1F1B, layouts, a fixed number of stages or replicas, HSDP, offloaded activations, recomputing the first N layers of a stage, LoRA.
  */
 #ifndef MAQ_COMPOSE_MIXED_SPACE_H
 #define MAQ_COMPOSE_MIXED_SPACE_H
@@ -14,11 +14,17 @@
 struct maq_mixed_space_lists {
     const char *const *lists; /* "tp=1,2,4" */
     size_t n;
+    int planner; /* enum maq_mixed_planner: whose techniques */
+    double more_bytes;
+    uint32_t more_nodes, more_nodes_of;
 };
 
 /* Faults of the user's lists are reported. Lives in the arena. */
 enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag);
+
+/* All node groups become the slowest of them: the least of every figure. false when out of memory. */
+bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *arena);
 
 #endif

@@ -181,6 +181,15 @@ static void add_cluster(struct maq_json map, const struct maq_cluster *c)
         maq_json_device(maq_json_map(group, "device"), &g->device);
         maq_json_fabric(maq_json_map(group, "fabric"), &g->fabric);
     }
+    struct maq_json links = maq_json_list(map, "links");
+    for (uint32_t i = 0; i < c->n_links; i++) {
+        struct maq_json link = maq_json_item(links);
+        maq_json_int(link, "from", c->links[i].a);
+        maq_json_int(link, "to", c->links[i].b);
+        maq_json_real(link, "bytes_per_s", c->links[i].bps);
+        maq_json_real(link, "flow_bytes_per_s", c->links[i].flow_bps);
+        maq_json_real(link, "latency_s", c->links[i].latency_s);
+    }
 }
 
 void maq_json_open_job(struct maq_json map, const struct maq_job *job)

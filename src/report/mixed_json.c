@@ -1,8 +1,17 @@
 /* mixed_json.c - the best plans over several node groups as JSON, schema "maquette.plan.mixed/1"; see docs/json.md. */
 #include "maquette/report.h"
+#include "plan/plan_fields.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
 #include "report/words.h"
+
+static void add_modules(struct maq_json map, const struct maq_mixed_search_stage *s)
+{
+    struct maq_json list = maq_json_list(map, "recompute_modules");
+    for (int part = 0; s->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++)
+        if (s->recompute_parts >> part & 1)
+            maq_json_word(list, maq_part_recompute_name((enum maq_part)part));
+}
 
 static void add_stage(struct maq_json list, const struct maq_mixed_search_stage *s)
 {
@@ -11,8 +20,13 @@ static void add_stage(struct maq_json list, const struct maq_mixed_search_stage 
     maq_json_int(map, "first_layer", s->first_layer);
     maq_json_int(map, "layers", s->layers);
     maq_json_int(map, "tensor_model_parallel_size", s->tp);
+    maq_json_int(map, "context_parallel_size", s->cp);
+    maq_json_int(map, "expert_model_parallel_size", s->ep);
+    maq_json_int(map, "expert_tensor_parallel_size", s->etp);
     maq_json_int(map, "replicas", s->replicas);
     maq_json_text(map, "recompute", maq_words_recompute(s->recompute));
+    add_modules(map, s);
+    maq_json_real(map, "optimizer_offload_fraction", s->optimizer_offload);
     maq_json_text(map, "sharding", maq_words_sharding(s->sharding));
     maq_json_real(map, "compute_s", s->compute_s);
     maq_json_real(map, "hop_s", s->hop_s);
@@ -26,6 +40,7 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
 {
     struct maq_json map = maq_json_item(list);
     maq_json_real(map, "step_time_s", p->step_s);
+    maq_json_real(map, "composed_s", p->composed_s);
     maq_json_int(map, "micro_batch_size", p->micro_batch);
     maq_json_int(map, "replicas", p->replicas);
     maq_json_int(map, "microbatches", p->microbatches);
@@ -49,6 +64,20 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
     maq_json_int(map, "evaluated", (int64_t)c->evaluated);
 }
 
+static void add_remedies(struct maq_json d, const struct maq_mixed_search_remedies *r)
+{
+    if (!r)
+        return;
+    struct maq_json map = maq_json_map(d, "remedies"), nodes = maq_json_list(map, "nodes");
+    maq_json_bool(map, "techniques", r->techniques);
+    maq_json_real(map, "more_bytes", r->more_bytes);
+    for (uint32_t g = 0; g < r->n_islands; g++) {
+        struct maq_json item = maq_json_item(nodes);
+        maq_json_text(item, "device", r->islands[g].device);
+        maq_json_int(item, "more_nodes", r->islands[g].more_nodes);
+    }
+}
+
 enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *p, const struct maq_report_opts *opts,
                                       struct maq_diag *diag)
 {
@@ -58,14 +87,18 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     maq_json_begin(&document, "maquette.plan.mixed/1");
     struct maq_json d = document.root;
     maq_json_open_job(maq_json_map(d, "job"), maq_job_get(p->open));
+    maq_json_text(d, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
     maq_json_bool(d, "fits", r->n_plans > 0);
-    maq_json_bool(d, "exact", r->n_plans > 0 && r->exact);
+    maq_json_bool(d, "complete", r->complete);
+    maq_json_bool(d, "exact", r->complete && r->n_plans > 0 && r->bound_s > 0 && r->gap <= 1e-12);
     if (r->n_plans > 0) {
         maq_json_real(d, "step_time_s", r->plans[0].step_s);
+        maq_json_real(d, "composed_s", r->plans[0].composed_s);
         maq_json_real(d, "lower_bound_s", r->bound_s);
         maq_json_real(d, "gap", r->gap);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
+    add_remedies(d, p->remedies);
     struct maq_json islands = maq_json_list(d, "islands"), plans = maq_json_list(d, "plans");
     for (uint32_t g = 0; g < r->n_islands; g++) {
         struct maq_json map = maq_json_item(islands);

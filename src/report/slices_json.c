@@ -15,6 +15,8 @@ static void add_stage(struct maq_json list, const struct maq_slices_stage *s)
     maq_json_int(map, "replicas", s->replicas);
     if (s->tp > 0) {
         maq_json_int(map, "tensor_model_parallel_size", s->tp);
+        maq_json_int(map, "context_parallel_size", s->cp);
+        maq_json_int(map, "expert_model_parallel_size", s->ep);
         maq_json_int(map, "micro_batch_size", s->micro_batch);
     }
     if (s->recompute >= 0)

@@ -27,6 +27,19 @@ static const char *layers(char buf[32], uint32_t first, uint32_t n)
     return buf;
 }
 
+static void put_degrees(struct maq_table *table, const struct maq_slices_stage *s)
+{
+    char cp[16] = "", ep[16] = "";
+    if (s->cp > 1)
+        maq__snprintf(cp, sizeof cp, " cp%u", s->cp);
+    if (s->ep > 1)
+        maq__snprintf(ep, sizeof ep, " ep%u", s->ep);
+    if (s->tp > 0)
+        maq_table_cell(table, "%u x %u%s%s", s->tp, s->replicas, cp, ep);
+    else
+        maq_table_cell(table, "?");
+}
+
 static void put_stages(struct maq_page *page, const struct maq_slices_result *r)
 {
     static const struct maq_table_column columns[] = {
@@ -44,10 +57,7 @@ static void put_stages(struct maq_page *page, const struct maq_slices_result *r)
         maq_table_cell(&table, "%s", maq_text_clean(&table.arena, r->islands[s->island].device));
         maq_table_cell(&table, "%s", layers(text, s->first_layer, s->layers));
         maq_table_cell(&table, "%u", s->devices);
-        if (s->tp > 0)
-            maq_table_cell(&table, "%u x %u", s->tp, s->replicas);
-        else
-            maq_table_cell(&table, "?");
+        put_degrees(&table, s);
         maq_table_cell(&table, "%s",
                        s->recompute < 0                     ? "?"
                        : s->recompute == MAQ_RECOMPUTE_NONE ? "-"

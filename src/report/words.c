@@ -107,6 +107,19 @@ static void words_group(struct maq_buf *b, const struct maq_node_group *g)
     }
 }
 
+/* "; v100-16gb to t4 9.2 Gb/s, 5.5 Gb/s a flow, 50 us" */
+static void words_link(struct maq_buf *b, const struct maq_cluster *c, const struct maq_group_link *l)
+{
+    char n[32];
+    maq_buf_addf(b, "; %s to %s", maq_node_group_name(&c->groups[l->a]), maq_node_group_name(&c->groups[l->b]));
+    if (l->bps > 0)
+        maq_buf_addf(b, " %s", maq_words_bit_rate(n, l->bps));
+    if (l->flow_bps > 0)
+        maq_buf_addf(b, "%s %s a flow", l->bps > 0 ? "," : "", maq_words_bit_rate(n, l->flow_bps));
+    if (l->latency_s > 0)
+        maq_buf_addf(b, "%s %s", l->bps > 0 || l->flow_bps > 0 ? "," : "", maq_format_time(n, l->latency_s));
+}
+
 void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster)
 {
     char n[32];
@@ -117,6 +130,10 @@ void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster)
     }
     if (cluster->n_groups > 8)
         maq_buf_addf(b, "; and %u more groups", cluster->n_groups - 8);
+    for (uint32_t i = 0; i < cluster->n_links && i < 8; i++)
+        words_link(b, cluster, &cluster->links[i]);
+    if (cluster->n_links > 8)
+        maq_buf_addf(b, "; and %u more links", cluster->n_links - 8);
     if (cluster->nodes_per_switch > 0)
         maq_buf_addf(b, ", %d nodes per leaf, oversubscription %.3g", cluster->nodes_per_switch,
                      cluster->oversubscription);

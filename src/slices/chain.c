@@ -46,8 +46,8 @@ static const char *name_layer(struct maq_parallelizer_layer *out, const struct m
 }
 
 /* Parameters and activations from the options of the least TP degree: those that keep the most and the least. */
-static void measure_layer(struct maq_parallelizer_layer *out, const struct maq_slices_chain *chain,
-                          const struct maq_stage_table *t, uint32_t atom)
+static void measure_layer(struct maq_parallelizer_layer *out, double gradient_bytes, const struct maq_stage_table *t,
+                          uint32_t atom)
 {
     uint32_t tp = UINT32_MAX;
     for (uint32_t o = 0; o < t->n_options; o++)
@@ -58,7 +58,7 @@ static void measure_layer(struct maq_parallelizer_layer *out, const struct maq_s
         if (option->devices != tp)
             continue;
         double kept = tp * (option->flight_bytes[atom + 1] - option->flight_bytes[atom]) / option->samples;
-        out->parameters = tp * (option->sync_bytes[atom + 1] - option->sync_bytes[atom]) / chain->costs.grad_bytes;
+        out->parameters = tp * (option->sync_bytes[atom + 1] - option->sync_bytes[atom]) / gradient_bytes;
         out->kept_bytes = fmax(out->kept_bytes, kept);
         out->recomputed_bytes = fmin(out->recomputed_bytes, kept);
     }
@@ -76,13 +76,15 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
     uint32_t n = chain->costs.n_atoms;
     struct maq_parallelizer_layer *layers = MAQ_ARENA_NEW(chain->arena, struct maq_parallelizer_layer, n);
     struct maq_stage_table t;
+    double stored = maq_dtype_bytes((enum maq_dtype)resolved->store_dtype),
+           reduced = maq_dtype_bytes((enum maq_dtype)resolved->plan.grad_reduce_dtype);
     if (!layers || !maq_chain_costs_table(&t, &chain->costs, &wave, chain->arena))
         return no_memory(diag);
     for (uint32_t i = 0; i < n; i++) {
         if (!(layers[i].kind = name_layer(&layers[i], job, i, n, chain->arena)))
             return no_memory(diag);
-        measure_layer(&layers[i], chain, &t, i);
-        layers[i].boundary_bytes = (double)job->workload.seq * (double)job->model.hidden * chain->costs.weight_bytes;
+        measure_layer(&layers[i], reduced, &t, i);
+        layers[i].boundary_bytes = (double)job->workload.seq * (double)job->model.hidden * stored;
     }
     struct maq_plan whole = resolved->plan;
     whole.sharding = MAQ_SHARDING_NONE;
@@ -91,7 +93,7 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
                                                    .sequence_length = (uint32_t)job->workload.seq,
                                                    .global_batch_size = (uint32_t)job->workload.gbs,
                                                    .state_bytes = maq_state_bytes(resolved, &whole, 1, 1),
-                                                   .gradient_bytes = chain->costs.grad_bytes,
+                                                   .gradient_bytes = reduced,
                                                    .n_layers = n,
                                                    .layers = layers};
     return MAQ_OK;
@@ -135,11 +137,11 @@ enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const stru
                                       const char *const *lists, size_t n_lists, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {
-    const struct maq_mixed_space_lists space_lists = {lists, n_lists};
+    const struct maq_mixed_space_lists space_lists = {.lists = lists, .n = n_lists};
     struct maq_job resolved;
     *chain = (struct maq_slices_chain){.arena = arena};
     MAQ_TRY(maq_mixed_space_init(&chain->space, open, &space_lists, arena, diag));
-    MAQ_TRY(maq_chain_costs_init(&chain->costs, &chain->space, arena, diag));
+    MAQ_TRY(maq_chain_costs_init(&chain->costs, &chain->space, diag));
     chain->n_islands = chain->costs.n_pools;
     for (uint32_t g = chain->n_islands; g-- > 0;) { /* the first one is kept */
         MAQ_TRY(resolve_on(&resolved, chain, g));
@@ -155,22 +157,9 @@ void maq_slices_chain_fini(struct maq_slices_chain *chain)
 
 /* ---- transfers ---- */
 
-struct maq_hop_class maq_hop_class_of(const struct maq_slices_chain *chain, const struct maq_parallelizer_stage *stage,
-                                      uint32_t island)
+struct maq_hop_class maq_hop_class_of(const struct maq_parallelizer_stage *stage, uint32_t island)
 {
-    uint32_t per_node = chain->islands[island].devices_per_node, replicas = stage->replicas > 0 ? stage->replicas : 1;
-    return (struct maq_hop_class){island, stage->devices < per_node ? stage->devices : per_node,
-                                  stage->devices / replicas, stage->boundary_bytes};
-}
-
-static double side_s(const struct maq_slices_chain *chain, const struct maq_hop_class *side, bool inside)
-{
-    const struct maq_chain_pool *pool = &chain->costs.pools[side->island];
-    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)side->senders, .bytes = side->bytes};
-    hop.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = inside ? 2 : 1};
-    if (inside)
-        hop.at = maq_cluster_place(&pool->cluster, 0, 2, side->stride < pool->count ? side->stride : 1);
-    return maq_cost_coll(&chain->costs.chain, &hop, &pool->cluster).seconds;
+    return (struct maq_hop_class){island, stage->devices, stage->boundary_bytes};
 }
 
 double maq_slices_hop_s(const struct maq_slices_chain *chain, const struct maq_hop_class *from,
@@ -178,5 +167,6 @@ double maq_slices_hop_s(const struct maq_slices_chain *chain, const struct maq_h
 {
     const struct maq_chain_pool *pool = &chain->costs.pools[from->island];
     bool inside = from->island == to->island && pool->group.nodes == 1 && pool->count > 1;
-    return fmax(side_s(chain, from, inside), side_s(chain, to, inside));
+    uint32_t senders = from->senders < to->senders ? from->senders : to->senders;
+    return maq_chain_hop_s(&chain->costs, from->island, to->island, fmax(from->bytes, to->bytes), senders, inside);
 }

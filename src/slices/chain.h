@@ -27,14 +27,12 @@ void maq_slices_chain_fini(struct maq_slices_chain *chain);
 /* What decides how long a transfer between two stages takes. */
 struct maq_hop_class {
     uint32_t island;
-    uint32_t senders; /* devices of a node that send at once */
-    uint32_t stride;  /* from a device of the stage to its peer in the next: devices of a replica */
+    uint32_t senders; /* devices of the stage */
     double bytes;     /* that each of them sends */
 };
-struct maq_hop_class maq_hop_class_of(const struct maq_slices_chain *chain, const struct maq_parallelizer_stage *stage,
-                                      uint32_t island);
+struct maq_hop_class maq_hop_class_of(const struct maq_parallelizer_stage *stage, uint32_t island);
 
-/* The slower of what the networks of both sides take; inside an island of one node the link between its devices. As chain_costs.h. */
+/* As maq_chain_hop_s(), of as many devices as the smaller of both stages has. */
 double maq_slices_hop_s(const struct maq_slices_chain *chain, const struct maq_hop_class *from,
                         const struct maq_hop_class *to);
 

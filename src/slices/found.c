@@ -18,6 +18,8 @@ static void fill_stage(struct maq_slices_stage *out, const struct maq_paralleliz
                                      .devices = s->devices,
                                      .replicas = s->replicas > 0 ? s->replicas : 1,
                                      .tp = s->tensor_parallel_size,
+                                     .cp = s->context_parallel_size > 0 ? s->context_parallel_size : 1,
+                                     .ep = s->expert_parallel_size > 0 ? s->expert_parallel_size : 1,
                                      .micro_batch = s->micro_batch_size,
                                      .recompute = said ? s->recompute : -1,
                                      .sharding = said ? s->sharding : -1,
@@ -65,7 +67,7 @@ bool maq_slices_take_plan(struct maq_slices_plan *out, struct maq_slices_run *ru
         for (uint32_t s = 0; s < p->plan->n_stages; s++, at++) {
             const struct maq_parallelizer_stage *stage = &p->plan->stages[s];
             fill_stage(&stages[at], stage, p->island, &run->chain, n - 1 - at, wave->waves);
-            hops[at] = maq_hop_class_of(&run->chain, stage, p->island);
+            hops[at] = maq_hop_class_of(stage, p->island);
             stages[at].piece = i;
             stages[at].first_layer = layers;
             atom += stage->atoms;
@@ -100,8 +102,8 @@ static const char *fault_of(const struct maq_slices_plan *p)
         const struct maq_slices_stage *s = &p->stages[i];
         if (s->tp == 0 || s->micro_batch == 0 || s->recompute < 0 || s->sharding < 0)
             return "the parallelizer does not say the degrees of all stages";
-        if (s->tp * s->replicas != s->devices)
-            return "a stage has more devices than TP degree x replicas";
+        if ((uint64_t)s->tp * s->cp * s->replicas != s->devices)
+            return "a stage has other devices than TP degree x CP degree x replicas";
         if (s->micro_batch != p->stages[0].micro_batch)
             return "replicas of different stages take different micro batches";
         if (s->micro_batch * s->replicas != p->wave_samples)
@@ -119,14 +121,14 @@ static bool fill_mixed_stage(struct maq_mixed_stage *out, const struct maq_slice
                *group = maq_arena_printf(arena, "%u", s->island);
     if (!member || !replicas || !name || !group)
         return false;
-    *member = (struct maq_mixed_member){.device = name, .devices = s->tp};
+    *member = (struct maq_mixed_member){.device = name, .devices = s->tp * s->cp};
     for (uint32_t i = 0; i < s->replicas; i++)
         replicas[i] = (struct maq_mixed_replica){.members = member,
                                                  .n_members = 1,
                                                  .group = group,
                                                  .tp = s->tp,
-                                                 .cp = 1,
-                                                 .ep = 1,
+                                                 .cp = s->cp,
+                                                 .ep = s->ep,
                                                  .sequence_parallel = sequence_parallel && s->tp > 1};
     *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
                                     .layers = s->layers,

@@ -19,8 +19,7 @@ static enum maq_status no_memory(struct maq_diag *diag)
 static uint32_t intern(struct hops *hops, const struct maq_hop_class *c)
 {
     for (uint32_t i = 0; i < hops->n; i++)
-        if (hops->at[i].island == c->island && hops->at[i].senders == c->senders && hops->at[i].stride == c->stride &&
-            hops->at[i].bytes == c->bytes)
+        if (hops->at[i].island == c->island && hops->at[i].senders == c->senders && hops->at[i].bytes == c->bytes)
             return i;
     if (hops->n < MAQ_PIECE_HOPS)
         hops->at[hops->n++] = *c;
@@ -43,7 +42,7 @@ static bool intern_all(struct hops *hops, const struct maq_enumeration *e, uint3
             const struct maq_slices_answer *a = answer_of(e, wave, c, g);
             for (uint32_t i = 0; i < a->n; i++)
                 for (uint32_t s = 0; s < a->plans[i]->n_stages; s++) {
-                    struct maq_hop_class hop = maq_hop_class_of(e->chain, &a->plans[i]->stages[s], g);
+                    struct maq_hop_class hop = maq_hop_class_of(&a->plans[i]->stages[s], g);
                     if (intern(hops, &hop) == MAQ_PIECE_HOPS)
                         return false;
                 }
@@ -78,7 +77,7 @@ static bool fill_list(struct maq_piece_list *out, const struct maq_piece_table *
         const struct maq_slices_answer *a = answer_of(e, wave, class_id, g);
         for (uint32_t i = 0; i < a->n; i++) {
             for (uint32_t s = 0; s < a->plans[i]->n_stages; s++) {
-                struct maq_hop_class hop = maq_hop_class_of(e->chain, &a->plans[i]->stages[s], g);
+                struct maq_hop_class hop = maq_hop_class_of(&a->plans[i]->stages[s], g);
                 of_stage[s] = intern(hops, &hop);
             }
             n += maq_piece_fill(&pieces[n], a->plans[i], g, of_stage, t, e->chain->islands[g].memory_bytes);

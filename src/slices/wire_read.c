@@ -194,6 +194,8 @@ static enum maq_status read_stage(struct maq_parallelizer_stage *out, const json
         {"boundary_bytes", REAL, AT(boundary_bytes), true, NULL},
         {"tensor_parallel_size", COUNT, AT(tensor_parallel_size), false, NULL},
         {"micro_batch_size", COUNT, AT(micro_batch_size), false, NULL},
+        {"context_parallel_size", COUNT, AT(context_parallel_size), false, NULL},
+        {"expert_parallel_size", COUNT, AT(expert_parallel_size), false, NULL},
         {"recompute", WORD, AT(recompute), false, maq__mixed_recomputes},
         {"zero", WORD, AT(sharding), false, maq__mixed_shardings},
     };

@@ -178,8 +178,8 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
     pr->weight_ns += pr->weight_gap_ns;
 }
 
-static enum maq_status write_program(struct maq_blueprint *bp, const struct maq_virtual_stage *v, bool embeds,
-                                     bool outputs, struct maq_program *pr)
+enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_blueprint *bp,
+                                      const struct maq_virtual_stage *v, bool embeds, bool outputs)
 {
     const struct maq_job *job = bp->job;
     const struct maq_block_set *set = &bp->sets[bp->stage_set[v->stage]];
@@ -248,7 +248,7 @@ static enum maq_status write_programs(struct maq_blueprint *bp)
         struct maq_program *pr = MAQ_ARENA_NEW(bp->arena, struct maq_program, 1);
         if (!pr)
             return MAQ_NO_MEMORY;
-        MAQ_TRY(write_program(bp, v, embeds, outputs, pr));
+        MAQ_TRY(maq_blueprint_program(pr, bp, v, embeds, outputs));
         bp->programs[i] = pr;
         if (n_seen < sizeof seen / sizeof seen[0])
             seen[n_seen++] = (struct seen){v, embeds, outputs, pr};
@@ -275,15 +275,11 @@ uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage,
 
 /* ---- end of the step ---- */
 
-struct owned {
-    double dense, expert, adapters;
-};
-
-static struct owned stage_params(const struct maq_blueprint *bp, uint32_t stage)
+static struct maq_owned_params stage_params(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n = maq_blueprint_positions(bp, stage, at);
-    struct owned sum = {0, 0, 0};
+    struct maq_owned_params sum = {0, 0, 0};
     for (uint32_t i = 0; i < n; i++) {
         sum.dense += bp->programs[at[i]]->dense_params;
         sum.expert += bp->programs[at[i]]->expert_params;
@@ -297,7 +293,7 @@ static struct owned stage_params(const struct maq_blueprint *bp, uint32_t stage)
  * Adam, and the cast of the new weights. Bytes per updated parameter: read gradient, master, two moments;
  * write master, moments and the 16-bit weight.
  */
-static const struct maq_segment *write_optimizer(struct maq_blueprint *bp, struct owned held)
+const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, struct maq_owned_params held)
 {
     const struct maq_plan *p = &bp->job->plan;
     struct maq_segment *out = MAQ_ARENA_NEW(bp->arena, struct maq_segment, 1);
@@ -373,14 +369,14 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     bp->lost_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
     if (!bp->optimizer || !bp->lost_ns)
         return MAQ_NO_MEMORY;
-    struct owned last = {-1, -1, -1};
+    struct maq_owned_params last = {-1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
-        struct owned held = stage_params(bp, s);
+        struct maq_owned_params held = stage_params(bp, s);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
                     held.expert == last.expert && held.adapters == last.adapters;
-        bp->optimizer[s] = same ? bp->optimizer[s - 1] : write_optimizer(bp, held);
+        bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, held);
         bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_contention_step_ns(bp, s);
         last = held;
     }
@@ -397,7 +393,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
  * the receivers gather inside the domain (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not
  * counted.
  */
-static double hop_bytes(const struct maq_blueprint *bp)
+double maq_blueprint_hop_bytes(const struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     const struct maq_framework *f = &job->framework;
@@ -420,7 +416,7 @@ static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b)
 {
     const struct maq_job *job = bp->job;
     uint32_t first = job->stages[a].first_rank, second = job->stages[b].first_rank;
-    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, hop_bytes(bp));
+    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, maq_blueprint_hop_bytes(bp));
     if (hops_alike(bp)) {
         bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
         hop.at.size = 2;

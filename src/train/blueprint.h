@@ -170,6 +170,20 @@ enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower
 /* The programs of a stage: positions it holds (at most schedule.chunks, or 2 for dualpipe); returns how many. */
 uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage, uint16_t *positions);
 
+/* The program of a stretch of the model in the place of the blueprint's stage v->stage; zeroed storage in bp->arena. */
+enum maq_status maq_blueprint_program(struct maq_program *out, struct maq_blueprint *bp,
+                                      const struct maq_virtual_stage *v, bool embeds, bool outputs);
+
+/* Parameters that one rank holds, before data-parallel sharding. */
+struct maq_owned_params {
+    double dense, expert, adapters;
+};
+/* The end of the step on one rank that holds these, on the selected stage; NULL when out of memory. */
+const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, struct maq_owned_params held);
+
+/* Bytes of one transfer between two stages, the mean of both directions. */
+double maq_blueprint_hop_bytes(const struct maq_blueprint *bp);
+
 /* Operators and collectives made from now on are those of this stage: its device, its groups. */
 void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);
 

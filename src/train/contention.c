@@ -63,22 +63,31 @@ void maq_contention_passes(const struct maq_blueprint *bp, struct maq_program *p
  * Reductions of all buckets but the last to be ready run under the backward passes that complete gradients, gathers of all
  * but the first under the first forward passes.
  */
+static double program_under(const struct maq_blueprint *bp, const struct maq_program *p)
+{
+    double under = 0;
+    if (p->n_buckets == 0)
+        return 0;
+    const struct maq_bucket_sync *first = &p->buckets[0];
+    double backward = p->plain_backward_ns + p->plain_weight_ns;
+    if (!bp->sync_every_pass && bp->job->plan.overlap_grad_reduce == MAQ_ON)
+        under += fmin(p->reduce_ns - first->reduce_ns, backward);
+    if (bp->gather_first)
+        under += fmin(p->gather_ns - first->gather_ns, p->plain_forward_ns);
+    return under;
+}
+
+double maq_contention_program_ns(const struct maq_blueprint *bp, const struct maq_program *program)
+{
+    return nearbyint(bp->lower.contention[MAQ_STREAM_DP] * program_under(bp, program));
+}
+
 double maq_contention_step_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
-    const struct maq_plan *plan = &bp->job->plan;
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n = maq_blueprint_positions(bp, stage, at);
     double under = 0;
-    for (uint32_t c = 0; c < n; c++) {
-        const struct maq_program *p = bp->programs[at[c]];
-        if (p->n_buckets == 0)
-            continue;
-        const struct maq_bucket_sync *first = &p->buckets[0];
-        double backward = p->plain_backward_ns + p->plain_weight_ns;
-        if (!bp->sync_every_pass && plan->overlap_grad_reduce == MAQ_ON)
-            under += fmin(p->reduce_ns - first->reduce_ns, backward);
-        if (bp->gather_first)
-            under += fmin(p->gather_ns - first->gather_ns, p->plain_forward_ns);
-    }
+    for (uint32_t c = 0; c < n; c++)
+        under += program_under(bp, bp->programs[at[c]]);
     return nearbyint(bp->lower.contention[MAQ_STREAM_DP] * under);
 }

@@ -16,5 +16,7 @@ void maq_contention_passes(const struct maq_blueprint *bp, struct maq_program *p
 /* What the reduction of gradients and the gathering of parameters that run beside the last backward and the first forward
  * pass of a step cost the compute of one stage, in nanoseconds. */
 double maq_contention_step_ns(const struct maq_blueprint *bp, uint32_t stage);
+/* The same for a stage that is this program. */
+double maq_contention_program_ns(const struct maq_blueprint *bp, const struct maq_program *program);
 
 #endif

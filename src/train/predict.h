@@ -20,6 +20,17 @@ struct maq_step_times {
 enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,
                                struct maq_arena *arena);
 
+/* Gathering of a program's parameters that nothing hides at the end of the step. */
+double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program);
+
+/* Memory of a stage that is one program, without activations: model states, the working set of its heaviest pass, and what the update
+ * of the parameters takes when activations are gone. */
+struct maq_program_bytes {
+    double states, working, update;
+};
+void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp,
+                        const struct maq_program *program);
+
 /* Memory of a stage at its peak. */
 void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *bp, uint32_t stage);
 /* Weights, gradients and optimizer state of `params` parameters that a rank of a resolved job holds and `shards` ranks share, under the

@@ -170,6 +170,17 @@ double maq_fixed_bytes(const struct maq_job *job)
     return context_bytes(job) + WORKSPACE_BYTES + maq_communicator_bytes(job);
 }
 
+void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    const struct maq_job *job = bp->job;
+    double shards = job->groups[MAQ_GROUP_SHARD].size;
+    double each = maq_step_gradient_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
+    out->states = maq_state_bytes(job, &job->plan, pr->dense_params, shards) +
+                  maq_state_bytes(job, &job->plan, pr->expert_params, job->edp);
+    out->working = program_transient(bp, pr);
+    out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each;
+}
+
 void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
 {
     *st = (struct maq_stage_result){0};

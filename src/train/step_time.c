@@ -71,15 +71,19 @@ static double reduce_stage(const struct maq_blueprint *bp, uint32_t stage, const
     return stream > end ? stream : end;
 }
 
+double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program)
+{
+    bool hidden = bp->gather_first || bp->gather_every_pass || bp->job->plan.sharding == MAQ_SHARDING_NONE;
+    return hidden ? 0 : program->gather_ns;
+}
+
 static double exposed_gather(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     double t = 0;
-    if (bp->gather_first || bp->gather_every_pass || bp->job->plan.sharding == MAQ_SHARDING_NONE)
-        return 0;
     uint32_t chunks = maq_blueprint_positions(bp, stage, at);
     for (uint32_t c = 0; c < chunks; c++)
-        t += bp->programs[at[c]]->gather_ns;
+        t += maq_program_exposed_gather(bp, bp->programs[at[c]]);
     return t;
 }
 

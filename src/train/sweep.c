@@ -13,23 +13,10 @@
 #include "plan/job_build.h"
 #include "train/atoms.h"
 #include "train/predict.h"
+#include "train/sweep.h"
 
 #define LANES 8
 #define WINDOW 32 /* their blueprints stay in the second-level cache */
-
-struct candidate {
-    struct maq_job job;
-    struct maq_blueprint bp;
-    uint32_t index; /* into the caller's plans */
-    bool done;
-};
-
-struct maq_train_sweep {
-    struct maq_job job; /* template: model, cluster, workload */
-    struct maq_cache cache;
-    struct maq_arena scratch;
-    struct candidate *window; /* [WINDOW] */
-};
 
 enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job, struct maq_diag *diag)
 {
@@ -60,7 +47,7 @@ void maq_train_sweep_free(struct maq_train_sweep *sweep)
 }
 
 /* Completes a plan and builds its blueprint; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
-static enum maq_status prepare(struct maq_train_sweep *s, struct candidate *c, const struct maq_plan *plan,
+static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
                                uint32_t index, int32_t gbs)
 {
     const struct maq_job_places nowhere = {0};
@@ -119,7 +106,7 @@ static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quic
         struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
         uint32_t held = 0;
         for (size_t i = from; i < n && i < from + WINDOW; i++) {
-            struct candidate *c = &sweep->window[held];
+            struct maq_candidate *c = &sweep->window[held];
             enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, 0);
             out[i] = (struct maq_train_quick){0};
             if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
@@ -192,7 +179,7 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
                                       struct maq_arena *arena)
 {
-    struct candidate *c = &sweep->window[0];
+    struct maq_candidate *c = &sweep->window[0];
     const struct maq_model *model = &sweep->job.model;
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     *out = (struct maq_atoms){.at = MAQ_ARENA_NEW(arena, struct maq_atom, (size_t)model->num_layers + 3)};

@@ -1,0 +1,143 @@
+/* stretch.c - see stretch.h: a blueprint of two stages on as many devices as that takes, whose first stage holds one stretch after another. */
+#include "train/stretch.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "plan/job_build.h"
+#include "train/contention.h"
+#include "train/predict.h"
+#include "train/sweep.h"
+
+/* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
+static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, uint32_t replicas,
+                                uint32_t microbatches, bool alone)
+{
+    const struct maq_job_places nowhere = {0};
+    struct maq_plan *p = &job->plan;
+    struct maq_node_group *group = MAQ_ARENA_NEW(&sweep->scratch, struct maq_node_group, 1);
+    if (!group)
+        return MAQ_NO_MEMORY;
+    p->pp = alone ? 1 : 2;
+    p->vp = 1;
+    p->dp = 0;
+    p->schedule = MAQ_SCHEDULE_1F1B;
+    p->layout = MAQ_STR("balanced");
+    *group = job->cluster.groups[0];
+    job->cluster.n_groups = 1;
+    job->cluster.groups = group;
+    job->cluster.devices = (uint32_t)(p->tp * p->cp * p->pp) * replicas;
+    group->nodes = ((int32_t)job->cluster.devices + group->devices_per_node - 1) / group->devices_per_node;
+    job->workload.gbs = (int32_t)(replicas * microbatches) * p->mbs;
+    MAQ_TRY(maq_job_resolve(job, &nowhere, NULL));
+    MAQ_TRY(maq_job_split_layers(job, &nowhere, &sweep->scratch, NULL));
+    return maq_job_place_groups(job, &nowhere, &sweep->scratch, NULL);
+}
+
+static double tied_bytes(const struct maq_job *job)
+{
+    const struct maq_model *m = &job->model;
+    double bytes =
+        (double)m->vocab * (double)m->hidden / job->plan.tp * maq_dtype_bytes((enum maq_dtype)job->plan.grad_dtype);
+    return m->tied_embeddings && job->plan.lora_rank == 0 ? bytes : 0;
+}
+
+enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
+                                    const struct maq_plan *plan, uint32_t replicas, uint32_t microbatches, bool alone)
+{
+    struct maq_candidate *c = &sweep->window[0];
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    c->job = sweep->job;
+    c->job.plan = *plan;
+    enum maq_status status = complete(&c->job, sweep, replicas, microbatches, alone);
+    if (status == MAQ_OK)
+        status = maq_blueprint_build(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
+    if (status != MAQ_OK) {
+        maq_arena_reset(&sweep->scratch, mark);
+        return status;
+    }
+    maq_blueprint_select(&c->bp, 0);
+    *out = (struct maq_stretches){.sweep = sweep,
+                                  .n_atoms = sweep->job.model.num_layers + 2 + (sweep->job.model.mtp_layers > 0),
+                                  .context_bytes = maq_fixed_bytes(&c->job),
+                                  .hop_bytes = maq_blueprint_hop_bytes(&c->bp),
+                                  .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
+                                  .tied_bytes = tied_bytes(&c->job),
+                                  .stalls = c->bp.stalls,
+                                  .mark = mark};
+    return MAQ_OK;
+}
+
+void maq_stretches_end(struct maq_stretches *s)
+{
+    maq_arena_reset(&s->sweep->scratch, s->mark);
+}
+
+/* Atoms [first, end) as a virtual stage. */
+static struct maq_virtual_stage stage_of(const struct maq_model *model, uint32_t n, uint32_t first, uint32_t end)
+{
+    uint32_t layers = model->num_layers, from = first > 0 ? first - 1 : 0, to = end - 1 < layers ? end - 1 : layers;
+    from = from < layers ? from : layers;
+    return (struct maq_virtual_stage){.first_layer = (int32_t)from,
+                                      .n_layers = (int32_t)(to > from ? to - from : 0),
+                                      .embedding = first == 0,
+                                      .output = end == n,
+                                      .mtp = model->mtp_layers > 0 && first <= layers + 1 && end >= layers + 2};
+}
+
+/* How much longer than its last backward pass the reduction takes. */
+static double exposed_ns(const struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    if (bp->sync_every_pass)
+        return 0;
+    if (bp->job->plan.overlap_grad_reduce != MAQ_ON)
+        return pr->reduce_ns;
+    return fmax(maq_sync_reduced_ns(bp, pr, 0, 0) - pr->backward_ns, 0);
+}
+
+static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    struct maq_program_bytes bytes;
+    double stream;
+    maq_program_memory(&bytes, bp, pr);
+    *out = (struct maq_stretch_cost){.forward_s = pr->forward_ns * 1e-9,
+                                     .backward_s = pr->backward_ns * 1e-9,
+                                     .exposed_s = exposed_ns(bp, pr) * 1e-9,
+                                     .gather_s = maq_program_exposed_gather(bp, pr) * 1e-9,
+                                     .params = pr->dense_params + pr->expert_params,
+                                     .states_bytes = bytes.states,
+                                     .act_bytes = pr->act_bytes,
+                                     .working_bytes = bytes.working,
+                                     .ending_bytes = bytes.update};
+    if (bp->gather_first)
+        out->ready_s = (maq_sync_ready_ns(pr, 0, &stream) + pr->forward_gap_ns + pr->forward_drag_ns) * 1e-9;
+}
+
+static enum maq_status cost_update(struct maq_stretch_cost *out, struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    const struct maq_segment *end =
+        maq_blueprint_optimizer(bp, (struct maq_owned_params){pr->dense_params, pr->expert_params, pr->adapter_params});
+    if (!end || bp->lower.failed || bp->items->failed)
+        return MAQ_NO_MEMORY;
+    out->update_s = (end->dur_ns + maq_contention_program_ns(bp, pr)) * 1e-9;
+    return MAQ_OK;
+}
+
+enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *s, uint32_t first,
+                                   uint32_t end, bool updates)
+{
+    struct maq_train_sweep *sweep = s->sweep;
+    struct maq_blueprint *bp = &sweep->window[0].bp;
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    struct maq_program program = {.entries = NULL};
+    struct maq_virtual_stage v = stage_of(&sweep->job.model, s->n_atoms, first, end);
+    MAQ_ASSERT(first < end && end <= s->n_atoms);
+    enum maq_status status = maq_blueprint_program(&program, bp, &v, v.embedding, v.output);
+    if (status == MAQ_OK) {
+        cost_program(out, bp, &program);
+        status = updates ? cost_update(out, bp, &program) : MAQ_OK;
+    }
+    maq_arena_reset(&sweep->scratch, mark);
+    return status;
+}

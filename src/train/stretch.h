@@ -1,0 +1,47 @@
+/*
+ * stretch.h - what a pipeline stage costs that holds a stretch of a model, under a plan of its own.
+ *
+ * A stage of `replicas` data-parallel replicas runs one 1F1B position over `microbatches` micro batches. Its stretch is a range of atoms: the
+ * embedding, the layers, all MTP depths as one where there are any, the output. What it costs is what the same virtual stage costs in a
+ * prediction (maq_train_predict): passes with the host's gaps (host.h), sharding's collectives (sync.c) and the compute lost beside them
+ * (contention.h). Neighbours enter by `alone` only: a stage without any sends nothing.
+ */
+#ifndef MAQ_TRAIN_STRETCH_H
+#define MAQ_TRAIN_STRETCH_H
+
+#include "base/arena.h"
+#include "maquette/train.h"
+
+struct maq_stretch_cost {
+    double forward_s, backward_s; /* a pass */
+    double ready_s;               /* the first forward pass does not end before: parameters are gathered beside it */
+    double exposed_s;             /* of the reduction of gradients, after the last backward pass */
+    double update_s;      /* optimizer, the host's part of the step's end, what reductions took from the passes */
+    double gather_s;      /* gathering of new parameters that nothing hides */
+    double params;        /* of one rank, before data-parallel sharding */
+    double states_bytes;  /* weights, gradients, optimizer */
+    double act_bytes;     /* kept for a micro batch from forward to backward */
+    double working_bytes; /* of the heaviest pass */
+    double ending_bytes;  /* of the update, when activations are gone */
+};
+
+struct maq_stretches {
+    struct maq_train_sweep *sweep; /* borrowed, and busy until the end */
+    uint32_t n_atoms;
+    double context_bytes; /* of a rank, whatever it runs */
+    double hop_bytes;     /* of a transfer between two stages, the mean of both directions */
+    double grad_bytes;    /* of a parameter on the wire */
+    double tied_bytes;    /* of a table that first and last stage both hold and add up; 0: none */
+    bool stalls;          /* transfers block the sender */
+    struct maq_arena_mark mark;
+};
+
+/* MAQ_BAD_INPUT where such a stage cannot be. Of `plan` neither the number of stages nor their layout is read. */
+enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
+                                    const struct maq_plan *plan, uint32_t replicas, uint32_t microbatches, bool alone);
+/* Of atoms [first, end). `updates`: update_s is wanted too. */
+enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *stretches, uint32_t first,
+                                   uint32_t end, bool updates);
+void maq_stretches_end(struct maq_stretches *stretches);
+
+#endif
