@@ -159,12 +159,12 @@ static void offer(struct run *r, struct label *l)
 /* All pieces that end where the label begins (NONE: at the end of the model), the shortest slices first. */
 static void extend_all(struct run *r, uint32_t id, uint32_t end)
 {
+    const struct maq_piece_bounds *b = &r->bounds;
     for (uint32_t first = end; first-- > 0 && !r->failed;) {
-        const struct maq_piece_list *list = maq_piece_list_of(r->table, first, end);
-        for (uint32_t i = 0; i < list->n && !r->failed; i++) {
+        const struct maq_piece_kind *kind = &b->kinds[b->kind_of[(size_t)first * r->table->n_atoms + end - 1]];
+        for (uint32_t i = 0; i < kind->n && !r->failed; i++) {
             struct label l;
-            if (!maq_piece_is_slow(&r->bounds, &list->at[i]) &&
-                extend(&l, r, id == NONE ? NULL : &r->labels[id], first, &list->at[i]))
+            if (extend(&l, r, id == NONE ? NULL : &r->labels[id], first, kind->pieces[i]))
                 offer(r, &l);
         }
     }
