@@ -263,23 +263,29 @@ static bool add_wave(struct answer *a, struct state *s, const struct maq_chain_w
     return t != NULL;
 }
 
-/* "tp=2 dp=4 cp=1 ep=1 micro_batch=1 recompute=selective(core_attn) zero=optim", in the words of docs/plan-form.md; parts by their bits. */
+/* " cp=2", or nothing where it says nothing; NULL when out of memory. */
+static const char *word(struct state *s, bool says, const char *key, uint32_t value)
+{
+    return says ? maq_arena_printf(&s->answers, " %s=%u", key, value) : "";
+}
+
+/* "tp=2 dp=4 micro_batch=1 recompute=selective zero=optim modules=16", in the words of docs/plan-form.md; modules by the bits of enum maq_part. */
 static bool write_down(struct answer *a, struct state *s)
 {
     for (uint32_t i = 0; i < a->n; i++) {
         const struct maq_parallelizer_stage *stage = &a->stages[i];
         const struct maq_chain_option *way = &a->ways[i];
         const struct maq_chain_redo *redo = &s->chain->space.redo[way->redo];
-        const char *more = "";
-        if (way->cp > 1 || way->ep > 1 || way->host > 0 || redo->recompute == MAQ_RECOMPUTE_SELECTIVE)
-            more = maq_arena_printf(&s->answers, " cp=%u ep=%u expert_tp=%u modules=%#x optimizer_on_host=%g", way->cp,
-                                    way->ep, way->etp, redo->parts, way->host);
+        const char *modules = word(s, redo->recompute == MAQ_RECOMPUTE_SELECTIVE, "modules", redo->parts),
+                   *cp = word(s, way->cp > 1, "cp", way->cp), *ep = word(s, way->ep > 1, "ep", way->ep),
+                   *etp = word(s, way->ep > 1, "expert_tp", way->etp),
+                   *host = word(s, way->host > 0, "optimizer_on_host_percent", (uint32_t)lround(100 * way->host));
         a->plans[i] = (struct maq_parallelizer_plan){.n_stages = 1, .stages = stage};
-        if (more)
+        if (modules && cp && ep && etp && host)
             a->plans[i].text =
-                maq_arena_printf(&s->answers, "tp=%u dp=%u micro_batch=%u recompute=%s zero=%s%s", way->tp,
+                maq_arena_printf(&s->answers, "tp=%u dp=%u micro_batch=%u recompute=%s zero=%s%s%s%s%s%s", way->tp,
                                  stage->replicas, stage->micro_batch_size, maq__mixed_recomputes[stage->recompute],
-                                 maq__mixed_shardings[stage->sharding], more);
+                                 maq__mixed_shardings[stage->sharding], modules, cp, ep, etp, host);
         if (!a->plans[i].text)
             return false;
     }
