@@ -14,6 +14,7 @@
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
 #include "maquette/search.h"
+#include "maquette/slices.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,6 +89,17 @@ MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_repor
 /* Schema "maquette.plan.mixed/1". */
 MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The best plan over several node groups, composed of what a parallelizer answers. */
+struct maq_report_slices {
+    const struct maq_job_box *open;
+    const struct maq_slices_result *search;
+};
+MAQ_API enum maq_status maq_report_slices_text(char **out, const struct maq_report_slices *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan.slices/1". */
+MAQ_API enum maq_status maq_report_slices_json(char **out, const struct maq_report_slices *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* The islands of measured nodes. */
 MAQ_API enum maq_status maq_report_islands_text(char **out, const struct maq_islands *islands,

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 #include "cli/plan_profile.h"
+#include "cli/plan_slices.h"
 
 enum {
     OPT_MODEL,
@@ -27,6 +28,9 @@ enum {
     OPT_COST,
     OPT_PROFILE,
     OPT_CLASS,
+    OPT_PARALLELIZER,
+    OPT_WORKERS,
+    OPT_TIMEOUT,
     OPT_PLANNER,
     OPT_THREADS,
     OPT_OUTPUT
@@ -74,6 +78,12 @@ static const struct cli_option options[] = {
          NULL},
     [OPT_CLASS] = {"--class", CLI_VALUE, "uniform|mixed|degrees|pipelines", "with --profile: which plans (degrees)",
                    NULL, class_words},
+    [OPT_PARALLELIZER] = {"--parallelizer", CLI_VALUE, "PROGRAM|FILE.so|builtin",
+                          "compose what somebody's planner says of slices on each node group: docs/parallelizer.md",
+                          NULL, NULL},
+    [OPT_WORKERS] = {"--workers", CLI_VALUE, "N", "with --parallelizer: how many of it to run (1)", NULL, NULL},
+    [OPT_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS",
+                     "with --parallelizer: how long a program may take to answer (600)", NULL, NULL},
     [OPT_PLANNER] = {"--planner", CLI_VALUE, "metis|sailor|alpa|uniform",
                      "several node groups: choose from what another planner publishes, on the same costs (all)", NULL,
                      planner_words},
@@ -229,7 +239,8 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, str
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, OPT_PLANNER, -1};
+    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_PLANNER,
+                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -308,6 +319,25 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     return status;
 }
 
+/* ---- somebody else's planner ---- */
+
+static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+{
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, OPT_VARY, OPT_PLANNER, OPT_THREADS, -1};
+    struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
+                                   .output = cli->values[OPT_OUTPUT],
+                                   .write = cli->values[OPT_WRITE],
+                                   .json = cli->values[OPT_JSON] != NULL,
+                                   .top = opts->top,
+                                   .stop = cli_catch_interrupts()};
+    enum maq_status status = refuse_options(cli, unused, "leave it out", "means nothing with --parallelizer");
+    if (status == MAQ_OK)
+        status = cli_count(cli, &o.workers, OPT_WORKERS, 1, 64, 1);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &o.timeout_s, OPT_TIMEOUT, 1, 1000000, 0);
+    return status == MAQ_OK ? cli_plan_slices(cli, open, &o) : status;
+}
+
 static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
 {
     struct maq_job_box *open;
@@ -323,6 +353,9 @@ static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
         return compose(cli, &opts);
     if (status == MAQ_OK)
         status = refuse_options(cli, (const int[]){OPT_CLASS, -1}, "leave it out", "means nothing without --profile");
+    if (status == MAQ_OK && !cli->values[OPT_PARALLELIZER])
+        status = refuse_options(cli, (const int[]){OPT_WORKERS, OPT_TIMEOUT, -1}, "leave it out",
+                                "means nothing without --parallelizer");
     if (status == MAQ_OK)
         status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
@@ -331,6 +364,11 @@ static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
         maq_job_free(open);
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --vary, or start one process",
                          "processes share the variants of a job, and this job has none");
+    }
+    if (cli->values[OPT_PARALLELIZER]) {
+        status = plan_slices(cli, open, &opts);
+        maq_job_free(open);
+        return status;
     }
     bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
     opts.stop = cli_catch_interrupts();
@@ -383,13 +421,16 @@ const struct cli_command cli_plan = {
         "A cluster of several node groups is planned as one pipeline whose stages each run on one of them, with TP,\n"
         "recomputation and ZeRO of their own; --write then writes the plan as JSON (docs/plan-form.md), --planner "
         "compares\n"
-        "with what other planners choose from.\n",
+        "with what other planners choose from. --parallelizer composes it of what another planner says of stretches "
+        "of\n"
+        "the model on each node group.\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
         "  maquette plan job.yaml --top 10 --pareto memory --json\n"
         "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
         "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n"
         "  mpirun -n 64 maquette plan sweep.yaml\n"
+        "  maquette plan mixed.yaml --parallelizer ./my-planner --workers 4\n"
         "  maquette plan --profile sailor/ --model OPT-350 --cluster 'A100-40:4 x 8 + V100-16:4 x 24' --gbs 1024\n",
     .options = options,
     .n_options = CLI_COUNT(options),

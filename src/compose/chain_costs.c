@@ -375,3 +375,9 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
         t->n_options = 1;
     return fill_hops(t, c, wave, arena);
 }
+
+struct maq_chain_sends maq_chain_costs_sends(const struct maq_stage_table *table, uint32_t option)
+{
+    const struct table_costs *costs = table->costs;
+    return (struct maq_chain_sends){costs->columns[option]->hop_bytes, costs->columns[option]->extra_s};
+}

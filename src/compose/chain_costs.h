@@ -156,4 +156,10 @@ enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct 
 double maq_chain_hop_s(const struct maq_chain_costs *costs, uint32_t from, uint32_t to, double bytes, uint32_t senders,
                        bool inside);
 
+/* Of an option of such a table: bytes of a transfer of each of its devices, the mean of both directions, and seconds that are added to each. */
+struct maq_chain_sends {
+    double bytes, extra_s;
+};
+struct maq_chain_sends maq_chain_costs_sends(const struct maq_stage_table *table, uint32_t option);
+
 #endif

@@ -2,6 +2,7 @@
  * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is better,
  * and what each group does alone.
  */
+#include "report/mixed_text.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -18,7 +19,7 @@ static const char *seconds(char buf[32], double s)
     return buf;
 }
 
-static void put_job(struct maq_page *page, const struct maq_job *job)
+void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
 {
     struct maq_arena arena;
     struct maq_buf line;
@@ -188,7 +189,7 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
     struct maq_page page;
     const struct maq_mixed_search_result *r = p->search;
     maq_page_init(&page, opts);
-    put_job(&page, maq_job_get(p->open));
+    maq_page_open_job(&page, maq_job_get(p->open));
     if (r->n_plans > 0) {
         put_stages(&page, r);
         put_step(&page, r);

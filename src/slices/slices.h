@@ -1,0 +1,33 @@
+/* slices.h - what the public call, the writer of its plans and the tests share. The noun is in maquette/slices.h. */
+#ifndef MAQ_SLICES_SLICES_H
+#define MAQ_SLICES_SLICES_H
+
+#include "slices/enumeration.h"
+#include "slices/load.h"
+#include "slices/piece_search.h"
+
+/* The best pipeline of a wave so far, with pieces of its own. */
+struct maq_slices_kept {
+    struct maq_pipeline row; /* n = 0: none */
+    uint32_t wave;
+    double root_s, bound_s; /* by profiles; no pipeline of the wave is faster */
+    bool complete;          /* row is the best of the wave, or none is below what had to be beaten */
+};
+
+/* Owns a result and everything it points to. */
+struct maq_slices_run {
+    struct maq_slices_result result;
+    const struct maq_slices_opts *opts; /* of the call: not valid after it */
+    struct maq_arena arena;
+    struct maq_slices_chain chain;
+    struct maq_slices_loaded loaded;
+    struct maq_enumeration enumeration;
+    struct maq_slices_wave *waves;
+    uint32_t n_waves;
+    struct maq_slices_kept *kept, **order; /* [n_waves]; by root_s, later by step */
+};
+
+/* Stages and pieces of a pipeline; false when out of memory. found.c */
+bool maq_slices_take_plan(struct maq_slices_plan *out, struct maq_slices_run *run, const struct maq_slices_kept *kept);
+
+#endif
