@@ -338,11 +338,44 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *op
     return status == MAQ_OK ? cli_plan_slices(cli, open, &o) : status;
 }
 
+/* ---- which kind of plan it is ---- */
+
+/* One kind of node, one plan. */
+static enum maq_status plan_one(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+{
+    struct answer answer = {0};
+    enum maq_status status = find(cli, &answer, open, opts);
+    if (status == MAQ_OK)
+        status = report(cli, &answer, open);
+    if (status == MAQ_OK && answer.search->n_plans == 0)
+        status = MAQ_NO;
+    free_answer(&answer);
+    return status;
+}
+
+static enum maq_status plan_open(struct cli *cli, const struct maq_job_box *open, struct maq_search_opts *opts,
+                                 struct maq_peers *peers)
+{
+    bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
+    if (peers->size > 1 && !varies)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --vary, or start one process",
+                         "processes share the variants of a job, and this job has none");
+    if (cli->values[OPT_PARALLELIZER])
+        return plan_slices(cli, open, opts);
+    opts->stop = cli_catch_interrupts();
+    if (mixed && !varies)
+        return plan_mixed(cli, open, opts);
+    enum maq_status status =
+        refuse_options(cli, (const int[]){OPT_PLANNER, -1}, "leave it out", "is for plans over several node groups");
+    if (status != MAQ_OK)
+        return status;
+    return varies ? vary(cli, open, opts, peers) : plan_one(cli, open, opts);
+}
+
 static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
 {
     struct maq_job_box *open;
     struct maq_search_opts opts;
-    struct answer answer = {0};
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
@@ -360,36 +393,7 @@ static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
         status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
         return status;
-    if (peers->size > 1 && !maq_search_varies(open)) {
-        maq_job_free(open);
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --vary, or start one process",
-                         "processes share the variants of a job, and this job has none");
-    }
-    if (cli->values[OPT_PARALLELIZER]) {
-        status = plan_slices(cli, open, &opts);
-        maq_job_free(open);
-        return status;
-    }
-    bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
-    opts.stop = cli_catch_interrupts();
-    if (varies || !mixed)
-        status = refuse_options(cli, (const int[]){OPT_PLANNER, -1}, "leave it out",
-                                "is for plans over several node groups");
-    if (status != MAQ_OK) {
-        maq_job_free(open);
-        return status;
-    }
-    if (varies || mixed) {
-        status = varies ? vary(cli, open, &opts, peers) : plan_mixed(cli, open, &opts);
-        maq_job_free(open);
-        return status;
-    }
-    status = find(cli, &answer, open, &opts);
-    if (status == MAQ_OK)
-        status = report(cli, &answer, open);
-    if (status == MAQ_OK && answer.search->n_plans == 0)
-        status = MAQ_NO;
-    free_answer(&answer);
+    status = plan_open(cli, open, &opts, peers);
     maq_job_free(open);
     return status;
 }
