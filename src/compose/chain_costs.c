@@ -332,11 +332,18 @@ bool maq_chain_costs_stopped(const struct maq_chain_costs *c)
     return c->watch.stop && *c->watch.stop;
 }
 
+static bool is_wanted(const struct maq_chain_costs *c, const struct maq_stage_option *o)
+{
+    struct maq_chain_option is = maq_chain_option_of(c, o->id);
+    bool plain = is.sharding == MAQ_SHARDING_NONE && c->space->redo[is.redo].recompute == MAQ_RECOMPUTE_NONE;
+    return (c->pools_used >> o->kind & 1) && (plain || !c->plain);
+}
+
 static void take_options(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
                          const struct maq_chain_costs *c, const struct maq_chain_offer *offer)
 {
     for (uint32_t i = 0; i < offer->n && t->n_options < MAQ_STAGE_OPTIONS; i++)
-        if (c->pools_used >> offer->columns[i]->option.kind & 1) {
+        if (is_wanted(c, &offer->columns[i]->option)) {
             options[t->n_options] = offer->columns[i]->option;
             costs->columns[t->n_options++] = offer->columns[i];
         }
