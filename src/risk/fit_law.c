@@ -92,7 +92,7 @@ static struct maq_law fit_weibull(const struct maq_sample *s, double shift)
     }
     for (uint32_t i = 0; i < s->n; i++)
         power += s->weight[i] * exp(low * log((s->value[i] - shift) / scale));
-    struct maq_law law = maq_law_weibull(low, scale * exp(log(power) / low));
+    struct maq_law law = maq_law_weibull(low, scale * pow(power, 1 / low));
     law.shift = shift;
     return law;
 }

@@ -178,6 +178,7 @@ static enum maq_status read_ops(struct entry **held, struct maq_replay_trace *t,
             *held = grown;
             size = next;
         }
+        MAQ_ASSERT(*held);
         struct entry *e = &(*held)[t->n_ops];
         *e = (struct entry){.at = t->n_ops};
         MAQ_TRY(read_op(&e->op, t, rows, &c));
@@ -190,6 +191,7 @@ static enum maq_status keep(struct maq_replay_trace *t, struct entry *held, cons
 {
     if (t->n_ops == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_SHORT, nowhere, NULL, "%s: no operations", path);
+    MAQ_ASSERT(held);
     qsort(held, t->n_ops, sizeof *held, in_order);
     for (uint32_t i = 0; i < t->n_ops; i++)
         t->n_steps += i == 0 || held[i].op.step != held[i - 1].op.step;

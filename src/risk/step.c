@@ -36,7 +36,8 @@ struct what_if {
     uint32_t draws, threads;
     struct maq_arena *arena; /* reset after each */
     bool sampled;            /* the exact law is not wanted */
-    bool tail, exact;        /* what the last answer needed */
+    double tail; /* share of a replica's ends above which the last answer went beyond its draws; 0: nowhere */
+    bool exact;  /* it needed no draws */
 };
 
 /* Draws of a regime and kind, unsorted. */
@@ -132,6 +133,7 @@ static enum maq_status ask(double out[FIGURES], double *error, struct what_if *w
     struct draws d[2] = {{.share = regimes ? 1 - v->congested_share : 1, .congestion = 1},
                          {.share = v->congested_share, .congestion = v->congested_ratio}};
     uint32_t n = regimes ? 2 : 1;
+    w->tail = 0;
     w->exact = ask_exact(out, w, v, d, n);
     if (w->exact) {
         for (int f = 0; error && f < FIGURES; f++)
