@@ -94,11 +94,16 @@ static enum maq_status check_end(const struct maq_run_result *r, const struct ma
     if (m->recovery == MAQ_RECOVERY_REPLICA || !(m->rate > 0) ||
         (r->closed.useful > least && r->closed.failures * r->opts.replicas < MOST_FAILURES))
         return MAQ_OK;
-    return maq_diag_fail(r->closed.useful > least ? MAQ_LIMIT : MAQ_NO, diag, MAQ_CODE_RUN_ENDLESS,
-                         (struct maq_span){0},
-                         "fewer failures, a shorter recovery, more frequent checkpoints, or fewer --replicas",
-                         "the job fails every %.3g s and takes %.3g s to go on: about %.3g failures to its end",
-                         r->mtbf_s, mean_recovery_s(m), r->closed.failures);
+    if (r->closed.useful > least)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_RUN_ENDLESS, (struct maq_span){0}, "simulate fewer --replicas",
+                             "%u runs of about %.3g failures each are too many to simulate", r->opts.replicas,
+                             r->closed.failures);
+    return maq_diag_fail(
+        MAQ_NO, diag, MAQ_CODE_RUN_ENDLESS, (struct maq_span){0},
+        "fewer failures, a shorter recovery, or more frequent checkpoints",
+        "the job fails every %.3g s and takes %.3g s to go on: in the time of %.3g runs it does not come to the end "
+        "of one",
+        r->mtbf_s, mean_recovery_s(m), r->opts.give_up);
 }
 
 static void fill(struct maq_run_result *r, const struct maq_run_opts *opts, const struct maq_run_model *m)

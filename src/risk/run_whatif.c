@@ -97,6 +97,7 @@ enum maq_status maq_run_what_if(struct maq_run_variants **out, const struct maq_
 {
     static enum maq_status (*const kinds[])(struct maq_run_variants *, const struct maq_run_opts *,
                                             struct maq_diag *) = {intervals, spares, recoveries};
+    MAQ_ASSERT((unsigned)what < MAQ_WHAT_COUNT);
     struct maq_run_variants *v = maq__calloc(sizeof *v);
     if (v)
         v->results = maq__calloc(MOST_VARIANTS * sizeof(struct maq_run_result *));
