@@ -233,10 +233,11 @@ static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_cos
 static const struct maq_chain_offer *offer_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave)
 {
     const struct maq_chain_offer **slot = &c->memo->offers[(size_t)wave->mbs * (c->most_replicas + 1) + wave->replicas];
+    const struct maq_chain_offer *known = *slot;
     struct maq_chain_offer *offer;
     uint32_t most = 0;
-    if (*slot)
-        return *slot;
+    if (known)
+        return known;
     for (uint32_t g = 0; g < c->n_pools; g++)
         most += c->pools[g].n_ways;
     offer = MAQ_ARENA_NEW(&c->memo->arena, struct maq_chain_offer, 1);
@@ -331,11 +332,18 @@ bool maq_chain_costs_stopped(const struct maq_chain_costs *c)
     return c->watch.stop && *c->watch.stop;
 }
 
+static bool is_wanted(const struct maq_chain_costs *c, const struct maq_stage_option *o)
+{
+    struct maq_chain_option is = maq_chain_option_of(c, o->id);
+    bool plain = is.sharding == MAQ_SHARDING_NONE && c->space->redo[is.redo].recompute == MAQ_RECOMPUTE_NONE;
+    return (c->pools_used >> o->kind & 1) && (plain || !c->plain);
+}
+
 static void take_options(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
                          const struct maq_chain_costs *c, const struct maq_chain_offer *offer)
 {
     for (uint32_t i = 0; i < offer->n && t->n_options < MAQ_STAGE_OPTIONS; i++)
-        if (c->pools_used >> offer->columns[i]->option.kind & 1) {
+        if (is_wanted(c, &offer->columns[i]->option)) {
             options[t->n_options] = offer->columns[i]->option;
             costs->columns[t->n_options++] = offer->columns[i];
         }

@@ -61,7 +61,7 @@ static uint32_t sharers_of(const struct play *p, const struct played_stage *s)
     for (uint32_t i = 0; i < p->n; i++)
         of_pool += p->stages[i].pool == s->pool;
     fit = fit < of_pool ? fit : of_pool;
-    return per_node > fit ? per_node / fit : 1;
+    return fit > 0 ? per_node / fit : 1;
 }
 
 static double border_s(const struct play *p, const struct played_stage *a, const struct played_stage *b)

@@ -6,9 +6,9 @@
  * synchronization, so of all numbers of replicas only those are looked at that are the least for their M. (With ZeRO-1 more shards take
  * less memory: a plan that fits with one more replica of the same M alone is left out.)
  *
- * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then
- * is bounded, and the result says so. More of both close few of the gaps that are left: four node groups of up to eight devices stay open
- * with four times as many.
+ * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then is
+ * bounded, and the result says so. Few labels are tried first, more where they leave more than some percent open: with experts there are
+ * hundreds of ways to run a stage, which few labels do not settle.
  */
 #include "compose/mixed_search.h"
 
@@ -22,7 +22,11 @@
 #include "compose/mixed_space.h"
 #include "compose/mixed_uniform.h"
 
-#define MOST_LABELS (1u << 14)
+#define FEW_LABELS (1u << 12)    /* enough for most dense models */
+#define LABELS_OF_TWO (1u << 16) /* node groups; with more of them every label costs more */
+#define LABELS_OF_MORE (1u << 14)
+#define PLAIN_MAY_LOSE 1.05 /* by the closed form */
+#define GOOD_GAP 0.03       /* what few labels may leave open */
 #define MOST_BOXES 60u
 #define BEAM 40u /* of the first pass: a dozen leave a plan 4 % slower on the 20 devices of examples/tangram/c3.yaml */
 
@@ -69,11 +73,15 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
     options.threads = opts->threads;
     options.top = top;
-    options.labels = MOST_LABELS;
     options.boxes = MOST_BOXES;
     options.beam = BEAM;
     run->costs.pools_used = pools;
+    options.labels = FEW_LABELS;
     enum maq_status status = maq_compose_search(found, &source, &options, &run->arena);
+    bool open = found->n > 0 && found->found[0].composition.step_s > found->bound_s * (1 + GOOD_GAP);
+    options.labels = run->costs.n_pools > 2 ? LABELS_OF_MORE : LABELS_OF_TWO;
+    if (status == MAQ_OK && open && !maq_chain_costs_stopped(&run->costs))
+        status = maq_compose_search(found, &source, &options, &run->arena);
     run->costs.pools_used = UINT32_MAX;
     return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : no_memory(diag);
 }
@@ -223,6 +231,36 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
     return MAQ_OK;
 }
 
+/*
+ * Deep pipelines of stages that recompute and shard nothing play faster beside their closed form than others do. Where the best one is not far
+ * behind by that form, it may be ahead when played.
+ */
+static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                                    struct maq_diag *diag)
+{
+    const struct maq_stage_source source = {run->n_waves, maq_mixed_run_table, run};
+    struct maq_mixed_search_result *r = &run->result;
+    struct maq_compose_limits limits = MAQ_COMPOSE_LIMITS_INIT;
+    struct maq_compose_tables_result found;
+    struct maq_mixed_search_plan plan;
+    limits.threads = opts->threads;
+    limits.boxes = MOST_BOXES;
+    limits.beam = BEAM;
+    limits.labels = FEW_LABELS;
+    limits.cutoff_s = r->composed_s * PLAIN_MAY_LOSE;
+    if (r->n_plans == 0 || opts->planner != MAQ_MIXED_PLANNER_ALL || maq_chain_costs_stopped(&run->costs))
+        return MAQ_OK;
+    run->costs.plain = true;
+    bool done = maq_compose_search(&found, &source, &limits, &run->arena) == MAQ_OK &&
+                (found.n == 0 || take_plan(&plan, run, &found.found[0]));
+    run->costs.plain = false;
+    if (!done)
+        return no_memory(diag);
+    if (found.n > 0 && plan.step_s < run->plans[0].step_s)
+        insert(run->plans, &r->n_plans, opts->top > 0 ? opts->top : 1, &plan);
+    return MAQ_OK;
+}
+
 static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)
 {
@@ -293,6 +331,8 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
     opts.together_only = opts.together_only || uniform;
     if (status == MAQ_OK)
         status = uniform ? maq_mixed_uniform(run, diag) : search_together(run, &opts, diag);
+    if (status == MAQ_OK && !uniform)
+        status = search_plain(run, &opts, diag);
     if (status == MAQ_OK)
         status = list_islands(run, &opts, diag);
     if (status != MAQ_OK) {
