@@ -97,13 +97,14 @@ struct maq_parallelizer_position {
 
 /* One stage of a plan. All figures are of a device or of a whole wave: what each device of the stage has, or how long all take. */
 struct maq_parallelizer_stage {
-    uint32_t atoms;        /* of the slice, front first */
-    uint32_t devices;      /* all of the stage */
-    uint32_t replicas;     /* data-parallel; divides the devices. 0: 1 */
-    double time_s;         /* forward and backward of a wave with what is communicated inside the stage */
-    double static_bytes;   /* weights, gradients, optimizer, buffers, context */
-    double flight_bytes;   /* activations of a wave in flight */
-    double sync_s;         /* once per step: gradients that are not reduced beside compute, and the optimizer */
+    uint32_t atoms;      /* of the slice, front first */
+    uint32_t devices;    /* all of the stage */
+    uint32_t replicas;   /* data-parallel; divides the devices. 0: 1 */
+    double time_s;       /* forward and backward of a wave with what is communicated inside the stage */
+    double static_bytes; /* weights, gradients, optimizer, buffers, context */
+    double flight_bytes; /* activations of a wave in flight */
+    double sync_s;       /* once per step: gradients that are not reduced beside compute, and the optimizer */
+    double once_s;       /* once per step, when all stages have reduced: added to the step of whatever else there is */
     double boundary_bytes; /* that a device sends to a neighbouring stage for a wave; maquette prices the transfer */
     /* What the stage can be written down by in a mixed plan (docs/plan-form.md); 0 and -1: not said. */
     uint32_t tensor_parallel_size, micro_batch_size;

@@ -4,7 +4,7 @@
  * An open job (maq_job_load_open) says model, cluster and batch. Every slice of the model (neighbouring atoms) is offered to the
  * parallelizer (maquette/parallelizer.h) on every island; what comes back is composed into one pipeline over all islands:
  *
- *     T = (waves - 1) max_i t_i  +  sum_i t_i  +  max_i sync_i          t_i = time of a stage + transfers that it sends
+ *     T = (waves - 1) max_i t_i  +  sum_i t_i  +  max_i sync_i  +  sum_i once_i          t_i = time of a stage + transfers that it sends
  *
  * with min(position from the end, waves) waves in flight (1F1B), and no more devices than an island has. An island may be left out, be used
  * in part, or serve several stretches of the pipeline; a slice may come as several stages.
@@ -67,6 +67,7 @@ struct maq_slices_stage {
     uint32_t tp, micro_batch;        /* 0: the parallelizer does not say */
     int recompute, sharding;         /* enum maq_recompute, enum maq_sharding; -1: it does not say */
     double compute_s, hop_s, sync_s; /* of a wave; what it sends; once per step */
+    double once_s;                   /* once per step, when all stages have reduced */
     double memory_bytes, capacity_bytes;
     uint32_t in_flight; /* waves that it holds at most */
 };

@@ -26,6 +26,7 @@ static void add_stage(struct maq_json list, const struct maq_slices_stage *s)
     maq_json_real(map, "compute_s", s->compute_s);
     maq_json_real(map, "hop_s", s->hop_s);
     maq_json_real(map, "sync_s", s->sync_s);
+    maq_json_real(map, "once_s", s->once_s);
     maq_json_real(map, "memory_bytes", s->memory_bytes);
     maq_json_real(map, "capacity_bytes", s->capacity_bytes);
     maq_json_int(map, "in_flight", s->in_flight);

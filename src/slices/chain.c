@@ -138,7 +138,7 @@ enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const stru
                                       struct maq_diag *diag)
 {
     const struct maq_mixed_space_lists space_lists = {.lists = lists, .n = n_lists};
-    struct maq_job resolved;
+    struct maq_job resolved = {.name = NULL};
     *chain = (struct maq_slices_chain){.arena = arena};
     MAQ_TRY(maq_mixed_space_init(&chain->space, open, &space_lists, arena, diag));
     MAQ_TRY(maq_chain_costs_init(&chain->costs, &chain->space, diag));

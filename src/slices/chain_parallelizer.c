@@ -197,8 +197,8 @@ struct answer {
 static bool no_worse(const struct maq_parallelizer_stage *a, const struct maq_parallelizer_stage *b)
 {
     return a->devices <= b->devices && a->time_s <= b->time_s && a->static_bytes <= b->static_bytes &&
-           a->flight_bytes <= b->flight_bytes && a->sync_s <= b->sync_s && a->boundary_bytes == b->boundary_bytes &&
-           a->devices / a->replicas == b->devices / b->replicas;
+           a->flight_bytes <= b->flight_bytes && a->sync_s <= b->sync_s && a->once_s <= b->once_s &&
+           a->boundary_bytes == b->boundary_bytes && a->devices / a->replicas == b->devices / b->replicas;
 }
 
 /* Keeps what no other beats, in the order in which it comes. `way`: what the option is, for its words. */
@@ -228,21 +228,22 @@ static struct maq_parallelizer_stage stage_of(const struct state *s, const struc
     const struct maq_chain_sends sends = maq_chain_costs_sends(t, option);
     /* mixed plans have no word for experts that are cut otherwise than the rest, and for an optimizer on the host */
     bool is_said = is.host <= 0 && (is.ep <= 1 || is.etp == is.tp);
-    return (struct maq_parallelizer_stage){
-        .atoms = slice->atoms,
-        .devices = o->devices * wave->replicas,
-        .replicas = wave->replicas,
-        .time_s = time_of(s, t, option, slice),
-        .static_bytes = o->context_bytes + sum(s, o->fixed_bytes, slice),
-        .flight_bytes = sum(s, o->flight_bytes, slice),
-        .sync_s = t->sync_s(t, &part, 1, sum(s, o->sync_bytes, slice), wave->replicas) + o->update_s[slice->first_atom],
-        .boundary_bytes = sends.bytes,
-        .tensor_parallel_size = is_said ? is.tp : 0,
-        .context_parallel_size = is.cp,
-        .expert_parallel_size = is.ep,
-        .micro_batch_size = o->samples,
-        .recompute = s->chain->space.redo[is.redo].recompute,
-        .sharding = is.sharding};
+    return (struct maq_parallelizer_stage){.atoms = slice->atoms,
+                                           .devices = o->devices * wave->replicas,
+                                           .replicas = wave->replicas,
+                                           .time_s = time_of(s, t, option, slice),
+                                           .static_bytes = o->context_bytes + sum(s, o->fixed_bytes, slice),
+                                           .flight_bytes = sum(s, o->flight_bytes, slice),
+                                           .sync_s =
+                                               t->sync_s(t, &part, 1, sum(s, o->sync_bytes, slice), wave->replicas),
+                                           .once_s = o->update_s[slice->first_atom],
+                                           .boundary_bytes = sends.bytes,
+                                           .tensor_parallel_size = is_said ? is.tp : 0,
+                                           .context_parallel_size = is.cp,
+                                           .expert_parallel_size = is.ep,
+                                           .micro_batch_size = o->samples,
+                                           .recompute = s->chain->space.redo[is.redo].recompute,
+                                           .sharding = is.sharding};
 }
 
 /* Every option of one micro batch that fits. */

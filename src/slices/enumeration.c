@@ -117,7 +117,7 @@ static const char *fault_of(const struct maq_parallelizer_plan *plan, const stru
         if (s->replicas > 0 && s->devices % s->replicas != 0)
             return "a stage's replicas divide its devices";
         if (!is_number(s->time_s) || !is_number(s->static_bytes) || !is_number(s->flight_bytes) ||
-            !is_number(s->sync_s) || !is_number(s->boundary_bytes))
+            !is_number(s->sync_s) || !is_number(s->once_s) || !is_number(s->boundary_bytes))
             return "times and bytes are finite and not negative";
         if (s->recompute < -1 || s->recompute > MAQ_RECOMPUTE_FULL || s->sharding < -1 ||
             s->sharding > MAQ_SHARDING_PARAMS)
@@ -136,7 +136,7 @@ static bool is_same_plan(const struct maq_parallelizer_plan *a, const struct maq
         const struct maq_parallelizer_stage *s = &a->stages[i], *t = &b->stages[i];
         if (s->atoms != t->atoms || s->devices != t->devices || s->replicas != t->replicas || s->time_s != t->time_s ||
             s->static_bytes != t->static_bytes || s->flight_bytes != t->flight_bytes || s->sync_s != t->sync_s ||
-            s->boundary_bytes != t->boundary_bytes)
+            s->once_s != t->once_s || s->boundary_bytes != t->boundary_bytes)
             return false;
     }
     return true;

@@ -25,6 +25,7 @@ static void fill_stage(struct maq_slices_stage *out, const struct maq_paralleliz
                                      .sharding = said ? s->sharding : -1,
                                      .compute_s = s->time_s,
                                      .sync_s = s->sync_s,
+                                     .once_s = s->once_s,
                                      .capacity_bytes = chain->islands[island].memory_bytes,
                                      .in_flight = behind + 1 < waves ? behind + 1 : waves};
     out->memory_bytes = s->static_bytes + s->flight_bytes * out->in_flight;

@@ -42,7 +42,7 @@ bool maq_piece_fill(struct maq_piece *piece, const struct maq_parallelizer_plan 
         behind = behind == UINT32_MAX ? behind : behind - inside;
         piece->most_behind = behind < piece->most_behind ? behind : piece->most_behind;
         piece->devices += s->devices;
-        piece->sum_s += t;
+        piece->sum_s += t + s->once_s;
         piece->work_s += t * s->devices;
         piece->sync_s = fmax(piece->sync_s, s->sync_s);
         if (i == 0)

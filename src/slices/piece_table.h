@@ -4,7 +4,7 @@
  * A piece covers atoms [first, end) with one or several stages on one island. A pipeline is a row of pieces whose slices cover the atoms;
  * with M waves
  *
- *   T        = (M - 1) max t_i + sum t_i + max sync_i                     over all stages i
+ *   T        = (M - 1) max t_i + sum (t_i + once_i) + max sync_i          over all stages i
  *   t_i      = time_i + hop(i, i + 1) + hop(i, i - 1)                     forward to the next stage, backward to the one before
  *   memory_i = static_i + flight_i * min(k_i + 1, M)  <=  capacity        k_i: stages behind it
  *   sum of devices of the stages on an island  <=  those that it has

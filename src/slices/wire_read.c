@@ -191,6 +191,7 @@ static enum maq_status read_stage(struct maq_parallelizer_stage *out, const json
         {"static_bytes", REAL, AT(static_bytes), true, NULL},
         {"flight_bytes", REAL, AT(flight_bytes), true, NULL},
         {"sync_s", REAL, AT(sync_s), true, NULL},
+        {"once_s", REAL, AT(once_s), false, NULL},
         {"boundary_bytes", REAL, AT(boundary_bytes), true, NULL},
         {"tensor_parallel_size", COUNT, AT(tensor_parallel_size), false, NULL},
         {"micro_batch_size", COUNT, AT(micro_batch_size), false, NULL},
