@@ -95,7 +95,7 @@ static bool number_units(struct maq_units *u, uint32_t *units, uint32_t *of, con
             return false;
         u->room |= (uint64_t)units[g] << FIELD * g;
         for (uint32_t o = 0; o < t->n_options; o++)
-            if (t->options[o].kind == g) {
+            if (t->options[o].kind == g && unit > 0) {
                 of[o] = t->options[o].devices * maq_replicas(t, o) / unit;
                 of[o] = of[o] <= units[g] ? of[o] : units[g] + 1; /* never enough */
                 u->used[o] = (uint64_t)of[o] << FIELD * g;
@@ -208,7 +208,7 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
         return false;
     c->arcs = arcs;
     c->arena = arena;
-    uint32_t units[MAQ_STAGE_KINDS], of[MAQ_STAGE_OPTIONS];
+    uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
     if (arcs->mixes || !number_units(&c->units, units, of, t))
         return true;
     number_uses(&c->units, units, of, arcs);
