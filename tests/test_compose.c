@@ -85,7 +85,7 @@ static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t 
 {
     const struct random_table *r = ctx;
     uint64_t state = r->seed * 1000003u + i;
-    uint32_t atoms = draw(&state, 3, 6), kinds = draw(&state, 1, 3),
+    uint32_t atoms = draw(&state, 3, 6), kinds = draw(&state, 1, 4),
              options = draw(&state, 2, r->max_parts > 1 ? 3 : 5);
     uint32_t replicas = draw(&state, 1, 3), share = draw(&state, 1, 2);
     if (r->max_parts > 1) { /* few devices for many replicas: mixing pays; few atoms: brute force has to end */
@@ -238,7 +238,7 @@ static void bounds_change_no_answer(void **ignored)
         assert_same(search_one(&r, 1), best.step_s);
         if (best.step_s < HUGE_VAL) { /* a cutoff just above the optimum must not lose it */
             bounded.cutoff_s = best.step_s * 1.000001;
-            const struct maq_box_options box = {bounded.cutoff_s, 0.01 * best.step_s, 400, NULL, NULL};
+            const struct maq_box_options box = {bounded.cutoff_s, 0.01 * best.step_s, 400, 0, NULL, NULL};
             assert_true(maq_boxes_cover(&boxes, &other, &arcs, &box, &arena));
             assert_true(boxes.bound_s <= best.step_s * 1.000001);
             assert_true(maq_labels_search(&other, &count, &arcs, &boxes, &bounded, &arena));
@@ -264,7 +264,7 @@ static void bounds_are_below(void **ignored)
         brute_force(&best, &t);
         if (best.step_s < HUGE_VAL) {
             for (uint32_t most = 1; most < 100; most *= 4) { /* few boxes: a weaker bound, still a bound */
-                const struct maq_box_options box = {2 * best.step_s, 0.01, most, NULL, NULL};
+                const struct maq_box_options box = {2 * best.step_s, 0.01, most, 0, NULL, NULL};
                 found.step_s = HUGE_VAL;
                 assert_true(maq_boxes_cover(&boxes, &found, &arcs, &box, &arena));
                 assert_true(boxes.bound_s <= best.step_s * (1 + 1e-12));
@@ -274,6 +274,115 @@ static void bounds_are_below(void **ignored)
         }
         maq_arena_fini(&arena);
     }
+}
+
+/* The least fill of all compositions: what a program that counts devices has to find in a box that holds them all. */
+static void add_fills(double *least, struct maq_composition *c, const struct maq_stage_table *t)
+{
+    uint32_t first = c->n_stages > 0 ? c->stages[c->n_stages - 1].end : 0;
+    for (uint32_t end = first + 1; end <= t->n_atoms; end++)
+        for (uint32_t o = 0; o < t->n_options; o++) {
+            c->stages[c->n_stages++] =
+                (struct maq_stage){.first = first, .end = end, .n_parts = 1, .parts = {{o, maq_replicas(t, o)}}};
+            if (end < t->n_atoms)
+                add_fills(least, c, t);
+            else if (maq_composition_cost(c, t))
+                *least = fmin(*least, c->fill_s);
+            c->n_stages--;
+        }
+}
+
+static void counting_finds_the_least_fill(void **ignored)
+{
+    uint32_t found = 0, rough = 0;
+    for (uint64_t seed = 0; seed < 3 * TABLES; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = 1};
+        struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3, .price = {{0.01, 0.02, 0.01, 0.03}}};
+        struct maq_stage_table t;
+        struct maq_arcs arcs;
+        struct maq_priced *priced;
+        struct maq_counted *counted;
+        struct maq_arena arena;
+        static struct maq_composition c, path;
+        double least = HUGE_VAL, got[4];
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        assert_true(maq_priced_new(&priced, &arcs, &arena) && maq_counted_new(&counted, &arcs, &arena) && counted);
+        c.n_stages = 0;
+        add_fills(&least, &c, &t);
+        const struct maq_count_options options[4] = {{UINT64_MAX, 0, false}, /* all states */
+                                                     {UINT64_MAX, 0, true},  /* and what is left */
+                                                     {UINT64_MAX, 1, false}, /* few states: no better than the best */
+                                                     {1, 0, true}};          /* no time for states: a bound */
+        for (uint32_t i = 0; i < 4; i++) {
+            const double *rest = maq_priced_rest(priced, &box, 0, 1e3);
+            assert_true(maq_counted_solve(&got[i], &box, &path, counted, rest, 1e3, &options[i]));
+            if (i < 3)
+                assert_int_equal(path.n_stages > 0, got[i] < 1e3);
+            if (i < 2 && path.n_stages > 0) { /* the path is what its value says, and lies where the box says */
+                assert_true(maq_composition_cost(&path, &t));
+                assert_same(path.fill_s, least);
+                assert_same(box.bottleneck_at, path.bottleneck_s);
+                assert_true(box.sync_at == path.sync_s);
+            }
+        }
+        assert_same(got[0], fmin(least, 1e3));
+        assert_same(got[1], fmin(least, 1e3));
+        assert_true(got[2] >= got[0] * (1 - 1e-12) && got[3] <= got[0] * (1 + 1e-12));
+        found += least < 1e3;
+        rough += got[3] < got[0] * 0.999;
+        maq_arena_fini(&arena);
+    }
+    if (found < TABLES || rough < 10)
+        fail_msg("%u possible, %u bounded", found, rough);
+}
+
+/* Units taken together ask for less; so does a table without prices. Neither is above what is left in truth. */
+static void what_is_left_is_below(void **ignored)
+{
+    uint32_t less = 0;
+    for (uint64_t seed = 0; seed < TABLES; seed++) {
+        const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 3};
+        const struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3};
+        double priced[MAQ_STAGE_OPTIONS], paid, least = HUGE_VAL, last = 0;
+        struct maq_stage_table t;
+        struct maq_arcs arcs;
+        struct maq_arena arena;
+        static struct maq_composition c;
+        maq_arena_init(&arena, 0);
+        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        c.n_stages = 0;
+        add_fills(&least, &c, &t);
+        for (uint32_t coarse = 8; coarse > 0; coarse /= 2) {
+            struct maq_units units = {.coarse = coarse, .codes = 1};
+            struct maq_left *left;
+            for (uint32_t g = 0; g < t.n_kinds; g++) {
+                units.radix[g] = t.available[g] / coarse + 1;
+                units.stride[g] = units.codes;
+                units.codes *= units.radix[g];
+            }
+            paid = 0;
+            for (uint32_t g = 0; g < t.n_kinds; g++)
+                paid += coarse > 1 ? 0.01 * t.available[g] : 0;
+            for (uint32_t o = 0; o < t.n_options; o++) {
+                uint32_t devices = t.options[o].devices * maq_replicas(&t, o), kind = t.options[o].kind;
+                bool fits = devices <= t.available[kind];
+                units.like[o] = (uint16_t)o;
+                units.code[o] = (fits ? devices / coarse : t.available[kind] / coarse + 1) * units.stride[kind];
+                priced[o] = coarse > 1 ? 0.01 * devices : 0;
+            }
+            assert_true(maq_left_new(&left, &arcs, &units, &arena));
+            maq_left_fill(left, &box, priced);
+            double value = maq_left_of(left, 0, t.n_atoms, units.codes - 1) - paid;
+            assert_true(value <= least * (1 + 1e-12));
+            less += value < least * 0.999;
+            last = value;
+        }
+        if (least < HUGE_VAL && t.hops.first_deep == 1 && t.hops.last == 1)
+            assert_true(last > 0);
+        maq_arena_fini(&arena);
+    }
+    assert_true(less > TABLES / 4);
 }
 
 static void more_devices_are_never_worse(void **ignored)
@@ -481,6 +590,8 @@ int main(void)
         cmocka_unit_test(equals_brute_force),
         cmocka_unit_test(bounds_change_no_answer),
         cmocka_unit_test(bounds_are_below),
+        cmocka_unit_test(counting_finds_the_least_fill),
+        cmocka_unit_test(what_is_left_is_below),
         cmocka_unit_test(more_devices_are_never_worse),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(equals_a_milp),

@@ -26,6 +26,7 @@
 #include "compose/compose_internal.h"
 
 #define STEPS 24
+#define LOOK_STEPS 8 /* without a bound as the aim */
 
 /* The best options of a stretch in the middle of a pipeline, by depth: the first of them that fits is the cheapest. */
 #define CHOICES 4
@@ -35,7 +36,7 @@ struct choice {
     uint16_t option, deepest;
 };
 
-struct program {
+struct maq_priced {
     const struct maq_arcs *arcs;
     double *rest;  /* [(rows + 1) * (atoms + 1)] */
     uint16_t *cut; /* the same: where the stage that ends here begins */
@@ -47,7 +48,7 @@ struct program {
 };
 
 /* Cost of a stretch on an option with hops of the given weight; HUGE_VAL when it is not in the box. */
-static double stretch_cost(const struct program *p, const struct maq_box *box, const double *priced, uint32_t o,
+static double stretch_cost(const struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t o,
                            uint32_t first, uint32_t end, double forward, double backward)
 {
     const struct maq_arcs *a = p->arcs;
@@ -60,7 +61,7 @@ static double stretch_cost(const struct program *p, const struct maq_box *box, c
 }
 
 /* Keeps the options that are cheaper than all that fit deeper. */
-static void choose(struct program *p, const struct maq_box *box, const double *priced, uint32_t first, uint32_t end)
+static void choose(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t first, uint32_t end)
 {
     const struct maq_stage_table *t = p->arcs->table;
     struct choice *list = &p->choices[((size_t)first * (t->n_atoms + 1) + end) * (CHOICES + 1)];
@@ -93,7 +94,7 @@ static void choose(struct program *p, const struct maq_box *box, const double *p
     list[n] = (struct choice){HUGE_VAL, 0, UINT16_MAX};
 }
 
-static void choose_all(struct program *p, const struct maq_box *box, const double *priced)
+static void choose_all(struct maq_priced *p, const struct maq_box *box, const double *priced)
 {
     const struct maq_stage_table *t = p->arcs->table;
     for (uint32_t end = 1; end <= t->n_atoms; end++) {
@@ -112,7 +113,7 @@ static void choose_all(struct program *p, const struct maq_box *box, const doubl
 }
 
 /* The stage at either end of a pipeline, whose hops have weights of their own. */
-static double end_stage(struct program *p, const struct maq_box *box, const double *priced, uint32_t behind,
+static double end_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t behind,
                         uint32_t first, uint32_t end, uint16_t *option)
 {
     const struct maq_stage_table *t = p->arcs->table;
@@ -131,7 +132,7 @@ static double end_stage(struct program *p, const struct maq_box *box, const doub
 }
 
 /* Fills in one row: stages with `behind` behind them. */
-static void relax_row(struct program *p, const struct maq_box *box, const double *priced, uint32_t behind)
+static void relax_row(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t behind)
 {
     uint32_t n = p->arcs->table->n_atoms;
     uint32_t rows = p->arcs->rows;
@@ -179,12 +180,12 @@ static uint32_t depth_worth(const struct maq_arcs *a, const double *priced, doub
 }
 
 /* L(y) of a box, or what is no less than `wanted`; HUGE_VAL when no cut is possible. */
-static double relax(struct program *p, const struct maq_box *box, const double *price, double wanted)
+static double relax(struct maq_priced *p, const struct maq_box *box, const double *price, double wanted)
 {
     const struct maq_arcs *a = p->arcs;
     const struct maq_stage_table *t = a->table;
     uint32_t n = t->n_atoms;
-    double priced[MAQ_STAGE_OPTIONS], paid = 0;
+    double priced[MAQ_STAGE_OPTIONS] = {0}, paid = 0;
     for (uint32_t o = 0; o < t->n_options; o++)
         priced[o] = price[t->options[o].kind] * a->devices[o];
     for (uint32_t g = 0; g < t->n_kinds; g++) {
@@ -214,8 +215,17 @@ static double relax(struct program *p, const struct maq_box *box, const double *
     return p->rest[n] - paid;
 }
 
-/* The path of the last program as a composition; better than the best if it keeps to the devices that there are. */
-static void try_path(struct maq_composition *best, const struct program *p, const struct maq_box_options *options)
+void maq_composition_offer(struct maq_composition *best, struct maq_composition *c, const struct maq_stage_table *t,
+                           const struct maq_box_options *options)
+{
+    if (options->hook)
+        options->hook(options->user, c);
+    if (maq_composition_cost(c, t) && c->step_s < options->cutoff_s && c->step_s < best->step_s)
+        *best = *c;
+}
+
+/* The path of the last program as a composition. */
+static void try_path(struct maq_composition *best, const struct maq_priced *p, const struct maq_box_options *options)
 {
     const struct maq_stage_table *t = p->arcs->table;
     struct maq_composition c = {.n_stages = 0};
@@ -236,21 +246,17 @@ static void try_path(struct maq_composition *best, const struct program *p, cons
             .first = p->cut[at], .end = l, .n_parts = 1, .parts = {{option, maq_replicas(t, option)}}};
         l = p->cut[at];
     }
-    if (options->hook)
-        options->hook(options->user, &c);
-    if (within && maq_composition_cost(&c, t) && c.step_s < options->cutoff_s && c.step_s < best->step_s)
-        *best = c;
+    maq_composition_offer(best, &c, t, options);
 }
 
-/* Raises the prices until the box is refuted (L >= wanted) or they stop paying. Returns the best L; prices in box->price[0]. */
-static double raise_prices(struct program *p, struct maq_box *box, struct maq_composition *best, double wanted,
-                           const struct maq_box_options *options, uint64_t *programs)
+double maq_priced_raise(struct maq_priced *p, struct maq_box *box, struct maq_composition *best, double wanted,
+                        const struct maq_box_options *options, uint64_t *programs)
 {
     const struct maq_stage_table *t = p->arcs->table;
     double y[MAQ_STAGE_KINDS], highest = -HUGE_VAL, damp = 1;
     uint32_t stuck = 0;
     memcpy(y, box->price[0], sizeof y);
-    for (uint32_t step = 0; step < STEPS && highest < wanted; step++) {
+    for (uint32_t step = 0; step < (options->beam > 0 ? LOOK_STEPS : STEPS) && highest < wanted; step++) {
         double value = relax(p, box, y, wanted), norm = 0;
         ++*programs;
         if (value == HUGE_VAL)
@@ -281,124 +287,24 @@ static double raise_prices(struct program *p, struct maq_box *box, struct maq_co
     return highest;
 }
 
-static bool push(struct maq_boxes *boxes, const struct maq_box *box, struct maq_arena *arena)
+const double *maq_priced_rest(struct maq_priced *p, const struct maq_box *box, uint32_t dual, double wanted)
 {
-    if (boxes->n == boxes->room) {
-        uint32_t room = boxes->room > 0 ? 2 * boxes->room : 32;
-        struct maq_box *more = MAQ_ARENA_NEW(arena, struct maq_box, room);
-        if (!more)
-            return false;
-        if (boxes->n > 0)
-            memcpy(more, boxes->at, boxes->n * sizeof *more);
-        boxes->at = more;
-        boxes->room = room;
-    }
-    boxes->at[boxes->n++] = *box;
-    return true;
-}
-
-/* The next box: the lowest one first, which comes upon good compositions early; `best`: the one with the least bound, so that the bound
- * is as good as it can be when the boxes run out. */
-static struct maq_box pop(struct maq_boxes *open, bool best)
-{
-    uint32_t next = open->n - 1;
-    for (uint32_t i = 0; best && i < open->n; i++)
-        next = open->at[i].bound_s < open->at[next].bound_s ? i : next;
-    struct maq_box box = open->at[next];
-    open->at[next] = open->at[--open->n];
-    return box;
-}
-
-static double floor_of(const struct maq_arcs *a, const struct maq_box *box)
-{
-    return (a->table->waves - 1) * box->bottleneck_lo + box->sync_lo + a->update_s;
-}
-
-static bool keep_rest(struct maq_box *box, struct program *p, uint32_t dual, double wanted, struct maq_arena *arena)
-{
-    size_t n = (size_t)(p->arcs->rows + 1) * (p->arcs->table->n_atoms + 1);
-    double *copy = MAQ_ARENA_NEW(arena, double, n);
     relax(p, box, box->price[dual], wanted);
-    if (copy)
-        memcpy(copy, p->rest, n * sizeof *copy);
-    box->rest[dual] = copy;
-    return copy;
+    return p->rest;
 }
 
-/* Splits, keeps or drops a box that the programs did not refute. */
-static bool settle(struct maq_boxes *open, struct maq_boxes *kept, struct maq_box *box, struct program *p,
-                   double wanted, const struct maq_box_options *options, uint64_t *looked, struct maq_arena *arena)
+bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena)
 {
-    double wide = (p->arcs->table->waves - 1) * (box->bottleneck_hi - box->bottleneck_lo);
-    double sync = box->sync_hi - box->sync_lo;
-    if ((wide <= options->grain_s && sync <= options->grain_s) || *looked >= options->most) {
-        for (uint32_t d = 0; d < MAQ_BOX_DUALS; d++)
-            if (!keep_rest(box, p, d, wanted, arena))
-                return false;
-        return push(kept, box, arena);
-    }
-    struct maq_box low = *box, high = *box;
-    if (wide >= sync)
-        low.bottleneck_hi = high.bottleneck_lo = 0.5 * (box->bottleneck_lo + box->bottleneck_hi);
-    else
-        low.sync_hi = high.sync_lo = 0.5 * (box->sync_lo + box->sync_hi);
-    return push(open, &high, arena) && push(open, &low, arena);
-}
-
-/* Order of boxes: the most promising first. */
-static void sort_boxes(struct maq_boxes *b)
-{
-    for (uint32_t i = 1; i < b->n; i++)
-        for (uint32_t j = i; j > 0 && b->at[j].bound_s < b->at[j - 1].bound_s; j--) {
-            struct maq_box swap = b->at[j];
-            b->at[j] = b->at[j - 1];
-            b->at[j - 1] = swap;
-        }
-}
-
-bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, const struct maq_arcs *arcs,
-                     const struct maq_box_options *options, struct maq_arena *arena)
-{
-    const struct maq_stage_table *t = arcs->table;
-    size_t cells = (size_t)(arcs->rows + 1) * (t->n_atoms + 1);
-    struct program p = {.arcs = arcs,
-                        .rest = MAQ_ARENA_NEW(arena, double, cells),
-                        .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                        .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                        .choices =
-                            MAQ_ARENA_NEW(arena, struct choice, (size_t)t->n_atoms * (t->n_atoms + 1) * (CHOICES + 1)),
-                        .farthest = MAQ_ARENA_NEW(arena, uint32_t, t->n_atoms + 1)};
-    struct maq_boxes open = {.n = 0};
-    uint64_t looked = 0;
-    double cutoff = options->cutoff_s;
-    *boxes = (struct maq_boxes){.bound_s = cutoff};
-    /* sum >= bottleneck, so waves * bottleneck and sync alone stay below the cutoff */
-    struct maq_box whole = {.bottleneck_hi = (cutoff - arcs->update_s) / t->waves, .sync_hi = cutoff - arcs->update_s};
-    if (!p.rest || !p.cut || !p.option || !p.choices || !p.farthest || !push(&open, &whole, arena))
+    struct maq_priced *p = MAQ_ARENA_NEW(arena, struct maq_priced, 1);
+    size_t n = arcs->table->n_atoms, cells = (arcs->rows + 1) * (n + 1);
+    if (!p)
         return false;
-    while (open.n > 0) {
-        struct maq_box box = pop(&open, looked > options->most / 2);
-        cutoff = best->step_s < cutoff ? best->step_s : cutoff;
-        double highest_bottleneck = (cutoff - arcs->update_s - box.sync_lo) / t->waves;
-        double highest_sync = cutoff - floor_of(arcs, &box) + box.sync_lo;
-        box.bottleneck_hi = highest_bottleneck < box.bottleneck_hi ? highest_bottleneck : box.bottleneck_hi;
-        box.sync_hi = highest_sync < box.sync_hi ? highest_sync : box.sync_hi;
-        if (box.bottleneck_hi < box.bottleneck_lo || box.sync_hi < box.sync_lo)
-            continue;
-        looked++;
-        double wanted = cutoff - floor_of(arcs, &box);
-        double least = looked > options->most ? box.bound_s - floor_of(arcs, &box)
-                                              : raise_prices(&p, &box, best, wanted, options, &boxes->programs);
-        if (least >= wanted)
-            continue;
-        box.bound_s = floor_of(arcs, &box) + (least > 0 ? least : 0);
-        if (!settle(&open, boxes, &box, &p, wanted, options, &looked, arena))
-            return false;
-    }
-    sort_boxes(boxes);
-    if (boxes->n > 0)
-        boxes->bound_s = boxes->at[0].bound_s < cutoff ? boxes->at[0].bound_s : cutoff;
-    else
-        boxes->bound_s = cutoff;
-    return true;
+    *p = (struct maq_priced){.arcs = arcs,
+                             .rest = MAQ_ARENA_NEW(arena, double, cells),
+                             .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
+                             .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
+                             .choices = MAQ_ARENA_NEW(arena, struct choice, n * (n + 1) * (CHOICES + 1)),
+                             .farthest = MAQ_ARENA_NEW(arena, uint32_t, n + 1)};
+    *out = p;
+    return p->rest && p->cut && p->option && p->choices && p->farthest;
 }

@@ -62,7 +62,10 @@ double maq_work_bound(const struct maq_stage_table *table);
 
 struct maq_box {
     double bottleneck_lo, bottleneck_hi, sync_lo, sync_hi;
+    double least_s; /* of sum t_i, proven */
     double bound_s;
+    bool found; /* the program's path keeps to the devices; where it lies: */
+    double bottleneck_at, sync_at;
     double price[MAQ_BOX_DUALS][MAQ_STAGE_KINDS]; /* seconds per device */
     const double *rest[MAQ_BOX_DUALS];            /* [(rows + 1) * (atoms + 1)]: see compose_bound.c */
 };
@@ -72,6 +75,7 @@ struct maq_boxes {
     uint32_t n, room;
     double bound_s;    /* of all compositions below the cutoff; the cutoff where there is no box */
     uint64_t programs; /* relaxed programs solved */
+    bool counted;      /* devices were counted */
 };
 
 /* Called with every path that a relaxed program comes upon, front stage first; it need not keep to the devices there are. */
@@ -81,6 +85,7 @@ struct maq_box_options {
     double cutoff_s;     /* only what is below it matters */
     double grain_s;      /* boxes are split until their width counts for less than this */
     uint32_t most;       /* boxes looked at; the rest are taken as they are */
+    uint32_t beam;       /* states kept of those that count: for good compositions, without a bound; 0: all */
     maq_path_hook *hook; /* may be NULL */
     void *user;
 };
@@ -91,6 +96,65 @@ struct maq_box_options {
  */
 bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, const struct maq_arcs *arcs,
                      const struct maq_box_options *options, struct maq_arena *arena);
+
+/* What a program came upon, for the hook; *best, if it is a better composition that keeps to the devices. */
+void maq_composition_offer(struct maq_composition *best, struct maq_composition *path,
+                           const struct maq_stage_table *table, const struct maq_box_options *options);
+
+/* ---- programs that price devices: compose_bound.c ---- */
+
+struct maq_priced;
+bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena);
+
+/* Raises box->price[0] until the box is refuted (the result is `wanted` or more) or that stops paying. What no sum of t_i is below. */
+double maq_priced_raise(struct maq_priced *priced, struct maq_box *box, struct maq_composition *best, double wanted,
+                        const struct maq_box_options *options, uint64_t *programs);
+
+/* `rest` of the box at its prices: valid until the next program. */
+const double *maq_priced_rest(struct maq_priced *priced, const struct maq_box *box, uint32_t dual, double wanted);
+
+/* ---- programs that count devices: compose_counted.c ---- */
+
+/* Devices as units: what divides the devices of all options of a kind. */
+struct maq_units {
+    uint64_t room;                    /* packed, a byte a kind: the top bit and what there is */
+    uint64_t used[MAQ_STAGE_OPTIONS]; /* packed */
+    uint16_t like[MAQ_STAGE_OPTIONS]; /* the first option that uses the same */
+    /* Uses as numbers, so many units being one: what an option adds is rounded down. */
+    uint32_t coarse, codes, radix[MAQ_STAGE_KINDS], stride[MAQ_STAGE_KINDS], code[MAQ_STAGE_OPTIONS];
+};
+
+/* ---- what is left: compose_left.c ---- */
+
+#define MAQ_LEFT_ROWS 8u        /* positions told apart */
+#define MAQ_LEFT_CELLS 9000000u /* of a table: 36 MB */
+
+struct maq_left;
+bool maq_left_new(struct maq_left **out, const struct maq_arcs *arcs, const struct maq_units *units,
+                  struct maq_arena *arena);
+
+/* `priced` is added to the cost of each stage, by option. */
+void maq_left_fill(struct maq_left *left, const struct maq_box *box, const double *priced);
+double maq_left_of(const struct maq_left *left, uint32_t behind, uint32_t atom, uint32_t code);
+
+struct maq_counted;
+
+/* NULL, which is no error, where there are too many devices to tell apart, and for mixed stages. false when out of memory. */
+bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena);
+
+struct maq_count_options {
+    uint64_t work; /* most stages tried and states compared */
+    uint32_t beam; /* states kept of a level, atom and group: a good path without a proof; 0: all */
+    bool left;     /* prune by the table of what is left as well */
+};
+
+/*
+ * The least sum of t_i of a box over compositions that keep to the devices, if it is below `wanted`, with its path; otherwise `wanted`, and a
+ * path without stages. When it took too much work: what is known by then, 0 at least, and no path. Sets where in the box the
+ * path lies. `rest`: at the box's prices. false when out of memory.
+ */
+bool maq_counted_solve(double *least, struct maq_box *box, struct maq_composition *path, struct maq_counted *counted,
+                       const double *rest, double wanted, const struct maq_count_options *options);
 
 /* ---- labels ---- */
 

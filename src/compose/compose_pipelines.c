@@ -308,7 +308,7 @@ bool maq_chain_pool_collect(struct maq_chain_pool *pool, const struct maq_arcs *
         MAQ_ASSERT(col->to_pool[o] < pool->table->n_options);
     }
     c->step_s = HUGE_VAL;
-    const struct maq_box_options options = {cutoff_s, 0.01 * cutoff_s, 200, collect, col};
+    const struct maq_box_options options = {cutoff_s, 0.01 * cutoff_s, 200, 0, collect, col};
     if (!maq_boxes_cover(&boxes, c, arcs, &options, scratch))
         return false;
     *programs += boxes.programs;

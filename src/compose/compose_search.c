@@ -11,6 +11,9 @@
 #define FIRST_CUTOFF 1.25 /* over the least work bound */
 #define NEXT_CUTOFF 1.12  /* how it grows while nothing is found */
 
+#define LOOKS 30u /* boxes of a first look */
+#define STATES 1u /* of a first look that counts devices: kept for each atom and group of options */
+
 enum pass { RANK, LOOK, PROVE };
 
 struct job {
@@ -78,13 +81,17 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     bool prove = run->pass == PROVE;
     double cutoff = job->best.step_s < run->cutoff ? job->best.step_s : run->cutoff;
     cutoff /= prove ? 1 + run->options.aim : 1;
-    struct maq_box_options box = {cutoff, cutoff * (prove ? run->options.grain : 0.04), prove ? run->options.boxes : 60,
-                                  NULL, NULL};
+    struct maq_box_options box = {.cutoff_s = cutoff,
+                                  .grain_s = cutoff * (prove ? run->options.grain : 0.04),
+                                  .most = prove ? run->options.boxes : LOOKS,
+                                  .beam = prove ? 0 : STATES};
     struct maq_label_options label = {cutoff, prove ? 0 : run->options.beam, prove ? run->options.labels : 50000,
                                       false};
     if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_cover(&boxes, &job->best, &arcs, &box, arena))
         return false;
     job->counts.programs += boxes.programs;
+    if (!prove && boxes.counted)
+        return true;
     job->bound_s = boxes.bound_s;
     if (prove && boxes.n == 0)
         job->counts.tables_bounded++;

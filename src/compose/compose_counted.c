@@ -1,0 +1,486 @@
+/*
+ * compose_counted.c - relaxed programs that count devices.
+ *
+ * Prices (compose_bound.c) take devices by the fraction: two stages that need 3 of 4 devices each are half a stage too many at a fair
+ * price. Where there are few units of devices the program can count them instead. A state is a back part of a pipeline: so many stages,
+ * which cover the atoms from `atom` on and use so many units of each kind; a unit is what divides the devices of all options of
+ * the kind. It knows the group of its front stage's option (options with the same hops are a group), so that hops are those between the
+ * neighbours that there are. Its cost is the sum of t_i over the stages, without what the front stage sends backward; each is within the box and
+ * its position's memory. States grow to the front, level by level, and are dropped
+ *
+ *   - when what they cost and what prices say of the rest (`rest` of compose_bound.c, for the devices that are left) reach the value that
+ *     refutes the box, or that of a finished state;
+ *   - when another with the same front atom and group, no more stages and no more devices of any kind costs no more, and its front stage can
+ *     take whatever hop backward the other's can.
+ *
+ * What is left of the relaxation: the bottleneck, the synchronization and the update inside the box's limits.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compose/compose_internal.h"
+
+#define STATES (1u << 18) /* of one program */
+#define CHUNK 1024u
+#define GROUPS 24u
+#define FIELD 8u /* bits of a kind in a packed use */
+#define TOP 0x8080808080808080u
+
+struct state {
+    double bound;        /* with what prices say of the rest */
+    double cost, priced; /* priced: with what the devices cost */
+    double front;        /* t of the front stage, without what it sends backward */
+    double over; /* by which the front stage would exceed the bottleneck with its slowest hop backward; 0: by nothing */
+    uint64_t used; /* packed units */
+    uint32_t code; /* the same as a number */
+    uint32_t from;
+    uint32_t sibling; /* next of its atom and group, + 1 */
+    uint16_t atom, option;
+    uint16_t level;
+    uint8_t group;
+};
+
+/* A stage that may be put in front of a state: the cheapest option of its group, kind and number of devices. */
+struct step {
+    double cost, priced, front;
+    uint64_t used;
+    uint16_t first, option;
+};
+
+struct maq_counted {
+    const struct maq_arcs *arcs;
+    struct maq_units units;
+    struct maq_left *left;            /* NULL: not needed yet, or too large */
+    bool filled;                      /* for the box */
+    uint16_t like[MAQ_STAGE_OPTIONS]; /* the first option of the same group, kind and number of devices */
+    uint32_t n_groups;
+    uint8_t group[MAQ_STAGE_OPTIONS];
+    double *forward;        /* [option * groups + group][atoms]: to the best of a group */
+    double *backward;       /* [group * groups + group][atoms]: from the best of a group to the best of another */
+    double *backward_most;  /* [group][atoms] */
+    double *backward_least; /* [group][atoms] */
+    uint32_t *bucket;       /* [atoms * groups]: states + 1 */
+    struct state **chunks;
+    struct maq_arena *arena;
+    uint32_t n;
+    uint64_t work, most; /* stages tried and states compared */
+    uint32_t beam;       /* states of a level, atom and group; 0: all */
+    bool no_memory;
+    struct step *steps; /* [atoms * options] */
+    uint32_t n_steps;
+    double priced[MAQ_STAGE_OPTIONS], paid;
+};
+
+static uint32_t divisor(uint32_t a, uint32_t b)
+{
+    while (b > 0) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Units of devices; false when there are too many to count. */
+static bool number_units(struct maq_units *u, uint32_t *units, uint32_t *of, const struct maq_stage_table *t)
+{
+    u->room = TOP;
+    for (uint32_t g = 0; g < t->n_kinds; g++) {
+        uint32_t unit = 0;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            if (t->options[o].kind == g)
+                unit = divisor(unit, t->options[o].devices * maq_replicas(t, o));
+        units[g] = unit > 0 ? t->available[g] / unit : 0;
+        if (units[g] >= 1u << (FIELD - 1))
+            return false;
+        u->room |= (uint64_t)units[g] << FIELD * g;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            if (t->options[o].kind == g && unit > 0) {
+                of[o] = t->options[o].devices * maq_replicas(t, o) / unit;
+                of[o] = of[o] <= units[g] ? of[o] : units[g] + 1; /* never enough */
+                u->used[o] = (uint64_t)of[o] << FIELD * g;
+            }
+    }
+    for (uint32_t o = 0; o < t->n_options; o++)
+        while (u->used[u->like[o]] != u->used[o])
+            u->like[o]++;
+    return true;
+}
+
+/* Uses as numbers, as coarse as the table of what is left has to be. */
+static void number_uses(struct maq_units *u, const uint32_t *units, const uint32_t *of, const struct maq_arcs *a)
+{
+    const struct maq_stage_table *t = a->table;
+    uint64_t rows = (a->rows < MAQ_LEFT_ROWS ? a->rows : MAQ_LEFT_ROWS) + 1, codes;
+    u->coarse = 0;
+    do {
+        u->coarse += 1 + (u->coarse > 1 ? u->coarse - 1 : 0);
+        codes = 1;
+        for (uint32_t g = 0; g < t->n_kinds; g++) {
+            u->radix[g] = units[g] / u->coarse + 1;
+            u->stride[g] = (uint32_t)codes;
+            codes *= u->radix[g];
+            codes = codes < MAQ_LEFT_CELLS ? codes : MAQ_LEFT_CELLS;
+        }
+    } while (codes * rows * (t->n_atoms + 1) > MAQ_LEFT_CELLS || codes * t->n_options > MAQ_LEFT_CELLS);
+    u->codes = (uint32_t)codes;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        u->code[o] = of[o] / u->coarse * u->stride[t->options[o].kind];
+}
+
+/* Options that send and receive in the same time, whoever the neighbour is. */
+static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
+{
+    for (uint32_t side = 0; side < 2; side++) {
+        const double *s = side == 0 ? t->forward_s : t->backward_s;
+        size_t row = (size_t)t->n_options * t->n_atoms;
+        if (memcmp(s + a * row, s + b * row, row * sizeof *s) != 0)
+            return false;
+        for (uint32_t from = 0; from < t->n_options; from++)
+            if (memcmp(s + from * row + (size_t)a * t->n_atoms, s + from * row + (size_t)b * t->n_atoms,
+                       t->n_atoms * sizeof *s) != 0)
+                return false;
+    }
+    return true;
+}
+
+static void group_options(struct maq_counted *c)
+{
+    const struct maq_stage_table *t = c->arcs->table;
+    c->n_groups = 0;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        uint32_t like = 0;
+        while (like < o && !(t->options[like].kind == t->options[o].kind && same_hops(t, like, o)))
+            like++;
+        if (like == o && c->n_groups == GROUPS)
+            break;
+        c->group[o] = like < o ? c->group[like] : (uint8_t)c->n_groups++;
+        if (o + 1 == t->n_options)
+            return;
+    }
+    c->n_groups = t->n_kinds; /* too many: those of a kind are taken for the best of them */
+    for (uint32_t o = 0; o < t->n_options; o++)
+        c->group[o] = (uint8_t)t->options[o].kind;
+}
+
+static bool fill_hops(struct maq_counted *c, struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = c->arcs->table;
+    uint32_t n = t->n_atoms, groups = c->n_groups;
+    c->forward = MAQ_ARENA_NEW(arena, double, (size_t)t->n_options *groups *n);
+    c->backward = MAQ_ARENA_NEW(arena, double, (size_t)groups *groups *n);
+    c->backward_most = MAQ_ARENA_NEW(arena, double, (size_t)groups *n);
+    c->backward_least = MAQ_ARENA_NEW(arena, double, (size_t)groups *n);
+    if (!c->forward || !c->backward || !c->backward_most || !c->backward_least)
+        return false;
+    for (size_t i = 0; i < (size_t)t->n_options * groups * n; i++)
+        c->forward[i] = HUGE_VAL;
+    for (size_t i = 0; i < (size_t)groups * groups * n; i++)
+        c->backward[i] = HUGE_VAL;
+    for (uint32_t from = 0; from < t->n_options; from++)
+        for (uint32_t to = 0; to < t->n_options; to++)
+            for (uint32_t a = 0; a < n; a++) {
+                size_t pair = ((size_t)from * t->n_options + to) * n + a;
+                double *f = &c->forward[((size_t)from * groups + c->group[to]) * n + a];
+                double *b = &c->backward[((size_t)c->group[from] * groups + c->group[to]) * n + a];
+                *f = fmin(*f, t->forward_s[pair]);
+                *b = fmin(*b, t->backward_s[pair]);
+            }
+    for (uint32_t g = 0; g < groups; g++)
+        for (uint32_t a = 0; a < n; a++) {
+            double most = 0, least = HUGE_VAL;
+            for (uint32_t to = 0; to < groups; to++) {
+                most = fmax(most, c->backward[((size_t)g * groups + to) * n + a]);
+                least = fmin(least, c->backward[((size_t)g * groups + to) * n + a]);
+            }
+            c->backward_most[(size_t)g * n + a] = most;
+            c->backward_least[(size_t)g * n + a] = least;
+        }
+    return true;
+}
+
+bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = arcs->table;
+    struct maq_counted *c = MAQ_ARENA_NEW(arena, struct maq_counted, 1);
+    *out = NULL;
+    if (!c)
+        return false;
+    c->arcs = arcs;
+    c->arena = arena;
+    uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
+    if (arcs->mixes || !number_units(&c->units, units, of, t))
+        return true;
+    number_uses(&c->units, units, of, arcs);
+    group_options(c);
+    for (uint32_t o = 0; o < t->n_options; o++)
+        while (c->units.used[c->like[o]] != c->units.used[o] || c->group[c->like[o]] != c->group[o])
+            c->like[o]++;
+    c->bucket = MAQ_ARENA_NEW(arena, uint32_t, (size_t)t->n_atoms * c->n_groups);
+    c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
+    c->steps = MAQ_ARENA_NEW(arena, struct step, (size_t)t->n_atoms * t->n_options);
+    if (!c->bucket || !c->chunks || !c->steps || !fill_hops(c, arena))
+        return false;
+    *out = c;
+    return true;
+}
+
+/* The stages that may end at an atom with so many behind them: of each group and number of devices the cheapest that fits. `to`: the group
+ * of the stage behind. */
+static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_t behind, uint32_t end, uint32_t to)
+{
+    const struct maq_arcs *a = c->arcs;
+    const struct maq_stage_table *t = a->table;
+    c->n_steps = 0;
+    for (uint32_t first = end; first-- > 0;) {
+        double cost[MAQ_STAGE_OPTIONS];
+        uint16_t option[MAQ_STAGE_OPTIONS];
+        bool any = false;
+        double forward = maq_forward_weight(t, behind, first == 0),
+               backward = maq_backward_weight(t, behind, first == 0);
+        for (uint32_t o = 0; o < t->n_options; o++)
+            cost[o] = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++) {
+            size_t arc = maq_arc(t, o, first, end);
+            double s = maq_arc_compute(t, o, first, end);
+            any = any || s <= box->bottleneck_hi;
+            if (forward > 0)
+                s += forward * c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
+            if (a->deepest[arc] <= behind || a->sync_s[arc] > box->sync_hi || s >= cost[c->like[o]] ||
+                s + backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] > box->bottleneck_hi)
+                continue;
+            cost[c->like[o]] = s;
+            option[c->like[o]] = (uint16_t)o;
+        }
+        if (!any)
+            return;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            if (cost[o] < HUGE_VAL)
+                c->steps[c->n_steps++] = (struct step){cost[o],          cost[o] + c->priced[o], cost[o],
+                                                       c->units.used[o], (uint16_t)first,        option[o]};
+    }
+}
+
+static struct state *state_at(const struct maq_counted *c, uint32_t i)
+{
+    return &c->chunks[i / CHUNK][i % CHUNK];
+}
+
+static struct state *new_state(struct maq_counted *c)
+{
+    if (c->n == STATES || c->work > c->most)
+        return NULL;
+    struct state **chunk = &c->chunks[c->n / CHUNK];
+    if (!*chunk)
+        *chunk = MAQ_ARENA_NEW(c->arena, struct state, CHUNK);
+    c->no_memory = !*chunk;
+    return *chunk ? &(*chunk)[c->n++ % CHUNK] : NULL;
+}
+
+static bool dominates(const struct state *a, const struct state *b)
+{
+    return a->cost <= b->cost && a->over <= b->over && (((b->used | TOP) - a->used) & TOP) == TOP &&
+           (a->level == 1) == (b->level == 1);
+}
+
+/* Takes a state out of its bucket. */
+static void drop(struct maq_counted *c, uint32_t *at)
+{
+    *at = state_at(c, *at - 1)->sibling;
+}
+
+/* Puts a state where none is better. false when there is no more room. */
+static bool put(struct maq_counted *c, const struct state *s)
+{
+    uint32_t *head = &c->bucket[(size_t)s->atom * c->n_groups + s->group], *worst = NULL, kept = 0;
+    for (uint32_t *at = head; *at > 0; c->work++) {
+        struct state *other = state_at(c, *at - 1);
+        if (dominates(other, s))
+            return true;
+        if (other->level == s->level && dominates(s, other)) {
+            drop(c, at);
+            continue;
+        }
+        if (other->level == s->level && (kept++ == 0 || other->bound > state_at(c, *worst - 1)->bound))
+            worst = at;
+        at = &other->sibling;
+    }
+    if (c->beam > 0 && kept >= c->beam) {
+        if (state_at(c, *worst - 1)->bound <= s->bound)
+            return true;
+        drop(c, worst);
+    }
+    struct state *place = new_state(c);
+    if (!place)
+        return false;
+    *place = *s;
+    place->sibling = *head;
+    *head = c->n;
+    return true;
+}
+
+struct run {
+    struct maq_counted *c;
+    const struct maq_box *box;
+    const double *rest;
+    uint32_t behind;
+    double limit; /* states whose bound reaches it are dropped */
+    struct state last;
+};
+
+/* All stages in front of a state. */
+static bool grow(struct run *r, uint32_t index)
+{
+    struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    const struct state back = *state_at(c, index);
+    uint32_t rows = c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
+    const double *rest = r->rest + (size_t)row * (t->n_atoms + 1);
+    c->work += c->n_steps;
+    double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0;
+    for (uint32_t i = 0; i < c->n_steps; i++) {
+        const struct step *s = &c->steps[i];
+        uint32_t group = c->group[s->option];
+        if (((c->units.room - back.used - s->used) & TOP) != TOP)
+            continue;
+        double sent = 0;
+        if (r->behind > 0)
+            sent = weight * c->backward[((size_t)back.group * c->n_groups + group) * t->n_atoms + back.atom];
+        double own = s->first > 0 ? maq_backward_weight(t, r->behind, false) : 0;
+        double least = own * c->backward_least[(size_t)group * t->n_atoms + s->first];
+        double bound = back.priced + sent + s->priced + least + rest[s->first] - c->paid;
+        uint32_t code = back.code + c->units.code[s->option];
+        if (c->filled && bound < r->limit) {
+            double own_s = c->units.coarse > 1 ? back.priced + s->priced - c->paid : back.cost + s->cost;
+            bound = fmax(bound, own_s + sent + least +
+                                    maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
+        }
+        if (back.front + sent > r->box->bottleneck_hi || bound >= r->limit ||
+            back.cost + s->cost + sent + least >= r->limit)
+            continue;
+        struct state new = {.cost = back.cost + sent + s->cost,
+                            .priced = back.priced + sent + s->priced,
+                            .bound = bound,
+                            .front = s->front,
+                            .used = back.used + s->used,
+                            .code = code,
+                            .from = index,
+                            .atom = s->first,
+                            .group = (uint8_t)group,
+                            .level = (uint16_t)(r->behind + 1),
+                            .option = s->option};
+        new.over =
+            fmax(0, new.front + own * c->backward_most[(size_t)group * t->n_atoms + s->first] - r->box->bottleneck_hi);
+        if (new.atom == 0) {
+            r->last = new;
+            r->limit = new.cost;
+        } else if (!put(c, &new)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool grow_level(struct run *r, uint32_t from, uint32_t to)
+{
+    struct maq_counted *c = r->c;
+    uint32_t atoms = c->arcs->table->n_atoms;
+    if (r->behind == 0) {
+        list_steps(c, r->box, 0, atoms, 0);
+        return grow(r, 0);
+    }
+    for (uint32_t atom = atoms; atom-- > 1;)
+        for (uint32_t g = 0; g < c->n_groups; g++) {
+            bool listed = false;
+            for (uint32_t i = c->bucket[(size_t)atom * c->n_groups + g]; i > from; i = state_at(c, i - 1)->sibling) {
+                if (i > to) /* of the next level */
+                    continue;
+                if (!listed)
+                    list_steps(c, r->box, r->behind, atom, g);
+                listed = true;
+                if (!grow(r, i - 1))
+                    return false;
+            }
+        }
+    return true;
+}
+
+static double sent_by(const struct maq_counted *c, const struct state *back, const struct state *front)
+{
+    double weight = maq_backward_weight(c->arcs->table, back->level - 1u, false);
+    return weight *
+           c->backward[((size_t)back->group * c->n_groups + front->group) * c->arcs->table->n_atoms + back->atom];
+}
+
+/* The best path, and its largest stage and synchronization. */
+static void read_back(struct maq_composition *path, struct maq_box *box, const struct run *r)
+{
+    const struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    const struct state *s = &r->last;
+    double sent = 0;
+    box->bottleneck_at = box->sync_at = 0;
+    while (s->atom < t->n_atoms) {
+        const struct state *behind = state_at(c, s->from);
+        path->stages[path->n_stages++] = (struct maq_stage){
+            .first = s->atom, .end = behind->atom, .n_parts = 1, .parts = {{s->option, maq_replicas(t, s->option)}}};
+        box->bottleneck_at = fmax(box->bottleneck_at, s->front + sent);
+        box->sync_at = fmax(box->sync_at, c->arcs->sync_s[maq_arc(t, s->option, s->atom, behind->atom)]);
+        if (behind->atom < t->n_atoms)
+            sent = sent_by(c, behind, s);
+        s = behind;
+    }
+}
+
+/* The table of what is left: what it says of the whole pipeline. */
+static bool fill_left(double *least, struct maq_counted *c, const struct maq_box *box)
+{
+    static const double nothing[MAQ_STAGE_OPTIONS];
+    bool coarse = c->units.coarse > 1;
+    if (!c->left && !maq_left_new(&c->left, c->arcs, &c->units, c->arena))
+        return false;
+    maq_left_fill(c->left, box, coarse ? c->priced : nothing);
+    c->filled = true;
+    *least = maq_left_of(c->left, 0, c->arcs->table->n_atoms, c->units.codes - 1) - (coarse ? c->paid : 0);
+    return true;
+}
+
+bool maq_counted_solve(double *least, struct maq_box *box, struct maq_composition *path, struct maq_counted *c,
+                       const double *rest, double wanted, const struct maq_count_options *options)
+{
+    const struct maq_stage_table *t = c->arcs->table;
+    struct run r = {.c = c, .box = box, .rest = rest, .limit = wanted};
+    bool fits = true;
+    path->n_stages = 0;
+    c->paid = 0;
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        c->paid += box->price[0][g] * t->available[g];
+    for (uint32_t o = 0; o < t->n_options; o++)
+        c->priced[o] = box->price[0][t->options[o].kind] * c->arcs->devices[o];
+    memset(c->bucket, 0, (size_t)t->n_atoms * c->n_groups * sizeof *c->bucket);
+    c->n = 0;
+    c->work = 0;
+    c->most = options->beam > 0 ? UINT64_MAX : options->work;
+    c->beam = options->beam;
+    c->filled = false;
+    double known = 0;
+    if (options->left && !fill_left(&known, c, box))
+        return false;
+    if (known >= wanted) {
+        *least = wanted;
+        return true;
+    }
+    struct state *root = new_state(c);
+    if (!root)
+        return false;
+    *root = (struct state){.atom = (uint16_t)t->n_atoms};
+    for (uint32_t from = 0, to = 1; fits && from < to && r.behind < c->arcs->depth; r.behind++) {
+        fits = grow_level(&r, from, to);
+        from = to;
+        to = c->n;
+    }
+    if (fits && r.limit < wanted)
+        read_back(path, box, &r);
+    *least = fits ? r.limit : fmax(known, 0);
+    return !c->no_memory;
+}
