@@ -300,11 +300,11 @@ static void counting_finds_the_least_fill(void **ignored)
         struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3, .price = {{0.01, 0.02, 0.01, 0.03}}};
         struct maq_stage_table t;
         struct maq_arcs arcs;
-        struct maq_priced *priced;
-        struct maq_counted *counted;
+        struct maq_priced *priced = NULL;
+        struct maq_counted *counted = NULL;
         struct maq_arena arena;
         static struct maq_composition c, path;
-        double least = HUGE_VAL, got[4];
+        double least = HUGE_VAL, got[4] = {0};
         maq_arena_init(&arena, 0);
         assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
         assert_true(maq_priced_new(&priced, &arcs, &arena) && maq_counted_new(&counted, &arcs, &arena) && counted);
@@ -344,7 +344,7 @@ static void what_is_left_is_below(void **ignored)
     for (uint64_t seed = 0; seed < TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 3};
         const struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3};
-        double priced[MAQ_STAGE_OPTIONS], paid, least = HUGE_VAL, last = 0;
+        double priced[MAQ_STAGE_OPTIONS] = {0}, paid, least = HUGE_VAL, last = 0;
         struct maq_stage_table t;
         struct maq_arcs arcs;
         struct maq_arena arena;
