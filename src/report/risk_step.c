@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "report/job_json.h"
+#include "report/mixed_text.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -86,24 +87,25 @@ static void put_sources(struct maq_page *page, const struct maq_risk_step *step)
     maq_page_putf(page, MAQ_INK_FAINT, "shares of the base; they do not add up, the slowest decides\n");
 }
 
+#define LABEL 12
+
+static void put_job(struct maq_page *page, const struct maq_risk_step *step)
+{
+    char a[32], b[32];
+    maq_page_open_job(page, step->job);
+    maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%s replicas of %u stages, %s devices in lockstep each\n", LABEL, "joined",
+                  maq_words_whole(a, (int64_t)step->replicas), step->stages,
+                  maq_words_whole(b, (int64_t)step->lockstep));
+    maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%#.5g s: nothing varies\n\n", LABEL, "base", step->base_s);
+}
+
 enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step *step,
                                           const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_page page;
-    struct maq_buf words;
-    char a[32], b[32], c[32];
+    char c[32];
     maq_page_init(&page, opts);
-    maq_buf_init(&words, 1 << 12);
-    maq_buf_addf(&words, "%s: ", step->job->model.name);
-    maq_words_model(&words, &step->job->model);
-    maq_buf_adds(&words, " on ");
-    maq_words_cluster(&words, &step->job->cluster);
-    maq_page_putf(&page, MAQ_INK_TITLE, "%s\n", words.ptr ? words.ptr : "");
-    maq_buf_fini(&words);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "base     %#.5g s: nothing varies\n", step->base_s);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "joined   %s replicas of %u stages, %s devices in lockstep each\n\n",
-                  maq_words_whole(a, (int64_t)step->replicas), step->stages,
-                  maq_words_whole(b, (int64_t)step->lockstep));
+    put_job(&page, step);
     put_figures(&page, step);
     if (step->n_sources > 0)
         put_sources(&page, step);
