@@ -70,11 +70,26 @@ static void random_fleet(struct fleet *f, uint32_t seed)
             set_link(f, i, k, (zone[i] == zone[k] ? 3e9 : 1e9) * (1 + 0.16 * uniform(&d)));
 }
 
-static double spread(const struct fleet *f, const bool *in, size_t figure)
+static double compute_of(const struct maq_measured_node *node)
+{
+    return node->flops;
+}
+
+static double memory_of(const struct maq_measured_node *node)
+{
+    return node->mem_bytes;
+}
+
+static double bandwidth_of(const struct maq_measured_node *node)
+{
+    return node->bps;
+}
+
+static double spread(const struct fleet *f, const bool *in, double (*figure)(const struct maq_measured_node *node))
 {
     double least = HUGE_VAL, most = 0;
     for (uint32_t i = 0; i < f->n; i++) {
-        double v = *(const double *)((const char *)&f->nodes[i] + figure);
+        double v = figure(&f->nodes[i]);
         least = in[i] ? fmin(least, v) : least;
         most = in[i] ? fmax(most, v) : most;
     }
@@ -104,10 +119,8 @@ static bool is_island(const struct fleet *f, const bool *in)
         }
     }
     return inside >= fastest && slowest * (1 + tolerance.network) >= leaving &&
-           slowest * (1 + tolerance.network) >= fastest &&
-           spread(f, in, offsetof(struct maq_measured_node, flops)) <= tolerance.compute &&
-           spread(f, in, offsetof(struct maq_measured_node, mem_bytes)) <= tolerance.memory &&
-           spread(f, in, offsetof(struct maq_measured_node, bps)) <= tolerance.bandwidth;
+           slowest * (1 + tolerance.network) >= fastest && spread(f, in, compute_of) <= tolerance.compute &&
+           spread(f, in, memory_of) <= tolerance.memory && spread(f, in, bandwidth_of) <= tolerance.bandwidth;
 }
 
 static uint32_t members(const struct fleet *f, uint32_t island, bool *in)
