@@ -22,6 +22,10 @@ struct maq_span maq_place_of(struct maq_node *section, const char *key);
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
+/* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the
+ * device has. */
+int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);
+
 /* The modules that selective recomputation names, into plan.recompute_parts; part of resolving. */
 enum maq_status maq_job_read_recompute_modules(struct maq_job *job, const struct maq_job_places *at,
                                                struct maq_diag *diag);

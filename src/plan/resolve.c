@@ -339,10 +339,29 @@ static int32_t largest_divisor(int32_t n, int32_t limit)
     return best;
 }
 
+int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device)
+{
+    bool old = device->arch == MAQ_ARCH_VOLTA || device->arch == MAQ_ARCH_TURING; /* FlashAttention-2 needs Ampere */
+    if (plan->attention_backend != MAQ_ATTENTION_AUTO)
+        return plan->attention_backend;
+    return old ? MAQ_ATTENTION_UNFUSED : MAQ_ATTENTION_FLASH;
+}
+
+/* One for the whole plan where the devices agree; else each stage has what its own device has. */
+static void resolve_attention(struct resolver *r)
+{
+    const struct maq_cluster *c = &r->job->cluster;
+    struct maq_plan *p = &r->job->plan;
+    int first = maq_attention_on(p, &c->groups[0].device);
+    for (uint32_t g = 1; g < c->n_groups; g++)
+        if (maq_attention_on(p, &c->groups[g].device) != first)
+            return;
+    p->attention_backend = first;
+}
+
 static void resolve_switches(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
-    const struct maq_device *d = &r->job->cluster.groups[0].device;
     if (p->sequence_parallel == MAQ_AUTO)
         p->sequence_parallel = p->tp > 1 ? MAQ_ON : MAQ_OFF;
     if (p->tp == 1)
@@ -357,9 +376,7 @@ static void resolve_switches(struct resolver *r)
     if (p->overlap_ep == MAQ_AUTO)
         p->overlap_ep =
             p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V ? MAQ_ON : MAQ_OFF;
-    if (p->attention_backend == MAQ_ATTENTION_AUTO) /* FlashAttention-2 needs Ampere */
-        p->attention_backend =
-            d->arch == MAQ_ARCH_VOLTA || d->arch == MAQ_ARCH_TURING ? MAQ_ATTENTION_UNFUSED : MAQ_ATTENTION_FLASH;
+    resolve_attention(r);
     if (p->cp_a2a == 0)
         p->cp_a2a = p->cp_comm == MAQ_CP_A2A ? p->cp : 1;
     if (p->cp_comm == MAQ_CP_A2A_P2P && p->cp_a2a == 1)

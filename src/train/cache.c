@@ -118,7 +118,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->dispatcher = (uint8_t)p->dispatcher;
     k->overlap_ep = (uint8_t)p->overlap_ep;
     k->overlap_tp = (uint8_t)p->overlap_tp;
-    k->attention = (uint8_t)p->attention_backend;
+    k->attention = (uint8_t)bp->lower.attention;
     k->graphs = p->cuda_graphs;
     k->shared_overlap = p->overlap_shared_experts;
     k->fused = p->fused_kernels;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "plan/job_build.h"
 #include "train/contention.h"
 #include "train/host.h"
 
@@ -59,6 +60,7 @@ void maq_lower_select(struct maq_lower *lower, const struct maq_placement *group
     if (lower->device == lower->items->device)
         return;
     lower->device = lower->items->device;
+    lower->attention = maq_attention_on(lower->plan, lower->device);
     lower->host = maq_host_rates_of(lower->job, lower->items->device);
     maq_contention_shares(lower->contention, lower->plan, lower->items->device);
 }

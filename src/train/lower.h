@@ -34,6 +34,7 @@ struct maq_lower {
     int store, math;  /* enum maq_dtype */
     double store_bytes;
     const struct maq_device *device; /* whose figures follow */
+    int attention;                   /* enum maq_attention_backend of that device */
     struct maq_host_rates host;
     double contention[MAQ_STREAM_COUNT]; /* see contention.h */
     double

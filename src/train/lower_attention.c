@@ -48,7 +48,7 @@ static struct attention local_attention(const struct maq_lowering *l, const stru
 static void flash(struct maq_lowering *l, const struct attention *a, bool backward, double keys, int64_t tokens,
                   int64_t heads_cut)
 {
-    int backend = l->lower->plan->attention_backend;
+    int backend = l->lower->attention;
     unsigned flags = (a->g->causal ? MAQ_OP_CAUSAL : 0u) | (a->g->dropout ? MAQ_OP_DROPOUT : 0u) |
                      (backend == MAQ_ATTENTION_FLASH2   ? MAQ_OP_FLASH2
                       : backend == MAQ_ATTENTION_FLASH1 ? MAQ_OP_FLASH2 | MAQ_OP_FLASH1
@@ -193,7 +193,7 @@ void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enu
 {
     struct attention a = local_attention(l, m);
     bool backward = pass != MAQ_PASS_FORWARD;
-    if (l->lower->plan->attention_backend == MAQ_ATTENTION_UNFUSED)
+    if (l->lower->attention == MAQ_ATTENTION_UNFUSED)
         unfused(l, &a, backward);
     else if (l->lower->plan->cp > 1)
         across_ranks(l, &a, backward);

@@ -52,7 +52,7 @@ static double attention_inside(const struct maq_lower *lo, const struct maq_modu
 {
     const struct maq_attention_geometry *g = &m->u.attention;
     double heads = (double)g->heads / lo->plan->tp, rows = (double)lo->tokens;
-    if (lo->plan->attention_backend == MAQ_ATTENTION_UNFUSED)
+    if (lo->attention == MAQ_ATTENTION_UNFUSED)
         return rows * heads * (double)lo->job->workload.seq * (g->dropout ? 2 * lo->store_bytes + 1 : lo->store_bytes);
     return 4 * rows * heads; /* log-sum-exp */
 }
@@ -162,7 +162,7 @@ static double scratch_bytes(const struct tally *t, const struct maq_module *m)
     const struct maq_lower *lo = t->lower;
     if (m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_GATHER_IN) && lo->plan->sequence_parallel == MAQ_ON)
         return (double)lo->tokens * (double)m->in * lo->store_bytes;
-    if (m->kind == MAQ_MODULE_ATTENTION && lo->plan->attention_backend == MAQ_ATTENTION_UNFUSED)
+    if (m->kind == MAQ_MODULE_ATTENTION && lo->attention == MAQ_ATTENTION_UNFUSED)
         return (double)lo->tokens * (double)m->u.attention.heads / lo->plan->tp * (double)lo->job->workload.seq *
                lo->store_bytes; /* scores before the softmax */
     if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo))
