@@ -157,8 +157,8 @@ static enum maq_status search_own(struct maq_search_variants *out, json_t *found
 static enum maq_status fill(struct maq_search_variants *out, struct owner *o, const struct maq_job_box *open,
                             const struct maq_search_opts *opts, struct maq_peers *peers, struct maq_diag *diag)
 {
-    json_t *found = json_array();
     MAQ_TRY(maq_vary_list(&out->at, &out->n, open, &o->arena, diag)); /* the same in every process */
+    json_t *found = json_array();
     enum maq_status status = found ? search_own(out, found, opts, peers, diag) : MAQ_NO_MEMORY;
     if (peers->size > 1)
         status = exchange(out, peers, status, found, diag);
