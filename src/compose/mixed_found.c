@@ -6,34 +6,21 @@
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 
-/* Members, one for every replica: equal devices of one group. */
 static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_search_stage *s,
                        const struct maq_mixed_search_result *result, bool sequence_parallel, struct maq_arena *arena)
 {
-    const char *name = result->islands[s->island].device;
-    struct maq_mixed_member *member = MAQ_ARENA_NEW(arena, struct maq_mixed_member, 1);
-    struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, s->replicas);
-    const char *device = maq_arena_strdup(arena, (struct maq_str){name, strlen(name)});
-    const char *group = maq_arena_printf(arena, "%u", s->island);
-    if (!member || !replicas || !device || !group)
-        return false;
-    *member = (struct maq_mixed_member){.device = device, .devices = s->tp * s->cp};
-    for (uint32_t i = 0; i < s->replicas; i++)
-        replicas[i] = (struct maq_mixed_replica){.members = member,
-                                                 .n_members = 1,
-                                                 .group = group,
-                                                 .tp = s->tp,
-                                                 .cp = s->cp,
-                                                 .ep = s->ep,
-                                                 .sequence_parallel = sequence_parallel && s->tp > 1};
-    *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
-                                    .layers = s->layers,
-                                    .n_replicas = s->replicas,
-                                    .replicas = replicas,
-                                    .sharding = s->sharding,
-                                    .recompute = s->recompute,
-                                    .on_devices_of = -1};
-    return true;
+    const struct maq_even_stage stage = {.device = result->islands[s->island].device,
+                                         .island = s->island,
+                                         .first_layer = s->first_layer,
+                                         .layers = s->layers,
+                                         .replicas = s->replicas,
+                                         .tp = s->tp,
+                                         .cp = s->cp,
+                                         .ep = s->ep,
+                                         .sharding = s->sharding,
+                                         .recompute = s->recompute,
+                                         .sequence_parallel = sequence_parallel};
+    return maq__mixed_even_stage(out, &stage, arena);
 }
 
 static bool fill(struct maq_mixed_plan *out, const struct maq_mixed_search_result *result,

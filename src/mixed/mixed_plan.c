@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/codes.h"
+#include "base/str.h"
 #include "mixed/codes.h"
 
 #define MAX_PLAN_BYTES ((size_t)1 << 30) /* "count" makes much of little text */
@@ -274,4 +275,31 @@ enum maq_status maq_mixed_plan_write(char **out, const struct maq_mixed_plan *pl
         return maq__mixed_no_memory(diag);
     *out = text;
     return MAQ_OK;
+}
+
+bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_stage *s, struct maq_arena *arena)
+{
+    struct maq_mixed_member *member = MAQ_ARENA_NEW(arena, struct maq_mixed_member, 1);
+    struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, s->replicas);
+    const char *device = maq_arena_strdup(arena, maq_str_of(s->device)),
+               *group = maq_arena_printf(arena, "%u", s->island);
+    if (!member || !replicas || !device || !group)
+        return false;
+    *member = (struct maq_mixed_member){.device = device, .devices = s->tp * s->cp};
+    for (uint32_t i = 0; i < s->replicas; i++)
+        replicas[i] = (struct maq_mixed_replica){.members = member,
+                                                 .n_members = 1,
+                                                 .group = group,
+                                                 .tp = s->tp,
+                                                 .cp = s->cp,
+                                                 .ep = s->ep,
+                                                 .sequence_parallel = s->sequence_parallel && s->tp > 1};
+    *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
+                                    .layers = s->layers,
+                                    .n_replicas = s->replicas,
+                                    .replicas = replicas,
+                                    .sharding = s->sharding,
+                                    .recompute = s->recompute,
+                                    .on_devices_of = -1};
+    return true;
 }

@@ -27,4 +27,16 @@ enum maq_status maq__mixed_import(struct maq_mixed_plan *out, struct maq_node *r
 /* A slice as text of the arena; NULL for the empty one. */
 enum maq_status maq__mixed_keep(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag);
 
+/* A stage whose replicas are alike, on the devices of one node group. */
+struct maq_even_stage {
+    const char *device;
+    uint32_t island; /* the node group's number */
+    uint32_t first_layer, layers, replicas, tp, cp, ep;
+    int sharding, recompute; /* enum maq_sharding, enum maq_recompute */
+    bool sequence_parallel;  /* where tp > 1 */
+};
+
+/* It as a mixed plan has it, in `arena`; false when out of memory. */
+bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_stage *stage, struct maq_arena *arena);
+
 #endif
