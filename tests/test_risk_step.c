@@ -295,6 +295,32 @@ static double p95_with(const struct maq_job *job, const char *variation, const c
     return p95;
 }
 
+/* Placing a slow GPU in a stage is saying that a rank of that stage is slow. */
+static void test_places(void **state)
+{
+    struct maq_job_box *box = load(jobs[1]); /* tp 2, pp 4 on 16 GPUs: four ranks a stage */
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    opts.variation = "none";
+    opts.draws = 400;
+    opts.no_sources = true;
+    opts.place = 1.2;
+    struct maq_risk_step *asked = step_of(maq_job_get(box), opts);
+    opts.place = 0;
+    for (uint32_t s = 0; s < 4; s++) {
+        char text[32];
+        const char *slow = text;
+        snprintf(text, sizeof text, "rank:%u=1.2x", 4 * s);
+        opts.slow = &slow;
+        opts.n_slow = 1;
+        struct maq_risk_step *said = step_of(maq_job_get(box), opts);
+        assert_true(asked->place[s].p50_s == said->figure[MAQ_RISK_P50].value_s);
+        assert_true(asked->place[s].p95_s > asked->base_s && said->place == NULL);
+        maq_risk_step_free(said);
+    }
+    maq_risk_step_free(asked);
+    maq_job_free(box);
+}
+
 /* More of any source is never faster, nor are slow parts, nor more GPUs that do the same. */
 static void test_more_is_slower(void **state)
 {
@@ -391,7 +417,8 @@ int main(void)
         cmocka_unit_test(test_slowest),         cmocka_unit_test(test_slow_stage),
         cmocka_unit_test(test_slowest_replica), cmocka_unit_test(test_nothing_varies),
         cmocka_unit_test(test_threads),         cmocka_unit_test(test_more_is_slower),
-        cmocka_unit_test(test_exact),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_places),          cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,11 @@ struct maq_risk_source {
 };
 #define MAQ_RISK_SOURCES 16
 
+/* A slow GPU in one of the stages: the step then. */
+struct maq_risk_place {
+    double p50_s, p95_s;
+};
+
 struct maq_risk_step {
     const struct maq_job *job; /* borrowed */
     double base_s;             /* when nothing varies: maq_train_predict()'s step_s, bit for bit */
@@ -157,6 +162,8 @@ struct maq_risk_step {
         tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+    double place_factor;
+    struct maq_risk_place *place; /* [stages] of one replica; NULL when not asked for */
 };
 
 struct maq_risk_step_opts {
@@ -170,6 +177,7 @@ struct maq_risk_step_opts {
     uint32_t n_slow;
     bool sampled;    /* sample also where the exact law is known: to compare */
     bool no_sources; /* leaves out what drives it, which takes most of the time */
+    double place;    /* asks where a GPU does least harm that takes so many times as long: 1.2; 0 = not asked */
 };
 #define MAQ_RISK_STEP_OPTS_INIT                                                                                        \
     {                                                                                                                  \

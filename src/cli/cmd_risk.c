@@ -138,6 +138,7 @@ static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
 /* --- a job ---------------------------------------------------------------------------------------------------------- */
 
 #define SLOW_MOST 256
+#define SLOW_GPU 1.2 /* times as long: what --what-if placement puts into each stage */
 
 /* The parts of --slow, cut at commas. */
 static enum maq_status read_slow(struct cli *cli, const char **part, uint32_t *n)
@@ -171,6 +172,8 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
     opts.slow = slow;
     opts.variation = cli->values[OPT_VARIATION];
     opts.no_sources = !sources;
+    if (cli->values[OPT_RUN + CLI_RUN_RUN_WHAT] && !cli->values[OPT_RUN + CLI_RUN_TOKENS])
+        opts.place = SLOW_GPU;
     return maq_risk_step(step, job, &opts, cli->diag);
 }
 
@@ -213,8 +216,13 @@ static enum maq_status run_whole(struct cli *cli, const struct maq_job *job, uin
 static enum maq_status check_job(struct cli *cli, const char *example)
 {
     bool whole = cli->values[OPT_RUN + CLI_RUN_TOKENS] != NULL;
+    const char *what = cli->values[OPT_RUN + CLI_RUN_RUN_WHAT];
+    bool placement = what && strcmp(what, "placement") == 0;
+    if (what && placement == whole)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "placement is of a step; a run has --tokens",
+                         "--what-if %s means nothing to a %s", what, whole ? "run" : "step");
     for (size_t i = OPT_RUN; i < CLI_COUNT(options) && !whole; i++)
-        if (cli->values[i])
+        if (cli->values[i] && i != OPT_RUN + CLI_RUN_RUN_WHAT)
             return cli_usage(cli, MAQ_CODE_CLI_OPTION, "a run has --tokens", "%s means nothing to a step",
                              options[i].name);
     if (whole && cli->values[OPT_NO_SOURCES])

@@ -39,6 +39,16 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
         maq_json_real(item, "p95_alone_s", step->source[i].alone_s);
         maq_json_real(item, "p95_removed_s", step->source[i].removed_s);
     }
+    if (step->place) {
+        struct maq_json places = maq_json_list(root, "places");
+        maq_json_real(root, "place_factor", step->place_factor);
+        for (uint32_t s = 0; s < step->stages; s++) {
+            struct maq_json item = maq_json_item(places);
+            maq_json_int(item, "stage", s);
+            maq_json_real(item, "p50_s", step->place[s].p50_s);
+            maq_json_real(item, "p95_s", step->place[s].p95_s);
+        }
+    }
     return maq_json_finish(out, &document, diag);
 }
 
@@ -66,6 +76,30 @@ static void put_figures(struct maq_page *page, const struct maq_risk_step *step)
         put_row(&t, maq_risk_figure_name((enum maq_risk_figure)f), &step->figure[f], step->base_s);
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);
+}
+
+/* Where a slow GPU does least harm. */
+static void put_places(struct maq_page *page, const struct maq_risk_step *step)
+{
+    static const struct maq_table_column columns[] = {
+        {"a slow GPU in stage", true, false}, {"p50", true, false}, {"over base", true, false}, {"p95", true, false}};
+    struct maq_table t;
+    uint32_t best = 0;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t s = 1; s < step->stages; s++)
+        best = step->place[s].p50_s < step->place[best].p50_s ? s : best;
+    for (uint32_t s = 0; s < step->stages; s++) {
+        maq_table_row(&t, s == best ? MAQ_INK_GOOD : MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%u%s", s, s == best ? " *" : "");
+        maq_table_cell(&t, "%#.5g s", step->place[s].p50_s);
+        maq_table_cell(&t, "%+.2f %%", 100 * (step->place[s].p50_s / step->base_s - 1));
+        maq_table_cell(&t, "%#.5g s", step->place[s].p95_s);
+    }
+    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+    maq_table_print(page, &t, 0);
+    maq_table_fini(&t);
+    maq_page_putf(page, MAQ_INK_FAINT, "one GPU of one replica takes %.3g times as long; *: where it does least harm\n",
+                  step->place_factor);
 }
 
 static void put_sources(struct maq_page *page, const struct maq_risk_step *step)
@@ -107,6 +141,8 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     maq_page_init(&page, opts);
     put_job(&page, step);
     put_figures(&page, step);
+    if (step->place)
+        put_places(&page, step);
     if (step->n_sources > 0)
         put_sources(&page, step);
     if (step->exact)

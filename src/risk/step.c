@@ -195,6 +195,49 @@ static enum maq_status ask_sources(struct maq_risk_step *out, struct what_if *w,
     return MAQ_OK;
 }
 
+/* One replica more of what is slow, in one stage; the rest as it is. */
+static bool slow_in_stage(struct maq_slow *out, const struct maq_slow *given, uint32_t stage, uint32_t stages,
+                          double factor, struct maq_arena *arena)
+{
+    *out = (struct maq_slow){.n = given->n + 1,
+                             .kind = MAQ_ARENA_NEW(arena, struct maq_slow_kind, (size_t)given->n + 1),
+                             .communication = given->communication};
+    double *own = MAQ_ARENA_NEW(arena, double, stages);
+    if (!out->kind || !own)
+        return false;
+    const struct maq_slow_kind *rest = &given->kind[given->n - 1];
+    for (uint32_t s = 0; s < stages; s++)
+        own[s] = rest->stage[s] * (s == stage ? factor : 1);
+    out->kind[0] = (struct maq_slow_kind){1, own};
+    memcpy(out->kind + 1, given->kind, given->n * sizeof *given->kind);
+    out->kind[given->n].count -= 1;
+    return true;
+}
+
+/* The step with a slow GPU in each stage in turn, with fewer draws and the same numbers. */
+static enum maq_status ask_places(struct maq_risk_step *out, struct what_if *w, const struct maq_variation *v,
+                                  double factor)
+{
+    double value[FIGURES];
+    struct what_if few = *w;
+    few.draws = w->draws / 5 > LEAST_DRAWS ? w->draws / 5 : LEAST_DRAWS;
+    out->place_factor = factor;
+    out->place = maq__calloc(out->stages * sizeof *out->place);
+    if (!out->place)
+        return MAQ_NO_MEMORY;
+    for (uint32_t s = 0; s < out->stages; s++) {
+        struct maq_arena_mark mark = maq_arena_mark(w->arena);
+        struct maq_slow slow;
+        if (!slow_in_stage(&slow, w->slow, s, out->stages, factor, w->arena))
+            return MAQ_NO_MEMORY;
+        few.slow = &slow;
+        MAQ_TRY(ask(value, NULL, &few, v));
+        out->place[s] = (struct maq_risk_place){value[1] * 1e-9, value[2] * 1e-9};
+        maq_arena_reset(w->arena, mark);
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job, const struct maq_risk_step_opts *opts,
                            struct maq_arena *arena, struct maq_diag *diag)
 {
@@ -230,6 +273,8 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     out->tail_share = w.tail;
     out->exact = w.exact;
     out->draws = w.exact ? 0 : draws;
+    if (opts->place > 0)
+        MAQ_TRY(ask_places(out, &w, &v, opts->place));
     return opts->no_sources ? MAQ_OK : ask_sources(out, &w, &v);
 }
 
@@ -245,7 +290,7 @@ enum maq_status maq_risk_step(struct maq_risk_step **out, const struct maq_job *
                             "out of memory for the samples");
     maq_arena_fini(&arena);
     if (status != MAQ_OK) {
-        free(step);
+        maq_risk_step_free(step);
         return status;
     }
     *out = step;
@@ -254,5 +299,7 @@ enum maq_status maq_risk_step(struct maq_risk_step **out, const struct maq_job *
 
 void maq_risk_step_free(struct maq_risk_step *step)
 {
+    if (step)
+        free(step->place);
     free(step);
 }
