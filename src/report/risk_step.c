@@ -90,7 +90,7 @@ static void put_places(struct maq_page *page, const struct maq_risk_step *step)
         best = step->place[s].p50_s < step->place[best].p50_s ? s : best;
     for (uint32_t s = 0; s < step->stages; s++) {
         maq_table_row(&t, s == best ? MAQ_INK_GOOD : MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%u%s", s, s == best ? " *" : "");
+        maq_table_cell(&t, "%s%u", s == best ? "* " : "", s);
         maq_table_cell(&t, "%#.5g s", step->place[s].p50_s);
         maq_table_cell(&t, "%+.2f %%", 100 * (step->place[s].p50_s / step->base_s - 1));
         maq_table_cell(&t, "%#.5g s", step->place[s].p95_s);
