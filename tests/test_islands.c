@@ -54,7 +54,7 @@ static void random_fleet(struct fleet *f, uint32_t seed)
     struct dice d = {seed};
     static const char *const devices[] = {"a100-80gb", "t4"};
     *f = (struct fleet){.n = 2 + (uint32_t)(uniform(&d) * (MOST - 2))};
-    uint32_t zone[MOST];
+    uint32_t zone[MOST] = {0};
     for (uint32_t i = 0; i < f->n; i++) {
         bool fast = uniform(&d) < 0.6;
         zone[i] = (uint32_t)(3 * uniform(&d));

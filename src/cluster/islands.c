@@ -158,7 +158,7 @@ static enum maq_status read_nodes(struct reader *r)
 static enum maq_status read_link(struct reader *r, struct maq_node *map)
 {
     struct link_row row = {.between = NULL};
-    uint32_t end[2], n = r->out->n_nodes, k = 0;
+    uint32_t end[2] = {0}, n = r->out->n_nodes, k = 0;
     MAQ_TRY(read_map(&row, link_fields, map, "link", r));
     row.between->used = true;
     if (row.between->kind != MAQ_NODE_SEQ || row.between->count != 2)

@@ -169,7 +169,7 @@ uint32_t maq_islands_find(uint32_t *island_of, const struct maq_measured_node *n
     for (uint32_t i = 0; i < n; i++)
         f.island_of[i] = i;
     memcpy(f.linkage, link_bps, (size_t)n * n * sizeof *f.linkage);
-    for (uint32_t a, b; nearest(&f, &a, &b);) {
+    for (uint32_t a = 0, b = 0; nearest(&f, &a, &b);) {
         if (may_join(&f, a, b))
             join(&f, a, b);
         else
