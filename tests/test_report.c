@@ -28,8 +28,7 @@
 #include "profile/codes.h"
 #include "report/codes.h"
 #include "report/page.h"
-#include "risk/run_codes.h"
-#include "risk/variation_codes.h"
+#include "risk/codes.h"
 #include "search/codes.h"
 #include "slices/codes.h"
 #include "trace/codes.h"
@@ -482,7 +481,7 @@ static const struct code_row {
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
                 MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
-                    MAQ_CODE_LIST_VARIATION(ROW) MAQ_CODE_LIST_RISK_RUN(ROW) MAQ_CODE_LIST_SLICES(ROW)
+                    MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW)
 #undef ROW
 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "risk/run_codes.h"
+#include "risk/codes.h"
 #include "spec/catalogue.h"
 
 #define DAY 86400.0

@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "risk/codes.h"
 #include "risk/failures.h"
-#include "risk/run_codes.h"
 
 #define RATE_HINT "for example 3.8e-3/node/day, 1e-4/gpu/day, 0.03/node/week"
 #define DELAY_HINT                                                                                                     \

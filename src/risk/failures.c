@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "cluster/entry.h"
-#include "risk/run_codes.h"
+#include "risk/codes.h"
 
 #define MOST_CAUSES 64u
 

@@ -20,9 +20,9 @@
 #include "base/codes.h"
 #include "base/stats.h"
 #include "base/str.h"
+#include "risk/codes.h"
 #include "risk/order.h"
 #include "risk/series.h"
-#include "risk/variation_codes.h"
 
 #define CONFIDENCE 0.95
 

@@ -12,8 +12,8 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/stats.h"
+#include "risk/codes.h"
 #include "risk/replay.h"
-#include "risk/variation_codes.h"
 
 #define WORKERS_REPLAYED 256u
 

@@ -19,8 +19,8 @@
 
 #include "base/check.h"
 #include "base/codes.h"
+#include "risk/codes.h"
 #include "risk/replay.h"
-#include "risk/variation_codes.h"
 
 #define NONE MAQ_REPLAY_NONE
 

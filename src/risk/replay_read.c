@@ -14,9 +14,9 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "risk/codes.h"
 #include "risk/replay.h"
 #include "risk/rows.h"
-#include "risk/variation_codes.h"
 #include "spec/doc.h"
 
 #define MAX_OPS (UINT32_C(1) << 28)

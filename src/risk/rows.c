@@ -11,7 +11,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "risk/variation_codes.h"
+#include "risk/codes.h"
 
 static const struct maq_span nowhere;
 

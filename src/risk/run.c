@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-#include "risk/run_codes.h"
+#include "risk/codes.h"
 #include "risk/run_summary.h"
 
 #define CHUNK 64u

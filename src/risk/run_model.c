@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "risk/run_codes.h"
+#include "risk/codes.h"
 
 static const struct maq_failures nothing_fails = {
     .name = "none", .title = "nothing fails", .source = "", .shape = 1, .devices_per_node = 8};

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "risk/run_codes.h"
+#include "risk/codes.h"
 #include "risk/run_model.h"
 
 #define MOST_VARIANTS 16u

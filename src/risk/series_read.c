@@ -13,9 +13,9 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "risk/codes.h"
 #include "risk/rows.h"
 #include "risk/series.h"
-#include "risk/variation_codes.h"
 
 #define MAX_STEPS 50000000u
 

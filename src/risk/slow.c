@@ -12,7 +12,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "risk/variation_codes.h"
+#include "risk/codes.h"
 
 #define MOST_REPLICAS 4096u
 

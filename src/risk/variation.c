@@ -5,7 +5,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "risk/variation_codes.h"
+#include "risk/codes.h"
 #include "spec/catalogue.h"
 #include "spec/field.h"
 
