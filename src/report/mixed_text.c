@@ -2,46 +2,21 @@
  * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is better,
  * and what each group does alone.
  */
-#include "report/mixed_text.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/report.h"
 #include "plan/plan_fields.h"
+#include "report/job_text.h"
 #include "report/page.h"
 #include "report/words.h"
 
-#define LABEL 12
+#define LABEL MAQ_JOB_LABEL
 
 static const char *seconds(char buf[32], double s)
 {
     maq__snprintf(buf, 32, "%.*f s", s < 9.9995 ? 4 : s < 99.995 ? 3 : 2, s);
     return buf;
-}
-
-void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
-{
-    struct maq_arena arena;
-    struct maq_buf line;
-    char n[32];
-    maq_arena_init(&arena, 0);
-    maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
-    maq_buf_adds(&page->out, "\n\n");
-    maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s: ", job->model.name);
-    maq_words_model(&line, &job->model);
-    maq_page_field(page, LABEL, "model", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
-    maq_buf_fini(&line);
-    maq_buf_init(&line, 1 << 16);
-    maq_words_cluster(&line, &job->cluster);
-    maq_page_field(page, LABEL, "cluster", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
-    maq_buf_fini(&line);
-    maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s sequences of ", maq_words_whole(n, job->workload.gbs));
-    maq_buf_addf(&line, "%s tokens per step", maq_words_whole(n, job->workload.seq));
-    maq_page_field(page, LABEL, "workload", line.ptr ? line.ptr : "");
-    maq_buf_fini(&line);
-    maq_arena_fini(&arena);
 }
 
 /* "embedding, layers 1-5", by the numbers of the stage: 0 is the embedding, the last one the output. */

@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "report/job_json.h"
-#include "report/mixed_text.h"
+#include "report/job_text.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -121,7 +121,7 @@ static void put_sources(struct maq_page *page, const struct maq_risk_step *step)
     maq_page_putf(page, MAQ_INK_FAINT, "shares of the base; they do not add up, the slowest decides\n");
 }
 
-#define LABEL 12
+#define LABEL MAQ_JOB_LABEL
 
 static void put_job(struct maq_page *page, const struct maq_risk_step *step)
 {

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/report.h"
-#include "report/mixed_text.h"
+#include "report/job_text.h"
 #include "report/words.h"
 
 #define LABEL 13

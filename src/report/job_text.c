@@ -1,0 +1,29 @@
+/* job_text.c - see job_text.h. */
+#include "report/job_text.h"
+
+#include "report/words.h"
+
+void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
+{
+    struct maq_arena arena;
+    struct maq_buf line;
+    char n[32];
+    maq_arena_init(&arena, 0);
+    maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
+    maq_buf_adds(&page->out, "\n\n");
+    maq_buf_init(&line, 1 << 16);
+    maq_buf_addf(&line, "%s: ", job->model.name);
+    maq_words_model(&line, &job->model);
+    maq_page_field(page, MAQ_JOB_LABEL, "model", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
+    maq_buf_fini(&line);
+    maq_buf_init(&line, 1 << 16);
+    maq_words_cluster(&line, &job->cluster);
+    maq_page_field(page, MAQ_JOB_LABEL, "cluster", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
+    maq_buf_fini(&line);
+    maq_buf_init(&line, 1 << 16);
+    maq_buf_addf(&line, "%s sequences of ", maq_words_whole(n, job->workload.gbs));
+    maq_buf_addf(&line, "%s tokens per step", maq_words_whole(n, job->workload.seq));
+    maq_page_field(page, MAQ_JOB_LABEL, "workload", line.ptr ? line.ptr : "");
+    maq_buf_fini(&line);
+    maq_arena_fini(&arena);
+}

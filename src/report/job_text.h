@@ -1,0 +1,13 @@
+/* job_text.h - how reports of a job begin. */
+#ifndef MAQ_REPORT_JOB_TEXT_H
+#define MAQ_REPORT_JOB_TEXT_H
+
+#include "maquette/job.h"
+#include "report/page.h"
+
+#define MAQ_JOB_LABEL 12 /* cells of the labels in front of its lines */
+
+/* Title, model, cluster and workload. */
+void maq_page_open_job(struct maq_page *page, const struct maq_job *job);
+
+#endif
