@@ -80,6 +80,8 @@ struct maq_search_result {
     bool frugal_found;
     double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete */
     bool complete;
+    double
+        unproven_share; /* of a step: offloading that could gain less was not looked at; 0 where nothing may be offloaded */
     struct maq_search_counts counts;
     struct maq_search_axis *axes;
     uint32_t n_axes;

@@ -102,6 +102,7 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
         maq_json_real(d, "step_time_s", r->plans[0].step_s);
         maq_json_real(d, "lower_bound_s", r->floor_s);
         maq_json_real(d, "gap", r->plans[0].step_s / r->floor_s - 1);
+        maq_json_real(d, "unproven_share", r->unproven_share);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
     struct maq_json space = maq_json_list(d, "space");

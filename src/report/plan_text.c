@@ -186,6 +186,10 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
     maq_page_field(page, LABEL, "searched", line);
     if (r->complete && r->n_plans == 0)
         maq__snprintf(line, sizeof line, "no plan of this space fits");
+    else if (r->complete && r->unproven_share > 0)
+        maq__snprintf(line, sizeof line,
+                      "no other plan of this space is faster and fits, but for offloading that gains under %.2g %%",
+                      100 * r->unproven_share);
     else if (r->complete)
         maq__snprintf(line, sizeof line, "no other plan of this space is faster and fits (gap 0 %%)");
     else if (r->n_plans > 0)

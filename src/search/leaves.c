@@ -312,7 +312,6 @@ static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
 }
 
 #define WORTH_A_PROBE 4 /* plans that timing one which does not fit may save */
-#define NEGLIGIBLE 1e-3 /* of a step: what offloading may gain at most and not be looked at */
 
 struct verdict {
     bool dead;    /* plans that offload more are of no use */
@@ -352,7 +351,7 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     if (!q.possible)
         return MAQ_OK;
     bool on_device = maq_leaf_offloaded(&e->floors, offload) == 0, late = q.step_s >= limit,
-         gains = q.wait_s > NEGLIGIBLE * q.step_s && q.step_s - q.wait_s < limit_of(s);
+         gains = q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s && q.step_s - q.wait_s < limit_of(s);
     choice.beaten = !choice.all && (q.fits || late);
     out->dead = choice.beaten && (on_device || q.fits) && !gains;
     out->settled = !choice.all && q.fits;

@@ -13,6 +13,9 @@
 #include "search/cells.h"
 #include "search/pareto.h"
 
+/* Of a step: what offloading more may gain at most, by hiding in a wait, and not be looked at. */
+#define MAQ_NEGLIGIBLE_GAIN 1e-3
+
 /* One thread's tools and what it found in a cell. Counts are of this cell alone. */
 struct maq_leaf_search {
     const struct maq_search_space *space;

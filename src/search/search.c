@@ -342,6 +342,15 @@ static enum maq_status list_axes(struct maq_search_result *r, struct search *s)
     return MAQ_OK;
 }
 
+static bool may_offload(const struct maq_search_space *space)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_OFFLOAD];
+    bool any = false;
+    for (uint32_t i = 0; i < axis->n && axis->n > 1; i++)
+        any |= axis->at[i] > 0;
+    return any;
+}
+
 /* The result lives in the search, which it owns. */
 static enum maq_status finish(struct maq_search_result **out, struct search *s, uint32_t reached)
 {
@@ -358,6 +367,7 @@ static enum maq_status finish(struct maq_search_result **out, struct search *s, 
     r->floor_s = s->n_best > 0 ? s->best[0].step_s : 0;
     if (!r->complete && (s->n_best == 0 || s->order[reached]->floor_s < r->floor_s))
         r->floor_s = s->order[reached]->floor_s;
+    r->unproven_share = !s->opts->exhaustive && may_offload(&s->space) ? MAQ_NEGLIGIBLE_GAIN : 0;
     r->counts = s->counts;
     r->owner = s;
     MAQ_TRY(list_axes(r, s));
