@@ -47,8 +47,8 @@ bool maq_leaf_recompute_adds(const struct maq_leaf_floors *floors, uint32_t reco
 const struct maq_pipeline_floor *maq_leaf_block_floor(struct maq_leaf_floors *floors, uint32_t recompute,
                                                       uint32_t offload, int32_t layers);
 
-/* Least time of what saves no memory and shards as `plan` does as value `sharding` and `replicas` of their axes say; 0 where that adds nothing to a
- * pass. Not looked into beyond `limit_s`. */
+/* Least time of what saves no memory under a way to shard, the values `sharding` and `replicas` of their axes, which `plan` has; 0
+ * where it adds nothing to a pass. Not looked into beyond `limit_s`. */
 enum maq_status maq_leaf_sync_floor(double *step_s, struct maq_leaf_floors *floors, const struct maq_plan *plan,
                                     uint32_t sharding, uint32_t replicas, double limit_s);
 
