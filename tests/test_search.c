@@ -147,6 +147,16 @@ static void test_threads(void **unused)
 static const int tps[] = {1, 2, 4}, pps[] = {1, 2, 4}, vps[] = {1, 2, 3}, mbss[] = {1, 2, 4}, zeros[] = {0, 1, 2, 3};
 static const char *const recomputes[] = {"none", "core_attn", "full"};
 
+/* Of a plan that fits, as a search understands it; HUGE_VAL for one that does not. */
+static double fitting_step_s(const struct maq_train_result *r)
+{
+    double needs = 0;
+    for (uint32_t s = 0; s < r->n_stages; s++)
+        needs = fmax(needs, r->stages[s].allocated_bytes + r->stages[s].bytes[MAQ_MEM_CONTEXT] +
+                                r->stages[s].bytes[MAQ_MEM_NCCL] - r->stages[s].capacity_bytes);
+    return needs <= 0 ? r->step_s : HUGE_VAL;
+}
+
 static double brute_force(const char *rest, uint32_t *n)
 {
     double best = INFINITY;
@@ -178,12 +188,7 @@ static double brute_force(const char *rest, uint32_t *n)
         if (maq_job_parse(&box, "brute force", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
             continue;
         if (maq_train_predict(&r, maq_job_get(box), NULL) == MAQ_OK) {
-            double needs = 0;
-            for (uint32_t s = 0; s < r->n_stages; s++)
-                needs = fmax(needs, r->stages[s].allocated_bytes + r->stages[s].bytes[MAQ_MEM_CONTEXT] +
-                                        r->stages[s].bytes[MAQ_MEM_NCCL] - r->stages[s].capacity_bytes);
-            if (needs <= 0)
-                best = fmin(best, r->step_s);
+            best = fmin(best, fitting_step_s(r));
             (*n)++;
             maq_train_result_free(r);
         }
@@ -221,6 +226,47 @@ static void test_brute_force(void **unused)
 }
 
 /* A plan that is set free leaves nothing behind. */
+/* Every list of recomputed layers of four stages of two layers: none is faster than the one of the least numbers that fit. */
+static void test_stages_recompute_by_themselves(void **unused)
+{
+    (void)unused;
+#define JOB(mbs, seq)                                                                                                  \
+    "{model: {base: llama-2-7b, num_hidden_layers: 8}, cluster: 'rtx-4090:4', plan: {tp: 1, pp: 4, vp: 1, cp: 1, "     \
+    "mbs: " mbs "}, workload: {seq: " seq ", gbs: 32}, search: {recompute: [none, block, stages], schedule: 1f1b, "    \
+    "layout: E0L0, offload_layers: 0, optimizer_offload_fraction: 0}}"
+    static const char *const texts[] = {JOB("1", "8192"), JOB("2", "8192"), JOB("1", "16384"), JOB("2", "16384")};
+    uint32_t differ = 0;
+    for (size_t i = 0; i < MAQ_COUNT(texts); i++) {
+        const char *text = texts[i];
+        struct maq_search_opts opts = {.top = 1, .threads = 1, .full = true};
+        struct searched s = search(text, &opts);
+        double least = s.result->n_plans > 0 ? s.result->plans[0].step_s : HUGE_VAL, best = HUGE_VAL;
+        differ += s.result->n_plans > 0 && s.result->plans[0].plan.recompute_stages.len > 0;
+        for (int list = 0; list < 81; list++) {
+            struct maq_plan plan = s.result->n_plans > 0 ? s.result->plans[0].plan : s.result->frugal.plan;
+            char counts[16];
+            snprintf(counts, sizeof counts, "%d,%d,%d,%d", list / 27, list / 9 % 3, list / 3 % 3, list % 3);
+            plan.recompute = MAQ_RECOMPUTE_FULL;
+            plan.recompute_method = MAQ_RECOMPUTE_BLOCK;
+            plan.recompute_num_layers = 0;
+            plan.recompute_stages = maq_str_of(counts);
+            struct maq_job_box *closed;
+            struct maq_train_result *r;
+            struct maq_diag *diag = maq_diag_new();
+            assert_int_equal(maq_job_complete(&closed, s.job, &plan, diag), MAQ_OK);
+            assert_int_equal(maq_train_predict(&r, maq_job_get(closed), diag), MAQ_OK);
+            best = fmin(best, fitting_step_s(r));
+            maq_train_result_free(r);
+            maq_job_free(closed);
+            maq_diag_free(diag);
+        }
+        if (fabs(least - best) > 1e-12)
+            fail_msg("%s: the search %.9f s, all lists %.9f s", text, least, best);
+        done(&s);
+    }
+    assert_int_equal(differ, 3);
+}
+
 static void test_set_free(void **unused)
 {
     (void)unused;
@@ -368,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_vary),
+        cmocka_unit_test(test_stages_recompute_by_themselves),
         cmocka_unit_test(test_set_free),
         cmocka_unit_test(test_ends_of_their_own),
     };

@@ -36,35 +36,36 @@ static void random_job(char *text, size_t size)
 {
     const char *schedule = PICK("1f1b", "auto", "gpipe", "zb-h1", "zb-v", "dualpipe", "dualpipe-v", "auto");
     const char *vp = strcmp(schedule, "auto") == 0 ? PICK("1", "2", "3", "4") : "1";
-    snprintf(text, size,
-             "model: {base: %s, num_hidden_layers: %s}\n"
-             "cluster: '%s'\n"
-             "plan: {tp: %s, pp: %s, vp: %s, cp: %s, ep: %s, mbs: %s, schedule: %s, zero: %s, recompute: %s, "
-             "tp_comm_overlap: %s,\n"
-             "  layout: balanced, cp_comm_type: %s, overlap_grad_reduce: %s, overlap_param_gather: %s, "
-             "overlap_p2p_comm: %s,\n"
-             "  reshard_after_forward: %s, gather_once_per_step: %s, overlap_ep: %s, sequence_parallel: %s, "
-             "bucket_layers: %s,\n"
-             "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s,\n"
-             "  moe_shared_expert_overlap: %s, vocab_parallel_pipeline: %s}\n"
-             "workload: {seq: %s, gbs: %s}\n"
-             "framework: %s\n",
-             PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b"),
-             PICK("8", "13", "16", "24"),
-             PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G",
-                  "a100-80gb:8 x 2 + h100-sxm:8 x 2"),
-             PICK("1", "2", "4"), PICK("1", "2", "4", "8"), vp, PICK("1", "1", "2"), PICK("1", "1", "2", "4"),
-             PICK("1", "2"), schedule, PICK("no_shard", "optim", "optim_grads", "optim_grads_params"),
-             PICK("none", "full", "selective"), PICK("true", "false"), PICK("p2p", "all_gather", "a2a"),
-             PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("auto", "true", "false"),
-             PICK("true", "false"), PICK("false", "true"), PICK("auto", "true"), PICK("auto", "false"),
-             PICK("0", "1", "3"), PICK("0", "1", "2"), PICK("bf16", "bf16", "fp8-delayed", "fp8-current"),
-             PICK("true", "false"), PICK("0", "0", "2"), PICK("false", "true"), PICK("false", "false", "true"),
-             PICK("1024", "4096"), PICK("16", "32", "64"),
-             PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
-                  "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",
-                  "{base: nemo, launches_block: true}",
-                  "{base: megatron-deepspeed, tp_synchronizes: true, forward_calls: 2, p2p_sends_mask: true}"));
+    snprintf(
+        text, size,
+        "model: {base: %s, num_hidden_layers: %s}\n"
+        "cluster: '%s'\n"
+        "plan: {tp: %s, pp: %s, vp: %s, cp: %s, ep: %s, mbs: %s, schedule: %s, zero: %s, recompute: %s, "
+        "tp_comm_overlap: %s,\n"
+        "  layout: balanced, cp_comm_type: %s, overlap_grad_reduce: %s, overlap_param_gather: %s, "
+        "overlap_p2p_comm: %s,\n"
+        "  reshard_after_forward: %s, gather_once_per_step: %s, overlap_ep: %s, sequence_parallel: %s, "
+        "bucket_layers: %s,\n"
+        "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s,\n"
+        "  moe_shared_expert_overlap: %s, vocab_parallel_pipeline: %s}\n"
+        "workload: {seq: %s, gbs: %s}\n"
+        "framework: %s\n",
+        PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b"),
+        PICK("8", "13", "16", "24"),
+        PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G",
+             "a100-80gb:8 x 2 + h100-sxm:8 x 2"),
+        PICK("1", "2", "4"), PICK("1", "2", "4", "8"), vp, PICK("1", "1", "2"), PICK("1", "1", "2", "4"),
+        PICK("1", "2"), schedule, PICK("no_shard", "optim", "optim_grads", "optim_grads_params"),
+        PICK("none", "full", "selective", "full, recompute_method: block, recompute_num_layers_per_stage: \"2,0,1,0\""),
+        PICK("true", "false"), PICK("p2p", "all_gather", "a2a"), PICK("auto", "true", "false"),
+        PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("true", "false"), PICK("false", "true"),
+        PICK("auto", "true"), PICK("auto", "false"), PICK("0", "1", "3"), PICK("0", "1", "2"),
+        PICK("bf16", "bf16", "fp8-delayed", "fp8-current"), PICK("true", "false"), PICK("0", "0", "2"),
+        PICK("false", "true"), PICK("false", "false", "true"), PICK("1024", "4096"), PICK("16", "32", "64"),
+        PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
+             "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",
+             "{base: nemo, launches_block: true}",
+             "{base: megatron-deepspeed, tp_synchronizes: true, forward_calls: 2, p2p_sends_mask: true}"));
 }
 
 static void compare(const char *text, const struct maq_job *job)

@@ -118,6 +118,8 @@ struct maq_plan {
     int recompute_method; /* enum maq_recompute_method */
     int32_t
         recompute_num_layers; /* full: layers per checkpoint (uniform) or recomputed layers per virtual stage (block) */
+    struct maq_str
+        recompute_stages; /* block: recomputed layers per virtual stage of each stage, "4,2,0,0"; empty = as above */
     uint32_t recompute_parts; /* selective: bit set of enum maq_part */
     int32_t offload_layers;   /* cpu_offloading_num_layers: activations of this many layers go to the host */
     int selective_ac;         /* enum maq_selective_ac */
@@ -176,6 +178,8 @@ struct maq_virtual_stage {
     uint16_t stage, chunk; /* device stage and the chunk number on it */
     int32_t first_layer, n_layers;
     bool embedding, output, mtp; /* what else it holds */
+    bool redone_given;           /* its stage has a number of recomputed layers of its own: */
+    int32_t redone_layers;
 };
 
 #ifdef __cplusplus

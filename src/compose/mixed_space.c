@@ -108,7 +108,7 @@ static void take_recompute(struct maq_chain_space *out, const struct maq_search_
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_RECOMPUTE];
     for (uint32_t i = 0; i < axis->n && out->n_redo < MAQ_CHAIN_VALUES; i++) {
         struct maq_plan plan = space->base;
-        if (axis->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK)
+        if (axis->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK || axis->at[i] == MAQ_RECOMPUTE_VALUE_STAGES)
             continue;
         maq_space_apply(&plan, space, MAQ_AXIS_RECOMPUTE, axis->at[i]);
         if (plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1)

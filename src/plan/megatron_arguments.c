@@ -122,8 +122,23 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
     flag(b, p->grad_reduce_dtype == MAQ_BF16, "grad-reduce-in-bf16");
 }
 
-static void memory(struct maq_buf *b, const struct maq_plan *p)
+/* Megatron-LM has one number for all stages: where ours differ, the largest. */
+static int32_t block_layers(const struct maq_job *job)
 {
+    int32_t most = 0;
+    if (job->plan.recompute_num_layers > 0)
+        return job->plan.recompute_num_layers;
+    for (uint32_t i = 0; i < job->n_virtual; i++) {
+        const struct maq_virtual_stage *v = &job->virtual_stages[i];
+        int32_t n = v->redone_given && v->redone_layers < v->n_layers ? v->redone_layers : v->n_layers;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static void memory(struct maq_buf *b, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE) {
         maq_buf_adds(b, "--recompute-granularity selective\n--recompute-modules");
         for (int part = 0; part < MAQ_PART_COUNT; part++) {
@@ -135,7 +150,13 @@ static void memory(struct maq_buf *b, const struct maq_plan *p)
     } else if (p->recompute == MAQ_RECOMPUTE_FULL) {
         bool block = p->recompute_method == MAQ_RECOMPUTE_BLOCK;
         maq_buf_addf(b, "--recompute-granularity full\n--recompute-method %s\n", block ? "block" : "uniform");
-        number(b, true, "recompute-num-layers", p->recompute_num_layers > 0 ? p->recompute_num_layers : 1);
+        number(b, true, "recompute-num-layers",
+               block                         ? block_layers(job)
+               : p->recompute_num_layers > 0 ? p->recompute_num_layers
+                                             : 1);
+        if (p->recompute_stages.len > 0)
+            maq_buf_addf(b, "# %.*s of the stages: one number for all in Megatron-LM, here the largest\n",
+                         (int)p->recompute_stages.len, p->recompute_stages.ptr);
     }
     if (p->offload_layers > 0)
         maq_buf_addf(b, "--cpu-offloading-num-layers %d\n", p->offload_layers);
@@ -185,7 +206,7 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     number(&b, true, "global-batch-size", job->workload.gbs);
     number(&b, true, "seq-length", job->workload.seq);
     data_parallel(&b, &job->plan);
-    memory(&b, &job->plan);
+    memory(&b, job);
     precision(&b, &job->plan);
     experts(&b, job);
     flag(&b, job->plan.overlap_tp == MAQ_ON, "tp-comm-overlap");

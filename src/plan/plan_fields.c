@@ -107,6 +107,8 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "full: every recompute_num_layers, or the first of each virtual stage"),
     I32(recompute_num_layers, "recompute_num_layers", .def = "0", .min = 0, .max = 65535,
         .doc = "uniform: layers per checkpoint (0 = 1); block: recomputed layers per virtual stage (0 = all)"),
+    STR(recompute_stages, "recompute_num_layers_per_stage", .def = "",
+        .doc = "block: recomputed layers per virtual stage, for each pipeline stage (\"4,2,0,0\"; maquette)"),
     {.type = MAQ_TYPE_NODE,
      .key = "recompute_modules",
      .offset = offsetof(struct maq_plan_doc, recompute_modules),

@@ -327,6 +327,12 @@ static void resolve_recompute(struct resolver *r)
         REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_num_layers", NULL,
                "recompute_num_layers %d, but the model has %u layers", p->recompute_num_layers,
                r->job->model.num_layers);
+    bool block = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_BLOCK;
+    if (p->recompute_stages.len > 0 && (!block || p->recompute_num_layers > 0))
+        REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_num_layers_per_stage",
+               "set recompute_granularity: full and recompute_method: block, without recompute_num_layers",
+               "recompute_num_layers_per_stage is a number of layers from the first of each virtual stage on%s",
+               block ? ", and recompute_num_layers gives another" : "");
 }
 
 /* Largest divisor of n that is at most `limit`, 1 at least. */

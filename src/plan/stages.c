@@ -227,6 +227,33 @@ static enum maq_status split_even(struct split *s, const struct maq_job *job, co
     return MAQ_OK;
 }
 
+/* Recomputed layers of each stage, where the plan has a list of them. */
+static enum maq_status read_redone(struct split *s, const struct maq_job *job, const struct maq_job_places *at,
+                                   struct maq_diag *diag)
+{
+    const char *key = "recompute_num_layers_per_stage";
+    struct maq_str rest = job->plan.recompute_stages, word;
+    int32_t stage = 0;
+    char msg[256];
+    for (; rest.ptr && rest.len > 0; stage++) {
+        int64_t n;
+        rest = maq_str_split(rest, ',', &word);
+        if (!maq_str_to_i64(&n, maq_str_trim(word)) || n < 0 || n > s->layers) {
+            snprintf(msg, sizeof msg, "'%.*s' is not a number of layers", (int)word.len, word.ptr);
+            return refuse(diag, at, key, "write one count per pipeline stage: 4,2,0,0", msg);
+        }
+        for (uint32_t i = 0; i < s->n; i++)
+            if (s->v[i].stage == stage) {
+                s->v[i].redone_given = true;
+                s->v[i].redone_layers = (int32_t)n;
+            }
+    }
+    if (stage == 0 || stage == job->plan.pp)
+        return MAQ_OK;
+    snprintf(msg, sizeof msg, "the list has %d counts, the pipeline %d stages", stage, job->plan.pp);
+    return refuse(diag, at, key, NULL, msg);
+}
+
 static void finish_split(struct split *s, const struct maq_job *job)
 {
     int32_t first = 0;
@@ -268,6 +295,7 @@ enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_p
         return status;
 
     finish_split(&s, job);
+    MAQ_TRY(read_redone(&s, job, at, diag));
     job->n_virtual = s.n;
     job->virtual_stages = s.v;
     return MAQ_OK;

@@ -74,8 +74,10 @@ static uint32_t index_of(const struct maq_search_space *space, enum maq_axis axi
 /* A change that drags others along: schedule and virtual stages, the layout, what follows from TP. */
 static void mend(struct maq_plan *plan, enum maq_axis axis)
 {
-    if (axis == MAQ_AXIS_PP || axis == MAQ_AXIS_VP || axis == MAQ_AXIS_SCHEDULE)
+    if (axis == MAQ_AXIS_PP || axis == MAQ_AXIS_VP || axis == MAQ_AXIS_SCHEDULE) {
         plan->layout = MAQ_STR("balanced");
+        plan->recompute_stages = (struct maq_str){0}; /* of other stages: now all layers of each */
+    }
     if (axis == MAQ_AXIS_VP || axis == MAQ_AXIS_PP) {
         if (plan->pp == 1)
             plan->vp = 1;
@@ -108,7 +110,8 @@ static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_a
     maq_space_word(from, &o->space, axis, values->at[own]);
     for (uint32_t i = 0; i < values->n; i++) {
         struct maq_plan plan = *best;
-        if (i == own || (axis == MAQ_AXIS_RECOMPUTE && values->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK))
+        if (i == own || (axis == MAQ_AXIS_RECOMPUTE &&
+                         (values->at[i] == MAQ_RECOMPUTE_VALUE_BLOCK || values->at[i] == MAQ_RECOMPUTE_VALUE_STAGES)))
             continue;
         struct maq_search_alternative what = {.key = maq_axis_key(axis), .name = name, .from = from, .to = to};
         what.neighbour = i + 1 == own || i == own + 1;

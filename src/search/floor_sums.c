@@ -78,9 +78,12 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
         plan.recompute_method = base->recompute_method;
         plan.recompute_num_layers = base->recompute_num_layers;
         plan.recompute_parts = base->recompute_parts;
+        plan.recompute_stages = base->recompute_stages;
     }
     maq_space_apply(&plan, f->space, MAQ_AXIS_RECOMPUTE,
-                    value == MAQ_RECOMPUTE_VALUE_BLOCK ? MAQ_RECOMPUTE_VALUE_UNIFORM + 1 : value);
+                    value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES
+                        ? MAQ_RECOMPUTE_VALUE_UNIFORM + 1
+                        : value);
     double layers =
         plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
     MAQ_TRY(maq_train_sweep_atoms(&atoms, f->sweep, &plan, f->arena));

@@ -61,7 +61,9 @@ static struct maq_position_floor held_at(const struct maq_cell_floors *f, const 
     uint32_t n = (uint32_t)p->layers[position], own = 1 + layer, first = position == 0 ? 0 : own,
              last = position + 1 == p->n_virtual ? f->n_atoms : own + n,
              away = own + ((uint32_t)q->offloaded < n ? (uint32_t)q->offloaded : n),
-             redone = q->value != MAQ_RECOMPUTE_VALUE_BLOCK ? last : own + (uint32_t)q->block;
+             redone = q->value != MAQ_RECOMPUTE_VALUE_BLOCK && q->value != MAQ_RECOMPUTE_VALUE_STAGES
+                          ? last
+                          : own + (uint32_t)q->block;
     struct maq_position_floor h = {.dense = range(s->dense_params, first, last),
                                    .expert = range(s->expert_params, first, last)};
     add_layers(&h, s, first, redone, own); /* the embedding */

@@ -65,7 +65,7 @@ struct maq_floor_query {
     const struct maq_pipeline *pipeline;
     uint32_t recompute;               /* index on that axis; behind its end: the least of all */
     int32_t value;                    /* its value; any but BLOCK behind the end */
-    int32_t block;                    /* MAQ_RECOMPUTE_VALUE_BLOCK: layers of each virtual stage */
+    int32_t block;                    /* MAQ_RECOMPUTE_VALUE_BLOCK and _STAGES: layers of each virtual stage */
     int32_t offloaded;                /* first layers of each virtual stage whose activations are on the host */
     const struct maq_sync_sums *sync; /* NULL: however sharded */
 };

@@ -95,12 +95,12 @@ const struct maq_pipeline_floor *maq_leaf_floor(struct maq_leaf_floors *f, uint3
     struct maq_floor_query q = query_of(f, recompute, offload);
     if (!has_sums(f, &q))
         return floor;
-    bool block = q.value == MAQ_RECOMPUTE_VALUE_BLOCK;
-    if (block)
+    bool stages = q.value == MAQ_RECOMPUTE_VALUE_STAGES, block = q.value == MAQ_RECOMPUTE_VALUE_BLOCK || stages;
+    if (block) /* the memory of the most, the time of the least */
         q.block = f->pipeline->most_layers;
     maq_pipeline_floor(floor, &f->cell, &q);
     if (block) {
-        q.block = 1;
+        q.block = stages ? 0 : 1;
         maq_pipeline_floor(&f->scratch, &f->cell, &q);
         floor->step_s = f->scratch.step_s;
     }

@@ -18,6 +18,7 @@
 #include "plan/job_build.h"
 #include "plan/schedule.h"
 #include "search/leaf_floors.h"
+#include "search/stage_recompute.h"
 
 /* ---- the values under a pipeline ---- */
 
@@ -185,6 +186,7 @@ static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_
     out->recompute_method = MAQ_RECOMPUTE_BLOCK;
     out->recompute_num_layers = layers;
     out->recompute_parts = 0;
+    out->recompute_stages = (struct maq_str){0};
 }
 
 /* Every number of layers that is of use. */
@@ -236,6 +238,15 @@ static enum maq_status least_block(struct explorer *e, const struct maq_plan *pl
     return put(e, &block);
 }
 
+/* In each stage the least number that fits there. */
+static enum maq_status least_of_stages(struct explorer *e, const struct maq_plan *plan)
+{
+    struct maq_plan stages;
+    bool differ;
+    MAQ_TRY(maq_least_of_stages(&stages, &differ, plan, e->floors.pipeline->most_layers, e->s->sweep, e->s->keep));
+    return differ ? put(e, &stages) : MAQ_OK;
+}
+
 /* ---- savings of memory ---- */
 
 /* What may still be of use of the plans with one share of the optimizer and one number of layers on the host. */
@@ -253,6 +264,11 @@ static bool promising(struct explorer *e, const struct choice *c, uint32_t recom
     return !floored(e, maq_leaf_floor(&e->floors, recompute, c->offload));
 }
 
+static bool is_block(int32_t value)
+{
+    return value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES;
+}
+
 /* Every recomputation but "nothing". */
 static enum maq_status recomputations(struct explorer *e, const struct choice *c)
 {
@@ -260,15 +276,21 @@ static enum maq_status recomputations(struct explorer *e, const struct choice *c
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
         int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
         struct maq_plan p = *c->plan;
-        if (value == MAQ_RECOMPUTE_VALUE_NONE || value == MAQ_RECOMPUTE_VALUE_BLOCK || !promising(e, c, i))
+        if (value == MAQ_RECOMPUTE_VALUE_NONE || is_block(value) || !promising(e, c, i))
             continue;
         maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, value);
         MAQ_TRY(put(e, &p));
     }
     MAQ_TRY(look(e));
     for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
-        if (value_of(space, MAQ_AXIS_RECOMPUTE, i) != MAQ_RECOMPUTE_VALUE_BLOCK || !promising(e, c, i))
+        int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
+        if (!is_block(value) || !promising(e, c, i))
             continue;
+        if (value == MAQ_RECOMPUTE_VALUE_STAGES) {
+            MAQ_TRY(look(e));
+            MAQ_TRY(least_of_stages(e, c->plan));
+            continue;
+        }
         bool every = c->all || !maq_leaf_recompute_adds(&e->floors, i, c->offload);
         MAQ_TRY(every ? every_block(e, c->plan, i, c->offload) : least_block(e, c->plan, i, c->offload));
     }

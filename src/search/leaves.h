@@ -5,7 +5,8 @@
  *
  * What is in brackets saves memory and costs time, never the other way round. So the plan that does none of it bounds the time
  * of the rest; where it fits nothing else is looked at, and of "the first N layers are recomputed" the least N that fits is the
- * fastest.
+ * fastest. So it is in each stage by itself, where the number may differ from stage to stage: a step is no shorter when one of its
+ * stages takes longer, and what a stage holds does not depend on what another one recomputes.
  */
 #ifndef MAQ_SEARCH_LEAVES_H
 #define MAQ_SEARCH_LEAVES_H
@@ -23,6 +24,7 @@ struct maq_leaf_search {
     const struct maq_job *job;
     struct maq_train_sweep *sweep;
     struct maq_arena *scratch;
+    struct maq_arena *keep; /* of what plans that were found point to; lives as long as they do */
     bool exhaustive;
     double limit_s;                 /* plans that take as long are of no use */
     const struct maq_pareto *front; /* plans that it beats in time and memory are of no use; NULL = only time counts */

@@ -26,7 +26,7 @@
 struct worker {
     pthread_t thread;
     struct maq_train_sweep *sweep;
-    struct maq_arena scratch;
+    struct maq_arena scratch, keep;
     struct search *search;
     enum maq_status status;
 };
@@ -115,6 +115,7 @@ static void explore(struct worker *w, uint32_t i)
                                      .job = &s->job,
                                      .sweep = w->sweep,
                                      .scratch = &w->scratch,
+                                     .keep = &w->keep,
                                      .exhaustive = s->opts->exhaustive,
                                      .limit_s = limit_for(s, &plan),
                                      .front = s->opts->pareto_memory ? &s->front : NULL,
@@ -301,6 +302,7 @@ static enum maq_status begin(struct search *s, const struct maq_job_box *open, s
         struct worker *w = &s->workers[s->n_workers];
         w->search = s;
         maq_arena_init(&w->scratch, 0);
+        maq_arena_init(&w->keep, 0);
         MAQ_TRY(maq_train_sweep_new(&w->sweep, &s->job, s->n_workers == 0 ? diag : NULL));
     }
     return MAQ_OK;
@@ -311,6 +313,7 @@ static void end(struct search *s)
     for (uint32_t i = 0; i < s->n_workers; i++) {
         maq_train_sweep_free(s->workers[i].sweep);
         maq_arena_fini(&s->workers[i].scratch);
+        maq_arena_fini(&s->workers[i].keep);
     }
     for (uint32_t i = 0; i < LARGEST_ROUND; i++)
         maq_pareto_fini(&s->finds[i].front);

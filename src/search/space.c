@@ -40,6 +40,7 @@ static void apply_recompute(struct maq_plan *plan, int32_t value)
     plan->recompute_method = MAQ_RECOMPUTE_UNIFORM;
     plan->recompute_num_layers = 0;
     plan->recompute_parts = 0;
+    plan->recompute_stages = (struct maq_str){0};
     if (value & MAQ_RECOMPUTE_VALUE_PARTS) {
         plan->recompute = MAQ_RECOMPUTE_SELECTIVE;
         plan->recompute_parts = (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS);
@@ -61,7 +62,7 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
     } else if (axis == MAQ_AXIS_ETP) {
         plan->etp = value == MAQ_VALUE_LIKE_TP ? plan->tp : value;
     } else if (axis == MAQ_AXIS_RECOMPUTE) {
-        if (value != MAQ_RECOMPUTE_VALUE_BLOCK)
+        if (value != MAQ_RECOMPUTE_VALUE_BLOCK && value != MAQ_RECOMPUTE_VALUE_STAGES)
             apply_recompute(plan, value);
     } else if (axis != MAQ_AXIS_LAYOUT && axis != MAQ_AXIS_REPLICAS) { /* those depend on more: leaves.c */
         memcpy((char *)plan + rows[axis].offset, &value, sizeof value);
@@ -72,8 +73,9 @@ bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space 
                      int32_t value)
 {
     struct maq_plan with = *plan;
-    if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
-        return plan->recompute == MAQ_RECOMPUTE_FULL && plan->recompute_method == MAQ_RECOMPUTE_BLOCK;
+    if (axis == MAQ_AXIS_RECOMPUTE && (value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES))
+        return plan->recompute == MAQ_RECOMPUTE_FULL && plan->recompute_method == MAQ_RECOMPUTE_BLOCK &&
+               (plan->recompute_stages.len > 0) == (value == MAQ_RECOMPUTE_VALUE_STAGES);
     maq_space_apply(&with, space, axis, value);
     if (axis == MAQ_AXIS_ORDER)
         return maq_str_eq(with.rank_order, plan->rank_order);
@@ -81,7 +83,9 @@ bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space 
         return with.optimizer_offload == plan->optimizer_offload;
     if (axis == MAQ_AXIS_RECOMPUTE)
         return with.recompute == plan->recompute && with.recompute_method == plan->recompute_method &&
-               with.recompute_num_layers == plan->recompute_num_layers && with.recompute_parts == plan->recompute_parts;
+               with.recompute_num_layers == plan->recompute_num_layers &&
+               with.recompute_parts == plan->recompute_parts &&
+               maq_str_eq(with.recompute_stages, plan->recompute_stages);
     return memcmp((char *)&with + rows[axis].offset, (const char *)plan + rows[axis].offset, sizeof(int32_t)) == 0;
 }
 
@@ -131,6 +135,8 @@ const char *maq_space_word(char buf[64], const struct maq_search_space *space, e
         snprintf(buf, 64, "domain");
     else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
         snprintf(buf, 64, "block");
+    else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_STAGES)
+        snprintf(buf, 64, "stages");
     else if (axis == MAQ_AXIS_RECOMPUTE && (value & MAQ_RECOMPUTE_VALUE_PARTS))
         parts_word(buf, (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS));
     else if (axis == MAQ_AXIS_RECOMPUTE && value > MAQ_RECOMPUTE_VALUE_UNIFORM + 1)
@@ -150,12 +156,18 @@ static bool read_recompute(int32_t *out, struct maq_str word)
 {
     struct maq_str rest = word, name;
     int64_t layers;
-    if (maq_str_is(word, "none") || maq_str_is(word, "full") || maq_str_is(word, "block")) {
-        *out = word.ptr[0] == 'n'   ? MAQ_RECOMPUTE_VALUE_NONE
-               : word.ptr[0] == 'b' ? MAQ_RECOMPUTE_VALUE_BLOCK
-                                    : MAQ_RECOMPUTE_VALUE_UNIFORM + 1;
-        return true;
-    }
+    static const struct {
+        const char *name;
+        int32_t value;
+    } names[] = {{"none", MAQ_RECOMPUTE_VALUE_NONE},
+                 {"full", MAQ_RECOMPUTE_VALUE_UNIFORM + 1},
+                 {"block", MAQ_RECOMPUTE_VALUE_BLOCK},
+                 {"stages", MAQ_RECOMPUTE_VALUE_STAGES}};
+    for (size_t i = 0; i < MAQ_COUNT(names); i++)
+        if (maq_str_is(word, names[i].name)) {
+            *out = names[i].value;
+            return true;
+        }
     if (maq_str_starts(word, "full:")) {
         bool ok = maq_str_to_i64(&layers, (struct maq_str){word.ptr + 5, word.len - 5}) && layers >= 1 && layers < 4096;
         *out = MAQ_RECOMPUTE_VALUE_UNIFORM + (ok ? (int32_t)layers : 1);

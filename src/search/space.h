@@ -61,7 +61,9 @@ struct maq_axis_values {
 #define MAQ_VALUE_LIKE_TP (-1)         /* ETP: as many as TP */
 #define MAQ_VALUE_PER_DOMAIN (-1)      /* REPLICAS: one copy of the sharded state in each scale-up domain */
 #define MAQ_RECOMPUTE_VALUE_NONE 0
-#define MAQ_RECOMPUTE_VALUE_BLOCK (-1)     /* full, the first N layers of each virtual stage: every N */
+#define MAQ_RECOMPUTE_VALUE_BLOCK (-1) /* full, the first N layers of each virtual stage: every N */
+#define MAQ_RECOMPUTE_VALUE_STAGES                                                                                     \
+    (-2) /* full, in each stage the first N layers of its virtual stages: the least N that fits there */
 #define MAQ_RECOMPUTE_VALUE_UNIFORM 0x4000 /* + layers per checkpoint: full, uniform */
 #define MAQ_RECOMPUTE_VALUE_PARTS 0x10000  /* + bit set of enum maq_part: selective */
 
@@ -80,7 +82,7 @@ enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *op
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
 
-/* Sets the axis of a plan to a value of it; LAYOUT and BLOCK depend on more and are set by leaves.c. */
+/* Sets the axis of a plan to a value of it; LAYOUT, BLOCK and STAGES depend on more and are set by leaves.c. */
 void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value);
 
 /* Whether the plan has that value: setting it would change nothing. BLOCK stands for any number of layers. */

@@ -144,6 +144,8 @@ static void recompute_values(struct list *l, const struct maq_job *job, bool ful
             add(l, (int32_t)(MAQ_RECOMPUTE_VALUE_PARTS | set));
     }
     add(l, MAQ_RECOMPUTE_VALUE_BLOCK);
+    if (full) /* Megatron-LM has one number for all stages */
+        add(l, MAQ_RECOMPUTE_VALUE_STAGES);
     add(l, MAQ_RECOMPUTE_VALUE_UNIFORM + 1);
     for (int32_t n = 2; full && n <= 8; n *= 2)
         add(l, MAQ_RECOMPUTE_VALUE_UNIFORM + n);

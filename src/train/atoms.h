@@ -45,5 +45,8 @@ enum maq_status maq_train_sweep_eval_fitting(struct maq_train_sweep *sweep, stru
 /* The memory alone: step_s stays 0. */
 enum maq_status maq_train_sweep_memory(struct maq_train_sweep *sweep, struct maq_train_quick *out,
                                        const struct maq_plan *plans, size_t n);
+/* Which of the first n pipeline stages of a plan fit; none where the plan cannot be. */
+enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_train_sweep *sweep,
+                                           const struct maq_plan *plan);
 
 #endif

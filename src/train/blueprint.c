@@ -128,10 +128,12 @@ static enum maq_status write_sets(struct maq_blueprint *bp)
 /* ---- programs ---- */
 
 /* Whether layer i of a virtual stage is recomputed. */
-static bool is_redone(const struct maq_plan *p, int32_t i)
+static bool is_redone(const struct maq_plan *p, const struct maq_virtual_stage *v, int32_t i)
 {
     if (p->recompute == MAQ_RECOMPUTE_NONE)
         return false;
+    if (v->redone_given)
+        return i < v->redone_layers;
     if (p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_BLOCK && p->recompute_num_layers > 0)
         return i < p->recompute_num_layers;
     return true;
@@ -197,11 +199,11 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
         uint32_t layer = (uint32_t)(v->first_layer + i);
         uint32_t kind = job->model.kind_of[layer];
         bool offloaded = i < job->plan.offload_layers;
-        add_entry(bp, pr, (offloaded ? set->offloaded : set->layers) + kind, is_redone(&job->plan, i), (uint32_t)i);
+        add_entry(bp, pr, (offloaded ? set->offloaded : set->layers) + kind, is_redone(&job->plan, v, i), (uint32_t)i);
     }
     if (v->mtp)
         for (uint32_t i = 0; i < job->model.mtp_layers; i++) {
-            add_entry(bp, pr, set->mtp, is_redone(&job->plan, v->n_layers), UINT16_MAX);
+            add_entry(bp, pr, set->mtp, is_redone(&job->plan, v, v->n_layers), UINT16_MAX);
             add_entry(bp, pr, set->output, false, UINT16_MAX); /* each depth predicts with the shared head */
             pr->dense_params -= bp->blocks[set->output]->dense_params;
         }
@@ -219,7 +221,8 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
 static bool holds_same(const struct maq_blueprint *bp, const struct maq_virtual_stage *a,
                        const struct maq_virtual_stage *b)
 {
-    if (a->n_layers != b->n_layers || a->mtp != b->mtp || bp->stage_set[a->stage] != bp->stage_set[b->stage])
+    if (a->n_layers != b->n_layers || a->mtp != b->mtp || bp->stage_set[a->stage] != bp->stage_set[b->stage] ||
+        a->redone_layers != b->redone_layers)
         return false;
     return bp->job->model.n_kinds == 1 ||
            memcmp(&bp->job->model.kind_of[a->first_layer], &bp->job->model.kind_of[b->first_layer],

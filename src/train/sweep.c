@@ -148,6 +148,22 @@ enum maq_status maq_train_sweep_memory(struct maq_train_sweep *sweep, struct maq
     return eval(sweep, out, plans, n, WANT_MEMORY);
 }
 
+enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_train_sweep *sweep,
+                                           const struct maq_plan *plan)
+{
+    struct maq_candidate *c = &sweep->window[0];
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    memset(fits, 0, n * sizeof *fits);
+    enum maq_status status = prepare(sweep, c, plan, 0, 0);
+    for (uint32_t st = 0; status == MAQ_OK && st < n && st < c->bp.schedule->stages; st++) {
+        struct maq_stage_result stage;
+        maq_stage_memory(&stage, &c->bp, st);
+        fits[st] = maq_stage_fits(&stage);
+    }
+    maq_arena_reset(&sweep->scratch, mark);
+    return status == MAQ_BAD_INPUT || status == MAQ_LIMIT ? MAQ_OK : status; /* what cannot be does not fit */
+}
+
 static struct maq_atom atom_of(const struct maq_block *b)
 {
     double weight = b->weight ? b->weight->dur_ns : 0;
