@@ -144,6 +144,19 @@ struct maq_risk_source {
 };
 #define MAQ_RISK_SOURCES 16
 
+/* Parts of a step that one can ask about: operations ("gemm", "all_reduce tp"), parallel dimensions, pipeline stages. */
+enum maq_risk_parts { MAQ_RISK_KERNELS, MAQ_RISK_DIMENSIONS, MAQ_RISK_STAGES, MAQ_RISK_PARTS };
+MAQ_API const char *maq_risk_parts_name(enum maq_risk_parts parts); /* "kernels", ... */
+
+/* A part, and what its variation does to the 95th percentile. Not additive: the slowest decides. */
+struct maq_risk_driver {
+    char name[40];
+    double share;     /* of the step that its passes take, mean over stages; NaN: it is in none */
+    double alone_s;   /* p95 when only it varies, less the step in which nothing does */
+    double halved_s;  /* p95, less that when it keeps half of its variation */
+    double removed_s; /* p95, less that when it does not vary */
+};
+
 /* A slow GPU in one of the stages: the step then. */
 struct maq_risk_place {
     double p50_s, p95_s;
@@ -162,6 +175,9 @@ struct maq_risk_step {
         tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+    struct maq_risk_driver
+        *driver[MAQ_RISK_PARTS]; /* [n_drivers] largest alone_s first, stages in order; NULL when not asked for */
+    uint32_t n_drivers[MAQ_RISK_PARTS];
     double place_factor;
     struct maq_risk_place *place; /* [stages] of one replica; NULL when not asked for */
 };
@@ -177,6 +193,7 @@ struct maq_risk_step_opts {
     uint32_t n_slow;
     bool sampled;    /* sample also where the exact law is known: to compare */
     bool no_sources; /* leaves out what drives it, which takes most of the time */
+    uint32_t parts;  /* asks which parts drive it: bits 1 << MAQ_RISK_KERNELS, ... */
     double place;    /* asks where a GPU does least harm that takes so many times as long: 1.2; 0 = not asked */
 };
 #define MAQ_RISK_STEP_OPTS_INIT                                                                                        \

@@ -172,8 +172,12 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
     opts.slow = slow;
     opts.variation = cli->values[OPT_VARIATION];
     opts.no_sources = !sources;
-    if (cli->values[OPT_RUN + CLI_RUN_RUN_WHAT] && !cli->values[OPT_RUN + CLI_RUN_TOKENS])
+    const char *what = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? NULL : cli->values[OPT_RUN + CLI_RUN_RUN_WHAT];
+    if (what && strcmp(what, "placement") == 0)
         opts.place = SLOW_GPU;
+    for (int k = 0; what && k < MAQ_RISK_PARTS; k++)
+        if (strcmp(what, maq_risk_parts_name((enum maq_risk_parts)k)) == 0)
+            opts.parts = 1u << k;
     return maq_risk_step(step, job, &opts, cli->diag);
 }
 
@@ -217,9 +221,12 @@ static enum maq_status check_job(struct cli *cli, const char *example)
 {
     bool whole = cli->values[OPT_RUN + CLI_RUN_TOKENS] != NULL;
     const char *what = cli->values[OPT_RUN + CLI_RUN_RUN_WHAT];
-    bool placement = what && strcmp(what, "placement") == 0;
-    if (what && placement == whole)
-        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "placement is of a step; a run has --tokens",
+    bool of_step = what && strcmp(what, "placement") == 0;
+    for (int k = 0; what && k < MAQ_RISK_PARTS; k++)
+        of_step = of_step || strcmp(what, maq_risk_parts_name((enum maq_risk_parts)k)) == 0;
+    if (what && of_step == whole)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION,
+                         "kernels, dimensions, stages and placement are of a step; a run has --tokens",
                          "--what-if %s means nothing to a %s", what, whole ? "run" : "step");
     for (size_t i = OPT_RUN; i < CLI_COUNT(options) && !whole; i++)
         if (cli->values[i] && i != OPT_RUN + CLI_RUN_RUN_WHAT)

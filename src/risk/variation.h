@@ -9,6 +9,8 @@
  *   step, spike    shared by everything in a step
  *   others         drawn for each pass, transfer or microbatch
  *
+ *   kernels        have laws of their own, where a document gives them: what a pass has of one does not vary with the pass then
+ *
  * All factors are lognormal with median 1; a share of the GPUs are outliers around a ratio of their own.
  */
 #ifndef MAQ_RISK_VARIATION_H
@@ -17,12 +19,26 @@
 #include "base/arena.h"
 #include "maquette/diag.h"
 
+/*
+ * What runs of one operation vary by, where that is known: lognormal with median 1, and a share of slow runs, so many times as long besides.
+ * It takes the place of the noise of passes for what a pass has of the operation.
+ */
+struct maq_kernel_law {
+    char name[40]; /* "gemm", "all_reduce tp": signature.h */
+    double cv, slow_share, slow_ratio;
+};
+double maq_kernel_law_sd(const struct maq_kernel_law *law);
+
+#define MAQ_VARIATION_KERNELS 64u
+
 struct maq_variation {
     double gpu_cv, gpu_outlier_share, gpu_outlier_ratio, gpu_outlier_cv;
     double node_cv, pass_cv, step_cv, communication_cv;
     double congested_share, congested_ratio;
     double spike_share, spike_ratio, spike_cv;
     double microbatch_cv;
+    uint32_t n_kernels;
+    struct maq_kernel_law kernel[MAQ_VARIATION_KERNELS];
 };
 
 /* By a name of the catalogue (data/variability) or the path of a document; NULL: "default". Keys that a document leaves out are
@@ -38,6 +54,7 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     X(MICROBATCH, "microbatch", "uneven work of microbatches")                                                         \
     X(COMMUNICATION, "communication", "noise of transfers and collectives")                                            \
     X(CONGESTION, "congestion", "congested steps")                                                                     \
+    X(KERNEL, "kernel", "kernels with laws of their own")                                                              \
     X(STEP, "step", "noise that all GPUs share")                                                                       \
     X(SPIKE, "spike", "rare long steps")
 
