@@ -48,17 +48,17 @@ static bool is_group(uint8_t stream)
 bool maq_signature_known(const char *name)
 {
     char one[MAQ_SIGNATURE_NAME];
-    for (uint16_t i = 0; i < MAQ_OP_KIND_COUNT; i++) {
-        write_name(one, &(struct kind){.kind = i});
-        if (is_kernel(i) && strcmp(one, name) == 0)
+    for (int i = 0; i < MAQ_OP_KIND_COUNT; i++) {
+        write_name(one, &(struct kind){.kind = (uint16_t)i});
+        if (is_kernel((uint16_t)i) && strcmp(one, name) == 0)
             return true;
     }
-    for (uint16_t i = 0; i < MAQ_COLL_KIND_COUNT; i++) {
+    for (int i = 0; i < MAQ_COLL_KIND_COUNT; i++) {
         if (strcmp(maq_coll_kind_name((enum maq_coll_kind)i), name) == 0)
             return true;
-        for (uint8_t s = 0; s < MAQ_STREAM_COUNT; s++) {
-            write_name(one, &(struct kind){true, s, i});
-            if (is_group(s) && strcmp(one, name) == 0)
+        for (int s = 0; s < MAQ_STREAM_COUNT; s++) {
+            write_name(one, &(struct kind){true, (uint8_t)s, (uint16_t)i});
+            if (is_group((uint8_t)s) && strcmp(one, name) == 0)
                 return true;
         }
     }
