@@ -356,6 +356,32 @@ static void test_more_is_slower(void **state)
     maq_job_free(box);
 }
 
+/* More ranks that do the same wait for each other: p95, and how far it is over a base that does not change but for communication. */
+static void test_more_ranks(void **state)
+{
+    static const char *const sizes[][2] = {{"h100-sxm:8 x 2, rail 400G", "64"},
+                                           {"h100-sxm:8 x 4, rail 400G", "128"},
+                                           {"h100-sxm:8 x 16, rail 400G", "512"},
+                                           {"h100-sxm:8 x 128, rail 400G", "4096"}};
+    static const char *const plans[] = {"tp: 2, pp: 4", "tp: 4",
+                                        "tp: 2, pp: 2, zero: optim, overlap_grad_reduce: true"};
+    for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+        double before = 0;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            char text[512];
+            snprintf(text, sizeof text,
+                     "{model: llama-3.1-8b, cluster: \"%s\", plan: {%s}, workload: {gbs: %s, seq: 4096}}", sizes[i][0],
+                     plans[p], sizes[i][1]);
+            struct maq_job_box *box = load(text);
+            double p95 = p95_with(maq_job_get(box), "{gpu_cv: 0.01}", NULL, 0);
+            if (p95 < before)
+                fail_msg("%s: %.9g, less than %.9g on fewer", text, p95, before);
+            before = p95;
+            maq_job_free(box);
+        }
+    }
+}
+
 /* Where the law is known: sampling agrees within four of its standard errors, and it is asked for nothing else. */
 static void test_exact(void **state)
 {
@@ -418,7 +444,7 @@ int main(void)
         cmocka_unit_test(test_slowest_replica), cmocka_unit_test(test_nothing_varies),
         cmocka_unit_test(test_threads),         cmocka_unit_test(test_more_is_slower),
         cmocka_unit_test(test_places),          cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_more_ranks),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
