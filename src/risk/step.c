@@ -37,7 +37,7 @@ static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_ask *w,
     MAQ_TRY(maq_ask(none, NULL, &few, &nothing));
     MAQ_TRY(maq_ask(whole, NULL, &few, v));
     for (uint32_t s = 0; s < MAQ_SOURCE_COUNT; s++) {
-        if (s == MAQ_SOURCE_KERNEL && v->n_kernels == 0)
+        if (!maq_variation_has(v, (enum maq_source)s))
             continue;
         struct maq_variation alone = maq_variation_only(v, 1u << s), removed = maq_variation_only(v, all & ~(1u << s));
         MAQ_TRY(maq_ask(one, NULL, &few, &alone));

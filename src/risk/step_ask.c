@@ -25,16 +25,25 @@ static double norm_ns(const struct maq_ask *w, const struct draws *d)
     return w->m->norm_ns * (varies * (d->congestion * comm) + (1 - varies) * comm);
 }
 
+/* GPUs in an episode at a time, on average. */
+static double episodes(const struct maq_ask *w, const struct maq_variation *v)
+{
+    double gpus = w->m->replicas * w->m->stages * w->m->lockstep;
+    return v->episode_ratio > 1 ? v->episodes_per_gpu_day / 86400 * v->episode_lasts_s * gpus : 0;
+}
+
 static enum maq_status draw(struct draws *d, const struct maq_ask *w, const struct maq_variation *v)
 {
     struct maq_step_run run = {
         .seed = w->seed, .draws = w->draws, .threads = w->threads, .congestion = d->congestion, .focus = d->focus};
-    d->of_kind = MAQ_ARENA_NEW(w->arena, double *, w->slow->n);
-    d->weight_of = MAQ_ARENA_NEW(w->arena, double *, w->slow->n);
+    uint32_t given = w->slow->n, all = given + (episodes(w, v) > 0);
+    d->of_kind = MAQ_ARENA_NEW(w->arena, double *, all);
+    d->weight_of = MAQ_ARENA_NEW(w->arena, double *, all);
     if (!d->of_kind || !d->weight_of)
         return MAQ_NO_MEMORY;
-    for (uint32_t k = 0; k < w->slow->n; k++) {
-        struct maq_step_slow slow = {w->slow->kind[k].stage, w->slow->communication};
+    for (uint32_t k = 0; k < all; k++) { /* those with an episode are else like the last of the given kinds */
+        struct maq_step_slow slow = {w->slow->kind[k < given ? k : given - 1].stage, w->slow->communication,
+                                     k < given ? 0 : v->episode_ratio};
         d->of_kind[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
         d->weight_of[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
         if (!d->of_kind[k] || !d->weight_of[k])
@@ -50,12 +59,14 @@ static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, 
 {
     uint32_t points = without < PARTS ? POINTS / 4 : POINTS;
     struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
-    struct maq_end_law *ends = MAQ_ARENA_NEW(w->arena, struct maq_end_law, w->slow->n);
+    double expected = episodes(w, v);
+    uint32_t kinds = w->slow->n + (expected > 0);
+    struct maq_end_law *ends = MAQ_ARENA_NEW(w->arena, struct maq_end_law, kinds);
     law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(points, v));
     if (!ends || !law.atom)
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < n_regimes; r++) {
-        for (uint32_t k = 0; k < w->slow->n; k++) {
+        for (uint32_t k = 0; k < kinds; k++) {
             struct maq_end_draw *x = MAQ_ARENA_NEW(w->arena, struct maq_end_draw, w->draws);
             uint32_t n = 0;
             if (!x)
@@ -63,12 +74,14 @@ static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, 
             for (uint32_t i = 0; i < w->draws; i++)
                 if (i % PARTS != without)
                     x[n++] = (struct maq_end_draw){d[r].of_kind[k][i], d[r].weight_of[k][i]};
-            if (!maq_end_law_init(&ends[k], x, n, w->slow->kind[k].count, w->arena))
+            double count = k < w->slow->n ? w->slow->kind[k].count : 0;
+            if (!maq_end_law_init(&ends[k], x, n, count, w->arena))
                 return MAQ_NO_MEMORY;
+            ends[k].expected = k < w->slow->n ? 0 : expected;
             /* the 95th percentile of the slowest lies in the tail */
             w->tail = fmax(w->tail, ends[k].count * ends[k].tail_sf > 0.0513 ? ends[k].tail_sf : 0);
         }
-        maq_step_law_add(&law, ends, w->slow->n, points, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
+        maq_step_law_add(&law, ends, kinds, points, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
     for (int i = 0; i < LEVELS; i++)
@@ -84,7 +97,7 @@ static bool ask_exact(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const stru
 {
     struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
     law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(POINTS, v));
-    if (!law.atom || w->slow->n != 1 || w->sampled || d->focus)
+    if (!law.atom || w->slow->n != 1 || w->sampled || d->focus || episodes(w, v) > 0)
         return false;
     for (uint32_t r = 0; r < n_regimes; r++) {
         double comm = d[r].congestion * w->slow->communication, rest = w->m->rest_ns[0] * comm;

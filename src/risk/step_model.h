@@ -56,6 +56,7 @@ enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const
 struct maq_step_slow {
     const double *stage;  /* [stages] factors; NULL: none */
     double communication; /* factor on all of it */
+    double somewhere;     /* factor on one stage, another in each draw; 0: none */
 };
 
 /*

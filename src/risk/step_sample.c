@@ -260,6 +260,10 @@ static void *work(void *ptr)
             weight[k] = draw_static(factor + k, s, g * LANES + k);
         for (uint32_t i = 0; s->slow->stage && !s->run->focus && i < m->stages * LANES; i++)
             factor[i] *= s->slow->stage[i / LANES];
+        for (uint32_t k = 0; k < LANES && s->slow->somewhere > 0; k++) {
+            uint32_t stage = (uint32_t)(maq_rng_at(s->run->seed, MAQ_RNG_REGIME, g * LANES + k, 0) * m->stages);
+            factor[stage * LANES + k] *= s->slow->somewhere;
+        }
         run_tasks(finish, factor, s, g);
         finish_group(end, finish, s, g);
         for (uint32_t k = 0; k < LANES && g * LANES + k < s->run->draws; k++) {

@@ -58,6 +58,13 @@ static const struct maq_field fields[] = {
     RATIO(spike_ratio, "their time"),
     CV(spike_cv, "of those"),
     CV(microbatch_cv, "of the work of a microbatch"),
+    MAQ_FIELD_DOUBLE(struct reader, v.diurnal_swing, "diurnal_swing", .min = 0, .max = 0.5,
+                     .doc = "of the step, from the fastest hour of the day to the slowest"),
+    MAQ_FIELD_DOUBLE(struct reader, v.episodes_per_gpu_day, "episodes_per_gpu_day", .min = 0, .max = 10,
+                     .doc = "how often a GPU is slow for a while"),
+    MAQ_FIELD_QTY(struct reader, v.episode_lasts_s, "episode_lasts", MAQ_DIM_TIME, .min = 0, .max = 1e6,
+                  .doc = "mean length of that"),
+    RATIO(episode_ratio, "its time meanwhile"),
     MAQ_FIELD_NODE(struct reader, kernels, "kernels", .doc = "list of {name, cv, slow_share, slow_ratio}"),
     MAQ_FIELD_END};
 
@@ -179,6 +186,15 @@ const char *maq_source_text(enum maq_source source)
     return source < MAQ_SOURCE_COUNT ? texts[source] : "?";
 }
 
+bool maq_variation_has(const struct maq_variation *v, enum maq_source source)
+{
+    if (source == MAQ_SOURCE_KERNEL)
+        return v->n_kernels > 0;
+    if (source == MAQ_SOURCE_EPISODE)
+        return v->episodes_per_gpu_day > 0;
+    return source != MAQ_SOURCE_DIURNAL || v->diurnal_swing > 0;
+}
+
 struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources)
 {
     struct maq_variation o = *v;
@@ -196,6 +212,10 @@ struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t 
         o.congested_share = 0;
     for (uint32_t i = 0; i < o.n_kernels && !(sources & 1u << MAQ_SOURCE_KERNEL); i++)
         o.kernel[i].cv = o.kernel[i].slow_share = 0;
+    if (!(sources & 1u << MAQ_SOURCE_EPISODE))
+        o.episodes_per_gpu_day = 0;
+    if (!(sources & 1u << MAQ_SOURCE_DIURNAL))
+        o.diurnal_swing = 0;
     if (!(sources & 1u << MAQ_SOURCE_STEP))
         o.step_cv = 0;
     if (!(sources & 1u << MAQ_SOURCE_SPIKE))

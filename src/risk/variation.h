@@ -6,6 +6,8 @@
  *
  *   GPU, node      static: drawn once for a run
  *   congestion     a regime that all communication of a step shares
+ *   episode        a GPU that is slow for a while: how many there are at a time follows Poisson's law, whatever that of their length
+ *   diurnal        the hour of the day, shared by everything: 1 + swing / 2 x sin(hour)
  *   step, spike    shared by everything in a step
  *   others         drawn for each pass, transfer or microbatch
  *
@@ -37,6 +39,8 @@ struct maq_variation {
     double congested_share, congested_ratio;
     double spike_share, spike_ratio, spike_cv;
     double microbatch_cv;
+    double diurnal_swing;                                        /* of the step, from the fastest hour to the slowest */
+    double episodes_per_gpu_day, episode_lasts_s, episode_ratio; /* a GPU that is slow for a while */
     uint32_t n_kernels;
     struct maq_kernel_law kernel[MAQ_VARIATION_KERNELS];
 };
@@ -55,6 +59,8 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     X(COMMUNICATION, "communication", "noise of transfers and collectives")                                            \
     X(CONGESTION, "congestion", "congested steps")                                                                     \
     X(KERNEL, "kernel", "kernels with laws of their own")                                                              \
+    X(EPISODE, "episode", "GPUs that are slow for a while")                                                            \
+    X(DIURNAL, "diurnal", "the hour of the day")                                                                       \
     X(STEP, "step", "noise that all GPUs share")                                                                       \
     X(SPIKE, "spike", "rare long steps")
 
@@ -67,6 +73,8 @@ enum maq_source {
 const char *maq_source_name(enum maq_source source);
 const char *maq_source_text(enum maq_source source);
 
+/* Whether a source that is not always shown has anything to say. */
+bool maq_variation_has(const struct maq_variation *v, enum maq_source source);
 /* Only the sources whose bit is set: the others do not vary. */
 struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources);
 
