@@ -28,11 +28,11 @@ struct asker {
     double none, whole;        /* p95, ns */
 };
 
-static bool between_passes(const struct maq_signature *s, uint32_t stages)
+static bool between_passes(const struct maq_signature *s, const struct maq_step_model *m)
 {
     double rest = 0;
-    for (uint32_t i = 0; i < stages; i++)
-        rest += s->of_rest[i];
+    for (uint32_t i = 0; i < m->stages; i++)
+        rest += s->of_rest[i] * m->rest_ns[i];
     return s->transfers || s->joins || rest > 0;
 }
 
@@ -95,7 +95,7 @@ static bool describe(struct maq_risk_driver *d, const struct asker *a, uint32_t 
         const struct maq_signature *s = &all->at[i];
         if (!is_of(a, i, part))
             continue;
-        bool moves = between_passes(s, a->w.m->stages);
+        bool moves = between_passes(s, a->w.m);
         outside = outside || moves;
         found = found || moves || s->share >= LEAST_SHARE;
         d->share += s->share;

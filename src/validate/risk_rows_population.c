@@ -1,5 +1,5 @@
 /*
- * risk_rows_population.c - laws of whole populations: stragglers among jobs (O7), GPUs behind one barrier (O8), steps of a very large job (O11).
+ * risk_rows_population.c - laws of whole populations: stragglers among jobs (O7), GPUs behind one barrier (O8), steps of a very large job (O11), kernels (O13).
  *
  * O7   Slowdown S of a job over itself without stragglers: 1 + X, X lognormal, and a few jobs with a faulty worker around a mean of
  *      their own. The share of those and their mean are published; two points of the distribution, P(S >= 1.1) and the 90th percentile of
@@ -9,6 +9,8 @@
  *      sum of x_i (F_i^n - F_(i-1)^n). Compared with n different GPUs drawn out of the recorded ones, without the formula.
  * O11  Three quantiles of the step of a job on more than 64,000 GPUs. A width (p95 - p5) / p50 within a factor of two is as
  *      much as can be asked without knowing the job; what GPUs, nodes, passes and transfers do each for themselves must fall short of it.
+ * O13  Where collectives between nodes have tails of ten times the mean, they drive the step: 64 GPUs, a tail for one run in twenty
+ *      (an assumption: only the length is published), and the order of the kernels.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@
 #include "risk/law.h"
 #include "risk/rows.h"
 #include "risk/special.h"
-#include "risk/step_ask.h"
+#include "risk/step_part.h"
 #include "validate/risk_table.h"
 
 #define STUDY "ByteDance, what-if study of 3,079 jobs (OSDI'25)"
@@ -265,9 +267,65 @@ static enum maq_status add_large_steps(struct maq_risk_table *t)
     return MAQ_OK;
 }
 
+/* --- O13: what drives the step where communication has tails --- */
+
+static const char tails_job[] = "{model: llama-3.1-8b, cluster: \"h100-sxm:8 x 8, rail 400G\", plan: {zero: optim},"
+                                " workload: {gbs: 64, seq: 8192}}";
+
+/* The place of the first collective of data parallelism among all kernels, by what p95 is over the base from it alone. */
+static enum maq_status place_of_dp(uint32_t *place, const struct maq_job *job, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    struct maq_step_model m;
+    struct maq_variation v;
+    struct maq_slow slow;
+    struct maq_signatures signatures;
+    struct maq_risk_driver *driver = NULL;
+    uint32_t n = 0;
+    MAQ_TRY(maq_variation_load(&v, NULL, diag));
+    v.n_kernels = 2; /* one run in twenty takes ten times as long */
+    v.kernel[0] = (struct maq_kernel_law){"reduce_scatter dp", 0.1, 0.05, 10};
+    v.kernel[1] = (struct maq_kernel_law){"all_gather dp", 0.1, 0.05, 10};
+    MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
+    MAQ_TRY(maq_slow_read(&slow, NULL, 0, job, &m, arena, diag));
+    MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
+    struct maq_ask w = {.m = &m, .slow = &slow, .signatures = &signatures, .seed = 1, .draws = 10000, .arena = arena};
+    enum maq_status status = maq_step_parts_ask(&driver, &n, MAQ_RISK_KERNELS, &w, &v);
+    *place = 0;
+    for (uint32_t i = 0; i < n && *place == 0; i++)
+        if (strcmp(driver[i].name, v.kernel[0].name) == 0 || strcmp(driver[i].name, v.kernel[1].name) == 0)
+            *place = i + 1;
+    free(driver);
+    return status;
+}
+
+static enum maq_status add_tails(struct maq_risk_table *t)
+{
+    struct maq_job_box *box;
+    struct maq_arena arena;
+    uint32_t place = 0;
+    MAQ_TRY(maq_job_parse(&box, "a job of 64", maq_str_of(tails_job), NULL, 0, t->diag));
+    maq_arena_init(&arena, 0);
+    enum maq_status status = place_of_dp(&place, maq_job_get(box), &arena, t->diag);
+    maq_arena_fini(&arena);
+    maq_job_free(box);
+    MAQ_TRY(status);
+    maq_risk_add(
+        t, (struct maq_validate_risk_row){.id = "O13",
+                                          .what = "with tails of ten times, place of all-gather or reduce-scatter",
+                                          .unit = "",
+                                          .source = "PRISM v1: they contribute most",
+                                          .observed = 1,
+                                          .low = 1,
+                                          .high = 1,
+                                          .predicted = place});
+    return MAQ_OK;
+}
+
 enum maq_status maq_risk_rows_population(struct maq_risk_table *t)
 {
     add_stragglers(t);
     MAQ_TRY(add_barrier(t));
-    return add_large_steps(t);
+    MAQ_TRY(add_large_steps(t));
+    return add_tails(t);
 }
