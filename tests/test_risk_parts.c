@@ -150,6 +150,35 @@ static void test_threads(void **state)
     maq_risk_step_free(b);
 }
 
+/* A law for a kernel that the job does not run changes nothing, though the step is put together of its parts then; with slow parts too. */
+static void test_same_of_parts(void **state)
+{
+    static const char *const slow[] = {"node:1=1.2x", "stage:0=1.1x", "link:rail3=0.5x"};
+    static const char *const with[] = {"{microbatch_cv: 0.05}",
+                                       "{microbatch_cv: 0.05, kernels: [{name: ssm_scan, cv: 0.3}]}"};
+    struct maq_job_box *box = load(PIPELINE);
+    for (uint32_t n = 0; n <= 3; n++) {
+        double p95[2], mean[2];
+        for (int k = 0; k < 2; k++) {
+            char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
+            struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+            struct maq_risk_step *step = NULL;
+            opts.variation = write_file(path, with[k]);
+            opts.draws = 1600;
+            opts.no_sources = true;
+            opts.slow = slow;
+            opts.n_slow = n;
+            assert_int_equal(maq_risk_step(&step, maq_job_get(box), &opts, NULL), MAQ_OK);
+            p95[k] = step->figure[MAQ_RISK_P95].value_s;
+            mean[k] = step->figure[MAQ_RISK_MEAN].value_s;
+            unlink(path);
+            maq_risk_step_free(step);
+        }
+        assert_true(fabs(p95[1] / p95[0] - 1) < 1e-8 && fabs(mean[1] / mean[0] - 1) < 1e-8);
+    }
+    maq_job_free(box);
+}
+
 /* More of an own law is never faster; a communication tail makes its collective a driver, as published for tails of ten times the mean. */
 static void test_own_laws(void **state)
 {
@@ -277,8 +306,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_varies), cmocka_unit_test(test_order),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_own_laws),       cmocka_unit_test(test_own_table), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_varies), cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_own_laws),       cmocka_unit_test(test_same_of_parts), cmocka_unit_test(test_own_table),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
