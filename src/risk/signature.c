@@ -140,7 +140,8 @@ static enum maq_status count(struct finder *f, const struct maq_blueprint *bp, s
                 continue;
             sum[k] += times[i] * it->dur_ns;
             square[k] += times[i] * it->dur_ns * it->dur_ns;
-            bool inside = it->is_coll && it->stream != MAQ_STREAM_DP && it->stream != MAQ_STREAM_PP;
+            bool inside = it->is_coll && it->stream != MAQ_STREAM_PP &&
+                          (it->stream != MAQ_STREAM_DP || bp->gather_every_pass); /* ZeRO-3 meets for parameters */
             f->meetings[s] += inside ? times[i] : 0;
         }
         for (uint32_t k = 0; k < f->n; k++)
