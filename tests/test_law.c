@@ -217,12 +217,45 @@ static void test_invalid(void **state)
     assert_false(maq_law_valid(&mixture));
 }
 
+/*
+ * One server at a load of 0.8, arrivals of an exponential law with mean 1.25, service with mean 1: the mean wait in the queue is
+ * rho (1 + cv^2) / (2 (1 - rho)) (Pollaczek and Khinchine): 4 with exponential service, 2 with constant, 10 with a lognormal one of
+ * cv^2 = 4. Lindley's recursion; the error is that of the means of 100 batches.
+ */
+static void test_queue(void **state)
+{
+    enum { BATCHES = 100, SIZE = 200000 };
+    const struct maq_law arrival = maq_law_exponential(1.25),
+                         service[] = {maq_law_exponential(1), maq_law_constant(1), maq_law_lognormal_of_mean_cv(1, 2)};
+    static const double want[] = {4, 2, 10};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct maq_rng r = maq_rng_of(5, MAQ_RNG_TEST, i);
+        double wait = 0, mean = 0, square = 0;
+        for (int n = 0; n < SIZE; n++) /* from empty to what is usual */
+            wait = fmax(0, wait + maq_law_sample(&service[i], &r) - maq_law_sample(&arrival, &r));
+        for (int b = 0; b < BATCHES; b++) {
+            double sum = 0;
+            for (int n = 0; n < SIZE / 4; n++) {
+                sum += wait;
+                wait = fmax(0, wait + maq_law_sample(&service[i], &r) - maq_law_sample(&arrival, &r));
+            }
+            mean += sum / (SIZE / 4) / BATCHES;
+            square += sum / (SIZE / 4) * sum / (SIZE / 4) / BATCHES;
+        }
+        double error = sqrt((square - mean * mean) / (BATCHES - 1));
+        if (fabs(mean - want[i]) > 4 * error || error > 0.05 * want[i])
+            fail_msg("queue %u: %.4g +- %.2g, not %g", i, mean, error, want[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_incomplete_gamma), cmocka_unit_test(test_normal),    cmocka_unit_test(test_inverse),
-        cmocka_unit_test(test_moments),          cmocka_unit_test(test_gamma_sum), cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_sample),           cmocka_unit_test(test_recipes),   cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_incomplete_gamma), cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_inverse),          cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_gamma_sum),        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_sample),           cmocka_unit_test(test_recipes),
+        cmocka_unit_test(test_invalid),          cmocka_unit_test(test_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

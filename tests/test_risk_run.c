@@ -422,6 +422,48 @@ static void test_heavy_restart(void **state)
     maq_run_result_free(r);
 }
 
+/*
+ * Wrong results that are found late: saves since are wrong too. A failure at work x sets back to the last multiple of the interval at or
+ * below x - L, on average by L + interval / 2, whatever recovery would otherwise keep going. `at once` is what it always was.
+ */
+static void test_found_late(void **state)
+{
+    struct maq_failure_cause late = {.name = "silent", .share = 1, .found_after = {7000, 7000}};
+    for (int recovery = MAQ_RECOVERY_RESTART; recovery <= MAQ_RECOVERY_REPLICA; recovery++) {
+        struct maq_failures f = plain(10 * DAY, 60);
+        struct maq_run_opts o = job(&f, 100 * DAY, 3000, 0);
+        o.recovery = recovery;
+        o.replicas = 2000;
+        o.clock = MAQ_CLOCK_PAUSED;
+        o.dp_replicas = 2;
+        o.min_replicas = 1;
+        struct maq_run_result *soon = simulate(&o);
+        f.causes = &late;
+        struct maq_run_result *r = simulate(&o);
+        double n = r->failures * r->opts.replicas; /* failures; a loss is even in an interval of 3,000 s */
+        assert_z(r->bucket_s[MAQ_RUN_WASTED] / r->failures, 7000 + 1500, 3000 / sqrt(12 * n),
+                 "work lost to one failure");
+        assert_false(r->has_closed);
+        assert_true(r->wall_s > soon->wall_s);
+        if (recovery == MAQ_RECOVERY_RESTART) {
+            assert_true(soon->has_closed);
+            assert_z(soon->bucket_s[MAQ_RUN_WASTED] / soon->failures, 1500, 3000 / sqrt(12 * n), "work lost at once");
+        }
+        maq_run_result_free(soon);
+        maq_run_result_free(r);
+    }
+    /* before the first save from before: to the beginning */
+    struct maq_failures f = plain(20000, 0);
+    struct maq_run_opts o = job(&f, 10000, 1000, 0);
+    late.found_after = (struct maq_delay){1e9, 1e9};
+    f.causes = &late;
+    o.replicas = 4000;
+    struct maq_run_result *r = simulate(&o);
+    /* every failure is a new beginning: Daly's mean with one segment of the whole length, M (e^(L / M) - 1) */
+    assert_z(r->wall_s, 20000 * (exp(0.5) - 1), r->wall_error_s, "always from the beginning");
+    maq_run_result_free(r);
+}
+
 /* --- the track, second by second --- */
 
 /* Position 0 .. end in unit steps, each a nanosecond of work, a save or an evaluation. */
@@ -697,6 +739,7 @@ int main(void)
         cmocka_unit_test(test_weibull_renewal),
         cmocka_unit_test(test_weibull_fleet),
         cmocka_unit_test(test_heavy_restart),
+        cmocka_unit_test(test_found_late),
         cmocka_unit_test(test_track),
         cmocka_unit_test(test_pool_serves_in_order),
         cmocka_unit_test(test_spares),

@@ -131,7 +131,7 @@ static void test_slow_stage(void **state)
             double factor[16], out[8], weight[8];
             for (uint32_t i = 0; i < p; i++)
                 factor[i] = i == k ? s : 1;
-            struct maq_step_slow slow = {factor, 1};
+            struct maq_step_slow slow = {.stage = factor, .communication = 1};
             struct maq_step_run run = {.seed = 1, .draws = 8, .threads = 1, .congestion = 1};
             assert_int_equal(maq_step_sample(out, weight, &model, &nothing, &slow, &run, &arena), MAQ_OK);
             double want = 3.0 * (p - 1) + m * s * 3 - (p - 1.0 - k) * fmin((s - 1) * 3, 2);
@@ -153,7 +153,7 @@ static void test_slowest_replica(void **state)
     maq_arena_init(&arena, 0);
     struct maq_step_model model = pipeline(MAQ_SCHEDULE_1F1B, 1, 1, &arena);
     struct maq_variation v = nothing;
-    struct maq_step_slow slow = {NULL, 1};
+    struct maq_step_slow slow = {.communication = 1};
     struct maq_step_run run = {.seed = 5, .draws = N, .threads = 1, .congestion = 1};
     struct maq_end_law ends;
     struct maq_step_law law = {.atom = MAQ_ARENA_NEW(&arena, struct maq_step_atom, 2048)};
@@ -336,6 +336,12 @@ static void test_more_is_slower(void **state)
         {"{congested_share: 0}", "{congested_share: 0.1, congested_ratio: 2}",
          "{congested_share: 0.4, congested_ratio: 4}"},
         {"{spike_share: 0}", "{spike_share: 0.02}", "{spike_share: 0.2}"},
+        {"{diurnal_swing: 0}", "{diurnal_swing: 0.02}", "{diurnal_swing: 0.1}"},
+        {"{episodes_per_gpu_day: 0}", "{episodes_per_gpu_day: 0.1}", "{episodes_per_gpu_day: 5}"},
+        {"{episodes_per_gpu_day: 1, episode_ratio: 1}", "{episodes_per_gpu_day: 1, episode_ratio: 1.1}",
+         "{episodes_per_gpu_day: 1, episode_ratio: 2}"},
+        {"{episodes_per_gpu_day: 1, episode_lasts: 0 s}", "{episodes_per_gpu_day: 1, episode_lasts: 1 min}",
+         "{episodes_per_gpu_day: 1, episode_lasts: 4 h}"},
         {"{gpu_outlier_share: 0}", "{gpu_outlier_share: 0.01}", "{gpu_outlier_share: 0.1}"},
     };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
@@ -354,6 +360,90 @@ static void test_more_is_slower(void **state)
         assert_true(one >= none && one <= all * (1 + 1e-9));
     }
     maq_job_free(box);
+}
+
+#define NOTHING_BUT                                                                                                    \
+    "gpu_cv: 0, gpu_outlier_share: 0, node_cv: 0, pass_cv: 0, step_cv: 0, communication_cv: 0, congested_share: 0, "   \
+    "spike_share: 0, "
+
+/* GPUs that are slow for a while, and nothing else: P(none is) = exp(-L); a step with one is that of a slow rank. In one stage all are alike. */
+static void test_episodes(void **state)
+{
+    struct maq_job_box *box = load(jobs[0]); /* 8 GPUs */
+    const struct maq_job *job = maq_job_get(box);
+    static const char *const slow = "rank:0=1.3x";
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    opts.variation = "none";
+    opts.draws = 400;
+    opts.no_sources = true;
+    struct maq_risk_step *usual = step_of(job, opts);
+    opts.slow = &slow;
+    opts.n_slow = 1;
+    struct maq_risk_step *one = step_of(job, opts);
+    double base = usual->base_s, late = one->figure[MAQ_RISK_P50].value_s;
+    static const double lasts_h[] = {0.05, 1, 4}; /* L = 8 GPUs x 1.5 a day x hours / 24 */
+    opts.n_slow = 0;
+    for (size_t i = 0; i < 3; i++) {
+        char path[] = "/tmp/maquette-test-variation-XXXXXX", text[512];
+        int fd = mkstemp(path);
+        snprintf(text, sizeof text,
+                 "{" NOTHING_BUT "episodes_per_gpu_day: 1.5, episode_lasts: %g min, episode_ratio: 1.3}",
+                 60 * lasts_h[i]);
+        assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+        close(fd);
+        opts.variation = path;
+        struct maq_risk_step *step = step_of(job, opts);
+        double none = exp(-8 * 1.5 * lasts_h[i] / 24);
+        near(step->figure[MAQ_RISK_MEAN].value_s, none * base + (1 - none) * late, 1.0 / 256 * (late - base), "mean");
+        near(step->figure[MAQ_RISK_P50].value_s, none > 0.5 ? base : late, 1e-6 * base, "median");
+        near(step->figure[MAQ_RISK_P95].value_s, none > 0.95 ? base : late, 1e-6 * base, "p95");
+        unlink(path);
+        maq_risk_step_free(step);
+    }
+    maq_risk_step_free(usual);
+    maq_risk_step_free(one);
+    maq_job_free(box);
+}
+
+/* The hour of the day, and nothing else: a sine's quantiles, of eight values. */
+static void test_hours(void **state)
+{
+    struct maq_job_box *box = load(jobs[0]);
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    opts.variation = "none";
+    opts.no_sources = true;
+    struct maq_risk_step *usual = step_of(maq_job_get(box), opts);
+    double base = usual->base_s, p95 = p95_with(maq_job_get(box), "{" NOTHING_BUT "diurnal_swing: 0.02}", NULL, 0);
+    near(p95, base * (1 + 0.01 * sin(0.5 * 3.14159265358979 * 7 / 8)), 1e-6 * base, "p95");
+    assert_true(p95 < base * 1.01);
+    maq_risk_step_free(usual);
+    maq_job_free(box);
+}
+
+/* More ranks that do the same wait for each other: p95, and how far it is over a base that does not change but for communication. */
+static void test_more_ranks(void **state)
+{
+    static const char *const sizes[][2] = {{"h100-sxm:8 x 2, rail 400G", "64"},
+                                           {"h100-sxm:8 x 4, rail 400G", "128"},
+                                           {"h100-sxm:8 x 16, rail 400G", "512"},
+                                           {"h100-sxm:8 x 128, rail 400G", "4096"}};
+    static const char *const plans[] = {"tp: 2, pp: 4", "tp: 4",
+                                        "tp: 2, pp: 2, zero: optim, overlap_grad_reduce: true"};
+    for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+        double before = 0;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            char text[512];
+            snprintf(text, sizeof text,
+                     "{model: llama-3.1-8b, cluster: \"%s\", plan: {%s}, workload: {gbs: %s, seq: 4096}}", sizes[i][0],
+                     plans[p], sizes[i][1]);
+            struct maq_job_box *box = load(text);
+            double p95 = p95_with(maq_job_get(box), "{gpu_cv: 0.01}", NULL, 0);
+            if (p95 < before)
+                fail_msg("%s: %.9g, less than %.9g on fewer", text, p95, before);
+            before = p95;
+            maq_job_free(box);
+        }
+    }
 }
 
 /* Where the law is known: sampling agrees within four of its standard errors, and it is asked for nothing else. */
@@ -418,7 +508,8 @@ int main(void)
         cmocka_unit_test(test_slowest_replica), cmocka_unit_test(test_nothing_varies),
         cmocka_unit_test(test_threads),         cmocka_unit_test(test_more_is_slower),
         cmocka_unit_test(test_places),          cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_more_ranks),      cmocka_unit_test(test_episodes),
+        cmocka_unit_test(test_hours),           cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

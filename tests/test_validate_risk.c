@@ -64,6 +64,10 @@ static void test_without_recordings(void **state)
     assert_true(r->n[MAQ_RISK_SKIP] >= 2 && r->n[MAQ_RISK_PASS] >= 15);
     assert_int_equal(row(r, "O10")->verdict, MAQ_RISK_SKIP);
     assert_true(fabs(row(r, "O1")->predicted - 1.803) < 1e-3);
+    assert_int_equal(row(r, "O8")->verdict, MAQ_RISK_SKIP);
+    static const char *const there[] = {"O7", "O11", "O13", "O15", "O16"};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_int_equal(row(r, there[i])->verdict, MAQ_RISK_PASS);
     char *json = maq_validate_risk_json(r);
     json_t *d = json_loads(json, JSON_REJECT_DUPLICATES, NULL);
     assert_string_equal(json_string_value(json_object_get(d, "schema")), "maquette.validate.risk/1");
@@ -86,6 +90,7 @@ static void test_with_recordings(void **state)
     assert_only_late_regimes_fail(r);
     assert_true(row(r, "O10")->verdict == MAQ_RISK_PASS);
     assert_true(row(r, "O6")->verdict == MAQ_RISK_PASS);
+    assert_true(row(r, "O8")->verdict == MAQ_RISK_PASS);
     assert_true(row(r, "start")->verdict == MAQ_RISK_PASS);
     maq_validate_risk_free(r);
 }

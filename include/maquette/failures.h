@@ -34,6 +34,8 @@ struct maq_failure_cause {
     bool loses_node;                /* the node leaves for repair; otherwise the same nodes start again */
     bool own_detection, own_repair; /* has a time of its own */
     struct maq_delay detection, repair;
+    struct maq_delay
+        found_after; /* of computing, until wrong results are noticed: what was saved meanwhile is wrong too; 0 = at once */
 };
 
 struct maq_failures {

@@ -41,6 +41,7 @@ struct maq_risk_law {
 /* A series of step times, as it was understood. Times in seconds. */
 struct maq_risk_series {
     const char *name;           /* of the file */
+    bool traced;                /* steps that a profiler's trace marks */
     uint32_t n, fitted, judged; /* steps: all, used to learn, held out */
     uint32_t warm_up;           /* of the fitted ones: at the start, left out */
     double effective;           /* independent recent steps that the fitted ones are worth */
@@ -61,9 +62,33 @@ struct maq_risk_series {
         guarantee_s; /* with 95 % confidence at most 5 % of steps exceed it; NaN when the series is too short to say */
 };
 
+/* What runs of an operation vary by, in a record of kernels. */
+struct maq_risk_kernel {
+    const char *name;              /* as a variation calls it: "gemm", "all_reduce tp"; "other" has no name there */
+    uint64_t runs;                 /* recorded */
+    uint32_t pools;                /* kernels and shapes, each compared with its own median */
+    double share;                  /* of the time of all kernels */
+    bool measured;                 /* false: no pool has enough runs, and nothing below is known */
+    double cv;                     /* of the runs up to 1.5 medians */
+    double slow_share, slow_ratio; /* of the others, and their mean over the median; 0 and 1 without one */
+    double waiting_share;          /* of a collective's runs, those that waited for others, left out */
+    const char *law;               /* nearest to the body; "pool": none is near enough; "-": not known */
+    double distance, floor;        /* Kolmogorov and Smirnov's, and the one above which no law is accepted */
+};
+struct maq_risk_record {
+    const char *name;     /* of the file */
+    bool measured;        /* by `maquette profile`; otherwise a profiler's trace */
+    uint32_t steps;       /* that the trace marks */
+    double step_median_s; /* NaN without one */
+    uint32_t n_kernels;
+    struct maq_risk_kernel *kernel; /* most time first */
+};
+
 struct maq_risk_fit {
     uint32_t n;
-    struct maq_risk_series *series; /* [n], one per file */
+    struct maq_risk_series *series; /* [n], one per table, and per trace that marks enough steps */
+    uint32_t n_records;
+    struct maq_risk_record *record; /* one per trace and file of measured kernels */
     void *owner;                    /* internal */
 };
 
@@ -79,11 +104,14 @@ struct maq_risk_fit_opts {
 
 /*
  * Learns from CSV files (plain or gzip) with a column of step times: iteration_time_s, step_time_ms, ...; the unit is the end of the
- * name. *out is owned by the caller (maq_risk_fit_free).
+ * name. From the JSON of PyTorch's profiler (plain or gzip): its steps, and what its kernels vary by. From the file of `maquette
+ * profile`: what its kernels vary by. *out is owned by the caller (maq_risk_fit_free).
  */
 MAQ_API enum maq_status maq_risk_fit(struct maq_risk_fit **out, const char *const *paths, uint32_t n_paths,
                                      const struct maq_risk_fit_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_risk_fit_free(struct maq_risk_fit *fit);
+/* What was learnt as a document that `variation` of maq_risk_step_opts may name, NUL-terminated; *out is owned by the caller (free). */
+MAQ_API enum maq_status maq_risk_fit_variation(char **out, const struct maq_risk_fit *fit, struct maq_diag *diag);
 
 /* --- a recorded job -------------------------------------------------------------------------------------------------- */
 
@@ -144,6 +172,19 @@ struct maq_risk_source {
 };
 #define MAQ_RISK_SOURCES 16
 
+/* Parts of a step that one can ask about: operations ("gemm", "all_reduce tp"), parallel dimensions, pipeline stages. */
+enum maq_risk_parts { MAQ_RISK_KERNELS, MAQ_RISK_DIMENSIONS, MAQ_RISK_STAGES, MAQ_RISK_PARTS };
+MAQ_API const char *maq_risk_parts_name(enum maq_risk_parts parts); /* "kernels", ... */
+
+/* A part, and what its variation does to the 95th percentile. Not additive: the slowest decides. */
+struct maq_risk_driver {
+    char name[40];
+    double share;     /* of the step that its passes take, mean over stages; NaN: it is in none */
+    double alone_s;   /* p95 when only it varies, less the step in which nothing does */
+    double halved_s;  /* p95, less that when it keeps half of its variation */
+    double removed_s; /* p95, less that when it does not vary */
+};
+
 /* A slow GPU in one of the stages: the step then. */
 struct maq_risk_place {
     double p50_s, p95_s;
@@ -162,6 +203,9 @@ struct maq_risk_step {
         tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+    struct maq_risk_driver
+        *driver[MAQ_RISK_PARTS]; /* [n_drivers] largest alone_s first, stages in order; NULL when not asked for */
+    uint32_t n_drivers[MAQ_RISK_PARTS];
     double place_factor;
     struct maq_risk_place *place; /* [stages] of one replica; NULL when not asked for */
 };
@@ -177,6 +221,7 @@ struct maq_risk_step_opts {
     uint32_t n_slow;
     bool sampled;    /* sample also where the exact law is known: to compare */
     bool no_sources; /* leaves out what drives it, which takes most of the time */
+    uint32_t parts;  /* asks which parts drive it: bits 1 << MAQ_RISK_KERNELS, ... */
     double place;    /* asks where a GPU does least harm that takes so many times as long: 1.2; 0 = not asked */
 };
 #define MAQ_RISK_STEP_OPTS_INIT                                                                                        \

@@ -13,6 +13,7 @@
 enum {
     OPT_HOLDOUT,
     OPT_COLUMN,
+    OPT_WRITE,
     OPT_META,
     OPT_VARIATION,
     OPT_SLOW,
@@ -41,6 +42,7 @@ static const struct cli_option options[] = {
                      "fit: keep the end of each series back, and judge the prediction on it", NULL, holdouts},
     [OPT_COLUMN] = {"--column", CLI_VALUE, "NAME", "fit: the column with the step times (found by its name)", NULL,
                     NULL},
+    [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "fit: what was learnt as a document for --variation", NULL, NULL},
     [OPT_META] = {"--meta", CLI_VALUE, "FILE", "replay: the shape of the job, dp_size, pp_size and vpp_size", NULL,
                   NULL},
     [OPT_VARIATION] = {"--variation", CLI_VALUE, "NAME|FILE",
@@ -80,6 +82,14 @@ static enum maq_status run_fit(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     char *text;
+    if (cli->values[OPT_WRITE]) {
+        status = maq_risk_fit_variation(&text, fit, cli->diag);
+        status = status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status;
+        if (status != MAQ_OK) {
+            maq_risk_fit_free(fit);
+            return status;
+        }
+    }
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     status = cli->values[OPT_JSON] ? maq_report_risk_fit_json(&text, fit, &look, cli->diag)
                                    : maq_report_risk_fit_text(&text, fit, &look, cli->diag);
@@ -111,8 +121,9 @@ static const struct verb {
     size_t most;    /* files */
     enum maq_status (*run)(struct cli *cli);
 } verbs[] = {
-    {"fit", "maquette risk fit step_times.csv --holdout half", "a CSV of step times",
-     EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN), SIZE_MAX, run_fit},
+    {"fit", "maquette risk fit step_times.csv --holdout half",
+     "a CSV of step times, a trace or a file of measured kernels",
+     EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_WRITE), SIZE_MAX, run_fit},
     {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations", EVERYWHERE | BIT(OPT_META), 1,
      run_replay},
 };
@@ -172,8 +183,12 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
     opts.slow = slow;
     opts.variation = cli->values[OPT_VARIATION];
     opts.no_sources = !sources;
-    if (cli->values[OPT_RUN + CLI_RUN_RUN_WHAT] && !cli->values[OPT_RUN + CLI_RUN_TOKENS])
+    const char *what = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? NULL : cli->values[OPT_RUN + CLI_RUN_RUN_WHAT];
+    if (what && strcmp(what, "placement") == 0)
         opts.place = SLOW_GPU;
+    for (int k = 0; what && k < MAQ_RISK_PARTS; k++)
+        if (strcmp(what, maq_risk_parts_name((enum maq_risk_parts)k)) == 0)
+            opts.parts = 1u << k;
     return maq_risk_step(step, job, &opts, cli->diag);
 }
 
@@ -217,9 +232,12 @@ static enum maq_status check_job(struct cli *cli, const char *example)
 {
     bool whole = cli->values[OPT_RUN + CLI_RUN_TOKENS] != NULL;
     const char *what = cli->values[OPT_RUN + CLI_RUN_RUN_WHAT];
-    bool placement = what && strcmp(what, "placement") == 0;
-    if (what && placement == whole)
-        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "placement is of a step; a run has --tokens",
+    bool of_step = what && strcmp(what, "placement") == 0;
+    for (int k = 0; what && k < MAQ_RISK_PARTS; k++)
+        of_step = of_step || strcmp(what, maq_risk_parts_name((enum maq_risk_parts)k)) == 0;
+    if (what && of_step == whole)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION,
+                         "kernels, dimensions, stages and placement are of a step; a run has --tokens",
                          "--what-if %s means nothing to a %s", what, whole ? "run" : "step");
     for (size_t i = OPT_RUN; i < CLI_COUNT(options) && !whole; i++)
         if (cli->values[i] && i != OPT_RUN + CLI_RUN_RUN_WHAT)
@@ -233,7 +251,7 @@ static enum maq_status check_job(struct cli *cli, const char *example)
     return MAQ_OK;
 }
 
-static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META);
+static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META) | BIT(OPT_WRITE);
 
 static enum maq_status run_job(struct cli *cli)
 {
@@ -274,7 +292,8 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "[JOB.yaml] [--tokens N] | fit STEPS.csv... | replay OPS.csv --meta META.yaml [OPTION...]",
+    .args = "[JOB.yaml] [--tokens N] | fit STEPS.csv|TRACE.json|KERNELS.db... | replay OPS.csv --meta META.yaml "
+            "[OPTION...]",
     .summary = "how sure a duration is, and when a run will be done",
     .about =
         "Predicts the distribution of a job's step time, with the interval of each quantile, and what drives it.\n"
@@ -282,13 +301,16 @@ const struct cli_command cli_risk = {
         "that\n"
         "costs, from ten thousand simulated runs; exit status 1 when a --promise is not kept (docs/risk-runs.md).\n"
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
-        "of each; --holdout judges it on the end of the series. `replay` runs a recorded job again and says\n"
+        "of each; --holdout judges it on the end of the series; and what kernels vary by, from a trace of PyTorch's "
+        "profiler\n"
+        "or a file of maquette profile. `replay` runs a recorded job again and says\n"
         "what it would take without stragglers, and which they are. docs/risk.md says how.\n",
     .examples = "  maquette risk job.yaml\n"
                 "  maquette risk job.yaml --slow node:17=1.2x --slow link:rail3=0.5x\n"
                 "  maquette risk job.yaml --tokens 15T --failures llama3 --spares 16 --promise 75d@95%\n"
                 "  maquette risk job.yaml --tokens 15T --failures rate=3.8e-3/node/day --what-if checkpoint\n"
                 "  maquette risk fit step_times.csv --holdout half --json\n"
+                "  maquette risk fit trace.json.gz --write variation.yaml\n"
                 "  maquette risk replay ops.csv.gz --meta meta.yaml\n",
     .options = options,
     .n_options = CLI_COUNT(options),

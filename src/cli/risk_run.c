@@ -9,7 +9,8 @@
 
 const char *const cli_run_recoveries[] = {"restart", "elastic", "replica", NULL};
 const char *const cli_run_clocks[] = {"restarted", "paused", "queued", NULL};
-const char *const cli_run_whats[] = {"checkpoint", "spares", "dp-replicas", "placement", NULL};
+const char *const cli_run_whats[] = {"checkpoint", "spares",     "dp-replicas", "placement",
+                                     "kernels",    "dimensions", "stages",      NULL};
 
 struct reading {
     struct cli *cli;

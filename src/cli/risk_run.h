@@ -47,9 +47,9 @@ extern const char *const cli_run_recoveries[], *const cli_run_clocks[], *const c
     X(PROMISE, "--promise", CLI_VALUE, "TIME@SHARE", NULL,                                                             \
       "run: how sure is that date, and how many spares keep it: 60d@95%")                                              \
     X(START, "--start", CLI_VALUE, "DATE", NULL, "run: the first day, 2027-01-31: the answer has dates")               \
-    X(RUN_WHAT, "--what-if", CLI_VALUE, "placement|checkpoint|spares|dp-replicas", cli_run_whats,                      \
-      "placement: a GPU 1.2 times as slow in each stage; run: other intervals, numbers of spares, ways to recover, "   \
-      "on the same failures")                                                                                          \
+    X(RUN_WHAT, "--what-if", CLI_VALUE, "WHAT", cli_run_whats,                                                         \
+      "kernels, dimensions, stages: which of them drive p95; placement: a GPU 1.2 times as slow in each stage; run: "  \
+      "checkpoint, spares, dp-replicas: other intervals, numbers of spares, ways to recover, on the same failures")    \
     X(THREADS, "--threads", CLI_VALUE, "N", NULL, "run: threads (one per core); the result does not depend on it")
 /* clang-format on */
 

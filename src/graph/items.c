@@ -43,13 +43,13 @@ static bool is_matrix_kernel(const struct maq_item *it)
 
 static uint64_t hash_item(const struct maq_item *it)
 {
-    return it->is_coll ? ~maq_hash_words(&it->coll, sizeof it->coll)
+    return it->is_coll ? ~maq_hash_words(&it->coll, sizeof it->coll) + it->stream * 0x9e3779b97f4a7c15u
                        : maq_hash_words(&it->op, sizeof it->op) + it->group * 0x9e3779b97f4a7c15u;
 }
 
 static bool same(const struct maq_item *a, const struct maq_item *b)
 {
-    if (a->is_coll != b->is_coll || a->group != b->group)
+    if (a->is_coll != b->is_coll || a->group != b->group || a->stream != b->stream)
         return false;
     return a->is_coll ? memcmp(&a->coll, &b->coll, sizeof a->coll) == 0 : memcmp(&a->op, &b->op, sizeof a->op) == 0;
 }
@@ -96,7 +96,9 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
         it->cost = it->is_coll ? maq_cost_coll(items->costs, &it->coll, items->cluster)
                                : maq_cost_op(items->costs, &it->op, items->device);
         MAQ_ASSERT(it->cost.seconds >= 0 && it->cost.seconds < 1e9);
-        it->dur_ns = nearbyint(it->cost.seconds * (is_matrix_kernel(it) ? items->pace : 1.0) * 1e9);
+        const struct maq_stretch *stretch = items->stretch;
+        double longer = stretch && stretch->applies(it, stretch->to) ? stretch->factor : 1.0;
+        it->dur_ns = nearbyint(it->cost.seconds * (is_matrix_kernel(it) ? items->pace : 1.0) * longer * 1e9);
         items->at[items->n++] = *it;
         *slot = (struct maq_items_slot){hash, items->n};
     }
@@ -128,13 +130,14 @@ uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op)
     return intern(items, &it);
 }
 
-uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll)
+uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll, enum maq_stream stream)
 {
     if (coll->at.size <= 1 || coll->bytes <= 0)
         return 0;
     struct maq_item it;
     memset(&it, 0, sizeof it);
     it.is_coll = true;
+    it.stream = (uint8_t)stream;
     it.coll.kind = coll->kind;
     it.coll.sharers = coll->sharers;
     it.coll.flags = coll->flags;

@@ -8,10 +8,11 @@
 #define MAQ_GRAPH_ITEMS_H
 
 #include "base/arena.h"
-#include "maquette/cost.h"
+#include "maquette/graph.h"
 
 struct maq_item {
     bool is_coll;
+    uint8_t stream;       /* enum maq_stream of a collective: equal ones of different groups are two items */
     uint16_t group;       /* node group whose device runs the operator; 0 for collectives, which name theirs */
     struct maq_op op;     /* when !is_coll */
     struct maq_coll coll; /* when is_coll */
@@ -21,6 +22,13 @@ struct maq_item {
 
 struct maq_items_slot {
     uint32_t hash, id1; /* id + 1; 0 = free */
+};
+
+/* Some items last longer than the chain says: what a question about them asks. Set before the first of them is made. */
+struct maq_stretch {
+    bool (*applies)(const struct maq_item *item, const void *to);
+    const void *to;
+    double factor;
 };
 
 struct maq_items {
@@ -39,6 +47,7 @@ struct maq_items {
     uint32_t n_times;
     uint32_t group_size; /* the last one asked for, and its maq_expected_maximum() */
     double group_maximum;
+    const struct maq_stretch *stretch; /* borrowed; NULL = items last as the chain says */
     double pace; /* time of a matrix kernel on the slowest device of the cluster over that on a mean one */
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };
@@ -50,7 +59,7 @@ void maq_items_init(struct maq_items *items, const struct maq_cluster *cluster, 
 /* Operators added from now on run on this node group's device; 0 at first. */
 void maq_items_select(struct maq_items *items, uint16_t group);
 uint32_t maq_items_op(struct maq_items *items, const struct maq_op *op);
-uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll);
+uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll, enum maq_stream stream);
 
 /* Id of a name; UINT16_MAX when the table is full or name is NULL. */
 uint16_t maq_items_name(struct maq_items *items, const char *name);

@@ -196,7 +196,7 @@ void maq_segment_join(struct maq_segment_writer *w, uint16_t step)
 
 uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream)
 {
-    uint32_t item = maq_items_coll(w->items, coll);
+    uint32_t item = maq_items_coll(w->items, coll, stream);
     bool stops = w->tp_stops && stream == MAQ_STREAM_TP;
     if (item == 0)
         return MAQ_STEP_NONE;
@@ -219,7 +219,7 @@ uint16_t maq_segment_coll_async(struct maq_segment_writer *w, const struct maq_c
         maq_segment_coll(w, coll, stream);
         return MAQ_STEP_NONE; /* waited for already */
     }
-    uint32_t item = maq_items_coll(w->items, coll);
+    uint32_t item = maq_items_coll(w->items, coll, stream);
     if (item == 0)
         return MAQ_STEP_NONE;
     issue_collective(w, coll);

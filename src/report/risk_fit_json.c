@@ -52,6 +52,31 @@ static void put_series(struct maq_json item, const struct maq_risk_series *s)
         put_law(maq_json_item(laws), &s->laws[i]);
 }
 
+static void put_record(struct maq_json item, const struct maq_risk_record *r)
+{
+    maq_json_text(item, "name", r->name);
+    maq_json_text(item, "kind", r->measured ? "profile" : "trace");
+    maq_json_int(item, "steps", r->steps);
+    maq_json_real(item, "step_median_s", r->step_median_s);
+    struct maq_json list = maq_json_list(item, "kernels");
+    for (uint32_t i = 0; i < r->n_kernels; i++) {
+        const struct maq_risk_kernel *k = &r->kernel[i];
+        struct maq_json map = maq_json_item(list);
+        double known = k->measured ? 0 : (double)NAN;
+        maq_json_text(map, "name", k->name);
+        maq_json_count(map, "runs", (double)k->runs);
+        maq_json_int(map, "pools", k->pools);
+        maq_json_real(map, "share", k->share);
+        maq_json_real(map, "cv", k->cv + known);
+        maq_json_real(map, "slow_share", k->slow_share + known);
+        maq_json_real(map, "slow_ratio", k->slow_ratio + known);
+        maq_json_real(map, "waiting_share", k->waiting_share);
+        maq_json_text(map, "law", k->law);
+        maq_json_real(map, "ks_distance", k->distance + known);
+        maq_json_real(map, "ks_floor", k->floor + known);
+    }
+}
+
 enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *fit, const struct maq_report_opts *opts,
                                          struct maq_diag *diag)
 {
@@ -61,5 +86,8 @@ enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *
     struct maq_json list = maq_json_list(document.root, "series");
     for (uint32_t i = 0; i < fit->n; i++)
         put_series(maq_json_item(list), &fit->series[i]);
+    struct maq_json records = maq_json_list(document.root, "records");
+    for (uint32_t i = 0; i < fit->n_records; i++)
+        put_record(maq_json_item(records), &fit->record[i]);
     return maq_json_finish(out, &document, diag);
 }

@@ -66,6 +66,51 @@ static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
                       seconds(a, s->guarantee_s));
 }
 
+static void put_kernel(struct maq_table *t, const struct maq_risk_kernel *k)
+{
+    char a[32], b[32];
+    maq_table_row(t, MAQ_INK_PLAIN);
+    maq_table_cell(t, "%s", k->name);
+    maq_table_cell(t, "%.1f %%", 100 * k->share);
+    maq_table_cell(t, "%s", maq_words_whole(a, (int64_t)k->runs));
+    maq_table_cell(t, "%s", maq_words_whole(b, k->pools));
+    if (!k->measured) {
+        for (int i = 0; i < 5; i++)
+            maq_table_cell(t, "-");
+        return;
+    }
+    maq_table_cell(t, "%.2f %%", 100 * k->cv);
+    maq_table_cell(t, k->slow_share > 0 ? "%.2f %%" : "-", 100 * k->slow_share);
+    maq_table_cell(t, k->slow_share > 0 ? "%.2f x" : "-", k->slow_ratio);
+    maq_table_cell(t, k->waiting_share > 0 ? "%.0f %%" : "-", 100 * k->waiting_share);
+    maq_table_cell(t, "%s", k->law);
+}
+
+static void put_record(struct maq_page *page, const struct maq_risk_record *r, bool apart, struct maq_arena *scratch)
+{
+    static const struct maq_table_column columns[] = {
+        {"kernel", false, true},  {"of the time", true, false}, {"runs", true, false},
+        {"shapes", true, false},  {"CV", true, false},          {"slow", true, false},
+        {"as long", true, false}, {"waited", true, false},      {"law", false, false}};
+    struct maq_table t;
+    char a[32];
+    maq_page_putf(page, MAQ_INK_TITLE, "%s%s", apart ? "\n" : "", maq_text_clean(scratch, r->name));
+    if (r->measured)
+        maq_page_putf(page, MAQ_INK_FAINT, "  measured by maquette profile, bursts on one GPU\n");
+    else if (r->steps > 0)
+        maq_page_putf(page, MAQ_INK_FAINT, "  kernels of %s steps, median %s\n", maq_words_whole(a, r->steps),
+                      seconds((char[32]){0}, r->step_median_s));
+    else
+        maq_page_putf(page, MAQ_INK_FAINT, "  kernels; no step is marked\n");
+    if (r->n_kernels == 0)
+        return;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < r->n_kernels; i++)
+        put_kernel(&t, &r->kernel[i]);
+    maq_table_print(page, &t, 2);
+    maq_table_fini(&t);
+}
+
 enum maq_status maq_report_risk_fit_text(char **out, const struct maq_risk_fit *fit, const struct maq_report_opts *opts,
                                          struct maq_diag *diag)
 {
@@ -85,6 +130,8 @@ enum maq_status maq_report_risk_fit_text(char **out, const struct maq_risk_fit *
         put_figures(&page, s);
         put_parts(&page, s);
     }
+    for (uint32_t i = 0; i < fit->n_records; i++)
+        put_record(&page, &fit->record[i], fit->n + i > 0, &scratch);
     maq_arena_fini(&scratch);
     return maq_page_finish(out, &page, diag);
 }

@@ -1,4 +1,6 @@
 /* risk_step.c - the distribution of a job's step time: text, and schema "maquette.risk.step/1" (docs/risk.md). */
+#include <math.h>
+
 #include "base/check.h"
 #include "base/text.h"
 #include "report/job_json.h"
@@ -11,6 +13,15 @@ static void put_quantile(struct maq_json map, const struct maq_risk_quantile *q)
     maq_json_real(map, "value_s", q->value_s);
     maq_json_real(map, "low_s", q->low_s);
     maq_json_real(map, "high_s", q->high_s);
+}
+
+static void put_driver(struct maq_json map, const struct maq_risk_driver *d)
+{
+    maq_json_text(map, "name", d->name);
+    maq_json_real(map, "share", d->share);
+    maq_json_real(map, "p95_alone_s", d->alone_s);
+    maq_json_real(map, "p95_halved_s", d->halved_s);
+    maq_json_real(map, "p95_removed_s", d->removed_s);
 }
 
 enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
@@ -38,6 +49,14 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
         maq_json_text(item, "source", step->source[i].name);
         maq_json_real(item, "p95_alone_s", step->source[i].alone_s);
         maq_json_real(item, "p95_removed_s", step->source[i].removed_s);
+    }
+    for (int k = 0; k < MAQ_RISK_PARTS; k++) {
+        struct maq_json drivers;
+        if (!step->driver[k])
+            continue;
+        drivers = maq_json_list(root, maq_risk_parts_name((enum maq_risk_parts)k));
+        for (uint32_t i = 0; i < step->n_drivers[k]; i++)
+            put_driver(maq_json_item(drivers), &step->driver[k][i]);
     }
     if (step->place) {
         struct maq_json places = maq_json_list(root, "places");
@@ -121,6 +140,39 @@ static void put_sources(struct maq_page *page, const struct maq_risk_step *step)
     maq_page_putf(page, MAQ_INK_FAINT, "shares of the base; they do not add up, the slowest decides\n");
 }
 
+/* What a part does to p95, and what p95 would be with half of its variation and with none. */
+static void put_drivers(struct maq_page *page, const struct maq_risk_step *step, enum maq_risk_parts parts)
+{
+    static const char *const heads[MAQ_RISK_PARTS] = {"kernel", "dimension", "stage"};
+    const struct maq_table_column columns[] = {{heads[parts], false, true},
+                                               {"share", true, false},
+                                               {"p95 from it alone", true, false},
+                                               {"p95 at half its spread", true, false},
+                                               {"p95 without it", true, false}};
+    double p95 = step->figure[MAQ_RISK_P95].value_s;
+    struct maq_table t;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < step->n_drivers[parts]; i++) {
+        const struct maq_risk_driver *d = &step->driver[parts][i];
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", d->name);
+        if (isnan(d->share))
+            maq_table_cell(&t, "-");
+        else
+            maq_table_cell(&t, "%.1f %%", 100 * d->share);
+        maq_table_cell(&t, "%+.2f %%", 100 * d->alone_s / step->base_s);
+        maq_table_cell(&t, "%#.5g s", p95 - d->halved_s);
+        maq_table_cell(&t, "%#.5g s", p95 - d->removed_s);
+    }
+    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+    maq_table_print(page, &t, 0);
+    maq_table_fini(&t);
+    maq_page_putf(
+        page, MAQ_INK_FAINT,
+        "one at a time, on the same random numbers; not additive: the slowest decides. Shares, and p95 from one alone, "
+        "are\nof the base; what all GPUs share is nobody's\n");
+}
+
 #define LABEL MAQ_JOB_LABEL
 
 static void put_job(struct maq_page *page, const struct maq_risk_step *step)
@@ -143,6 +195,9 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     put_figures(&page, step);
     if (step->place)
         put_places(&page, step);
+    for (int k = 0; k < MAQ_RISK_PARTS; k++)
+        if (step->driver[k])
+            put_drivers(&page, step, (enum maq_risk_parts)k);
     if (step->n_sources > 0)
         put_sources(&page, step);
     if (step->exact)

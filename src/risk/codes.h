@@ -14,6 +14,8 @@
     X(RISK_SHAPE, 1635, "a shape of a recorded job that cannot be")                                                    \
     X(RISK_SLOW, 1636, "a slow part that the job does not have")                                                       \
     X(RISK_LIMIT, 1637, "more rows, operations or samples than can be held")                                           \
+    X(RISK_KERNEL, 1638, "a kernel of a variation that is none, or that is there twice")                               \
+    X(RISK_PROFILE, 1639, "a profiler's trace that cannot be read, or with nothing to learn from")                     \
     X(UNKNOWN_FAILURES, 1650, "failures that the catalogue does not have")                                             \
     X(FAILURES_FORM, 1651, "failures of the wrong form")                                                               \
     X(FAILURES_RATE, 1652, "a rate of failures that is not number/unit/time")                                          \

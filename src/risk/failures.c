@@ -46,7 +46,7 @@ static const struct maq_field failures_fields[] = {
     ROW(MAQ_FIELD_NODE, lemons, "lemons", .doc = "{share, times, strikes}: nodes that fail more often"),
     ROW(MAQ_FIELD_NODE, bursts, "bursts", .doc = "{times, every, lasts}: periods with more failures"),
     ROW(MAQ_FIELD_NODE, together, "together", .doc = "{share, nodes}: failures that take several nodes"),
-    ROW(MAQ_FIELD_NODE, causes, "causes", .doc = "list of {name, share, loses_node, detection, repair}"),
+    ROW(MAQ_FIELD_NODE, causes, "causes", .doc = "list of {name, share, loses_node, detection, repair, found_after}"),
     ROW(MAQ_FIELD_NODE, detection, "detection", .doc = "from the failure until the job is ended"),
     ROW(MAQ_FIELD_NODE, requeue, "requeue", .doc = "until the programs are started again, nodes being there"),
     ROW(MAQ_FIELD_NODE, restart, "restart", .doc = "until the checkpoint is read; default: by the size of the job"),
@@ -74,7 +74,7 @@ struct cause_reader {
     struct maq_str name;
     double share;
     bool loses_node;
-    struct maq_node *detection, *repair;
+    struct maq_node *detection, *repair, *found_after;
 };
 
 static const struct maq_field cause_fields[] = {
@@ -84,6 +84,8 @@ static const struct maq_field cause_fields[] = {
     MAQ_FIELD_BOOL(struct cause_reader, loses_node, "loses_node", .def = "true", .doc = "the node needs repair"),
     MAQ_FIELD_NODE(struct cause_reader, detection, "detection", .doc = "instead of that of all"),
     MAQ_FIELD_NODE(struct cause_reader, repair, "repair", .doc = "instead of that of all"),
+    MAQ_FIELD_NODE(struct cause_reader, found_after, "found_after",
+                   .doc = "of computing, until wrong results are noticed: checkpoints since are wrong too"),
     MAQ_FIELD_END};
 
 /* Where nothing is said: docs/risk-runs.md. Times of repair are published nowhere; a day on average, half of them within twelve hours. */
@@ -143,6 +145,7 @@ static enum maq_status read_cause(struct maq_failure_cause *out, struct maq_node
     out->own_repair = r.repair != NULL;
     MAQ_TRY(read_delay(&out->detection, r.detection, diag));
     MAQ_TRY(read_delay(&out->repair, r.repair, diag));
+    MAQ_TRY(read_delay(&out->found_after, r.found_after, diag));
     return maq__entry_keep(&out->name, r.name, arena, diag);
 }
 

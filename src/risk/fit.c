@@ -21,6 +21,7 @@
 #include "base/stats.h"
 #include "base/str.h"
 #include "risk/codes.h"
+#include "risk/fit_record.h"
 #include "risk/order.h"
 #include "risk/series.h"
 
@@ -189,24 +190,60 @@ static void judge(struct maq_risk_series *out, double *held, uint32_t n)
     out->judged = n;
 }
 
-static enum maq_status fit_file(struct maq_risk_series *out, const char *path, const struct maq_risk_fit_opts *opts,
-                                struct maq_arena *arena, struct maq_diag *diag)
+static enum maq_status fit_series(struct maq_risk_series *out, double *times, uint32_t n, const char *path,
+                                  const struct maq_risk_fit_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
 {
-    double *times;
-    uint32_t n;
-    const char *slash = strrchr(path, '/');
-    MAQ_TRY(maq_series_read(&times, &n, path, opts->column, arena, diag));
     uint32_t held = (uint32_t)(opts->holdout * n + 0.5);
     if (n - held < MAQ_SERIES_LEAST)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_SHORT, (struct maq_span){0}, NULL,
                              "%s: %u steps to learn from; %u are needed", path, n - held, MAQ_SERIES_LEAST);
-    out->name = maq_arena_strdup(arena, maq_str_of(slash ? slash + 1 : path));
-    if (!out->name)
-        return MAQ_NO_MEMORY;
     out->n = n;
     MAQ_TRY(fit_times(out, times, n - held, arena));
     judge(out, times + n - held, held);
     return MAQ_OK;
+}
+
+/* Kernels of a trace, and its steps where there are enough of them. */
+static enum maq_status fit_record(struct maq_risk_fit *fit, const char *path, const char *name,
+                                  enum maq_record_kind kind, const struct maq_risk_fit_opts *opts,
+                                  struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_risk_record *record = &fit->record[fit->n_records++];
+    double *times = NULL;
+    uint32_t n = 0;
+    *record = (struct maq_risk_record){.name = name, .step_median_s = (double)NAN};
+    if (kind == MAQ_RECORD_KERNELS)
+        return maq_profile_read(record, path, arena, diag);
+    MAQ_TRY(maq_trace_read(record, &times, &n, path, arena, diag));
+    record->steps = n;
+    double *spare = MAQ_ARENA_NEW(arena, double, n + 1);
+    if (!spare)
+        return MAQ_NO_MEMORY;
+    if (n > 0) {
+        memcpy(spare, times, n * sizeof *spare);
+        record->step_median_s = maq_quantile(spare, n, 0.5);
+    }
+    if (n - (uint32_t)(opts->holdout * n + 0.5) < MAQ_SERIES_LEAST)
+        return MAQ_OK;
+    fit->series[fit->n].name = name;
+    fit->series[fit->n].traced = true;
+    return fit_series(&fit->series[fit->n++], times, n, path, opts, arena, diag);
+}
+
+static enum maq_status fit_file(struct maq_risk_fit *fit, const char *path, const struct maq_risk_fit_opts *opts,
+                                struct maq_arena *arena, struct maq_diag *diag)
+{
+    double *times;
+    uint32_t n;
+    const char *slash = strrchr(path, '/'), *name = maq_arena_strdup(arena, maq_str_of(slash ? slash + 1 : path));
+    enum maq_record_kind kind = maq_record_kind(path);
+    if (!name)
+        return MAQ_NO_MEMORY;
+    if (kind != MAQ_RECORD_TABLE)
+        return fit_record(fit, path, name, kind, opts, arena, diag);
+    MAQ_TRY(maq_series_read(&times, &n, path, opts->column, arena, diag));
+    fit->series[fit->n].name = name;
+    return fit_series(&fit->series[fit->n++], times, n, path, opts, arena, diag);
 }
 
 enum maq_status maq_risk_fit(struct maq_risk_fit **out, const char *const *paths, uint32_t n_paths,
@@ -219,12 +256,13 @@ enum maq_status maq_risk_fit(struct maq_risk_fit **out, const char *const *paths
     struct maq_risk_fit *fit = MAQ_ARENA_NEW(arena, struct maq_risk_fit, 1);
     enum maq_status status = fit ? MAQ_OK : MAQ_NO_MEMORY;
     if (fit) {
-        *fit = (struct maq_risk_fit){.n = n_paths, .owner = arena};
+        *fit = (struct maq_risk_fit){.owner = arena};
         fit->series = MAQ_ARENA_NEW(arena, struct maq_risk_series, n_paths);
-        status = fit->series ? MAQ_OK : MAQ_NO_MEMORY;
+        fit->record = MAQ_ARENA_NEW(arena, struct maq_risk_record, n_paths);
+        status = fit->series && fit->record ? MAQ_OK : MAQ_NO_MEMORY;
     }
     for (uint32_t i = 0; status == MAQ_OK && i < n_paths; i++)
-        status = fit_file(&fit->series[i], paths[i], opts, arena, diag);
+        status = fit_file(fit, paths[i], opts, arena, diag);
     if (status != MAQ_OK) {
         if (status == MAQ_NO_MEMORY && maq_diag_errors(diag) == 0)
             (void)maq_diag_fail(status, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,

@@ -84,8 +84,11 @@ static void closed_form(struct maq_run_result *r, const struct maq_run_model *m)
     if (isinf(c.interval_s))
         c.interval_s = r->ideal_s;
     r->closed = maq_checkpoint_run(&c, r->ideal_s);
-    r->has_closed = m->recovery == MAQ_RECOVERY_RESTART && m->track.n_levels == 1 && f->shape == 1 && f->spread == 0 &&
-                    f->lemon_share == 0 && f->burst_times == 1 && m->track.eval_pause == 0;
+    bool late = false; /* the forms know no results that are found wrong later */
+    for (uint32_t i = 0; i < m->n_causes; i++)
+        late = late || m->causes[i].found_after.median_ns > 0;
+    r->has_closed = !late && m->recovery == MAQ_RECOVERY_RESTART && m->track.n_levels == 1 && f->shape == 1 &&
+                    f->spread == 0 && f->lemon_share == 0 && f->burst_times == 1 && m->track.eval_pause == 0;
 }
 
 static enum maq_status check_end(const struct maq_run_result *r, const struct maq_run_model *m, struct maq_diag *diag)

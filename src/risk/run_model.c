@@ -112,6 +112,7 @@ static enum maq_status build_causes(struct maq_run_model *m, struct maq_arena *a
             .loses_node = c->loses_node,
             .detection = delay_of(c->own_detection ? c->detection : f->detection),
             .repair = delay_of(c->own_repair ? c->repair : f->repair),
+            .found_after = delay_of(c->found_after),
         };
     }
     m->causes = causes;

@@ -17,7 +17,7 @@ struct maq_run_delay {
 struct maq_run_cause_model {
     double upto; /* sum of the shares up to it */
     bool loses_node;
-    struct maq_run_delay detection, repair;
+    struct maq_run_delay detection, repair, found_after;
 };
 
 struct maq_run_model {

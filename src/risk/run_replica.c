@@ -6,6 +6,8 @@
  * requeue, restart, reading the checkpoint. The convention of the failure clock decides what a failure does to a phase: `restarted`, the row
  * begins anew; `paused`, the clock stands still meanwhile; `queued`, the failure waits until the row is through and costs a row of its own.
  *
+ * Results that were wrong for a while before anybody noticed set it back to a save from before; older saves are kept.
+ *
  * Failures come for all nodes of the job; one that would strike a node that is away is none (thinning).
  */
 #include <math.h>
@@ -177,10 +179,16 @@ static void note_saves(struct run *r, struct maq_speed f, struct maq_track_place
     }
 }
 
-/* Back to the last save that survives. */
-static void fall_back(struct run *r, int severity)
+/* Back to the last save that survives; where wrong results were noticed so much work after they began, to the last one before. */
+static void fall_back(struct run *r, int severity, int64_t wrong)
 {
-    int64_t k = r->kept[severity], lost = r->place.k * r->track.interval + r->place.work - k * r->track.interval;
+    int64_t k = r->kept[severity], done = r->place.k * r->track.interval + r->place.work;
+    if (wrong > 0) {
+        int64_t every = r->track.every[r->m->lowest[severity]];
+        int64_t right = done > wrong ? (done - wrong) / r->track.interval / every * every : 0;
+        k = right < k ? right : k;
+    }
+    int64_t lost = done - k * r->track.interval;
     r->out->bucket[MAQ_RUN_PRODUCTIVE] -= lost;
     r->out->bucket[MAQ_RUN_WASTED] += lost;
     r->tally[r->cause].lost += lost;
@@ -235,7 +243,7 @@ static int64_t delay(const struct run *r, const struct maq_run_delay *d, uint32_
 
 /* What one failure takes, drawn when it strikes. */
 struct blow {
-    int64_t detection, requeue, start, lost;
+    int64_t detection, requeue, start, lost, wrong;
     int severity;
 };
 
@@ -309,15 +317,17 @@ static bool fail(struct run *r)
     r->out->failures++;
     struct blow b = {.detection = delay(r, &cause->detection, 0),
                      .requeue = delay(r, &m->requeue, 1),
-                     .start = delay(r, &m->restart, 2)};
+                     .start = delay(r, &m->restart, 2),
+                     .wrong = delay(r, &cause->found_after, 4)};
     b.lost = lose_nodes(r, cause, b.detection);
     b.severity = b.lost == 0 ? 0 : b.lost == 1 ? 1 : 2;
     pass_failure(r);
-    if (m->recovery == MAQ_RECOVERY_REPLICA && r->active - 1 >= m->min_replicas)
+    /* wrong gradients are in all replicas */
+    if (m->recovery == MAQ_RECOVERY_REPLICA && r->active - 1 >= m->min_replicas && b.wrong == 0)
         return leave(r, &b);
     r->rejoins.n = 0;
     r->waiting = 0;
-    fall_back(r, b.severity);
+    fall_back(r, b.severity, b.wrong);
     return restart(r, &b);
 }
 

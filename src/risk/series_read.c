@@ -85,15 +85,16 @@ static enum maq_status find_column(uint32_t *column, double *unit, const struct 
 /* Files that are no tables, by how they begin or end. */
 static enum maq_status refuse_others(const char *path, struct maq_diag *diag)
 {
-    static const char *const others[] = {".db", ".sqlite", ".json", ".json.gz", ".pftrace", ".nsys-rep", ".et"};
+    static const char *const others[] = {".pftrace", ".nsys-rep", ".et"};
     size_t n = strlen(path);
     for (size_t i = 0; i < MAQ_COUNT(others); i++) {
         size_t k = strlen(others[i]);
         if (n > k && strcmp(path + n - k, others[i]) == 0)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_FILE, (struct maq_span){0},
                                  "write the duration of each step to a CSV: step,iteration_time_s",
-                                 "%s: variation is learnt from tables of step times, not from %s files", path,
-                                 others[i]);
+                                 "%s: variation is learnt from tables of step times, traces of PyTorch's profiler "
+                                 "(JSON) and files of maquette profile, not from %s files",
+                                 path, others[i]);
     }
     return MAQ_OK;
 }

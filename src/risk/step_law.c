@@ -9,6 +9,12 @@
 
 #define TAIL 16u
 #define SPIKES 16u
+#define HOURS 8u
+
+/* sin(t) in the middle of eighths of half a turn: equally likely values, as exact decimals on every machine. */
+static const double sin_of_hour[HOURS] = {-0.98078528040323044, -0.83146961230254524, -0.55557023301960222,
+                                          -0.19509032201612828, 0.19509032201612828,  0.55557023301960222,
+                                          0.83146961230254524,  0.98078528040323044};
 
 static int by_end(const void *pa, const void *pb)
 {
@@ -103,9 +109,14 @@ static double end_upper(const struct maq_end_law *l, double q)
 static double slowest_log_cdf(const struct maq_end_law *kinds, uint32_t n, double x)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         if (kinds[i].count > 0)
             sum += kinds[i].count * log1p(-end_sf(&kinds[i], x));
+        if (kinds[i].expected > 0) {
+            double usual = 1 - end_sf(&kinds[i - 1], x), slow = 1 - end_sf(&kinds[i], x);
+            sum -= kinds[i].expected * (slow < usual ? 1 - slow / usual : 0);
+        }
+    }
     return sum;
 }
 
@@ -114,6 +125,10 @@ static double slowest_quantile(const struct maq_end_law *kinds, uint32_t n, doub
 {
     double low = -(double)INFINITY, high = -(double)INFINITY;
     for (uint32_t i = 0; i < n; i++) {
+        if (kinds[i].expected > 0) { /* half of ln p for these, half for the others */
+            double q = -log(p) / (2 * kinds[i].expected), x = q < 1 ? end_upper(&kinds[i], q) : kinds[i].x[0];
+            high = x > high ? x : high;
+        }
         if (kinds[i].count <= 0)
             continue;
         double own = end_upper(&kinds[i], -expm1(log(p) / kinds[i].count)),
@@ -133,7 +148,7 @@ static double slowest_quantile(const struct maq_end_law *kinds, uint32_t n, doub
 
 uint32_t maq_step_law_size(uint32_t points, const struct maq_variation *v)
 {
-    return points * (v->spike_share > 0 ? SPIKES + 1 : 1);
+    return points * ((v->spike_share > 0 ? SPIKES : 0) + (v->diurnal_swing > 0 ? HOURS : 1));
 }
 
 void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds, uint32_t n_kinds, uint32_t points,
@@ -143,7 +158,11 @@ void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds,
     struct maq_law spike = maq_law_lognormal(v->spike_ratio, fmax(sqrt(log1p(v->spike_cv * v->spike_cv)), 1e-12));
     for (uint32_t i = 0; i < points; i++) {
         double x = slowest_quantile(kinds, n_kinds, (i + 0.5) / points) + norm_ns + end_ns;
-        law->atom[law->n++] = (struct maq_step_atom){.value_ns = x, .weight = each * (1 - rare)};
+        uint32_t hours = v->diurnal_swing > 0 ? HOURS : 1;
+        for (uint32_t k = 0; k < hours; k++) {
+            double hour = hours > 1 ? 1 + 0.5 * v->diurnal_swing * sin_of_hour[k] : 1;
+            law->atom[law->n++] = (struct maq_step_atom){.value_ns = x * hour, .weight = each * (1 - rare) / hours};
+        }
         for (uint32_t k = 0; rare > 0 && k < SPIKES; k++) { /* a spike makes no step faster */
             double s = maq_law_quantile(&spike, (k + 0.5) / SPIKES);
             law->atom[law->n++] =

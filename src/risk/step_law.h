@@ -5,9 +5,12 @@
  * known. The slowest of many needs F nearer to 1 than an even sample is; draws are weighted, with more of them from slow replicas
  * (step_sample.c). Above the highest 16 draws F is continued as an exponential law with their mean excess.
  *
- *   step = C x S x (M + norm + update)
+ * Of replicas that are slow for a while there are N by Poisson's law with mean L. Each stands for one of the usual kind, whose F it replaces:
+ * E[(F_slow / F)^N] = exp(-L (1 - F_slow / F)).
  *
- * C is the factor that all GPUs share, S that of a spike. M is held as equally likely values, S as a few weighted ones, C as it is: the
+ *   step = C x S x D x (M + norm + update)
+ *
+ * C is the factor that all GPUs share, S that of a spike, D that of the hour, which no spike needs. M is held as equally likely values, S as a few weighted ones, C as it is: the
  * distribution function of the step is a sum of normal ones in ln t. Where C does not vary it is a sum of steps.
  */
 #ifndef MAQ_RISK_STEP_LAW_H
@@ -24,6 +27,7 @@ struct maq_end_draw {
 /* Ends of replicas of one kind, of which the job has `count`: P(end > x) as a table, linear in its logarithm between points. */
 struct maq_end_law {
     double count;
+    double expected; /* > 0: so many on average, by Poisson's law, instead of as many replicas of the kind before */
     uint32_t n;
     const double *x, *sf;                  /* [n] ascending, ns; descending */
     double threshold, tail_sf, tail_scale; /* above the threshold an exponential law; tail_sf 0: none */

@@ -35,6 +35,35 @@ static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, c
         out->stall = (uint16_t)maq_task_sends(s, &s->tasks[t->previous]);
 }
 
+/* Tasks of one kind on one virtual stage are the same pass. */
+static enum maq_status name_passes(struct maq_step_model *m, const struct maq_schedule *s, struct maq_arena *arena)
+{
+    uint32_t slots = MAQ_TASK_KIND_COUNT * s->n_positions, *last = MAQ_ARENA_NEW(arena, uint32_t, slots),
+             *before = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks), *first = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks);
+    m->pass_ns = MAQ_ARENA_NEW(arena, double, s->n_tasks);
+    if (!last || !before || !first || !m->pass_ns)
+        return MAQ_NO_MEMORY;
+    for (uint32_t id = 0; id < s->n_tasks; id++) {
+        const struct maq_task *t = &s->tasks[id];
+        uint32_t *slot = &last[t->kind * s->n_positions + t->position], p = *slot; /* numbers are from 1 */
+        for (; p > 0;
+             p = before[p - 1]) { /* of a pair of passes the second may differ, and a backward pass may be whole */
+            const struct maq_task *same = &s->tasks[first[p - 1]];
+            if (same->b_position == t->b_position && same->split == t->split && same->stage == t->stage)
+                break;
+        }
+        if (p == 0) {
+            p = ++m->n_passes;
+            first[p - 1] = id;
+            before[p - 1] = *slot;
+            *slot = p;
+            m->pass_ns[p - 1] = m->tasks[id].dur_ns;
+        }
+        m->tasks[id].pass = p - 1;
+    }
+    return MAQ_OK;
+}
+
 /* The first forward of a position does not end before its parameters have arrived: what the fast path waits for, step_time.c. */
 static void set_ready(struct maq_step_model *m, const struct maq_schedule *s, const struct maq_blueprint *bp)
 {
@@ -82,6 +111,7 @@ static enum maq_status fill(struct maq_step_model *m, const struct maq_job *job,
         return MAQ_NO_MEMORY;
     for (uint32_t id = 0; id < s->n_tasks; id++)
         copy_task(&m->tasks[id], s, &s->tasks[id], bp);
+    MAQ_TRY(name_passes(m, s, arena));
     set_ready(m, s, bp);
     for (uint32_t v = 1; v < s->n_positions && bp->hop_ns; v++) {
         m->hop_ns[v] = bp->hop_ns[v];
@@ -105,12 +135,20 @@ static enum maq_status fill(struct maq_step_model *m, const struct maq_job *job,
 enum maq_status maq_step_model_build(struct maq_step_model *out, const struct maq_job *job, struct maq_arena *arena,
                                      struct maq_diag *diag)
 {
+    return maq_step_model_build_stretched(out, job, NULL, arena, diag);
+}
+
+enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const struct maq_job *job,
+                                               const struct maq_stretch *stretch, struct maq_arena *arena,
+                                               struct maq_diag *diag)
+{
     struct maq_cache cache;
     struct maq_blueprint bp;
     struct maq_step_times times;
     struct maq_arena own;
     maq_arena_init(&own, 0);
     enum maq_status status = maq_cache_init(&cache, job, diag);
+    cache.items.stretch = stretch;
     if (status == MAQ_OK)
         status = maq_blueprint_build(&bp, job, &cache, &own, diag);
     if (status == MAQ_OK)

@@ -22,13 +22,15 @@ struct maq_step_task {
     uint16_t hop[2], stall;
     uint16_t stage;
     double dur_ns, ready_ns; /* ready: it does not end before */
-    uint32_t microbatch;
+    uint32_t microbatch, pass;
 };
 
 struct maq_step_model {
     uint32_t n_tasks, stages, n_positions;
     struct maq_step_task *tasks; /* what is waited for comes first */
     uint32_t *stage_last;        /* [stages] */
+    uint32_t n_passes;           /* distinct ones: kind and virtual stage */
+    double *pass_ns;             /* [n_passes] */
     double *hop_ns;              /* [n_positions] */
     double *stall_ns;            /* [n_positions] zero where transfers do not block */
     double *rest_ns;             /* [stages] */
@@ -44,16 +46,41 @@ struct maq_step_model {
 enum maq_status maq_step_model_build(struct maq_step_model *out, const struct maq_job *job, struct maq_arena *arena,
                                      struct maq_diag *diag);
 
+/* The same with some items longer. */
+struct maq_stretch;
+enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const struct maq_job *job,
+                                               const struct maq_stretch *stretch, struct maq_arena *arena,
+                                               struct maq_diag *diag);
+
 /* What is slower than variation makes it, in one replica: given by --slow. */
 struct maq_step_slow {
     const double *stage;  /* [stages] factors; NULL: none */
     double communication; /* factor on all of it */
+    double somewhere;     /* factor on one stage, another in each draw; 0: none */
 };
+
+/*
+ * How much of a step varies, for a question about a part of it, and what varies by a law of its own. A pass then lasts
+ *
+ *   base x slow x (1 - with_pass - own + lasting x work x (with_pass x noise of the pass + draw of the own laws))
+ *
+ * and a transfer base x slow x (1 - transfer + transfer x draw x congestion); rest and norm likewise. step_focus.c
+ */
+struct maq_step_focus {
+    const double *with_pass, *own; /* [n_passes] shares of the pass */
+    const double *const *
+        own_table; /* [n_passes] equally likely values of the own laws' part of the pass, with mean near `own`; NULL: none */
+    double transfer, norm;
+    const double *rest;                   /* [stages] */
+    const double *hop_table, *rest_table; /* equally likely factors of their own; NULL: those of communication_cv */
+};
+#define MAQ_STEP_TABLE 16384u
 
 struct maq_step_run {
     uint64_t seed;
     uint32_t draws, threads;
-    double congestion; /* factor of the regime */
+    double congestion;                  /* factor of the regime */
+    const struct maq_step_focus *focus; /* NULL: all of it varies, nothing by a law of its own */
 };
 
 /* Ends of the slowest stage with its rest, of `draws` independent replicas, ns; weight: how many draws of an even sample each stands for.

@@ -21,7 +21,7 @@
 #include "risk/step_model.h"
 
 #define LANES 8
-#define TABLE 16384u
+#define TABLE MAQ_STEP_TABLE
 #define TILT 0.3
 #define MAX_THREADS 64
 
@@ -30,7 +30,7 @@ struct sampler {
     const struct maq_variation *v;
     const struct maq_step_slow *slow;
     const struct maq_step_run *run;
-    const double *pass, *transfer, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
+    const double *pass, *transfer, *rest, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
     struct maq_law gpu, gpu_part[2];
     double gpu_weight[2];
     double *out, *weight;
@@ -125,17 +125,30 @@ static inline void scale(double *x, const double *table, const struct sampler *s
         x[k] *= table[(k % 2 ? w[k / 2] >> 16 : w[k / 2] & 0xffff) >> 2];
 }
 
-enum purpose { PASS, WORK, ARRIVES_0, ARRIVES_1, REST };
+enum purpose { PASS, WORK, ARRIVES_0, ARRIVES_1, REST, OWN };
+
+/* Communication of a regime: what of it varies, and what does not. */
+struct communication {
+    double varies, stays; /* factors on its time */
+};
+
+static struct communication communication_of(const struct sampler *s, double kept)
+{
+    return (struct communication){kept * (s->run->congestion * s->slow->communication),
+                                  (1 - kept) * s->slow->communication};
+}
 
 /* Latest of y and what a predecessor hands over. */
 static inline void wait_for(double *y, const double *finish, const struct sampler *s, uint32_t group, uint32_t id,
-                            uint32_t pred, double hop, int purpose)
+                            uint32_t pred, double hop, struct communication comm, int purpose)
 {
     double move[LANES];
     for (int k = 0; k < LANES; k++)
-        move[k] = hop;
+        move[k] = hop * comm.varies;
     if (hop > 0)
         scale(move, s->transfer, s, group, id, purpose);
+    for (int k = 0; k < LANES; k++)
+        move[k] += hop * comm.stays;
     const double *from = &finish[(size_t)pred * LANES];
     for (int k = 0; k < LANES; k++) {
         double at = from[k] + move[k];
@@ -143,26 +156,56 @@ static inline void wait_for(double *y, const double *finish, const struct sample
     }
 }
 
+/* A pass's duration in all lanes. */
+static inline void set_duration(double *d, const struct maq_step_task *t, const double *stage_factor,
+                                const struct sampler *s, uint32_t group, uint32_t id)
+{
+    for (int k = 0; k < LANES; k++)
+        d[k] = t->dur_ns * stage_factor[t->stage * LANES + k];
+    scale(d, s->pass, s, group, id, PASS);
+    scale(d, s->work, s, group, t->microbatch, WORK); /* the same for all passes of a microbatch */
+}
+
+/* The same where not all of it varies, or not all of it with the pass: step_model.h. */
+static inline void set_part_duration(double *d, const struct maq_step_task *t, const double *stage_factor,
+                                     const struct sampler *s, uint32_t group, uint32_t id)
+{
+    const struct maq_step_focus *f = s->run->focus;
+    double a = f->with_pass[t->pass], b = f->own[t->pass], with[LANES], own[LANES];
+    double base = t->dur_ns * (s->slow->stage ? s->slow->stage[t->stage] : 1), fixed = 1 - a - b;
+    for (int k = 0; k < LANES; k++) {
+        d[k] = stage_factor[t->stage * LANES + k];
+        with[k] = a;
+        own[k] = b > 0 ? 1 : 0;
+    }
+    scale(with, s->pass, s, group, id, PASS);
+    if (b > 0)
+        scale(own, f->own_table[t->pass], s, group, id, OWN);
+    scale(d, s->work, s, group, t->microbatch, WORK);
+    for (int k = 0; k < LANES; k++)
+        d[k] = base * (fixed + d[k] * (with[k] + own[k]));
+}
+
 static void run_tasks(double *finish, const double *stage_factor, const struct sampler *s, uint32_t group)
 {
     const struct maq_step_model *m = s->m;
-    double comm = s->run->congestion * s->slow->communication;
+    struct communication comm = communication_of(s, s->run->focus ? s->run->focus->transfer : 1);
     for (uint32_t id = 0; id < m->n_tasks; id++) {
         const struct maq_step_task *t = &m->tasks[id];
         double y[LANES] = {0}, d[LANES];
         if (t->previous != MAQ_RISK_NO_TASK) {
-            double stall = t->stall ? m->stall_ns[t->stall] * comm : 0;
+            double stall = t->stall ? m->stall_ns[t->stall] * (comm.varies + comm.stays) : 0;
             for (int k = 0; k < LANES; k++)
                 y[k] = finish[(size_t)t->previous * LANES + k] + stall;
         }
         for (int i = 0; i < 2; i++)
             if (t->pred[i] != MAQ_RISK_NO_TASK)
-                wait_for(y, finish, s, group, id, t->pred[i], t->hop[i] ? m->hop_ns[t->hop[i]] * comm : 0,
+                wait_for(y, finish, s, group, id, t->pred[i], t->hop[i] ? m->hop_ns[t->hop[i]] : 0, comm,
                          i ? ARRIVES_1 : ARRIVES_0);
-        for (int k = 0; k < LANES; k++)
-            d[k] = t->dur_ns * stage_factor[t->stage * LANES + k];
-        scale(d, s->pass, s, group, id, PASS);
-        scale(d, s->work, s, group, t->microbatch, WORK); /* the same for all passes of a microbatch */
+        if (s->run->focus)
+            set_part_duration(d, t, stage_factor, s, group, id);
+        else
+            set_duration(d, t, stage_factor, s, group, id);
         for (int k = 0; k < LANES; k++) {
             y[k] += d[k];
             finish[(size_t)id * LANES + k] = y[k] > t->ready_ns ? y[k] : t->ready_ns;
@@ -174,15 +217,18 @@ static void run_tasks(double *finish, const double *stage_factor, const struct s
 static void finish_group(double *out, const double *finish, const struct sampler *s, uint32_t group)
 {
     const struct maq_step_model *m = s->m;
-    double comm = s->run->congestion * s->slow->communication, end[LANES] = {0}, ends[2][LANES] = {{0}};
+    const struct maq_step_focus *f = s->run->focus;
+    struct communication tied_comm = communication_of(s, f ? f->norm : 1);
+    double end[LANES] = {0}, ends[2][LANES] = {{0}};
     for (uint32_t st = 0; st < m->stages; st++) {
+        struct communication comm = communication_of(s, f ? f->rest[st] : 1);
         double rest[LANES];
         for (int k = 0; k < LANES; k++)
-            rest[k] = m->rest_ns[st] * comm;
+            rest[k] = m->rest_ns[st] * comm.varies;
         if (m->rest_ns[st] > 0)
-            scale(rest, s->transfer, s, group, (uint64_t)m->n_tasks + st, REST);
+            scale(rest, s->rest, s, group, (uint64_t)m->n_tasks + st, REST);
         for (int k = 0; k < LANES; k++) {
-            double at = finish[(size_t)m->stage_last[st] * LANES + k] + rest[k];
+            double at = finish[(size_t)m->stage_last[st] * LANES + k] + (rest[k] + m->rest_ns[st] * comm.stays);
             end[k] = at > end[k] ? at : end[k];
             if (st == 0)
                 ends[0][k] = at;
@@ -191,7 +237,8 @@ static void finish_group(double *out, const double *finish, const struct sampler
         }
     }
     for (int k = 0; k < LANES; k++) {
-        double tied = (ends[0][k] > ends[1][k] ? ends[0][k] : ends[1][k]) + m->tied_ns * comm;
+        double tied =
+            (ends[0][k] > ends[1][k] ? ends[0][k] : ends[1][k]) + m->tied_ns * (tied_comm.varies + tied_comm.stays);
         out[k] = m->tied_ns > 0 && tied > end[k] ? tied : end[k];
     }
 }
@@ -211,8 +258,12 @@ static void *work(void *ptr)
         double end[LANES], weight[LANES];
         for (uint32_t k = 0; k < LANES; k++)
             weight[k] = draw_static(factor + k, s, g * LANES + k);
-        for (uint32_t i = 0; s->slow->stage && i < m->stages * LANES; i++)
+        for (uint32_t i = 0; s->slow->stage && !s->run->focus && i < m->stages * LANES; i++)
             factor[i] *= s->slow->stage[i / LANES];
+        for (uint32_t k = 0; k < LANES && s->slow->somewhere > 0; k++) {
+            uint32_t stage = (uint32_t)(maq_rng_at(s->run->seed, MAQ_RNG_REGIME, g * LANES + k, 0) * m->stages);
+            factor[stage * LANES + k] *= s->slow->somewhere;
+        }
         run_tasks(finish, factor, s, g);
         finish_group(end, finish, s, g);
         for (uint32_t k = 0; k < LANES && g * LANES + k < s->run->draws; k++) {
@@ -246,6 +297,8 @@ enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq
     if (!make_gpu_table(s, gpus_per_node(m), arena) || !make_table(&s->pass, v->pass_cv, m->lockstep, arena) ||
         !make_table(&s->transfer, v->communication_cv, 1, arena) || !make_table(&s->work, v->microbatch_cv, 1, arena))
         return MAQ_NO_MEMORY;
+    s->rest = run->focus && run->focus->rest_table ? run->focus->rest_table : s->transfer;
+    s->transfer = run->focus && run->focus->hop_table ? run->focus->hop_table : s->transfer;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t threads = run->threads > 0 ? run->threads : cores > 0 ? (uint32_t)cores : 1, started = 1;
     pthread_t ids[MAX_THREADS];

@@ -1,18 +1,38 @@
 /* variation.c - what varies in a training step: see variation.h. */
 #include "risk/variation.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "risk/codes.h"
+#include "risk/signature.h"
 #include "spec/catalogue.h"
 #include "spec/field.h"
 
 struct reader {
     struct maq_variation v;
     struct maq_str title, source;
+    struct maq_node *kernels;
 };
+
+struct kernel_reader {
+    struct maq_str name;
+    struct maq_kernel_law law;
+};
+
+static const struct maq_field kernel_fields[] = {
+    MAQ_FIELD_STR(struct kernel_reader, name, "name", .required = true, .doc = "gemm, all_reduce tp, ..."),
+    MAQ_FIELD_DOUBLE(struct kernel_reader, law.cv, "cv", .min = 0, .max = 2,
+                     .doc = "coefficient of variation of its runs"),
+    MAQ_FIELD_DOUBLE(struct kernel_reader, law.slow_share, "slow_share", .min = 0, .max = 0.5,
+                     .doc = "share of slow runs"),
+    MAQ_FIELD_DOUBLE(struct kernel_reader, law.slow_ratio, "slow_ratio", .def = "1", .min = 1, .max = 1000,
+                     .doc = "their time over the median"),
+    MAQ_FIELD_END};
 
 #define CV(member, text)                                                                                               \
     MAQ_FIELD_DOUBLE(struct reader, v.member, #member, .min = 0, .max = 2, .doc = "coefficient of variation " text)
@@ -38,7 +58,62 @@ static const struct maq_field fields[] = {
     RATIO(spike_ratio, "their time"),
     CV(spike_cv, "of those"),
     CV(microbatch_cv, "of the work of a microbatch"),
+    MAQ_FIELD_DOUBLE(struct reader, v.diurnal_swing, "diurnal_swing", .min = 0, .max = 0.5,
+                     .doc = "of the step, from the fastest hour of the day to the slowest"),
+    MAQ_FIELD_DOUBLE(struct reader, v.episodes_per_gpu_day, "episodes_per_gpu_day", .min = 0, .max = 10,
+                     .doc = "how often a GPU is slow for a while"),
+    MAQ_FIELD_QTY(struct reader, v.episode_lasts_s, "episode_lasts", MAQ_DIM_TIME, .min = 0, .max = 1e6,
+                  .doc = "mean length of that"),
+    RATIO(episode_ratio, "its time meanwhile"),
+    MAQ_FIELD_NODE(struct reader, kernels, "kernels", .doc = "list of {name, cv, slow_share, slow_ratio}"),
     MAQ_FIELD_END};
+
+static enum maq_status read_kernel(struct maq_variation *v, struct maq_node *node, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    static const char hint[] =
+        "an operator's kind (gemm, attention, norm), or a collective's with its group: all_reduce tp, "
+        "reduce_scatter dp, send_recv pp, all_to_all for every group";
+    struct kernel_reader r = {.law = {.slow_ratio = 1}};
+    char shown[MAQ_SHOW_SIZE];
+    node->used = true;
+    if (node->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, node->at, NULL,
+                             "a kernel is a map with name and cv");
+    enum maq_status status = maq_fields_read(&r, kernel_fields, node, NULL, arena, diag);
+    enum maq_status keys = maq_fields_check_keys(kernel_fields, NULL, node, "kernel", diag);
+    MAQ_TRY(status != MAQ_OK ? status : keys);
+    if (r.name.len >= sizeof r.law.name)
+        r.name.len = sizeof r.law.name - 1;
+    memcpy(r.law.name, r.name.ptr, r.name.len);
+    if (!maq_signature_known(r.law.name))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_KERNEL, node->at, hint, "there is no kernel '%s'",
+                             maq_str_show(shown, r.name));
+    for (uint32_t i = 0; i < v->n_kernels; i++)
+        if (strcmp(v->kernel[i].name, r.law.name) == 0)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_KERNEL, node->at, NULL,
+                                 "kernel '%s' is there twice", maq_str_show(shown, r.name));
+    v->kernel[v->n_kernels++] = r.law;
+    return MAQ_OK;
+}
+
+static enum maq_status read_kernels(struct maq_variation *v, struct maq_node *list, struct maq_arena *arena,
+                                    struct maq_diag *diag)
+{
+    enum maq_status status = MAQ_OK;
+    if (!list)
+        return MAQ_OK;
+    if (list->kind != MAQ_NODE_SEQ || list->count > MAQ_VARIATION_KERNELS)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, list->at, NULL,
+                             "`kernels` must be a list of at most %u kernels", MAQ_VARIATION_KERNELS);
+    list->used = true;
+    v->n_kernels = 0;
+    for (struct maq_node *one = list->first; one; one = one->next) {
+        enum maq_status read = read_kernel(v, one, arena, diag);
+        status = status != MAQ_OK ? status : read;
+    }
+    return status;
+}
 
 static enum maq_status read_document(struct reader *r, struct maq_doc *doc, const char *what, struct maq_diag *diag)
 {
@@ -49,7 +124,8 @@ static enum maq_status read_document(struct reader *r, struct maq_doc *doc, cons
     enum maq_status status = maq_fields_read(r, fields, doc->root, NULL, &doc->arena, diag);
     static const char *const also[] = {"aliases", NULL};
     enum maq_status keys = maq_fields_check_keys(fields, also, doc->root, "variation", diag);
-    return status != MAQ_OK ? status : keys;
+    enum maq_status kernels = read_kernels(&r->v, r->kernels, &doc->arena, diag);
+    return status != MAQ_OK ? status : keys != MAQ_OK ? keys : kernels;
 }
 
 static enum maq_status read_entry(struct reader *r, const struct maq_catalogue_entry *entry, struct maq_diag *diag)
@@ -83,6 +159,13 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     return MAQ_OK;
 }
 
+double maq_kernel_law_sd(const struct maq_kernel_law *law)
+{
+    double m2 = 1 + law->cv * law->cv, q = law->slow_share, r = law->slow_ratio, mean = sqrt(m2) * (1 - q + q * r),
+           square = m2 * m2 * (1 - q + q * r * r); /* E[X] and E[X^2] with exp(sigma^2) = 1 + cv^2 */
+    return sqrt(fmax(square - mean * mean, 0));
+}
+
 const char *maq_source_name(enum maq_source source)
 {
     static const char *const names[] = {
@@ -103,6 +186,15 @@ const char *maq_source_text(enum maq_source source)
     return source < MAQ_SOURCE_COUNT ? texts[source] : "?";
 }
 
+bool maq_variation_has(const struct maq_variation *v, enum maq_source source)
+{
+    if (source == MAQ_SOURCE_KERNEL)
+        return v->n_kernels > 0;
+    if (source == MAQ_SOURCE_EPISODE)
+        return v->episodes_per_gpu_day > 0;
+    return source != MAQ_SOURCE_DIURNAL || v->diurnal_swing > 0;
+}
+
 struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources)
 {
     struct maq_variation o = *v;
@@ -118,6 +210,12 @@ struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t 
         o.communication_cv = 0;
     if (!(sources & 1u << MAQ_SOURCE_CONGESTION))
         o.congested_share = 0;
+    for (uint32_t i = 0; i < o.n_kernels && !(sources & 1u << MAQ_SOURCE_KERNEL); i++)
+        o.kernel[i].cv = o.kernel[i].slow_share = 0;
+    if (!(sources & 1u << MAQ_SOURCE_EPISODE))
+        o.episodes_per_gpu_day = 0;
+    if (!(sources & 1u << MAQ_SOURCE_DIURNAL))
+        o.diurnal_swing = 0;
     if (!(sources & 1u << MAQ_SOURCE_STEP))
         o.step_cv = 0;
     if (!(sources & 1u << MAQ_SOURCE_SPIKE))

@@ -6,8 +6,12 @@
  *
  *   GPU, node      static: drawn once for a run
  *   congestion     a regime that all communication of a step shares
+ *   episode        a GPU that is slow for a while: how many there are at a time follows Poisson's law, whatever that of their length
+ *   diurnal        the hour of the day, shared by everything: 1 + swing / 2 x sin(hour)
  *   step, spike    shared by everything in a step
  *   others         drawn for each pass, transfer or microbatch
+ *
+ *   kernels        have laws of their own, where a document gives them: what a pass has of one does not vary with the pass then
  *
  * All factors are lognormal with median 1; a share of the GPUs are outliers around a ratio of their own.
  */
@@ -17,12 +21,28 @@
 #include "base/arena.h"
 #include "maquette/diag.h"
 
+/*
+ * What runs of one operation vary by, where that is known: lognormal with median 1, and a share of slow runs, so many times as long besides.
+ * It takes the place of the noise of passes for what a pass has of the operation.
+ */
+struct maq_kernel_law {
+    char name[40]; /* "gemm", "all_reduce tp": signature.h */
+    double cv, slow_share, slow_ratio;
+};
+double maq_kernel_law_sd(const struct maq_kernel_law *law);
+
+#define MAQ_VARIATION_KERNELS 64u
+
 struct maq_variation {
     double gpu_cv, gpu_outlier_share, gpu_outlier_ratio, gpu_outlier_cv;
     double node_cv, pass_cv, step_cv, communication_cv;
     double congested_share, congested_ratio;
     double spike_share, spike_ratio, spike_cv;
     double microbatch_cv;
+    double diurnal_swing;                                        /* of the step, from the fastest hour to the slowest */
+    double episodes_per_gpu_day, episode_lasts_s, episode_ratio; /* a GPU that is slow for a while */
+    uint32_t n_kernels;
+    struct maq_kernel_law kernel[MAQ_VARIATION_KERNELS];
 };
 
 /* By a name of the catalogue (data/variability) or the path of a document; NULL: "default". Keys that a document leaves out are
@@ -38,6 +58,9 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     X(MICROBATCH, "microbatch", "uneven work of microbatches")                                                         \
     X(COMMUNICATION, "communication", "noise of transfers and collectives")                                            \
     X(CONGESTION, "congestion", "congested steps")                                                                     \
+    X(KERNEL, "kernel", "kernels with laws of their own")                                                              \
+    X(EPISODE, "episode", "GPUs that are slow for a while")                                                            \
+    X(DIURNAL, "diurnal", "the hour of the day")                                                                       \
     X(STEP, "step", "noise that all GPUs share")                                                                       \
     X(SPIKE, "spike", "rare long steps")
 
@@ -50,6 +73,8 @@ enum maq_source {
 const char *maq_source_name(enum maq_source source);
 const char *maq_source_text(enum maq_source source);
 
+/* Whether a source that is not always shown has anything to say. */
+bool maq_variation_has(const struct maq_variation *v, enum maq_source source);
 /* Only the sources whose bit is set: the others do not vary. */
 struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources);
 

@@ -365,7 +365,7 @@ static void write_tied(struct maq_blueprint *bp)
     tied.at.size = 2;
     tied.at.domains = inside ? 1 : 2;
     tied.at.per_domain = tied.at.per_node = inside ? 2 : 1;
-    bp->tied_item = maq_items_coll(bp->items, &tied);
+    bp->tied_item = maq_items_coll(bp->items, &tied, MAQ_STREAM_DP);
 }
 
 static enum maq_status write_step_end(struct maq_blueprint *bp)
@@ -390,7 +390,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     maq_blueprint_select(bp, 0);
     struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};
     norm.at = maq_cluster_place(&job->cluster, 0, job->cluster.devices, 1);
-    bp->norm_item = maq_items_coll(bp->items, &norm);
+    bp->norm_item = maq_items_coll(bp->items, &norm, MAQ_STREAM_DP);
     write_tied(bp);
     return bp->lower.failed || bp->items->failed ? MAQ_NO_MEMORY : MAQ_OK;
 }
@@ -433,7 +433,7 @@ static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b)
         hop.at = maq_cluster_place(&job->cluster, first < second ? first : second, 2,
                                    first < second ? second - first : first - second);
     }
-    return maq_items_coll(bp->items, &hop);
+    return maq_items_coll(bp->items, &hop, MAQ_STREAM_PP);
 }
 
 static double item_ns(const struct maq_blueprint *bp, uint32_t item)

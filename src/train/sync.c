@@ -36,7 +36,7 @@ bool maq_half_reduces(const struct maq_blueprint *bp, enum maq_half half)
 static uint32_t coll(struct maq_blueprint *bp, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
 {
     struct maq_coll c = maq_coll_make(&bp->lower, kind, group, bytes);
-    return maq_items_coll(bp->items, &c);
+    return maq_items_coll(bp->items, &c, MAQ_STREAM_DP);
 }
 
 /* Parameters after the update: gathered, or broadcast by each rank in turn; a bucket has its share of the ranks. */
@@ -47,7 +47,7 @@ static uint32_t gather(struct maq_blueprint *bp, double bytes, double share)
     struct maq_coll c = maq_coll_make(&bp->lower, MAQ_COLL_BROADCAST, MAQ_GROUP_SHARD, bytes);
     double turns = fmin(fmax(1.0, round(share * (double)c.at.size)), 65535.0);
     c.flags = MAQ_COLL_TURNS(turns);
-    return maq_items_coll(bp->items, &c);
+    return maq_items_coll(bp->items, &c, MAQ_STREAM_DP);
 }
 
 /* What a bucket of so many parameters sends; `share` of the stage's dense ones. */

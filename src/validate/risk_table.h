@@ -23,8 +23,9 @@ void maq_risk_add(struct maq_risk_table *t, struct maq_validate_risk_row row);
 /* folder/name in the arena, NULL when out of memory or when there is no such file. */
 const char *maq_risk_file(struct maq_risk_table *t, const char *name);
 
-enum maq_status maq_risk_rows_runs(struct maq_risk_table *t);      /* failures, checkpoints, spares */
-enum maq_status maq_risk_rows_startup(struct maq_risk_table *t);   /* MLPerf logs */
-enum maq_status maq_risk_rows_variation(struct maq_risk_table *t); /* recorded jobs and step times */
+enum maq_status maq_risk_rows_runs(struct maq_risk_table *t);       /* failures, checkpoints, spares */
+enum maq_status maq_risk_rows_startup(struct maq_risk_table *t);    /* MLPerf logs */
+enum maq_status maq_risk_rows_population(struct maq_risk_table *t); /* jobs, GPUs and steps in great numbers */
+enum maq_status maq_risk_rows_variation(struct maq_risk_table *t);  /* recorded jobs and step times */
 
 #endif

@@ -12,6 +12,7 @@
 static enum maq_status (*const groups[])(struct maq_risk_table *t) = {
     maq_risk_rows_runs,
     maq_risk_rows_startup,
+    maq_risk_rows_population,
     maq_risk_rows_variation,
 };
 

@@ -1,0 +1,167 @@
+/* step_ask.c - one question about a step: see step_ask.h. */
+#include "risk/step_ask.h"
+
+#include <math.h>
+
+#include "base/check.h"
+
+#define POINTS 256u
+#define PARTS 10u
+
+static const double levels[] = {0.05, 0.5, 0.95, 0.99};
+enum { LEVELS = 4 };
+
+/* Draws of a regime and kind, unsorted. */
+struct draws {
+    double share, congestion;
+    const struct maq_step_focus *focus;
+    double **of_kind, **weight_of; /* [kinds][draws] */
+};
+
+/* The norm's all-reduce in a regime. */
+static double norm_ns(const struct maq_ask *w, const struct draws *d)
+{
+    double varies = d->focus ? d->focus->norm : 1, comm = w->slow->communication;
+    return w->m->norm_ns * (varies * (d->congestion * comm) + (1 - varies) * comm);
+}
+
+/* GPUs in an episode at a time, on average. */
+static double episodes(const struct maq_ask *w, const struct maq_variation *v)
+{
+    double gpus = w->m->replicas * w->m->stages * w->m->lockstep;
+    return v->episode_ratio > 1 ? v->episodes_per_gpu_day / 86400 * v->episode_lasts_s * gpus : 0;
+}
+
+static enum maq_status draw(struct draws *d, const struct maq_ask *w, const struct maq_variation *v)
+{
+    struct maq_step_run run = {
+        .seed = w->seed, .draws = w->draws, .threads = w->threads, .congestion = d->congestion, .focus = d->focus};
+    uint32_t given = w->slow->n, all = given + (episodes(w, v) > 0);
+    d->of_kind = MAQ_ARENA_NEW(w->arena, double *, all);
+    d->weight_of = MAQ_ARENA_NEW(w->arena, double *, all);
+    if (!d->of_kind || !d->weight_of)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < all; k++) { /* those with an episode are else like the last of the given kinds */
+        struct maq_step_slow slow = {w->slow->kind[k < given ? k : given - 1].stage, w->slow->communication,
+                                     k < given ? 0 : v->episode_ratio};
+        d->of_kind[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
+        d->weight_of[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
+        if (!d->of_kind[k] || !d->weight_of[k])
+            return MAQ_NO_MEMORY;
+        MAQ_TRY(maq_step_sample(d->of_kind[k], d->weight_of[k], w->m, v, &slow, &run, w->arena));
+    }
+    return MAQ_OK;
+}
+
+/* The figures from all draws but those of part `without` (PARTS: from all). */
+static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const struct maq_variation *v,
+                                const struct draws *d, uint32_t n_regimes, uint32_t without)
+{
+    uint32_t points = without < PARTS ? POINTS / 4 : POINTS;
+    struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
+    double expected = episodes(w, v);
+    uint32_t kinds = w->slow->n + (expected > 0);
+    struct maq_end_law *ends = MAQ_ARENA_NEW(w->arena, struct maq_end_law, kinds);
+    law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(points, v));
+    if (!ends || !law.atom)
+        return MAQ_NO_MEMORY;
+    for (uint32_t r = 0; r < n_regimes; r++) {
+        for (uint32_t k = 0; k < kinds; k++) {
+            struct maq_end_draw *x = MAQ_ARENA_NEW(w->arena, struct maq_end_draw, w->draws);
+            uint32_t n = 0;
+            if (!x)
+                return MAQ_NO_MEMORY;
+            for (uint32_t i = 0; i < w->draws; i++)
+                if (i % PARTS != without)
+                    x[n++] = (struct maq_end_draw){d[r].of_kind[k][i], d[r].weight_of[k][i]};
+            double count = k < w->slow->n ? w->slow->kind[k].count : 0;
+            if (!maq_end_law_init(&ends[k], x, n, count, w->arena))
+                return MAQ_NO_MEMORY;
+            ends[k].expected = k < w->slow->n ? 0 : expected;
+            /* the 95th percentile of the slowest lies in the tail */
+            w->tail = fmax(w->tail, ends[k].count * ends[k].tail_sf > 0.0513 ? ends[k].tail_sf : 0);
+        }
+        maq_step_law_add(&law, ends, kinds, points, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
+    }
+    maq_step_law_finish(&law);
+    for (int i = 0; i < LEVELS; i++)
+        out[i] = maq_step_law_quantile(&law, levels[i]);
+    out[LEVELS] = maq_step_law_mean(&law);
+    out[LEVELS + 1] = maq_step_law_sd(&law);
+    return MAQ_OK;
+}
+
+/* The figures without sampling, where that can be; false: it cannot. */
+static bool ask_exact(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const struct maq_variation *v,
+                      const struct draws *d, uint32_t n_regimes)
+{
+    struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
+    law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(POINTS, v));
+    if (!law.atom || w->slow->n != 1 || w->sampled || d->focus || episodes(w, v) > 0)
+        return false;
+    for (uint32_t r = 0; r < n_regimes; r++) {
+        double comm = d[r].congestion * w->slow->communication, rest = w->m->rest_ns[0] * comm;
+        struct maq_step_model m = *w->m;
+        struct maq_end_law end;
+        m.rest_ns = &rest;
+        if (w->slow->kind[0].stage[0] != 1 || /* NOLINT: as it was set */
+            !maq_step_exact(&end, &m, v, w->m->replicas, w->arena))
+            return false;
+        maq_step_law_add(&law, &end, 1, POINTS, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
+    }
+    maq_step_law_finish(&law);
+    for (int i = 0; i < LEVELS; i++)
+        out[i] = maq_step_law_quantile(&law, levels[i]);
+    out[LEVELS] = maq_step_law_mean(&law);
+    out[LEVELS + 1] = maq_step_law_sd(&law);
+    return true;
+}
+
+static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_ask *w, const struct maq_variation *v)
+{
+    double *full = MAQ_ARENA_NEW(w->arena, double, w->signatures->n + w->m->stages);
+    struct maq_spread all = {full, full};
+    if (!full)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < w->signatures->n + w->m->stages; i++)
+        full[i] = 1;
+    return maq_step_focus_make(out, w->signatures, v, w->spread ? w->spread : &all, w->m, w->seed, w->arena);
+}
+
+enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v)
+{
+    struct maq_arena_mark mark = maq_arena_mark(w->arena);
+    bool regimes = v->congested_share > 0 && v->congested_ratio > 1;
+    struct draws d[2] = {{.share = regimes ? 1 - v->congested_share : 1, .congestion = 1},
+                         {.share = v->congested_share, .congestion = v->congested_ratio}};
+    uint32_t n = regimes ? 2 : 1;
+    struct maq_step_focus focus;
+    w->tail = 0;
+    if (w->signatures) {
+        MAQ_TRY(make_focus(&focus, w, v));
+        d[0].focus = d[1].focus = &focus;
+    }
+    w->exact = ask_exact(out, w, v, d, n);
+    if (w->exact) {
+        for (int f = 0; error && f < MAQ_ASK_FIGURES; f++)
+            error[f] = 0;
+        maq_arena_reset(w->arena, mark);
+        return MAQ_OK;
+    }
+    for (uint32_t r = 0; r < n; r++)
+        MAQ_TRY(draw(&d[r], w, v));
+    MAQ_TRY(evaluate(out, w, v, d, n, PARTS));
+    double parts[PARTS][MAQ_ASK_FIGURES];
+    for (uint32_t p = 0; error && p < PARTS; p++)
+        MAQ_TRY(evaluate(parts[p], w, v, d, n, p));
+    for (int f = 0; error && f < MAQ_ASK_FIGURES; f++) {
+        double mean = 0, square = 0;
+        for (uint32_t p = 0; p < PARTS; p++)
+            mean += (parts[p][f] - out[f]) / PARTS;
+        for (uint32_t p = 0; p < PARTS; p++)
+            square += (parts[p][f] - out[f] - mean) * (parts[p][f] - out[f] - mean);
+        error[f] = sqrt(square * (PARTS - 1) / PARTS);
+    }
+    maq_arena_reset(w->arena, mark);
+    return MAQ_OK;
+}

@@ -1,0 +1,39 @@
+/*
+ * step_ask.h - one question about a step: its figures under some variation, from draws or, where it is known, from the exact law.
+ *
+ * For each regime of communication and each kind of replica (all the same but for --slow) a sample of pipeline ends is drawn; the
+ * slowest of all replicas, the factors that everything shares and spikes follow without sampling (step_law.c). Samples of
+ * different regimes, kinds and questions use the same random numbers, so that differences are of what differs.
+ *
+ * Intervals are what sampling leaves open: a jackknife over ten parts of the draws, each left out in turn (Efron and Stein, "The jackknife
+ * estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). How well the variation itself is known is in
+ * none of them.
+ */
+#ifndef MAQ_RISK_STEP_ASK_H
+#define MAQ_RISK_STEP_ASK_H
+
+#include "risk/slow.h"
+#include "risk/step_focus.h"
+#include "risk/step_law.h"
+
+enum maq_ask_figure { MAQ_ASK_P5, MAQ_ASK_P50, MAQ_ASK_P95, MAQ_ASK_P99, MAQ_ASK_MEAN, MAQ_ASK_SD, MAQ_ASK_FIGURES };
+
+#define MAQ_ASK_LEAST_DRAWS 400u
+
+struct maq_ask {
+    const struct maq_step_model *m;
+    const struct maq_slow *slow;
+    const struct maq_signatures *signatures; /* NULL: nothing varies by a law of its own, and there is no spread */
+    const struct maq_spread *spread;         /* NULL: everything varies in full */
+    uint64_t seed;
+    uint32_t draws, threads;
+    struct maq_arena *arena; /* reset after each question */
+    bool sampled;            /* the exact law is not wanted */
+    double tail; /* share of a replica's ends above which the last answer went beyond its draws; 0: nowhere */
+    bool exact;  /* it needed no draws */
+};
+
+/* All figures, in ns, and what sampling leaves open of each when error is not NULL. */
+enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v);
+
+#endif

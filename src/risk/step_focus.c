@@ -1,0 +1,172 @@
+/* step_focus.c - what of a step varies, for a question about a part of it: see step_focus.h. */
+#include "risk/step_focus.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "risk/extreme.h"
+#include "risk/special.h"
+
+#define OWN_SEED UINT64_C(0x6b65726e656c73) /* its numbers are apart from those of passes */
+
+/* The own laws' part of one pass. */
+struct own_part {
+    double share;            /* at the median */
+    double mean, variance;   /* of the body */
+    double operators;        /* variance V of the operators before the slowest counts */
+    uint32_t n_slow;         /* signatures with slow runs: */
+    double *each, *expected; /* what one adds, how many are expected */
+};
+
+static void add_law(struct own_part *o, const struct maq_signature *s, const struct maq_kernel_law *law, double c,
+                    double n, double group)
+{
+    double sigma2 = log1p(law->cv * law->cv), m = exp(sigma2 / 2), v = c * c * m * m * law->cv * law->cv / n;
+    v *= 1 + law->slow_share * (law->slow_ratio * law->slow_ratio - 1); /* what is slow varies as much in relation */
+    o->share += c;
+    o->mean += c * m;
+    if (s->is_coll)
+        o->variance += v;
+    else
+        o->operators += v;
+    if (law->slow_share > 0 && law->slow_ratio > 1) {
+        o->each[o->n_slow] = c / n * m * (law->slow_ratio - 1);
+        o->expected[o->n_slow++] = n * law->slow_share * (s->is_coll ? 1 : group);
+    }
+}
+
+/* Poisson's law: the least count whose probability from below reaches u. */
+static double poisson(double expected, double u)
+{
+    double p = exp(-expected), sum = p;
+    if (expected > 500) /* normal there */
+        return fmax(0, round(expected + sqrt(expected) * maq_normal_quantile(u)));
+    uint32_t n = 0;
+    while (sum < u && n < 2000) {
+        n++;
+        p *= expected / n;
+        sum += p;
+    }
+    return n;
+}
+
+static int ascending(const void *pa, const void *pb)
+{
+    double a = *(const double *)pa, b = *(const double *)pb;
+    return (a > b) - (a < b);
+}
+
+/* Equally likely values of the part, ascending: the body's quantiles, each with slow runs of its own. */
+static double *make_table(const struct own_part *o, uint64_t seed, uint32_t pass, struct maq_arena *arena)
+{
+    double *table = MAQ_ARENA_NEW(arena, double, MAQ_STEP_TABLE);
+    struct maq_law body = o->variance > 0 ? maq_law_lognormal_of_mean_cv(o->mean, sqrt(o->variance) / o->mean)
+                                          : maq_law_constant(o->mean);
+    for (uint32_t i = 0; table && i < MAQ_STEP_TABLE; i++) {
+        table[i] = maq_law_quantile(&body, (i + 0.5) / MAQ_STEP_TABLE);
+        for (uint32_t k = 0; k < o->n_slow; k++)
+            table[i] += o->each[k] * poisson(o->expected[k], maq_rng_at(seed ^ OWN_SEED, MAQ_RNG_STEP, pass,
+                                                                        (uint64_t)k * MAQ_STEP_TABLE + i));
+    }
+    if (table && o->n_slow > 0)
+        qsort(table, MAQ_STEP_TABLE, sizeof *table, ascending);
+    return table;
+}
+
+/* One transfer or reduction of a law of its own. */
+static const double *one_table(const struct maq_kernel_law *law, uint64_t seed, struct maq_arena *arena)
+{
+    double sigma2 = log1p(law->cv * law->cv), m = exp(sigma2 / 2), each = m * (law->slow_ratio - 1),
+           rate = law->slow_share;
+    struct own_part one = {
+        .mean = m, .variance = m * m * law->cv * law->cv, .n_slow = rate > 0, .each = &each, .expected = &rate};
+    return make_table(&one, seed, UINT32_MAX, arena);
+}
+
+struct maker {
+    const struct maq_signatures *signatures;
+    const struct maq_variation *v;
+    const struct maq_spread *spread;
+    const struct maq_step_model *m;
+    uint64_t seed;
+    struct maq_arena *arena;
+    struct own_part part;
+    double largest_mean, largest_variance; /* of as many normal variables as a lockstep group has devices */
+};
+
+static enum maq_status make_pass(double *with_pass, double *own, const double **table, struct maker *k, uint32_t pass,
+                                 uint32_t stage)
+{
+    struct own_part *o = &k->part;
+    double keeps = k->spread->stage[stage];
+    *o = (struct own_part){.each = o->each, .expected = o->expected};
+    for (uint32_t i = 0; i < k->signatures->n; i++) {
+        const struct maq_signature *s = &k->signatures->at[i];
+        double c = s->of_pass[pass] * k->spread->signature[i] * keeps;
+        if (c > 0 && s->law >= 0)
+            add_law(o, s, &k->v->kernel[s->law], c, s->runs[pass], k->m->lockstep);
+        else
+            *with_pass += c;
+    }
+    *own = o->share;
+    if (!(o->share > 0))
+        return MAQ_OK;
+    o->mean += k->largest_mean * sqrt(k->signatures->meetings[pass] * o->operators);
+    o->variance += k->largest_variance * o->operators;
+    *table = make_table(o, k->seed, pass, k->arena);
+    return *table ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+/* Transfers, the norm, and what of the reduction nothing hides: the last by the law of whichever is most of it. */
+static enum maq_status make_joins(struct maq_step_focus *out, double *rest, struct maker *k)
+{
+    double most = 0;
+    const struct maq_kernel_law *hop_law = NULL, *rest_law = NULL;
+    for (uint32_t i = 0; i < k->signatures->n; i++) {
+        const struct maq_signature *s = &k->signatures->at[i];
+        double keeps = k->spread->signature[i], of_rest = 0;
+        out->transfer = s->transfers ? keeps : out->transfer;
+        out->norm = s->joins ? keeps : out->norm;
+        const struct maq_kernel_law *law = s->law >= 0 ? &k->v->kernel[s->law] : NULL;
+        hop_law = s->transfers ? law : hop_law;
+        for (uint32_t st = 0; st < k->m->stages; st++) {
+            rest[st] += s->of_rest[st] * keeps * k->spread->stage[st];
+            of_rest += s->of_rest[st] * k->m->rest_ns[st];
+        }
+        if (of_rest > most) {
+            most = of_rest;
+            rest_law = law;
+        }
+    }
+    out->hop_table = hop_law ? one_table(hop_law, k->seed, k->arena) : NULL;
+    out->rest_table = rest_law ? one_table(rest_law, k->seed, k->arena) : NULL;
+    return (hop_law && !out->hop_table) || (rest_law && !out->rest_table) ? MAQ_NO_MEMORY : MAQ_OK;
+}
+
+enum maq_status maq_step_focus_make(struct maq_step_focus *out, const struct maq_signatures *signatures,
+                                    const struct maq_variation *v, const struct maq_spread *spread,
+                                    const struct maq_step_model *m, uint64_t seed, struct maq_arena *arena)
+{
+    struct maker k = {.signatures = signatures, .v = v, .spread = spread, .m = m, .seed = seed, .arena = arena};
+    double *with_pass = MAQ_ARENA_NEW(arena, double, m->n_passes), *own = MAQ_ARENA_NEW(arena, double, m->n_passes),
+           *rest = MAQ_ARENA_NEW(arena, double, m->stages);
+    const double **table = MAQ_ARENA_NEW(arena, const double *, m->n_passes);
+    uint32_t *stage = MAQ_ARENA_NEW(arena, uint32_t, m->n_passes);
+    k.part.each = MAQ_ARENA_NEW(arena, double, signatures->n);
+    k.part.expected = MAQ_ARENA_NEW(arena, double, signatures->n);
+    if (!with_pass || !own || !rest || !table || !stage || !k.part.each || !k.part.expected)
+        return MAQ_NO_MEMORY;
+    if (m->lockstep > 1) {
+        struct maq_law normal = maq_law_normal(0, 1);
+        maq_max_moments(&k.largest_mean, &k.largest_variance, &normal, m->lockstep);
+    } else {
+        k.largest_variance = 1;
+    }
+    *out = (struct maq_step_focus){.with_pass = with_pass, .own = own, .own_table = table, .rest = rest};
+    for (uint32_t id = 0; id < m->n_tasks; id++)
+        stage[m->tasks[id].pass] = m->tasks[id].stage;
+    for (uint32_t p = 0; p < m->n_passes; p++)
+        MAQ_TRY(make_pass(&with_pass[p], &own[p], &table[p], &k, p, stage[p]));
+    return make_joins(out, rest, &k);
+}

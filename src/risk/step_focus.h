@@ -1,0 +1,32 @@
+/*
+ * step_focus.h - what of a step varies, for a question about a part of it; and what varies by a law of its own.
+ *
+ * A spread says how much of its variation each signature and each stage keeps, from 0 to 1: a duration base x F becomes
+ * base x (1 + kept x (F - 1)). A part of a pass keeps the product of both. What all GPUs share belongs to no part.
+ *
+ * Runs of a signature with a law of its own are independent. Of n runs in a pass, each c / n of it, a collective adds one draw each: all its
+ * members have the same. An operator runs on every GPU of the lockstep group; between two of the M meetings of a pass the sums of its
+ * draws differ, and the slowest counts:
+ *
+ *   mean = c m + e sqrt(M V),  variance = w V,    V = (c cv)^2 / n, m = exp(sigma^2 / 2)
+ *
+ * with e and w the mean and variance of the largest of as many normal variables as the group has GPUs; V is that of all such signatures
+ * together, and the sum of all is taken as lognormal. The slow ones among the runs are counted apart, by Poisson's law, n x share of
+ * them on each GPU.
+ */
+#ifndef MAQ_RISK_STEP_FOCUS_H
+#define MAQ_RISK_STEP_FOCUS_H
+
+#include "risk/signature.h"
+
+struct maq_spread {
+    const double *signature; /* [signatures.n] */
+    const double *stage;     /* [stages] */
+};
+
+/* Own laws are those of `v`. Everything in `arena`. */
+enum maq_status maq_step_focus_make(struct maq_step_focus *out, const struct maq_signatures *signatures,
+                                    const struct maq_variation *v, const struct maq_spread *spread,
+                                    const struct maq_step_model *m, uint64_t seed, struct maq_arena *arena);
+
+#endif
