@@ -504,7 +504,14 @@ static void test_attention(void **unused)
     void *keys = tensor(6, bf16, false, 2, 4, 2048, 128), *one_op = describe(ABI_CUDNN_OP_SDPA_FWD);
     give(one_op, ABI_CUDNN_SDPA_FWD_Q, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &q);
     give(one_op, ABI_CUDNN_SDPA_FWD_K, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &keys);
+    void *mask = describe(ABI_CUDNN_OP_BAND_MASK), *inner = describe(ABI_CUDNN_OPERATIONGRAPH);
+    give(mask, ABI_CUDNN_BAND_MASK_COMPARISON, ABI_CUDNN_TYPE_POINTWISE_MODE, 1, &(int){ABI_CUDNN_POINTWISE_CMP_GE});
+    give(inner, ABI_CUDNN_GRAPH_OPS, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &mask);
+    give(one_op, ABI_CUDNN_SDPA_FWD_SUBGRAPH, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &inner);
     op = execute(&one_op, 1, NULL);
+    assert_int_equal(op->flags, MAQ_REC_CAUSAL);
+    cudnnBackendDestroyDescriptor(mask);
+    cudnnBackendDestroyDescriptor(inner);
     assert_int_equal(op->kind, MAQ_REC_ATTENTION);
     ASSERT_D(op, 2, 16, 4, 1024);
     assert_int_equal(op->d[4], 2048);

@@ -132,7 +132,7 @@ enum abi_cudnn_attribute {
     ABI_CUDNN_SDPA_BWD_Q = 2851,
     ABI_CUDNN_SDPA_BWD_K = 2852,
     ABI_CUDNN_SDPA_BWD_SUBGRAPH = 2867,
-    ABI_CUDNN_BAND_MASK_RIGHT = 3004
+    ABI_CUDNN_BAND_MASK_COMPARISON = 3007
 };
 
 /* cudnnPointwiseMode_t. */

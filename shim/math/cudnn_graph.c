@@ -8,7 +8,7 @@
  *   product           one matmul: C[M,N] = A[M,K] B[K,N] is column-major m = N, n = M
  *   anything else     its bytes
  *
- * Causal is: rows compared with columns, or a band mask that is bounded to the right. Sizes of attention are those of the
+ * Causal is: rows >= columns, as a comparison or as that of a band mask. Sizes of attention are those of the
  * first product of two tensors that lie in memory: Q[b,h,s,d] by K'[b,h,d,s].
  *
  * Bytes are those of the tensors that lie in memory, each once.
@@ -145,7 +145,8 @@ static void see(struct view *v, const struct dnn_descriptor *operation, int dept
         see_graph(v, dnn_child(operation, ABI_CUDNN_SDPA_BWD_SUBGRAPH, 0), depth + 1);
         break;
     case ABI_CUDNN_OP_BAND_MASK:
-        v->causal = v->causal || dnn_find(operation, ABI_CUDNN_BAND_MASK_RIGHT) != NULL;
+        v->causal =
+            v->causal || dnn_number(operation, ABI_CUDNN_BAND_MASK_COMPARISON, -1) == ABI_CUDNN_POINTWISE_CMP_GE;
         break;
     case ABI_CUDNN_OP_MATMUL:
         v->products++;
