@@ -137,9 +137,13 @@ bool vg_exchange(uint64_t channel, uint32_t n, uint32_t me, const void *mine, ui
 /* The same where only the root has something to say. */
 bool vg_exchange_from(uint64_t channel, uint32_t n, uint32_t me, uint32_t root, void *data, uint64_t bytes);
 
+/* Gives a meeting the next name of its communicator. A group that goes into a stream has its names; at each launch of a CUDA
+ * graph its parts get theirs anew, so that the nth launch is the nth meeting. */
+void vg_meet_name(struct vg_meeting *m);
 /* Arrives at a meeting at virtual time `at`; part: 0 = member or sender, 1 = receiver. */
 void vg_meet_arrive(const struct vg_meeting *m, unsigned part, int64_t at);
-/* Its end, once all have come. wait: sleeps until then. 1 = known, 0 = not yet, -1 = peers failed. */
+/* Its end, once all have come. wait: sleeps until then. 1 = known (and not to be asked again), 0 = not yet, -1 = peers
+ * failed. */
 int vg_meet_end(const struct vg_meeting *m, unsigned part, int64_t at, bool wait, int64_t *end);
 
 /* --- calls that are not there. core/trap.c ------------------------------------------------------------------------------ */
