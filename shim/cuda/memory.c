@@ -161,7 +161,6 @@ VG_EXPORT int cudaHostGetFlags(unsigned *flags, void *host)
 VG_EXPORT int cudaPointerGetAttributes(struct vg_pointer_attributes *out, const void *p)
 {
     struct vg_alloc a;
-    vg_call();
     memset(out, 0, sizeof *out);
     out->device = (int)vg_device();
     if (vg_mem_find(p, &a)) {
