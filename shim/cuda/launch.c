@@ -45,7 +45,7 @@ static void follow(struct reach *r, uint64_t word, bool counts)
     const void *p = (const void *)(uintptr_t)word; // NOLINT(performance-no-int-to-ptr)
     if (word < 4096 || !vg_mem_find(p, &a))
         return;
-    vg_mem_written(p, UINT64_MAX / 2);
+    vg_mem_written(p, r->per_pointer); /* what lies behind in the same allocation is often another tensor */
     for (unsigned i = 0; i < r->n; i++)
         if (r->seen[i] == word)
             return;
