@@ -1,0 +1,88 @@
+/*
+ * capture.h - a captured job: what every rank of a real program did, and what it would take at full scale.
+ *
+ *   maq_capture_read()     from the traces of ranks (`maquette run`, `maquette capture`), from a .mqt file, from a
+ *                          PyTorch-profiler or a Chakra trace
+ *   maq_capture_check()    whether collectives and messages meet on all members
+ *   maq_capture_replay()   a time line of all ranks, with stragglers, slow links and other hardware as edits
+ *   maq_capture_graph()    as an execution graph like any other: one class of nodes per class of ranks
+ *
+ * Ranks that do the same are one class: the same operators, streams, collectives and sizes in the same order. What
+ * differs between them, which ranks they talk to, is bound per rank. A class's program is a list of records as the
+ * trace has them (shim/record.h), with ids of operators and texts that count over the whole job.
+ *
+ * SI units where not said: times in ns, sizes in bytes.
+ */
+#ifndef MAQUETTE_CAPTURE_H
+#define MAQUETTE_CAPTURE_H
+
+#include "maquette/graph.h"
+#include "maquette/job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct maq_rec;    /* shim/record.h */
+struct maq_rec_op; /* shim/record.h */
+
+/* A distinct operator of the job. */
+struct maq_captured_op {
+    const char *name;
+    const struct maq_rec_op *what;
+    double recorded_ns; /* mean of what its launches took when they were recorded; 0 = it was not known */
+    uint64_t launches;  /* over all classes, each counted once */
+};
+
+/* A communicator of the job. */
+struct maq_captured_comm {
+    uint64_t lineage;
+    uint32_t size;
+    const uint32_t *member; /* [size] global ranks in order of their rank in it; UINT32_MAX = nobody said who */
+};
+
+/* Ranks that do the same. */
+struct maq_rank_class {
+    uint64_t signature;
+    uint32_t n_records;
+    const struct maq_rec *record; /* [n_records] no DEF_*; peers of SEND and RECV and roots are relative: (peer - own
+                                     rank) mod size of the communicator */
+    uint32_t n_streams, n_events, n_comms;
+    uint32_t n_ranks;
+    const uint32_t *rank;     /* [n_ranks] ascending */
+    const uint32_t *comm;     /* [n_ranks * n_comms] of the job, for each rank's communicators in order of first use */
+    const uint32_t *position; /* [n_ranks * n_comms] rank in it */
+    uint64_t peak_bytes;      /* of device memory, as the program allocated it */
+    bool probed;              /* a rank of it ran; otherwise it is inferred (docs/emulation.md) */
+    const char *name;         /* "pp 3, tp 0..7" once axes are known; otherwise "class 2" */
+};
+
+struct maq_capture {
+    uint32_t world, per_node;
+    const char *device; /* name in the catalogue that ran or stood in; NULL = not said */
+    uint32_t n_ops;
+    const struct maq_captured_op *op;
+    uint32_t n_texts;
+    const char *const *text;
+    uint32_t n_comms;
+    const struct maq_captured_comm *comm;
+    uint32_t n_classes;
+    const struct maq_rank_class *class_of_ranks;
+    const uint32_t *class_of; /* [world]; UINT32_MAX = a rank of which nothing is known */
+    void *owner;              /* internal */
+};
+
+/*
+ * Reads any of: a .mqt file; rank traces (several paths, or a folder of them); PyTorch-profiler JSON; Chakra ET. The
+ * content says which. Any input gives a capture or a diagnostic. Owned by the caller: maq_capture_free().
+ */
+MAQ_API enum maq_status maq_capture_read(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
+                                         struct maq_diag *diag);
+/* The .mqt file: one file, written beside and then renamed. The same capture gives the same bytes. */
+MAQ_API enum maq_status maq_capture_write(const struct maq_capture *capture, const char *path, struct maq_diag *diag);
+MAQ_API void maq_capture_free(struct maq_capture *capture);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

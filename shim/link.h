@@ -1,0 +1,118 @@
+/*
+ * link.h - what passes between maquette and a program that runs under it.
+ *
+ * maquette starts the program with MAQUETTE_RUN set to the path of a small file, the *run card*: lines `key value`, keys
+ * below. Everything else is reached through paths in it:
+ *
+ *   trace    the file that the rank's records go to (record.h)
+ *   ask      a stream socket (AF_UNIX): "how long does this take?", answered by the cost chain. Each distinct question
+ *            once; without one, or with nobody behind it, a fixed rule answers (ns = 2000 + bytes / 1 TB/s)
+ *   peers    contributions that other ranks made to exchanges, recorded in their slices
+ *   meet     a shared segment in which ranks that run at the same time meet: other live ranks, or the replay that
+ *            stands in for thousands
+ *
+ *   card key      value                              card key      value
+ *   world         ranks of the job                   device        name, for the program to read
+ *   rank          this rank                          memory        bytes of the device
+ *   per_node      ranks on a node                    sms           multiprocessors
+ *   local         this rank's device on its node     capability    90 = 9.0
+ *   call_ns       host time of a runtime call        clock_khz     of the SMs
+ *   launch_ns     host time of a launch              memory_khz, bus_bits, l2, power_w
+ *   mode          alone | meet                       copy_bps      host to device, bytes/s
+ *   hbm_bps       device memory, bytes/s             values        zero | file of an oracle
+ *
+ * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
+ * OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID of the process says it, and `%r` in paths is replaced by it.
+ */
+#ifndef MAQ_SHIM_LINK_H
+#define MAQ_SHIM_LINK_H
+
+#include "shim/record.h"
+
+#define MAQ_RUN_CARD "MAQUETTE_RUN"
+
+/* --- questions ------------------------------------------------------------------------------------------------------ */
+
+/* One question, one answer, in turn. An operator's name (op.name_bytes) follows its question, the members of a
+ * communicator (comm.n_members global ranks) follow a collective's. */
+enum maq_ask_kind { MAQ_ASK_OP = 1, MAQ_ASK_COLL = 2 };
+struct maq_ask {
+    uint32_t kind;
+    uint32_t coll;  /* enum maq_rec_coll */
+    uint64_t bytes; /* as in a record */
+    union {
+        struct maq_rec_op op;
+        struct maq_rec_comm comm;
+    };
+};
+struct maq_answer {
+    uint64_t ns;
+};
+
+/* --- contributions -------------------------------------------------------------------------------------------------- */
+
+/*
+ * An exchange: n members each put in some bytes and get everybody's. A broadcast of an id, MPI_Allgather, the colors of
+ * a split, a small collective over host-visible memory: all are exchanges. `channel` names it on every member alike
+ * (communicator and call), `seq` counts on the channel.
+ *
+ * The file of contributions: a head, n_entries entries in order of (channel, seq, rank), then the bytes.
+ */
+#define MAQ_PEERS_MAGIC "maqpeers"
+struct maq_peers_head {
+    char magic[8];
+    uint64_t n_entries;
+};
+struct maq_peers_entry {
+    uint64_t channel;
+    uint32_t seq, rank; /* rank in the exchange */
+    uint64_t at;        /* offset in the file */
+    uint64_t bytes;
+};
+
+/* --- meetings ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The segment: a head, then n_slots slots, then an area for small payloads. A collective is one slot, named by
+ * (lineage, number of the collective on that communicator); a message is one, named by (mix(lineage, src << 32 | dst),
+ * number of the message between the two). A name goes to slot mix(a, b) mod n_slots, or the next free one after it.
+ * Whoever comes first claims the slot by setting `state` from 0 to 1, writes the name, sets 2.
+ *
+ * Everybody who takes part adds his virtual time of arrival: at[0] is the latest of a collective's members; of a message
+ * at[0] is the sender's, at[1] the receiver's. came[] counts them. It is done when came[0] + came[1] == need, and then
+ * `bell` of the head is rung (futex, all). ns is the duration, the largest that any member gave.
+ *
+ *   collective   end = at[0] + ns for all
+ *   message      bytes <= MAQ_EAGER_BYTES: sender ends at[0] + the ns that he gave (he does not wait to hear the
+ *                receiver's), receiver max(at[0], at[1]) + ns
+ *                larger: both end max(at[0], at[1]) + ns
+ *   group        its parts arrive when the group's kernel starts; the kernel ends when the last part does, where
+ *                collectives on one communicator follow each other and messages are side by side
+ *
+ * `left` counts those who have read the result; the last of them (left == need) frees the slot: state 3, a grave, which a
+ * search goes past and a claim may take. meet.h has all of this as calls, and a lock for claims.
+ */
+#define MAQ_MEET_MAGIC "maqmeet\n"
+#define MAQ_EAGER_BYTES (4u << 20) /* NCCL's FIFO: 8 slots of 512 KiB */
+struct maq_meet_head {
+    char magic[8];
+    uint32_t version, world;
+    uint64_t n_slots, data_at, data_bytes;
+    uint64_t data_used; /* _Atomic */
+    uint32_t stop;      /* _Atomic: not 0 = everybody gives up; peers have failed */
+    uint32_t bell;      /* _Atomic: futex, counts up */
+    uint64_t live_at;   /* offset of `world` bits: ranks that run; 0 = all of them do */
+    uint32_t owner;     /* process that stands behind it; 0 = nobody */
+    uint32_t lock;      /* _Atomic: futex. Claims, frees and the payload area are under it: meet.h */
+};
+struct maq_meet_slot {
+    uint32_t state; /* _Atomic: 0 free, 1 being claimed, 2 in use, 3 a grave */
+    uint32_t need;
+    uint64_t a, b;                /* the name */
+    uint32_t came[2], left, zero; /* _Atomic */
+    int64_t at[2], ns;            /* _Atomic */
+    uint64_t bytes; /* of one contribution; data is need * bytes at `data` of the area, UINT64_MAX = none */
+    uint64_t data;
+};
+
+#endif
