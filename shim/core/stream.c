@@ -354,8 +354,10 @@ static void progress(void)
 static void push(struct vg_stream *s, struct vg_queued q)
 {
     struct vg_queued *copy = malloc(sizeof *copy);
-    if (copy == NULL)
+    if (copy == NULL) {
+        free(q.parts);
         return;
+    }
     *copy = q;
     if (s->last != NULL)
         s->last->next = copy;

@@ -62,6 +62,28 @@ VG_EXPORT int cudaLaunchKernelExC_ptsz(const struct vg_launch_config *config, co
     return vg_result(vg_launch(&l, own.stream));
 }
 
+PER_THREAD(cudaMemcpyToSymbolAsync, (const void *to, const void *from, size_t n, size_t offset, int kind, void *s),
+           (to, from, n, offset, kind, SELF(s)))
+PER_THREAD(cudaMemcpyFromSymbolAsync, (void *to, const void *from, size_t n, size_t offset, int kind, void *s),
+           (to, from, n, offset, kind, SELF(s)))
+PER_THREAD(cudaMemset2DAsync, (void *to, size_t pitch, int value, size_t w, size_t h, void *s),
+           (to, pitch, value, w, h, SELF(s)))
+
+VG_EXPORT int cudaMemcpyToSymbol_ptds(const void *to, const void *from, size_t n, size_t offset, int kind)
+{
+    return cudaMemcpyToSymbolAsync(to, from, n, offset, kind, OWN);
+}
+
+VG_EXPORT int cudaMemcpyFromSymbol_ptds(void *to, const void *from, size_t n, size_t offset, int kind)
+{
+    return cudaMemcpyFromSymbolAsync(to, from, n, offset, kind, OWN);
+}
+
+VG_EXPORT int cudaMemset2D_ptds(void *to, size_t pitch, int value, size_t w, size_t h)
+{
+    return cudaMemset2DAsync(to, pitch, value, w, h, OWN);
+}
+
 VG_EXPORT int cudaMemcpy_ptds(void *to, const void *from, size_t bytes, int kind)
 {
     return vg_result(vg_copy(to, from, bytes, kind, OWN, true));
