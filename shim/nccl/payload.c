@@ -152,7 +152,7 @@ static void gather(const struct source *s, uint64_t at, uint64_t own_step, uint6
         const unsigned char *p = from(s, i);
         if (p)
             memcpy(all + i * bytes, p + at, bytes);
-        else if (!in_place)
+        else if (!in_place && in)
             memcpy(all + i * bytes, in + i * own_step, bytes);
     }
     memcpy(out, all, n * bytes);
