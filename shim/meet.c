@@ -298,10 +298,10 @@ static uint64_t payload(uint32_t need, uint64_t bytes)
 static struct maq_meet_slot *find(struct maq_meet *m, uint64_t a, uint64_t b, bool *found)
 {
     uint64_t n = m->head->n_slots, at = maq_rec_mix(a, b) % n;
-    struct maq_meet_slot *place = NULL;
+    struct maq_meet_slot *table = m->slot, *place = NULL;
     *found = false;
-    for (uint64_t i = 0; i < n; i++, at = at + 1 == n ? 0 : at + 1) {
-        struct maq_meet_slot *s = &m->slot[at];
+    for (uint64_t i = 0; i < n && table; i++, at = at + 1 == n ? 0 : at + 1) {
+        struct maq_meet_slot *s = &table[at];
         uint32_t state = LOAD(s->state);
         if (state == USED && s->a == a && s->b == b) {
             *found = true;
@@ -340,7 +340,7 @@ static bool claim(struct maq_meet *m, struct maq_meet_slot *s, uint64_t a, uint6
 struct maq_meet_slot *maq_meet_join(struct maq_meet *m, uint64_t a, uint64_t b, uint32_t need, uint64_t bytes)
 {
     bool found;
-    if (!m->slot || !lock(m))
+    if (!lock(m))
         return NULL;
     struct maq_meet_slot *s = find(m, a, b, &found);
     if (s && !found && !claim(m, s, a, b, need, (uint64_t)need * bytes <= MAQ_MEET_PAYLOAD ? bytes : 0))
