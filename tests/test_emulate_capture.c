@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "emulate/capture_build.h"
 #include "emulate/codes.h"
+#include "emulate/mqt.h"
 #include "emulate_traces.h"
 #include "maquette/replay.h"
 
@@ -253,6 +254,93 @@ static void test_damaged(void **state)
     gen_free(&g);
 }
 
+static unsigned char *read_whole(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    unsigned char *bytes = malloc(*n);
+    assert_int_equal(fread(bytes, 1, *n, f), *n);
+    fclose(f);
+    return bytes;
+}
+
+/* Written, read and written again: the same bytes, the same job; damaged anywhere: a diagnostic or a job that replays. */
+static void test_mqt(void **state)
+{
+    struct gen_job job = jobs[3];
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *a, *b;
+    const char *paths[2] = {"/tmp/maq-a.mqt", "/tmp/maq-b.mqt"};
+    char names[2][40];
+    size_t n, m;
+    for (int i = 0; i < 2; i++) {
+        snprintf(names[i], sizeof names[i], "/tmp/maq-%d-%d.mqt", (int)getpid(), i);
+        paths[i] = names[i];
+    }
+    job.steps = 12;
+    job.jitter = 50; /* differences of ranks that ran */
+    (void)probe_all(&a, &job, diag);
+    assert_int_equal(maq_capture_write(a, paths[0], diag), MAQ_OK);
+    assert_int_equal(maq_capture_read(&b, paths, 1, diag), MAQ_OK);
+    assert_int_equal(maq_capture_write(b, paths[1], diag), MAQ_OK);
+    same_job(a, b);
+    for (uint32_t k = 0; k < a->n_classes; k++) {
+        const struct maq_rank_class *x = &a->class_of_ranks[k], *y = &b->class_of_ranks[k];
+        assert_memory_equal(x->record, y->record, x->n_records * sizeof *x->record);
+        assert_int_equal(x->n_deltas, y->n_deltas);
+        assert_string_equal(x->name, y->name);
+        assert_int_equal(x->peak_bytes, y->peak_bytes);
+    }
+    unsigned char *file = read_whole(paths[0], &n), *again = read_whole(paths[1], &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(file, again, n);
+    print_message("    %zu bytes\n", n);
+    for (uint32_t i = 0; i < 600; i++) {
+        struct maq_capture *c = NULL;
+        size_t at = (size_t)(maq_rec_mix(i, 1) % n);
+        memcpy(again, file, n);
+        again[at] ^= (unsigned char)(1u << maq_rec_mix(i, 2) % 8);
+        struct maq_diag *d = maq_diag_new();
+        enum maq_status status = maq_mqt_parse(&c, again, i % 3 ? n : at, "file", d);
+        assert_int_equal(status != MAQ_OK, maq_diag_errors(d) > 0);
+        maq_capture_free(c);
+        maq_diag_free(d);
+    }
+    free(file);
+    free(again);
+    unlink(paths[0]);
+    unlink(paths[1]);
+    maq_capture_free(a);
+    maq_capture_free(b);
+    maq_diag_free(diag);
+}
+
+/* Steady steps are stored once. */
+static void test_mqt_folds(void **state)
+{
+    size_t n[2];
+    for (int i = 0; i < 2; i++) {
+        struct gen_job job = {
+            .tp = 1, .pp = 1, .dp = 8, .steps = i ? 2000 : 20, .layers = 2, .micro = 1, .members = true};
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_capture *c;
+        char path[40];
+        const char *paths = path;
+        snprintf(path, sizeof path, "/tmp/maq-%d.mqt", (int)getpid());
+        (void)probe_all(&c, &job, diag);
+        assert_int_equal(maq_capture_write(c, path, diag), MAQ_OK);
+        free(read_whole(paths, &n[i]));
+        unlink(path);
+        maq_capture_free(c);
+        maq_diag_free(diag);
+    }
+    print_message("    20 steps %zu bytes, 2000 steps %zu bytes\n", n[0], n[1]);
+    assert_true(n[1] < n[0] + 64);
+}
+
 /* One rank leaves a collective out, one reduces another size, one sends what nobody receives. */
 static void test_check(void **state)
 {
@@ -298,7 +386,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_infer),   cmocka_unit_test(test_infer_large), cmocka_unit_test(test_deltas),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_check),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_mqt),         cmocka_unit_test(test_mqt_folds),
+        cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
