@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/codes.h"
+#include "cluster/cluster_load.h"
 #include "emulate/codes.h"
 #include "emulate/replay_box.h"
 
@@ -46,15 +47,45 @@ static enum maq_status attempt(struct maq_replay **out, const struct maq_capture
     return status;
 }
 
-enum maq_status maq_capture_replay(struct maq_replay **out, const struct maq_capture *capture,
-                                   const struct maq_replay_opts *opts, struct maq_diag *diag)
+static enum maq_status replay_on(struct maq_replay **out, const struct maq_capture *capture,
+                                 const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
-    static const struct maq_replay_opts none = MAQ_REPLAY_OPTS_INIT;
     enum maq_status status = MAQ_OK;
     bool again = true;
     for (uint32_t depth = FIRST_DEPTH; again && status == MAQ_OK; depth *= 8) {
         again = false;
-        status = attempt(out, capture, opts ? opts : &none, depth, &again, diag);
+        status = attempt(out, capture, opts, depth, &again, diag);
     }
+    return status;
+}
+
+/* A cluster from text. */
+static enum maq_status load_cluster(struct maq_cluster *out, const char *text, struct maq_arena *arena,
+                                    struct maq_diag *diag)
+{
+    size_t n = strlen(text);
+    struct maq_node node = {
+        .kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = {text, n}, .used = true, .at = {0, 0, (uint32_t)n}};
+    node.at.file = maq_diag_add_source(diag, "--cluster", text, n);
+    return maq_cluster_load(out, &node, arena, diag);
+}
+
+enum maq_status maq_capture_replay(struct maq_replay **out, const struct maq_capture *capture,
+                                   const struct maq_replay_opts *opts, struct maq_diag *diag)
+{
+    struct maq_replay_opts own = MAQ_REPLAY_OPTS_INIT;
+    struct maq_cluster cluster;
+    struct maq_arena arena;
+    enum maq_status status = MAQ_OK;
+    if (opts)
+        own = *opts;
+    maq_arena_init(&arena, 0);
+    if (own.on && !own.cluster) {
+        status = load_cluster(&cluster, own.on, &arena, diag);
+        own.cluster = &cluster;
+    }
+    if (status == MAQ_OK)
+        status = replay_on(out, capture, &own, diag);
+    maq_arena_fini(&arena);
     return status;
 }

@@ -100,6 +100,7 @@ struct maq_engine {
     const int64_t *price; /* [rows * n_placements]; NULL = as recorded */
     uint32_t n_placements, n_rows;
     int64_t *step_end;                  /* [n_steps] */
+    uint32_t *step_ended;               /* [n_steps] ranks that ended it */
     uint32_t n_steps, n_ended, n_ranks; /* n_ranks: that are replayed */
     uint64_t meetings;
     uint64_t records;
