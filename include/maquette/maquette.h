@@ -2,6 +2,7 @@
 #ifndef MAQUETTE_MAQUETTE_H
 #define MAQUETTE_MAQUETTE_H
 
+#include "maquette/capture.h"
 #include "maquette/catalogue.h"
 #include "maquette/checkpoint.h"
 #include "maquette/cluster.h"
@@ -20,6 +21,7 @@
 #include "maquette/peers.h"
 #include "maquette/plan.h"
 #include "maquette/profile.h"
+#include "maquette/replay.h"
 #include "maquette/report.h"
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
