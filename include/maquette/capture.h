@@ -39,6 +39,7 @@ struct maq_captured_comm {
     uint64_t lineage;
     uint32_t size;
     const uint32_t *member; /* [size] global ranks in order of their rank in it; UINT32_MAX = nobody said who */
+    const char *name;       /* of its process group, as the program called it; NULL = not said */
 };
 
 /* Ranks that do the same. */
