@@ -2,6 +2,8 @@
 #ifndef MAQUETTE_MAQUETTE_H
 #define MAQUETTE_MAQUETTE_H
 
+#include "maquette/capture.h"
+#include "maquette/capture_graph.h"
 #include "maquette/catalogue.h"
 #include "maquette/checkpoint.h"
 #include "maquette/cluster.h"

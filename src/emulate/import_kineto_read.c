@@ -167,12 +167,12 @@ bool maq_kineto_ns(int64_t *out, struct maq_str us)
         if (decimals >= 3)
             continue;
         decimals += decimals >= 0;
-        if (ns > (INT64_MAX / 8 - 9) / 10)
+        if (ns > (INT64_MAX / 2 - 9) / 10)
             return false;
         ns = ns * 10 + (uint64_t)(c - '0');
     }
     for (int i = decimals < 0 ? 0 : decimals; i < 3; i++) {
-        if (ns > INT64_MAX / 80)
+        if (ns > INT64_MAX / 20)
             return false;
         ns *= 10;
     }
