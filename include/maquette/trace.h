@@ -21,6 +21,13 @@ extern "C" {
 MAQ_API enum maq_status maq_trace_train(const char *path, const struct maq_train_graph *graph, const double *finish_ns,
                                         const struct maq_train_memory *memory, struct maq_diag *diag);
 
+/*
+ * Any graph with times, a captured job's for instance: one process per class, one thread per stream, the host's work included
+ * where the graph has it.
+ */
+MAQ_API enum maq_status maq_trace_graph(const char *path, const struct maq_timed_graph *timed, const double *finish_ns,
+                                        struct maq_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif
