@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "report/json_util.h"
 #include "report/page.h"
 #include "report/step_json.h"

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "report/json_util.h"
 #include "report/page.h"
 #include "report/words.h"
