@@ -21,14 +21,6 @@
 #include "emulate/import.h"
 #include "maquette/maquette.h"
 
-static void free_capture(struct maq_capture *c)
-{
-    struct maq_arena *arena = c ? c->owner : NULL;
-    if (arena)
-        maq_arena_fini(arena);
-    free(arena);
-}
-
 static void folder_name(char buf[64])
 {
     snprintf(buf, 64, "/tmp/maq-chakra-%ld", (long)getpid());
@@ -247,7 +239,7 @@ static void test_round_trip(void **state)
         struct maq_capture *a = make(seed), *b = NULL;
         struct maq_captured_graph g;
         if (maq_capture_graph(&g, a, NULL) != MAQ_OK) { /* large messages of a random program may wait in a circle */
-            free_capture(a);
+            maq_capture_free(a);
             continue;
         }
         maq_captured_graph_free(&g);
@@ -263,8 +255,8 @@ static void test_round_trip(void **state)
         same(a, b);
         same_ops(a, b);
         maq_diag_free(diag);
-        free_capture(a);
-        free_capture(b);
+        maq_capture_free(a);
+        maq_capture_free(b);
     }
     assert_true(drawn >= 20);
     remove_folder(folder);
@@ -324,7 +316,7 @@ static void test_foreign(void **state)
     assert_int_equal(capture->n_comms, 1);
     free(e.end);
     maq_captured_graph_free(&e.g);
-    free_capture(capture);
+    maq_capture_free(capture);
     maq_buf_fini(&file);
     maq_buf_fini(&m);
 }
@@ -373,7 +365,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--write") == 0) { /* for test_chakra_decode.py */
         struct maq_capture *c = make(1);
         enum maq_status status = maq_capture_write_chakra(c, argv[2], "job", true, NULL);
-        free_capture(c);
+        maq_capture_free(c);
         return status == MAQ_OK ? 0 : 1;
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);

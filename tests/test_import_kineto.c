@@ -20,15 +20,6 @@
 #include "emulate/import_kineto.h"
 #include "maquette/maquette.h"
 
-/* What maq_capture_free() does, for a library that has only the readers. */
-static void free_capture(struct maq_capture *c)
-{
-    struct maq_arena *arena = c ? c->owner : NULL;
-    if (arena)
-        maq_arena_fini(arena);
-    free(arena);
-}
-
 static struct maq_capture *import(const char *const *paths, uint32_t n)
 {
     struct maq_diag *diag = maq_diag_new();
@@ -236,7 +227,7 @@ static void test_random_programs(void **state)
         free(ends);
         maq_kineto_fini(&k);
         maq_arena_fini(&arena);
-        free_capture(c);
+        maq_capture_free(c);
         unlink(t.path);
     }
 }
@@ -265,7 +256,7 @@ static void test_inferred_wait(void **state)
     assert_int_equal(count(k, MAQ_REC_EVENT_SYNC), 1);
     assert_int_equal(count(k, MAQ_REC_LAUNCH), 4); /* c begins 38 us late and nothing says why: a gap */
     assert_string_equal(c->op[find(k, MAQ_REC_LAUNCH, 2)->id].name, "gap that the trace does not explain");
-    free_capture(c);
+    maq_capture_free(c);
     unlink(t.path);
 }
 
@@ -321,7 +312,7 @@ static void test_shapes(void **state)
         assert_memory_equal(op->what->d, cases[i].d, sizeof cases[i].d);
         assert_int_equal(op->what->type, cases[i].kind == MAQ_REC_KERNEL ? MAQ_REC_TYPE_OTHER : MAQ_REC_BF16);
     }
-    free_capture(c);
+    maq_capture_free(c);
     unlink(t.path);
 }
 
@@ -377,7 +368,7 @@ static void test_two_ranks(void **state)
     assert_int_equal(r.g.timed.n_shares, 1);
     check_times(&r);
     run_close(&r);
-    free_capture(c);
+    maq_capture_free(c);
     unlink(t[0].path);
     unlink(t[1].path);
 }
@@ -430,7 +421,7 @@ static void test_symmetry(void **state)
     }
     assert_true(tp && dp);
     run_close(&r);
-    free_capture(c);
+    maq_capture_free(c);
     unlink(t.path);
 }
 
@@ -469,7 +460,7 @@ static void test_messages(void **state)
         assert_true(r.g.exact && r.g.unmet == 0);
         assert_true(r.end == 135000);
         run_close(&r);
-        free_capture(c);
+        maq_capture_free(c);
         unlink(t[0].path);
         unlink(t[1].path);
     }
@@ -513,7 +504,7 @@ static void test_deepseek(void **state)
     run_close(&r);
     maq_kineto_fini(&k);
     maq_arena_fini(&arena);
-    free_capture(c);
+    maq_capture_free(c);
 }
 
 int main(void)

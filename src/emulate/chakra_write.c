@@ -244,8 +244,8 @@ static void put_meeting(struct writer *w, const struct maq_rec *r, const struct 
     attr_int(w, "comm_dtype", MAQ_REC_COLL_TYPE(r->id));
     if (r->kind == MAQ_REC_COLL) {
         attr_int(w, "comm_type", maq_chakra_of_coll(MAQ_REC_COLL_KIND(r->id)));
-        if (other != MAQ_REC_NONE)
-            attr_int(w, "root", m->member[other]);
+        if (r->arg < m->size)
+            attr_int(w, "root", m->member[r->arg]);
     } else {
         attr_int(w, "comm_src", m->member[sends ? position : other]);
         attr_int(w, "comm_dst", m->member[sends ? other : position]);

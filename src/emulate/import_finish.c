@@ -37,8 +37,9 @@ struct finish {
 
 /* --- communicators --------------------------------------------------------------------------------------------------- */
 
-/* Number of a communicator in the job. member NULL: nobody said who, and its name stands in for them. */
-static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, uint32_t size, const char *name)
+/* Number of a communicator in the job. member NULL: nobody said who; its name and `tile` stand in for them. */
+static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, uint32_t size, const char *name,
+                        uint32_t tile)
 {
     struct maq_buf b;
     maq_buf_init(&b, (size_t)MAQ_IMPORT_WORLD * 4 + 4096);
@@ -46,7 +47,7 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
     if (member)
         maq_buf_add(&b, member, size * sizeof *member);
     else {
-        uint32_t nobody[2] = {NONE, size};
+        uint32_t nobody[3] = {NONE, size, tile};
         maq_buf_add(&b, nobody, sizeof nobody);
         maq_buf_adds(&b, name ? name : "");
         while (b.len % 4 != 0 && !b.failed)
@@ -106,7 +107,7 @@ static bool find_patterns(struct finish *f)
                 p->nth += c->member && r->comm[j].member && r->comm[j].size == c->size &&
                           memcmp(r->comm[j].member, c->member, c->size * sizeof *c->member) == 0;
             find_tile(p, c, job->world);
-            p->id = comm_id(f, p->nth, c->member, c->size, c->name);
+            p->id = comm_id(f, p->nth, c->member, c->size, c->name, r->rank / c->size);
         }
     }
     return !f->failed;
@@ -118,8 +119,12 @@ static uint32_t moved_position(const struct finish *f, uint32_t i, uint32_t k, u
     const struct pattern *p = &f->pattern[i][k];
     const struct maq_import_comm *c = &f->job->rank[i].comm[k];
     *base = p->base;
+    if (!c->member) {
+        *base = q / c->size;
+        return f->job->world % c->size == 0 || f->job->rank[i].rank == q ? q % c->size : NONE;
+    }
     if (p->stride == 0) {
-        for (uint32_t m = 0; c->member && m < c->size; m++)
+        for (uint32_t m = 0; m < c->size; m++)
             if (c->member[m] == q)
                 return m;
         return NONE;
@@ -132,6 +137,9 @@ static uint32_t moved_position(const struct finish *f, uint32_t i, uint32_t k, u
 static uint32_t moved_comm(struct finish *f, uint32_t i, uint32_t k, uint32_t base)
 {
     const struct pattern *p = &f->pattern[i][k];
+    const struct maq_import_comm *c = &f->job->rank[i].comm[k];
+    if (!c->member)
+        return comm_id(f, p->nth, NULL, c->size, c->name, base);
     if (base == p->base || p->stride == 0)
         return p->id;
     uint32_t key[3] = {i, k, base};
@@ -142,7 +150,7 @@ static uint32_t moved_comm(struct finish *f, uint32_t i, uint32_t k, uint32_t ba
     for (uint32_t m = 0; member && m < p->size; m++)
         member[m] = base + m * p->stride;
     if (known && member)
-        *known = (id = comm_id(f, p->nth, member, p->size, f->job->rank[i].comm[k].name)) + UINT64_C(1);
+        *known = (id = comm_id(f, p->nth, member, p->size, f->job->rank[i].comm[k].name, 0)) + UINT64_C(1);
     f->failed |= !known || !member;
     free(member);
     return id;
@@ -155,8 +163,8 @@ static bool alike(const struct finish *f, uint32_t i, uint32_t q)
 {
     const struct maq_import_rank *r = &f->job->rank[i];
     for (uint32_t k = 0; k < r->n_comms; k++) {
-        uint32_t base, position = r->comm[k].member ? moved_position(f, i, k, q, &base) : r->comm[k].position;
-        if (r->comm[k].member && position == NONE)
+        uint32_t base, position = moved_position(f, i, k, q, &base);
+        if (position == NONE)
             return false;
         if (r->comm[k].messages && position != r->comm[k].position)
             return false;
@@ -211,17 +219,14 @@ static enum maq_status find_classes(struct finish *f)
 
 /* --- the capture ----------------------------------------------------------------------------------------------------- */
 
-/* Peers and roots relative to the rank itself: the same number on every rank that does the same. */
-static void relate(struct maq_rec *r, const struct maq_import_rank *rank, bool several)
+/* Peers relative to the rank itself: the same number on every rank that does the same. */
+static void relate(struct maq_rec *r, const struct maq_import_rank *rank)
 {
     const struct maq_import_comm *c = &rank->comm[MAQ_REC_COLL_COMM(r->id)];
-    bool message = r->kind == MAQ_REC_SEND || r->kind == MAQ_REC_RECV;
-    if (r->arg == MAQ_REC_NONE)
-        return;
-    if (c->position == NONE || r->arg >= c->size || (!message && several))
-        r->arg = message ? 0 : MAQ_REC_NONE;
+    if (r->kind == MAQ_REC_COLL) /* a root is the same on all members */
+        r->arg = r->arg < c->size ? r->arg : MAQ_REC_NONE;
     else
-        r->arg = (r->arg + c->size - c->position) % c->size;
+        r->arg = c->position == NONE || r->arg >= c->size ? 0 : (r->arg + c->size - c->position) % c->size;
 }
 
 /* Of everything but times. */
@@ -255,9 +260,7 @@ static bool bind_ranks(struct finish *f, struct maq_rank_class *c, uint32_t i, u
         for (uint32_t k = 0; k < r->n_comms; k++) {
             uint32_t base = 0, at = n * r->n_comms + k;
             position[at] = moved_position(f, i, k, q, &base);
-            comm[at] = r->comm[k].member ? moved_comm(f, i, k, base) : f->pattern[i][k].id;
-            if (position[at] == NONE)
-                position[at] = 0;
+            comm[at] = moved_comm(f, i, k, base);
         }
         n++;
     }
@@ -265,6 +268,21 @@ static bool bind_ranks(struct finish *f, struct maq_rank_class *c, uint32_t i, u
     c->comm = comm;
     c->position = position;
     return !f->failed;
+}
+
+/* Streams in order of first use by a record; how many are used. */
+static uint32_t number_streams(struct maq_rec *record, uint32_t n, uint32_t n_streams, uint32_t *number)
+{
+    uint32_t used = 0;
+    memset(number, 0xff, n_streams * sizeof *number);
+    for (uint32_t i = 0; i < n; i++) {
+        if (record[i].stream >= n_streams)
+            continue;
+        uint32_t *at = &number[record[i].stream];
+        *at = *at == NONE ? used++ : *at;
+        record[i].stream = (uint16_t)*at;
+    }
+    return used;
 }
 
 static bool put_class(struct finish *f, struct maq_rank_class *c, uint32_t i, uint32_t *class_of, uint32_t class_id)
@@ -284,9 +302,13 @@ static bool put_class(struct finish *f, struct maq_rank_class *c, uint32_t i, ui
         memcpy(record, r->record, r->n_records * sizeof *record);
     for (uint32_t k = 0; k < r->n_records; k++)
         if (record[k].kind == MAQ_REC_COLL || record[k].kind == MAQ_REC_SEND || record[k].kind == MAQ_REC_RECV)
-            relate(&record[k], r, c->n_ranks > 1);
+            relate(&record[k], r);
+    uint32_t *number = maq__malloc((r->n_streams + (size_t)1) * sizeof *number);
+    if (number)
+        c->n_streams = number_streams(record, r->n_records, r->n_streams, number);
+    free(number);
     c->signature = signature_of(record, r->n_records);
-    return true;
+    return number != NULL;
 }
 
 /* Operators with how long their launches took. */
@@ -343,10 +365,10 @@ static bool put_comms(struct finish *f, struct maq_capture *out)
 static bool put_capture(struct finish *f, struct maq_capture **out)
 {
     struct maq_import_job *job = f->job;
-    struct maq_capture *c = MAQ_ARENA_NEW(f->arena, struct maq_capture, 1);
+    struct maq_capture made, *c = &made;
     struct maq_rank_class *classes = MAQ_ARENA_NEW(f->arena, struct maq_rank_class, job->n_ranks);
     uint32_t *class_of = MAQ_ARENA_NEW(f->arena, uint32_t, job->world);
-    if (!c || !classes || !class_of)
+    if (!classes || !class_of)
         return false;
     *c = (struct maq_capture){.world = job->world,
                               .per_node = job->per_node ? job->per_node : job->world,
@@ -361,8 +383,10 @@ static bool put_capture(struct finish *f, struct maq_capture **out)
             return false;
     if (!put_ops(f, c) || !put_comms(f, c))
         return false;
-    *out = c;
-    return true;
+    *out = maq__malloc(sizeof **out); /* as maq_capture_new() makes them */
+    if (*out)
+        **out = made;
+    return *out != NULL;
 }
 
 static enum maq_status finish_all(struct finish *f, struct maq_capture **out)

@@ -150,9 +150,9 @@ uint32_t maq_import_text(struct maq_import_job *job, struct maq_str text)
 
 static bool same_comm(const struct maq_import_comm *c, struct maq_str name, const uint32_t *member, uint32_t size)
 {
-    if (c->size != size || !maq_str_eq(maq_str_of(c->name), name) || !c->member != !member)
+    if (c->size != size || !maq_str_eq(maq_str_of(c->name), name))
         return false;
-    return !member || c->source == member || memcmp(c->member, member, size * sizeof *member) == 0;
+    return c->source == member || (c->member && member && memcmp(c->member, member, size * sizeof *member) == 0);
 }
 
 uint32_t maq_import_comm(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_str name,
@@ -175,7 +175,7 @@ uint32_t maq_import_comm(struct maq_import_job *job, struct maq_import_rank *ran
         if (member[i] == rank->rank)
             c->position = i;
     }
-    c->member = copy;
+    c->member = c->position != UINT32_MAX ? copy : NULL; /* a list without this rank says nothing of it */
     return rank->n_comms++;
 }
 

@@ -10,7 +10,8 @@
  *   - gives every rank that was traced a class of its own, with its own durations;
  *   - puts ranks that were not traced with the nearest one that was, where they have its position in every communicator
  *     with messages. A communicator whose members a, a + t, a + 2 t, ... tile the world (a mod (t n) < t for n members)
- *     carries over to the tile of the other rank; one that does not leaves ranks outside of it unknown.
+ *     carries over to the tile of the other rank; one that does not leaves ranks outside of it unknown. Where nobody said who the
+ *     members are, ranks that follow each other are taken to be together.
  */
 #ifndef MAQ_EMULATE_IMPORT_JOB_H
 #define MAQ_EMULATE_IMPORT_JOB_H

@@ -136,7 +136,7 @@ static int fail(struct reader *r, enum maq_status status)
 /* A text, held once. */
 static const char *text(struct reader *r, struct maq_str s)
 {
-    s.len = s.len < MAX_TEXT ? s.len : MAX_TEXT;
+    s.len = strnlen(s.ptr, s.len < MAX_TEXT ? s.len : MAX_TEXT);
     uint32_t id = maq_import_intern(&r->k->names, r->k->arena, s.ptr, s.len);
     if (id == UINT32_MAX) {
         fail(r, no_memory(r->diag, r->k->path));

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "emulate/chakra_read.h"
 #include "emulate/import.h"
+#include "emulate/mqt.h"
 #include "maquette/capture_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,10 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     maq_chakra_fini(&k);
     struct maq_capture *c = NULL;
     if (status == MAQ_OK && job.n_ranks > 0 && maq_import_finish(&c, &job) == MAQ_OK) {
-        struct maq_arena *arena = c->owner;
+        struct maq_arena scratch; /* what is read has to be what may stand in a file */
+        maq_arena_init(&scratch, 0);
+        MAQ_ASSERT(maq_capture_fault(c, &scratch) == NULL);
+        maq_arena_fini(&scratch);
         run(c, diag);
-        maq_arena_fini(arena);
-        free(arena);
+        maq_capture_free(c);
     } else {
         MAQ_ASSERT(status == MAQ_OK || maq_diag_errors(diag) > 0);
         if (job.arena)
