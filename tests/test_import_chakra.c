@@ -20,6 +20,7 @@
 #include "emulate/chakra_read.h"
 #include "emulate/import.h"
 #include "maquette/maquette.h"
+#include "maquette/replay.h"
 
 static void folder_name(char buf[64])
 {
@@ -201,6 +202,29 @@ static void same(const struct maq_capture *a, const struct maq_capture *b)
     maq_captured_graph_free(&y.g);
 }
 
+/* The graph says what the replay of all ranks says, and a .mqt file holds all of it. */
+static void same_as_replayed(const struct maq_capture *c, const char *mqt)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
+    struct maq_replay *replay = NULL;
+    struct maq_capture *again = NULL;
+    struct ends e;
+    ends_of(&e, c);
+    if (maq_capture_replay(&replay, c, &opts, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_true(e.makespan == (double)replay->makespan_ns);
+    maq_replay_free(replay);
+    if (maq_capture_write(c, mqt, diag) != MAQ_OK || maq_capture_read(&again, &mqt, 1, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    same(c, again);
+    maq_capture_free(again);
+    free(e.end);
+    maq_captured_graph_free(&e.g);
+    maq_diag_free(diag);
+    unlink(mqt);
+}
+
 static void same_ops(const struct maq_capture *a, const struct maq_capture *b)
 {
     assert_int_equal(a->n_ops, b->n_ops);
@@ -227,9 +251,10 @@ static void remove_folder(const char *folder)
 
 static void test_round_trip(void **state)
 {
-    char folder[64], text[WORLD][128];
+    char folder[64], mqt[80], text[WORLD][128];
     const char *paths[WORLD];
     folder_name(folder);
+    snprintf(mqt, sizeof mqt, "%s.mqt", folder);
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         snprintf(text[rank], sizeof text[rank], "%s/job.%u.et", folder, rank);
         paths[rank] = text[rank];
@@ -254,6 +279,8 @@ static void test_round_trip(void **state)
         assert_int_equal(b->n_comms, a->n_comms);
         same(a, b);
         same_ops(a, b);
+        same_as_replayed(a, mqt);
+        same_as_replayed(b, mqt);
         maq_diag_free(diag);
         maq_capture_free(a);
         maq_capture_free(b);

@@ -19,6 +19,7 @@
 #include "emulate/import.h"
 #include "emulate/import_kineto.h"
 #include "maquette/maquette.h"
+#include "maquette/replay.h"
 
 static struct maq_capture *import(const char *const *paths, uint32_t n)
 {
@@ -50,6 +51,19 @@ static void run_close(struct run *r)
 {
     free(r->finish);
     maq_captured_graph_free(&r->g);
+}
+
+/* All ranks replayed say the same. */
+static void check_replay(const struct run *r, const struct maq_capture *c)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
+    struct maq_replay *replay = NULL;
+    if (maq_capture_replay(&replay, c, &opts, diag) != MAQ_OK || maq_capture_check(c, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_true(r->end == (double)replay->makespan_ns);
+    maq_replay_free(replay);
+    maq_diag_free(diag);
 }
 
 static double time_of(const struct run *r, enum maq_item_sort sort)
@@ -209,6 +223,7 @@ static void test_random_programs(void **state)
         run_open(&r, c);
         assert_true(r.end == (double)(k.end - k.begin)); /* the trace's own span, to the nanosecond */
         check_times(&r);
+        check_replay(&r, c);
         double *got = calloc(STEPS, sizeof *got);
         uint32_t n_got = 0;
         int64_t shift = k.begin - INT64_C(86400) * 1000000000;
@@ -367,6 +382,7 @@ static void test_two_ranks(void **state)
     assert_true(r.end == 115000); /* launched at 5 us; 90 + 20 us */
     assert_int_equal(r.g.timed.n_shares, 1);
     check_times(&r);
+    check_replay(&r, c);
     run_close(&r);
     maq_capture_free(c);
     unlink(t[0].path);
@@ -414,6 +430,7 @@ static void test_symmetry(void **state)
     struct run r;
     run_open(&r, c);
     assert_true(r.g.exact && r.g.unmet == 0 && r.end == 355000);
+    check_replay(&r, c);
     bool tp = false, dp = false;
     for (uint32_t v = 0; v < r.g.timed.graph.n_nodes; v++) {
         tp |= r.g.timed.graph.stream[v] == MAQ_STREAM_TP;
@@ -459,6 +476,7 @@ static void test_messages(void **state)
         run_open(&r, c);
         assert_true(r.g.exact && r.g.unmet == 0);
         assert_true(r.end == 135000);
+        check_replay(&r, c);
         run_close(&r);
         maq_capture_free(c);
         unlink(t[0].path);
@@ -494,6 +512,7 @@ static void test_deepseek(void **state)
     assert_int_equal(maq_kineto_read(&k, path, &arena, NULL), MAQ_OK);
     run_open(&r, c);
     check_times(&r);
+    check_replay(&r, c);
     assert_true(k.end - k.begin == 129435000); /* first to last event of the file, as jq says */
     print_message("traced %.3f ms, replayed %.3f ms, of that in gaps %.3f ms\n", (double)(k.end - k.begin) / 1e6,
                   r.end / 1e6, time_of(&r, MAQ_ITEM_GAP) / 1e6);
