@@ -88,6 +88,8 @@ struct maq_capture {
  */
 MAQ_API enum maq_status maq_capture_read(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
                                          struct maq_diag *diag);
+/* Whether the content of a file is one of these. */
+MAQ_API bool maq_capture_probe(const char *path);
 /* The .mqt file: one file, written beside and then renamed. The same capture gives the same bytes. */
 MAQ_API enum maq_status maq_capture_write(const struct maq_capture *capture, const char *path, struct maq_diag *diag);
 MAQ_API void maq_capture_free(struct maq_capture *capture);

@@ -75,6 +75,11 @@ static size_t reader_of(const char *path)
     return i;
 }
 
+bool maq_capture_probe(const char *path)
+{
+    return reader_of(path) < MAQ_COUNT(readers);
+}
+
 struct list {
     struct maq_arena arena;
     const char **path;

@@ -24,7 +24,11 @@ bool maq_import_kineto_probe(const unsigned char *head, size_t n)
         i = 3;
     while (i < n && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
         i++;
-    return i < n && (head[i] == '{' || head[i] == '[');
+    static const char *const words[] = {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"", "\"ph\""};
+    bool found = false;
+    for (size_t w = 0; w < MAQ_COUNT(words); w++)
+        found |= memmem(head, n, words[w], strlen(words[w])) != NULL;
+    return i < n && (head[i] == '{' || head[i] == '[') && found;
 }
 
 /* Name in the catalogue of what the driver calls "NVIDIA H800" or "NVIDIA H100 80GB HBM3"; NULL. */
