@@ -51,7 +51,7 @@ static void test_table(void **state)
     struct maq_report_opts opts = MAQ_REPORT_OPTS_INIT;
     char *text;
     example_open(&e);
-    assert_int_equal(maq_report_graph_json(&text, &e.g.timed, e.finish, &opts, NULL), MAQ_OK);
+    assert_int_equal(maq_report_times_json(&text, &e.g.timed, e.finish, &opts, NULL), MAQ_OK);
     json_t *root = json_loads(text, 0, NULL), *value;
     const char *key;
     double sum = 0;
@@ -61,7 +61,7 @@ static void test_table(void **state)
                      8);
     json_decref(root);
     free(text);
-    assert_int_equal(maq_report_graph_text(&text, &e.g.timed, e.finish, &opts, NULL), MAQ_OK);
+    assert_int_equal(maq_report_times_text(&text, &e.g.timed, e.finish, &opts, NULL), MAQ_OK);
     assert_non_null(strstr(text, "backward"));
     assert_non_null(strstr(text, "optimizer"));
     assert_non_null(strstr(text, "exposed TP comm"));

@@ -130,10 +130,10 @@ MAQ_API enum maq_status maq_report_risk_step_json(char **out, const struct maq_r
                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* A graph with times: where the time of its busiest class goes, its longest operators, the classes. finish: of the static engine. */
-MAQ_API enum maq_status maq_report_graph_text(char **out, const struct maq_timed_graph *timed, const double *finish,
+MAQ_API enum maq_status maq_report_times_text(char **out, const struct maq_timed_graph *timed, const double *finish,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
-/* Schema "maquette.graph/1". */
-MAQ_API enum maq_status maq_report_graph_json(char **out, const struct maq_timed_graph *timed, const double *finish,
+/* Schema "maquette.times/1". */
+MAQ_API enum maq_status maq_report_times_json(char **out, const struct maq_timed_graph *timed, const double *finish,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* The distribution of its time. */

@@ -74,8 +74,8 @@ enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *captu
     enum maq_status status = run_open(cli, &run, capture);
     if (status != MAQ_OK)
         return status;
-    status = json ? maq_report_graph_json(&text, &run.graph.timed, run.finish, &look, cli->diag)
-                  : maq_report_graph_text(&text, &run.graph.timed, run.finish, &look, cli->diag);
+    status = json ? maq_report_times_json(&text, &run.graph.timed, run.finish, &look, cli->diag)
+                  : maq_report_times_text(&text, &run.graph.timed, run.finish, &look, cli->diag);
     run_close(&run);
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }

@@ -1,4 +1,4 @@
-/* graph.c - a graph with times: text, and schema "maquette.graph/1" (docs/imports.md). */
+/* times.c - where the time of a graph goes: text, and schema "maquette.times/1" (docs/imports.md). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +121,7 @@ static void put_rows(struct maq_page *page, const struct summary *s)
         maq_page_putf(page, MAQ_INK_FAINT, "and %u more\n", s->n_rows - SHOWN);
 }
 
-enum maq_status maq_report_graph_text(char **out, const struct maq_timed_graph *timed, const double *finish,
+enum maq_status maq_report_times_text(char **out, const struct maq_timed_graph *timed, const double *finish,
                                       const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct summary s = {0};
@@ -147,14 +147,14 @@ enum maq_status maq_report_graph_text(char **out, const struct maq_timed_graph *
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-enum maq_status maq_report_graph_json(char **out, const struct maq_timed_graph *timed, const double *finish,
+enum maq_status maq_report_times_json(char **out, const struct maq_timed_graph *timed, const double *finish,
                                       const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_json_document document;
     struct summary s = {0};
     (void)opts;
     MAQ_TRY(summarize(&s, timed, finish, diag));
-    maq_json_begin(&document, "maquette.graph/1");
+    maq_json_begin(&document, "maquette.times/1");
     struct maq_json root = document.root;
     maq_json_real(root, "makespan_s", s.times.makespan_ns * 1e-9);
     maq_json_int(root, "nodes", timed->graph.n_nodes);
