@@ -39,6 +39,7 @@ struct maq_captured_comm {
     uint64_t lineage;
     uint32_t size;
     const uint32_t *member; /* [size] global ranks in order of their rank in it; UINT32_MAX = nobody said who */
+    const char *name;       /* of its process group, as the program called it; NULL = not said */
 };
 
 /* What a record of one rank took, where that is not what it took in the class's program. */
@@ -87,6 +88,8 @@ struct maq_capture {
  */
 MAQ_API enum maq_status maq_capture_read(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
                                          struct maq_diag *diag);
+/* Whether the content of a file is one of these. */
+MAQ_API bool maq_capture_probe(const char *path);
 /* The .mqt file: one file, written beside and then renamed. The same capture gives the same bytes. */
 MAQ_API enum maq_status maq_capture_write(const struct maq_capture *capture, const char *path, struct maq_diag *diag);
 MAQ_API void maq_capture_free(struct maq_capture *capture);

@@ -30,6 +30,7 @@ enum maq_stream {
     MAQ_STREAM_DP,
     MAQ_STREAM_PP,   /* send side of pipeline transfers */
     MAQ_STREAM_COPY, /* host copies */
+    MAQ_STREAM_HOST, /* the program itself, where a graph has it */
     MAQ_STREAM_COUNT
 };
 MAQ_API const char *maq_stream_name(enum maq_stream stream);
@@ -88,6 +89,36 @@ MAQ_API void maq_engine_static(double *makespan, double *finish, const struct ma
 MAQ_API enum maq_status maq_engine_dynamic(double *makespan, double *finish, const struct maq_graph *graph,
                                            const double *dur, const struct maq_interference *interference,
                                            struct maq_diag *diag);
+
+/*
+ * A graph with times and words: all that a table, a trace or a distribution needs, whoever built it. A node that several
+ * classes take part in stands on the stream of one of them; `share` has the others, in order of their nodes.
+ */
+enum maq_item_sort { MAQ_ITEM_COMPUTE, MAQ_ITEM_COMMUNICATION, MAQ_ITEM_COPY, MAQ_ITEM_HOST, MAQ_ITEM_GAP };
+struct maq_graph_share {
+    uint32_t node, stream; /* stream: class * MAQ_STREAM_COUNT + stream */
+};
+struct maq_timed_graph {
+    struct maq_graph graph;
+    const double *dur_ns;         /* [graph.n_items] */
+    const char *const *item_name; /* [graph.n_items] "gemm 8192x14336x4096 bf16" */
+    const uint8_t *item_sort;     /* [graph.n_items] enum maq_item_sort */
+    uint32_t n_shares;
+    const struct maq_graph_share *share;
+    const char *const *class_name;  /* [graph.n_classes] */
+    const char *const *module_name; /* for maq_node_tag.module */
+    uint32_t n_modules;
+};
+
+/* Where the time of one class goes, moment by moment; the buckets add up to the makespan. */
+struct maq_graph_times {
+    double makespan_ns;
+    double bucket_ns[MAQ_BUCKET_COUNT];
+    double busy_ns; /* of the compute stream */
+};
+/* Of the class in which the least time is waiting for others; *class_id says which. finish: of the static engine. */
+MAQ_API enum maq_status maq_graph_times(struct maq_graph_times *out, uint32_t *class_id,
+                                        const struct maq_timed_graph *timed, const double *finish);
 
 /* Start of a node from the finish times of its predecessors (K = 1). */
 MAQ_API double maq_graph_start(const struct maq_graph *graph, const double *finish, uint32_t node);

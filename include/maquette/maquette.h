@@ -3,6 +3,7 @@
 #define MAQUETTE_MAQUETTE_H
 
 #include "maquette/capture.h"
+#include "maquette/capture_graph.h"
 #include "maquette/catalogue.h"
 #include "maquette/checkpoint.h"
 #include "maquette/cluster.h"

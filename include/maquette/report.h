@@ -130,6 +130,20 @@ MAQ_API enum maq_status maq_report_risk_step_text(char **out, const struct maq_r
 MAQ_API enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* A graph with times: where the time of its busiest class goes, its longest operators, the classes. finish: of the static engine. */
+MAQ_API enum maq_status maq_report_times_text(char **out, const struct maq_timed_graph *timed, const double *finish,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.times/1". */
+MAQ_API enum maq_status maq_report_times_json(char **out, const struct maq_timed_graph *timed, const double *finish,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* The distribution of its time. */
+MAQ_API enum maq_status maq_report_risk_graph_text(char **out, const struct maq_risk_graph *risk,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.risk.graph/1". */
+MAQ_API enum maq_status maq_report_risk_graph_json(char **out, const struct maq_risk_graph *risk,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* When a run will be done. */
 struct maq_report_run {
     const struct maq_job *job;

@@ -4,6 +4,7 @@
  *   maq_risk_fit()      the law of a series of step times, with the confidence of each of its quantiles
  *   maq_risk_replay()   a recorded job run again: what it would take without stragglers, and which they are
  *   maq_risk_step()     the distribution of a job's step time, and what drives it
+ *   maq_risk_graph()    the same of any graph with times
  *
  * A quantile has an interval of its own, from order statistics: no law is assumed for it (David and Nagaraja, "Order statistics",
  * 7.1). NaN stands for a bound that the sample is too small to give.
@@ -11,6 +12,7 @@
 #ifndef MAQUETTE_RISK_H
 #define MAQUETTE_RISK_H
 
+#include "maquette/graph.h"
 #include "maquette/job.h"
 
 #ifdef __cplusplus
@@ -233,6 +235,44 @@ struct maq_risk_step_opts {
 MAQ_API enum maq_status maq_risk_step(struct maq_risk_step **out, const struct maq_job *job,
                                       const struct maq_risk_step_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_risk_step_free(struct maq_risk_step *step);
+
+/* --- a graph --------------------------------------------------------------------------------------------------------- */
+
+/* An operator on the longest path. */
+struct maq_risk_driver {
+    const char *name; /* the graph's */
+    double seconds;
+    uint32_t count;
+};
+#define MAQ_RISK_DRIVERS 12
+
+/* How long a graph with times takes, a captured job's for instance. Times are of all of it. */
+struct maq_risk_graph {
+    double base_s; /* when nothing varies */
+    struct maq_risk_quantile p5, figure[MAQ_RISK_FIGURE_COUNT];
+    double sd_s;
+    uint32_t draws;
+    uint32_t n_sources;
+    struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+    uint32_t n_drivers;
+    struct maq_risk_driver driver[MAQ_RISK_DRIVERS]; /* longest first */
+};
+
+struct maq_risk_graph_opts {
+    uint32_t size;         /* set by MAQ_RISK_GRAPH_OPTS_INIT */
+    uint32_t draws;        /* 0 = 2,000, fewer for large graphs; otherwise at least 2 */
+    uint64_t seed;         /* 0 = 1 */
+    const char *variation; /* name in the catalogue or path of a document; NULL = "default" */
+    bool no_sources;
+};
+#define MAQ_RISK_GRAPH_OPTS_INIT                                                                                       \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_risk_graph_opts)                                                                     \
+    }
+
+/* *out is a plain value; names in it are the graph's. */
+MAQ_API enum maq_status maq_risk_graph(struct maq_risk_graph *out, const struct maq_timed_graph *timed,
+                                       const struct maq_risk_graph_opts *opts, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

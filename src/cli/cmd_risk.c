@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/graph_export.h"
 #include "cli/risk_run.h"
 
 enum {
@@ -251,6 +252,32 @@ static enum maq_status check_job(struct cli *cli, const char *example)
     return MAQ_OK;
 }
 
+/* A captured job: everything but what varies, how often it is drawn and how it looks means nothing to it. */
+static enum maq_status run_captured(struct cli *cli, uint32_t seed)
+{
+    static const uint64_t meant =
+        EVERYWHERE | BIT(OPT_VARIATION) | BIT(OPT_DRAWS) | BIT(OPT_SEED) | BIT(OPT_NO_SOURCES);
+    struct maq_risk_graph_opts opts = MAQ_RISK_GRAPH_OPTS_INIT;
+    struct maq_capture *capture;
+    for (size_t i = 0; i < CLI_COUNT(options); i++)
+        if (cli->values[i] && !(meant & BIT(i)))
+            return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk job.mqt", "%s means nothing to a captured job",
+                             options[i].name);
+    if (cli->n_overrides > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk job.mqt", "a captured job has no keys to set");
+    enum maq_status status = cli_count(cli, &opts.draws, OPT_DRAWS, 100, 10000000, 0);
+    if (status == MAQ_OK)
+        status = maq_capture_read(&capture, cli->args, 1, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    opts.seed = seed;
+    opts.variation = cli->values[OPT_VARIATION];
+    opts.no_sources = cli->values[OPT_NO_SOURCES] != NULL;
+    status = cli_graph_risk(cli, capture, &opts, cli->values[OPT_JSON] != NULL, cli->values[OPT_OUTPUT]);
+    maq_capture_free(capture);
+    return status;
+}
+
 static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META) | BIT(OPT_WRITE);
 
 static enum maq_status run_job(struct cli *cli)
@@ -270,6 +297,8 @@ static enum maq_status run_job(struct cli *cli)
     enum maq_status status = check_job(cli, example);
     if (status == MAQ_OK)
         status = cli_count(cli, &seed, OPT_SEED, 1, UINT32_MAX, 1);
+    if (status == MAQ_OK && path && maq_capture_probe(path))
+        return run_captured(cli, seed);
     if (status == MAQ_OK)
         status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
@@ -292,7 +321,7 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "[JOB.yaml] [--tokens N] | fit STEPS.csv|TRACE.json|KERNELS.db... | replay OPS.csv --meta META.yaml "
+    .args = "[JOB.yaml|JOB.mqt] [--tokens N] | fit STEPS.csv|TRACE.json|KERNELS.db... | replay OPS.csv --meta META.yaml "
             "[OPTION...]",
     .summary = "how sure a duration is, and when a run will be done",
     .about =
@@ -300,6 +329,7 @@ const struct cli_command cli_risk = {
         "With --tokens: when the whole run will be done, how much of its time is useful, what interrupts it and what "
         "that\n"
         "costs, from ten thousand simulated runs; exit status 1 when a --promise is not kept (docs/risk-runs.md).\n"
+        "Of a captured job (a .mqt file, a trace that docs/imports.md reads) it predicts how long all of it takes.\n"
         "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
         "of each; --holdout judges it on the end of the series; and what kernels vary by, from a trace of PyTorch's "
         "profiler\n"

@@ -139,7 +139,7 @@ static enum maq_status new_comm(struct build *b, uint64_t lineage, uint32_t size
     if (!member)
         return no_memory(b->diag);
     memset(member, 0xff, size * sizeof *member);
-    b->comm[b->n_comms++] = (struct maq_captured_comm){lineage, size, member};
+    b->comm[b->n_comms++] = (struct maq_captured_comm){.lineage = lineage, .size = size, .member = member};
     return MAQ_OK;
 }
 

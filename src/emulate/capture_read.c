@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "emulate/capture_build.h"
 #include "emulate/codes.h"
+#include "emulate/import.h"
 #include "emulate/mqt.h"
 #include "maquette/replay.h"
 
@@ -52,6 +53,8 @@ static const struct {
 } readers[] = {
     {maq_mqt_probe, maq_mqt_read},
     {probe_rank, read_ranks},
+    {maq_import_kineto_probe, maq_import_kineto},
+    {maq_import_chakra_probe, maq_import_chakra},
 };
 
 static size_t read_front(const char *path, unsigned char *head)
@@ -70,6 +73,11 @@ static size_t reader_of(const char *path)
     while (i < MAQ_COUNT(readers) && !readers[i].probe(head, n))
         i++;
     return i;
+}
+
+bool maq_capture_probe(const char *path)
+{
+    return reader_of(path) < MAQ_COUNT(readers);
 }
 
 struct list {

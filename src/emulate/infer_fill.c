@@ -59,7 +59,7 @@ static uint32_t new_comm(struct filling *w, const struct maq_pattern *p, uint32_
     for (uint32_t i = 0; i < p->size; i++)
         member[i] = maq_pattern_member(p, base, i);
     uint64_t lineage = maq_rec_hash(w->names.key[name].bytes, sizeof(struct name), 11);
-    w->comm[w->n_comms] = (struct maq_captured_comm){lineage, p->size, member};
+    w->comm[w->n_comms] = (struct maq_captured_comm){.lineage = lineage, .size = p->size, .member = member};
     return w->n_comms++;
 }
 
@@ -184,7 +184,8 @@ enum maq_status maq_infer_fill(struct maq_infer *f, uint32_t *probe, struct maq_
         uint32_t *member = MAQ_ARENA_NEW(w.arena, uint32_t, c->comm[i].size);
         if (!member)
             return MAQ_NO_MEMORY;
-        w.comm[i] = (struct maq_captured_comm){c->comm[i].lineage, c->comm[i].size, member};
+        w.comm[i] = (struct maq_captured_comm){
+            .lineage = c->comm[i].lineage, .size = c->comm[i].size, .member = member, .name = c->comm[i].name};
     }
     for (uint32_t r = 0; r < c->world; r++)
         count[class_of[r] = maq_infer_class(f, r)]++;

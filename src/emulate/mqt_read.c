@@ -216,6 +216,10 @@ static enum maq_status read_comms(struct reading *r)
         for (uint32_t k = 0; k < m->size; k++)
             if (m->member[k] >= r->c->world && m->member[k] != UINT32_MAX)
                 return damaged(r, "has a member outside of the job");
+        m->name = take_text(r);
+        if (!m->name)
+            return damaged(r, "has a communicator that cannot be");
+        m->name = m->name[0] ? m->name : NULL;
     }
     r->c->comm = r->comms;
     return close_section(r);

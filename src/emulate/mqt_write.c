@@ -166,6 +166,7 @@ static void put_sections(struct writing *w, const struct maq_capture *c)
         put64(&b, c->comm[i].lineage);
         put32(&b, c->comm[i].size);
         put_differences(&b, c->comm[i].member, c->comm[i].size, 1);
+        put_text(&b, c->comm[i].name ? c->comm[i].name : "");
     }
     end_section(w, MAQ_MQT_COMMS, &b);
     for (uint32_t k = 0; k < c->n_classes; k++) {

@@ -97,6 +97,12 @@ uint32_t maq_graph_add_transfer(struct maq_graph_builder *b, uint32_t class_id, 
     return add_node(b, class_id, MAQ_STREAM_PP, item, tag, &after, 1, false);
 }
 
+uint32_t maq_graph_add_loose(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,
+                             struct maq_node_tag tag, const uint32_t *preds, uint32_t n_preds)
+{
+    return add_node(b, class_id, stream, item, tag, preds, n_preds, false);
+}
+
 uint32_t maq_graph_add_segment(struct maq_graph_builder *b, uint32_t class_id, const struct maq_segment *segment,
                                struct maq_node_tag tag, uint32_t after)
 {

@@ -33,6 +33,10 @@ uint32_t maq_graph_add(struct maq_graph_builder *b, uint32_t class_id, enum maq_
 uint32_t maq_graph_add_transfer(struct maq_graph_builder *b, uint32_t class_id, uint32_t item, struct maq_node_tag tag,
                                 uint32_t after);
 
+/* A node behind the given ones alone: for graphs in which a stream stands for several that run side by side. */
+uint32_t maq_graph_add_loose(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,
+                             struct maq_node_tag tag, const uint32_t *preds, uint32_t n_preds);
+
 /* Adds the steps of a segment on a class: every step without a predecessor in the segment waits for the last compute node of the class and for `after`.
  * Returns the last compute node. */
 uint32_t maq_graph_add_segment(struct maq_graph_builder *b, uint32_t class_id, const struct maq_segment *segment,

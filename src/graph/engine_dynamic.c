@@ -83,6 +83,12 @@ static bool is_compute(uint32_t stream)
     return stream % MAQ_STREAM_COUNT == MAQ_STREAM_COMPUTE;
 }
 
+/* Copy engines and the host take no SMs. */
+static bool takes_sms(uint32_t stream)
+{
+    return stream % MAQ_STREAM_COUNT != MAQ_STREAM_COPY && stream % MAQ_STREAM_COUNT != MAQ_STREAM_HOST;
+}
+
 /* Whether a class runs compute (0) or communication (1) of some length right now. */
 static bool runs(const struct sim *s, uint32_t class_id, bool compute)
 {
@@ -90,7 +96,7 @@ static bool runs(const struct sim *s, uint32_t class_id, bool compute)
     if (compute)
         return r[MAQ_STREAM_COMPUTE] != UINT32_MAX;
     for (int i = 1; i < MAQ_STREAM_COUNT; i++)
-        if (i != MAQ_STREAM_COPY && r[i] != UINT32_MAX) /* copy engines take no SMs */
+        if (takes_sms((uint32_t)i) && r[i] != UINT32_MAX)
             return true;
     return false;
 }
@@ -104,7 +110,7 @@ static void settle(struct sim *s, uint32_t class_id, int64_t now, bool overlap_b
         if (r[i] == UINT32_MAX)
             continue;
         uint32_t v = r[i];
-        s->left[v] -= (now - s->since[v]) * s->rate[i == MAQ_STREAM_COMPUTE][overlap_before && i != MAQ_STREAM_COPY];
+        s->left[v] -= (now - s->since[v]) * s->rate[i == MAQ_STREAM_COMPUTE][overlap_before && takes_sms((uint32_t)i)];
         if (s->left[v] < 0)
             s->left[v] = 0;
         s->since[v] = now;
@@ -117,7 +123,7 @@ static void plan_ends(struct sim *s, uint32_t class_id, int64_t now, bool overla
     for (int i = 0; i < MAQ_STREAM_COUNT; i++) {
         if (r[i] == UINT32_MAX)
             continue;
-        int64_t rate = s->rate[i == MAQ_STREAM_COMPUTE][overlap && i != MAQ_STREAM_COPY];
+        int64_t rate = s->rate[i == MAQ_STREAM_COMPUTE][overlap && takes_sms((uint32_t)i)];
         int64_t end = now + (s->left[r[i]] + rate - 1) / rate;
         push(s, (struct event){end, r[i], ++s->generation[r[i]]});
     }
@@ -139,7 +145,7 @@ static void set_running(struct sim *s, uint32_t stream, uint32_t node, int64_t n
     bool is = overlaps(s, class_id);
     if (was == is) {
         if (node != UINT32_MAX) {
-            int64_t rate = s->rate[is_compute(stream)][is && stream % MAQ_STREAM_COUNT != MAQ_STREAM_COPY];
+            int64_t rate = s->rate[is_compute(stream)][is && takes_sms(stream)];
             push(s, (struct event){now + (s->left[node] + rate - 1) / rate, node, ++s->generation[node]});
         }
         return;

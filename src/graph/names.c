@@ -3,7 +3,7 @@
 
 const char *maq_stream_name(enum maq_stream stream)
 {
-    static const char *const names[MAQ_STREAM_COUNT] = {"compute", "tp", "cp", "ep", "dp", "pp", "copy"};
+    static const char *const names[MAQ_STREAM_COUNT] = {"compute", "tp", "cp", "ep", "dp", "pp", "copy", "host"};
     return (unsigned)stream < MAQ_STREAM_COUNT ? names[stream] : "?";
 }
 

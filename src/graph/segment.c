@@ -88,9 +88,9 @@ static uint16_t put(struct maq_segment_writer *w, uint32_t item, enum maq_stream
 static uint8_t bucket_of_stream(enum maq_stream stream)
 {
     static const uint8_t of[MAQ_STREAM_COUNT] = {
-        [MAQ_STREAM_COMPUTE] = MAQ_BUCKET_FORWARD, [MAQ_STREAM_TP] = MAQ_BUCKET_TP, [MAQ_STREAM_CP] = MAQ_BUCKET_CP,
-        [MAQ_STREAM_EP] = MAQ_BUCKET_EP,           [MAQ_STREAM_DP] = MAQ_BUCKET_DP, [MAQ_STREAM_PP] = MAQ_BUCKET_PP,
-        [MAQ_STREAM_COPY] = MAQ_BUCKET_OTHER};
+        [MAQ_STREAM_COMPUTE] = MAQ_BUCKET_FORWARD, [MAQ_STREAM_TP] = MAQ_BUCKET_TP,    [MAQ_STREAM_CP] = MAQ_BUCKET_CP,
+        [MAQ_STREAM_EP] = MAQ_BUCKET_EP,           [MAQ_STREAM_DP] = MAQ_BUCKET_DP,    [MAQ_STREAM_PP] = MAQ_BUCKET_PP,
+        [MAQ_STREAM_COPY] = MAQ_BUCKET_OTHER,      [MAQ_STREAM_HOST] = MAQ_BUCKET_HOST};
     return of[stream];
 }
 

@@ -1,0 +1,216 @@
+/* import_job.c - what readers of foreign traces fill in: see import_job.h. */
+#include "emulate/import_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/codes.h"
+#include "base/str.h"
+
+/* --- distinct values ------------------------------------------------------------------------------------------------- */
+
+static bool grow(void **column, uint32_t *size, uint32_t n, size_t each)
+{
+    if (n < *size)
+        return true;
+    uint64_t more = *size ? (uint64_t)*size * 2 : 64;
+    void *p = more <= UINT32_MAX / 2 ? maq__realloc(*column, (size_t)more * each) : NULL;
+    if (!p)
+        return false;
+    *column = p;
+    *size = (uint32_t)more;
+    return true;
+}
+
+static bool rehash(struct maq_import_table *t)
+{
+    uint32_t size = t->size ? t->size * 2 : 256;
+    uint32_t *slot = maq__malloc(size * sizeof *slot);
+    if (!slot)
+        return false;
+    memset(slot, 0xff, size * sizeof *slot);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t at = (uint32_t)t->value[i].hash & (size - 1);
+        while (slot[at] != UINT32_MAX)
+            at = (at + 1) & (size - 1);
+        slot[at] = i;
+    }
+    free(t->slot);
+    t->slot = slot;
+    t->size = size;
+    return true;
+}
+
+uint32_t maq_import_intern(struct maq_import_table *t, struct maq_arena *arena, const void *bytes, size_t len)
+{
+    if ((uint64_t)t->n * 2 >= t->size && (t->size > UINT32_MAX / 4 || !rehash(t)))
+        return UINT32_MAX;
+    uint64_t hash = maq_rec_hash(bytes, len, 0);
+    uint32_t at = (uint32_t)hash & (t->size - 1);
+    for (; t->slot[at] != UINT32_MAX; at = (at + 1) & (t->size - 1)) {
+        const struct maq_import_value *v = &t->value[t->slot[at]];
+        if (v->hash == hash && v->len == len && (len == 0 || memcmp(v->bytes, bytes, len) == 0))
+            return t->slot[at];
+    }
+    char *copy = maq_arena_alloc(arena, len + 1, 8);
+    if (!copy || !grow((void **)&t->value, &t->value_size, t->n, sizeof *t->value))
+        return UINT32_MAX;
+    if (len > 0)
+        memcpy(copy, bytes, len);
+    t->value[t->n] = (struct maq_import_value){copy, len, hash};
+    return t->slot[at] = t->n++;
+}
+
+void maq_import_table_fini(struct maq_import_table *t)
+{
+    free(t->slot);
+    free(t->value);
+    *t = (struct maq_import_table){0};
+}
+
+uint64_t *maq_import_map_at(struct maq_import_map *map, struct maq_arena *arena, const void *key, size_t len)
+{
+    uint32_t before = map->key.n, at = maq_import_intern(&map->key, arena, key, len);
+    if (at == UINT32_MAX || !grow((void **)&map->value, &map->value_size, at, sizeof *map->value))
+        return NULL;
+    if (at == before)
+        map->value[at] = 0;
+    return &map->value[at];
+}
+
+void maq_import_map_fini(struct maq_import_map *map)
+{
+    maq_import_table_fini(&map->key);
+    free(map->value);
+    *map = (struct maq_import_map){0};
+}
+
+/* --- a job ----------------------------------------------------------------------------------------------------------- */
+
+enum maq_status maq_import_begin(struct maq_import_job *job, struct maq_diag *diag)
+{
+    *job = (struct maq_import_job){.diag = diag};
+    job->arena = maq__malloc(sizeof *job->arena);
+    if (!job->arena)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory for an imported trace");
+    maq_arena_init(job->arena, 0);
+    return MAQ_OK;
+}
+
+void maq_import_drop(struct maq_import_job *job)
+{
+    for (uint32_t i = 0; i < job->n_ranks; i++) {
+        free(job->rank[i].record);
+        free(job->rank[i].comm);
+    }
+    free(job->rank);
+    maq_import_table_fini(&job->op);
+    maq_import_table_fini(&job->text);
+    if (job->arena)
+        maq_arena_fini(job->arena);
+    free(job->arena);
+    *job = (struct maq_import_job){0};
+}
+
+struct maq_import_rank *maq_import_add_rank(struct maq_import_job *job, const char *path, uint32_t rank)
+{
+    if (!grow((void **)&job->rank, &job->rank_size, job->n_ranks, sizeof *job->rank)) {
+        job->failed = true;
+        return NULL;
+    }
+    struct maq_import_rank *out = &job->rank[job->n_ranks++];
+    *out = (struct maq_import_rank){.rank = rank, .path = maq_arena_strdup(job->arena, maq_str_of(path))};
+    job->failed |= !out->path;
+    return out;
+}
+
+uint32_t maq_import_op(struct maq_import_job *job, const struct maq_rec_op *what, struct maq_str name)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, sizeof *what + ((size_t)1 << 20));
+    struct maq_rec_op op = *what;
+    op.name_bytes = (uint32_t)name.len;
+    maq_buf_add(&b, &op, sizeof op);
+    maq_buf_add(&b, name.ptr ? name.ptr : "", name.len);
+    uint32_t id = b.failed ? UINT32_MAX : maq_import_intern(&job->op, job->arena, b.ptr, b.len);
+    maq_buf_fini(&b);
+    job->failed |= id == UINT32_MAX;
+    return id == UINT32_MAX ? 0 : id;
+}
+
+uint32_t maq_import_text(struct maq_import_job *job, struct maq_str text)
+{
+    uint32_t id = maq_import_intern(&job->text, job->arena, text.ptr ? text.ptr : "", text.len);
+    job->failed |= id == UINT32_MAX;
+    return id == UINT32_MAX ? 0 : id;
+}
+
+static bool same_comm(const struct maq_import_comm *c, struct maq_str name, const uint32_t *member, uint32_t size)
+{
+    if (c->size != size || !maq_str_eq(maq_str_of(c->name), name))
+        return false;
+    return c->source == member || (c->member && member && memcmp(c->member, member, size * sizeof *member) == 0);
+}
+
+uint32_t maq_import_comm(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_str name,
+                         const uint32_t *member, uint32_t size)
+{
+    for (uint32_t i = 0; i < rank->n_comms; i++)
+        if (same_comm(&rank->comm[i], name, member, size))
+            return i;
+    if (!grow((void **)&rank->comm, &rank->comm_size, rank->n_comms, sizeof *rank->comm)) {
+        job->failed = true;
+        return 0;
+    }
+    struct maq_import_comm *c = &rank->comm[rank->n_comms];
+    *c = (struct maq_import_comm){.size = size, .source = member, .position = UINT32_MAX};
+    c->name = name.len > 0 ? maq_arena_strdup(job->arena, name) : NULL;
+    uint32_t *copy = member ? MAQ_ARENA_NEW(job->arena, uint32_t, size) : NULL;
+    job->failed |= (name.len > 0 && !c->name) || (member && !copy);
+    for (uint32_t i = 0; copy && i < size; i++) {
+        copy[i] = member[i];
+        if (member[i] == rank->rank)
+            c->position = i;
+    }
+    c->member = c->position != UINT32_MAX ? copy : NULL; /* a list without this rank says nothing of it */
+    return rank->n_comms++;
+}
+
+const uint32_t *maq_import_everyone(struct maq_import_job *job, uint32_t n)
+{
+    if (job->n_everyone >= n)
+        return job->everyone;
+    job->everyone = MAQ_ARENA_NEW(job->arena, uint32_t, n);
+    job->n_everyone = job->everyone ? n : 0;
+    for (uint32_t i = 0; i < job->n_everyone; i++)
+        job->everyone[i] = i;
+    job->failed |= !job->everyone;
+    return job->everyone;
+}
+
+static struct maq_rec *add_record(struct maq_import_job *job, struct maq_import_rank *rank, enum maq_rec_kind kind)
+{
+    if (!grow((void **)&rank->record, &rank->record_size, rank->n_records, sizeof *rank->record)) {
+        job->failed = true;
+        return &job->spare;
+    }
+    struct maq_rec *r = &rank->record[rank->n_records++];
+    *r = (struct maq_rec){.kind = (uint8_t)kind, .stream = MAQ_REC_HOST_STREAM};
+    return r;
+}
+
+struct maq_rec *maq_import_record(struct maq_import_job *job, struct maq_import_rank *rank, enum maq_rec_kind kind,
+                                  int64_t host_ns)
+{
+    MAQ_ASSERT(host_ns >= 0);
+    if (host_ns > UINT32_MAX) {
+        add_record(job, rank, MAQ_REC_HOST)->ns = (uint64_t)host_ns;
+        host_ns = 0;
+    }
+    struct maq_rec *r = add_record(job, rank, kind);
+    r->host_ns = (uint32_t)host_ns;
+    return r;
+}

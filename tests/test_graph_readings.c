@@ -1,0 +1,216 @@
+/*
+ * test_graph_readings.c - what is made of a graph with times: a table, a trace, a distribution. On the graph of
+ * examples/profiler-trace.json, and on small ones whose distribution is known.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "maquette/maquette.h"
+#include "risk/special.h"
+
+struct example {
+    struct maq_captured_graph g;
+    double makespan, *finish;
+};
+
+static void example_open(struct example *e)
+{
+    const char *root = getenv("MAQ_SOURCE_ROOT");
+    char path[1024];
+    const char *paths[] = {path};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *c;
+    snprintf(path, sizeof path, "%s/examples/profiler-trace.json", root ? root : ".");
+    if (maq_capture_read(&c, paths, 1, diag) != MAQ_OK || maq_capture_graph(&e->g, c, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_capture_free(c);
+    maq_diag_free(diag);
+    e->finish = calloc(e->g.timed.graph.n_nodes + 1, sizeof *e->finish);
+    maq_engine_static(&e->makespan, e->finish, &e->g.timed.graph, 1, e->g.timed.dur_ns);
+}
+
+static void example_close(struct example *e)
+{
+    free(e->finish);
+    maq_captured_graph_free(&e->g);
+}
+
+static void test_table(void **state)
+{
+    struct example e;
+    struct maq_report_opts opts = MAQ_REPORT_OPTS_INIT;
+    char *text;
+    example_open(&e);
+    assert_int_equal(maq_report_times_json(&text, &e.g.timed, e.finish, &opts, NULL), MAQ_OK);
+    json_t *root = json_loads(text, 0, NULL), *value;
+    const char *key;
+    double sum = 0;
+    json_object_foreach(json_object_get(root, "time"), key, value) sum += json_number_value(value);
+    assert_true(fabs(sum - json_number_value(json_object_get(root, "makespan_s"))) < 1e-12);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(json_object_get(root, "classes"), 0), "ranks")),
+                     8);
+    json_decref(root);
+    free(text);
+    assert_int_equal(maq_report_times_text(&text, &e.g.timed, e.finish, &opts, NULL), MAQ_OK);
+    assert_non_null(strstr(text, "backward"));
+    assert_non_null(strstr(text, "optimizer"));
+    assert_non_null(strstr(text, "exposed TP comm"));
+    assert_non_null(strstr(text, "reduce_scatter 4 MiB over 4 ranks"));
+    free(text);
+    example_close(&e);
+}
+
+/* Every node that takes time is a slice of its length, on a thread of its stream. */
+static void test_trace(void **state)
+{
+    struct example e;
+    char path[64];
+    example_open(&e);
+    snprintf(path, sizeof path, "/tmp/maq-graph-%ld.json", (long)getpid());
+    assert_int_equal(maq_trace_graph(path, &e.g.timed, e.finish, NULL), MAQ_OK);
+    json_t *root = json_load_file(path, 0, NULL), *event;
+    unlink(path);
+    size_t i, slices = 0, expected = e.g.timed.n_shares;
+    double length = 0, in_graph = 0;
+    json_array_foreach(json_object_get(root, "traceEvents"), i,
+                       event) if (strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0)
+    {
+        slices++;
+        length += json_number_value(json_object_get(event, "dur"));
+    }
+    for (uint32_t v = 0; v < e.g.timed.graph.n_nodes; v++) {
+        double d = e.g.timed.dur_ns[e.g.timed.graph.item[v]];
+        expected += d > 0;
+        in_graph += d;
+    }
+    assert_int_equal(slices, expected);
+    assert_true(fabs(length - in_graph / 1000) < 1e-6);
+    json_decref(root);
+    example_close(&e);
+}
+
+/* --- distributions -------------------------------------------------------------------------------------------------------- */
+
+/* One kernel of a second on each of n ranks, and nothing else. */
+static void one_kernel(struct maq_timed_graph *g, const uint32_t *n)
+{
+    static const uint32_t zero[2], at[2];
+    static const struct maq_node_tag tag[1];
+    static const double second[1] = {1e9};
+    static const char *const name[] = {"kernel"};
+    static const uint8_t sort[] = {MAQ_ITEM_COMPUTE};
+    *g = (struct maq_timed_graph){.graph = {.n_nodes = 1,
+                                            .n_classes = 1,
+                                            .n_items = 1,
+                                            .item = zero,
+                                            .stream = zero,
+                                            .pred_at = at,
+                                            .pred = zero,
+                                            .tag = tag,
+                                            .multiplicity = n},
+                                  .dur_ns = second,
+                                  .item_name = name,
+                                  .item_sort = sort,
+                                  .class_name = name};
+}
+
+static void distribution(struct maq_risk_graph *out, const struct maq_timed_graph *g, const char *yaml)
+{
+    struct maq_risk_graph_opts opts = MAQ_RISK_GRAPH_OPTS_INIT;
+    struct maq_diag *diag = maq_diag_new();
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/maq-variation-%ld.yaml", (long)getpid());
+    FILE *f = fopen(path, "w");
+    fprintf(f, "title: t\nsource: s\ngpu_cv: 0\ngpu_outlier_share: 0\nnode_cv: 0\npass_cv: 0\nstep_cv: 0\n"
+               "communication_cv: 0\ncongested_share: 0\nspike_share: 0\nmicrobatch_cv: 0\n");
+    fclose(f);
+    if (yaml) {
+        f = fopen(path, "w");
+        fprintf(f, "%s", yaml);
+        fclose(f);
+    }
+    opts.variation = path;
+    opts.draws = 4000;
+    if (maq_risk_graph(out, g, &opts, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    unlink(path);
+    maq_diag_free(diag);
+}
+
+#define REST                                                                                                           \
+    "gpu_outlier_share: 0\nnode_cv: 0\npass_cv: 0\nstep_cv: 0\ncommunication_cv: 0\ncongested_share: 0\nspike_share: " \
+    "0\n"                                                                                                              \
+    "microbatch_cv: 0\n"
+
+static void test_nothing_varies(void **state)
+{
+    struct example e;
+    struct maq_risk_graph r;
+    example_open(&e);
+    distribution(&r, &e.g.timed, NULL);
+    assert_true(r.base_s == e.makespan * 1e-9);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        assert_true(fabs(r.figure[f].value_s - r.base_s) < 1e-15);
+    double sum = 0;
+    for (uint32_t i = 0; i < r.n_drivers; i++)
+        sum += r.driver[i].seconds;
+    assert_true(sum <= r.base_s + 1e-12 && sum > 0.9 * r.base_s); /* the longest path, or its longest operators */
+    example_close(&e);
+}
+
+/* The slowest of n ranks with lasting differences: the quantile p of the maximum is that of one at p^(1/n). */
+static void test_slowest_rank(void **state)
+{
+    static const uint32_t ranks[] = {1, 64, 8192};
+    for (size_t i = 0; i < MAQ_COUNT(ranks); i++) {
+        struct maq_timed_graph g;
+        struct maq_risk_graph r;
+        one_kernel(&g, &ranks[i]);
+        distribution(&r, &g, "gpu_cv: 0.02\n" REST);
+        double sigma = sqrt(log1p(0.02 * 0.02));
+        static const double p[] = {0.5, 0.95, 0.99};
+        for (int f = 0; f < 3; f++) {
+            double exact = exp(-sigma * maq_normal_quantile(-expm1(log(p[f]) / ranks[i])));
+            assert_true(exact >= r.figure[f].low_s - 1e-9 && exact <= r.figure[f].high_s + 1e-9);
+        }
+        assert_string_equal(r.source[0].name, "gpu");
+        assert_true(fabs(r.source[0].alone_s - (r.figure[MAQ_RISK_P95].value_s - 1)) < 1e-12);
+    }
+}
+
+static void test_shared_noise(void **state)
+{
+    static const uint32_t ranks[] = {8192};
+    struct maq_timed_graph g;
+    struct maq_risk_graph r, again;
+    one_kernel(&g, ranks);
+    distribution(&r, &g,
+                 "gpu_cv: 0\nstep_cv: 0.03\ngpu_outlier_share: 0\nnode_cv: 0\npass_cv: 0\ncommunication_cv: 0\n"
+                 "congested_share: 0\nspike_share: 0\nmicrobatch_cv: 0\n");
+    double exact = exp(sqrt(log1p(0.03 * 0.03)) * maq_normal_quantile(0.95)); /* it does not grow with ranks */
+    assert_true(exact >= r.figure[MAQ_RISK_P95].low_s && exact <= r.figure[MAQ_RISK_P95].high_s);
+    distribution(&again, &g,
+                 "gpu_cv: 0\nstep_cv: 0.03\ngpu_outlier_share: 0\nnode_cv: 0\npass_cv: 0\ncommunication_cv: 0\n"
+                 "congested_share: 0\nspike_share: 0\nmicrobatch_cv: 0\n");
+    assert_memory_equal(r.figure, again.figure, sizeof r.figure);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),        cmocka_unit_test(test_trace),        cmocka_unit_test(test_nothing_varies),
+        cmocka_unit_test(test_slowest_rank), cmocka_unit_test(test_shared_noise),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("graph_readings", tests, NULL, NULL);
+}

@@ -1,0 +1,538 @@
+/*
+ * test_import_kineto.c - profiler traces of PyTorch as captured jobs: what every event becomes, and that a replay of the records
+ * without edits gives back the trace, to the nanosecond where the trace is complete.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "emulate/import.h"
+#include "emulate/import_kineto.h"
+#include "maquette/maquette.h"
+#include "maquette/replay.h"
+
+static struct maq_capture *import(const char *const *paths, uint32_t n)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *c = NULL;
+    if (maq_import_kineto(&c, paths, n, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return c;
+}
+
+/* A graph of it, with the end of every node. */
+struct run {
+    struct maq_captured_graph g;
+    double end, *finish;
+};
+
+static void run_open(struct run *r, const struct maq_capture *c)
+{
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_capture_graph(&r->g, c, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    r->finish = calloc(r->g.timed.graph.n_nodes + 1, sizeof *r->finish);
+    maq_engine_static(&r->end, r->finish, &r->g.timed.graph, 1, r->g.timed.dur_ns);
+    maq_diag_free(diag);
+}
+
+static void run_close(struct run *r)
+{
+    free(r->finish);
+    maq_captured_graph_free(&r->g);
+}
+
+/* All ranks replayed say the same. */
+static void check_replay(const struct run *r, const struct maq_capture *c)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
+    struct maq_replay *replay = NULL;
+    if (maq_capture_replay(&replay, c, &opts, diag) != MAQ_OK || maq_capture_check(c, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_true(r->end == (double)replay->makespan_ns);
+    maq_replay_free(replay);
+    maq_diag_free(diag);
+}
+
+static double time_of(const struct run *r, enum maq_item_sort sort)
+{
+    double ns = 0;
+    for (uint32_t v = 0; v < r->g.timed.graph.n_nodes; v++)
+        if (r->g.timed.item_sort[r->g.timed.graph.item[v]] == sort)
+            ns += r->g.timed.dur_ns[r->g.timed.graph.item[v]];
+    return ns;
+}
+
+static void check_times(const struct run *r)
+{
+    struct maq_graph_times t;
+    uint32_t class_id;
+    double sum = 0;
+    assert_int_equal(maq_graph_times(&t, &class_id, &r->g.timed, r->finish), MAQ_OK);
+    for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
+        sum += t.bucket_ns[b];
+    assert_true(sum == r->end && t.makespan_ns == r->end);
+}
+
+static uint32_t count(const struct maq_rank_class *k, enum maq_rec_kind kind)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k->n_records; i++)
+        n += k->record[i].kind == kind;
+    return n;
+}
+
+static const struct maq_rec *find(const struct maq_rank_class *k, enum maq_rec_kind kind, uint32_t nth)
+{
+    for (uint32_t i = 0; i < k->n_records; i++)
+        if (k->record[i].kind == kind && nth-- == 0)
+            return &k->record[i];
+    fail_msg("no such record");
+    return NULL;
+}
+
+/* --- traces ------------------------------------------------------------------------------------------------------------ */
+
+struct file {
+    char path[128];
+    FILE *f;
+    int64_t correlation;
+};
+
+static void file_open(struct file *t, uint32_t number, const char *facts)
+{
+    *t = (struct file){0};
+    snprintf(t->path, sizeof t->path, "/tmp/maq-kineto-%ld-%u.json", (long)getpid(), number);
+    t->f = fopen(t->path, "w");
+    assert_non_null(t->f);
+    fprintf(t->f, "{\n%s  \"traceEvents\": [\n    {\"ph\": \"M\", \"name\": \"process_name\"}", facts);
+}
+
+static void file_close(struct file *t)
+{
+    fprintf(t->f, "\n  ]\n}\n");
+    assert_int_equal(fclose(t->f), 0);
+}
+
+/* Nanoseconds as the profiler writes them, a day after the epoch. */
+static void event(struct file *t, const char *cat, const char *name, int64_t ns, int64_t dur, const char *args)
+{
+    ns += INT64_C(86400) * 1000000000;
+    fprintf(t->f,
+            ",\n    {\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"pid\": 1, \"tid\": 7, \"ts\": %lld.%03lld, "
+            "\"dur\": %lld.%03lld, \"args\": {%s}}",
+            cat, name, (long long)(ns / 1000), (long long)(ns % 1000), (long long)(dur / 1000), (long long)(dur % 1000),
+            args);
+}
+
+static void call(struct file *t, const char *name, int64_t ns, int64_t dur)
+{
+    char args[64];
+    snprintf(args, sizeof args, "\"correlation\": %lld", (long long)++t->correlation);
+    event(t, "cuda_runtime", name, ns, dur, args);
+}
+
+static void kernel(struct file *t, const char *name, uint32_t stream, int64_t ns, int64_t dur, const char *more)
+{
+    char args[512];
+    snprintf(args, sizeof args, "\"correlation\": %lld, \"stream\": %u, \"grid\": [8, 2, 1], \"block\": [128, 1, 1]%s",
+             (long long)t->correlation, stream, more);
+    event(t, "kernel", name, ns, dur, args);
+}
+
+/* --- exact ---------------------------------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/*
+ * A program drawn at random: one host, up to four streams, kernels with launch latency and gaps, waits between streams and of
+ * the host; in half of the traces with cuda_sync events, which say who waits for whom.
+ */
+static void test_random_programs(void **state)
+{
+    enum { STREAMS = 4, STEPS = 400 };
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        struct maq_rng rng = maq_rng_of(5, MAQ_RNG_TEST, seed);
+        struct file t;
+        bool told = seed % 2;
+        int64_t host = 0, end[STREAMS] = {0}, last = 0, latency = 2000 + (int64_t)(maq_rng_next(&rng) * 4000);
+        int64_t event_at = -1, event_call = 0;
+        uint32_t event_stream = 0, n = 0;
+        double *ends = calloc(STEPS, sizeof *ends);
+        file_open(&t, 0, "");
+        for (uint32_t i = 0; i < STEPS; i++) {
+            double what = maq_rng_next(&rng);
+            uint32_t s = (uint32_t)(maq_rng_next(&rng) * STREAMS);
+            int64_t begin = host + (int64_t)(maq_rng_next(&rng) * (what < 0.1 ? 90000 : 4000));
+            host = begin + 500 + (int64_t)(maq_rng_next(&rng) * 3000);
+            if (what < 0.75) {
+                call(&t, "cudaLaunchKernel", begin, host - begin);
+                int64_t start = host + latency > end[s] ? host + latency : end[s];
+                start += (int64_t)(maq_rng_next(&rng) * 1500);
+                end[s] = start + 1000 + (int64_t)(maq_rng_next(&rng) * 30000);
+                kernel(&t, i % 3 ? "sgemm" : "relu", s + 7, start, end[s] - start, "");
+                ends[n++] = (double)end[s];
+                last = end[s] > last ? end[s] : last;
+            } else if (what < 0.83) {
+                call(&t, "cudaEventRecord", begin, host - begin);
+                event_at = end[s] > host ? end[s] : host;
+                event_stream = s;
+                event_call = t.correlation;
+            } else if (what < 0.92 && event_at >= 0 && s != event_stream) {
+                char args[200];
+                call(&t, "cudaStreamWaitEvent", begin, host - begin);
+                snprintf(args, sizeof args,
+                         "\"correlation\": %lld, \"stream\": %u, \"wait_on_stream\": %u, "
+                         "\"wait_on_cuda_event_record_corr_id\": %lld",
+                         (long long)t.correlation, s + 7, event_stream + 7, (long long)event_call);
+                if (told)
+                    event(&t, "cuda_sync", "Stream Wait Event", begin, 0, args);
+                end[s] = event_at > end[s] ? event_at : end[s];
+            } else if (what > 0.97) {
+                host = last > host ? last + 300 : host;
+                call(&t, "cudaDeviceSynchronize", begin, host - begin);
+            } else if (what > 0.94) {
+                host = end[s] > host ? end[s] + 300 : host;
+                call(&t, "cudaStreamSynchronize", begin, host - begin);
+            }
+        }
+        file_close(&t);
+        const char *paths[] = {t.path};
+        struct maq_capture *c = import(paths, 1);
+        struct run r;
+        struct maq_kineto k;
+        struct maq_arena arena;
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_kineto_read(&k, t.path, &arena, NULL), MAQ_OK);
+        run_open(&r, c);
+        assert_true(r.end == (double)(k.end - k.begin)); /* the trace's own span, to the nanosecond */
+        check_times(&r);
+        check_replay(&r, c);
+        double *got = calloc(STEPS, sizeof *got);
+        uint32_t n_got = 0;
+        int64_t shift = k.begin - INT64_C(86400) * 1000000000;
+        for (uint32_t v = 0; v < r.g.timed.graph.n_nodes; v++)
+            if (r.g.timed.item_sort[r.g.timed.graph.item[v]] == MAQ_ITEM_COMPUTE)
+                got[n_got++] = r.finish[v] + (double)shift;
+        assert_int_equal(n_got, n);
+        qsort(got, n, sizeof *got, by_value);
+        qsort(ends, n, sizeof *ends, by_value);
+        for (uint32_t i = 0; i < n; i++)
+            assert_true(got[i] == ends[i]);
+        if (told) /* nothing is left that the trace does not explain */
+            assert_true(time_of(&r, MAQ_ITEM_GAP) == 0);
+        run_close(&r);
+        free(got);
+        free(ends);
+        maq_kineto_fini(&k);
+        maq_arena_fini(&arena);
+        maq_capture_free(c);
+        unlink(t.path);
+    }
+}
+
+/* A kernel of another stream starts when one ends, behind a cudaStreamWaitEvent that names neither: it is taken to wait. */
+static void test_inferred_wait(void **state)
+{
+    struct file t;
+    file_open(&t, 0, "");
+    call(&t, "cudaLaunchKernel", 0, 2000);
+    kernel(&t, "a", 7, 4000, 100000, "");
+    call(&t, "cudaStreamWaitEvent", 3000, 1000);
+    call(&t, "cudaLaunchKernel", 5000, 2000);
+    kernel(&t, "b", 20, 105000, 50000, "");
+    call(&t, "cudaStreamSynchronize", 8000, 150000);
+    call(&t, "cudaLaunchKernel", 160000, 2000);
+    kernel(&t, "c", 20, 200000, 10000, "");
+    file_close(&t);
+    const char *paths[] = {t.path};
+    struct maq_capture *c = import(paths, 1);
+    const struct maq_rank_class *k = &c->class_of_ranks[0];
+    assert_int_equal(count(k, MAQ_REC_STREAM_WAIT), 1);
+    assert_int_equal(count(k, MAQ_REC_EVENT_RECORD), 2); /* after a, and after b for the host */
+    assert_int_equal(find(k, MAQ_REC_STREAM_WAIT, 0)->stream, find(k, MAQ_REC_LAUNCH, 1)->stream);
+    assert_int_equal(find(k, MAQ_REC_LAUNCH, 1)->ns, 51000); /* 1 us behind the end of a counts as its own */
+    assert_int_equal(count(k, MAQ_REC_EVENT_SYNC), 1);
+    assert_int_equal(count(k, MAQ_REC_LAUNCH), 4); /* c begins 38 us late and nothing says why: a gap */
+    assert_string_equal(c->op[find(k, MAQ_REC_LAUNCH, 2)->id].name, "gap that the trace does not explain");
+    maq_capture_free(c);
+    unlink(t.path);
+}
+
+/* --- what kernels are ------------------------------------------------------------------------------------------------------ */
+
+static void test_shapes(void **state)
+{
+    static const struct {
+        const char *host, *dims, *kernel;
+        int kind;
+        int64_t d[6];
+    } cases[] = {
+        {"aten::mm", "[[4096, 1024], [1024, 512]]", "sm90_xmma_gemm_x", MAQ_REC_GEMM, {512, 4096, 1024, 1}},
+        {"aten::addmm", "[[512], [4096, 1024], [1024, 512]]", "nvjet_x", MAQ_REC_GEMM, {512, 4096, 1024, 1}},
+        {"aten::bmm", "[[16, 128, 64], [16, 64, 96]]", "cutlass_gemm", MAQ_REC_GEMM, {96, 128, 64, 16}},
+        {"aten::linear", "[[2, 64, 256], [512, 256], []]", "ampere_sgemm", MAQ_REC_GEMM, {512, 128, 256, 1}},
+        {"aten::mm", "[[4096, 1024], [1024, 512]]", "elementwise_kernel", MAQ_REC_KERNEL, {0}},
+        {"aten::mm", "[[4096, 1024], [99, 512]]", "gemm", MAQ_REC_KERNEL, {0}},
+        {"aten::_scaled_dot_product_flash_attention",
+         "[[2, 32, 4096, 128], [2, 8, 4096, 128], [2, 8, 4096, 128]]",
+         "flash_fwd_kernel",
+         MAQ_REC_ATTENTION,
+         {2, 32, 8, 4096, 4096, 128}},
+        {"flash_attn::_flash_attn_backward",
+         "[[2, 4096, 32, 128], [2, 4096, 32, 128], [2, 2048, 8, 128], [2, 2048, 8, 128]]",
+         "flash_bwd_kernel",
+         MAQ_REC_ATTENTION_BWD,
+         {2, 32, 8, 4096, 2048, 128}},
+        {"aten::native_layer_norm",
+         "[[4, 2048, 768], [], [768]]",
+         "vectorized_layer_norm_kernel",
+         MAQ_REC_NORM,
+         {8192, 768}},
+    };
+    struct file t;
+    char args[400];
+    file_open(&t, 0, "");
+    for (uint32_t i = 0; i < MAQ_COUNT(cases); i++) {
+        snprintf(args, sizeof args, "\"Input Dims\": %s, \"Input type\": [\"c10::BFloat16\", \"c10::BFloat16\"]",
+                 cases[i].dims);
+        event(&t, "cpu_op", cases[i].host, 1000000 * i, 50000, args);
+        call(&t, "cudaLaunchKernel", 1000000 * i + 1000, 2000);
+        kernel(&t, cases[i].kernel, 7, 1000000 * i + 5000, 20000, "");
+    }
+    file_close(&t);
+    const char *paths[] = {t.path};
+    struct maq_capture *c = import(paths, 1);
+    for (uint32_t i = 0; i < MAQ_COUNT(cases); i++) {
+        const struct maq_captured_op *op = &c->op[find(&c->class_of_ranks[0], MAQ_REC_LAUNCH, i)->id];
+        assert_int_equal(op->what->kind, cases[i].kind);
+        assert_string_equal(op->name, cases[i].kernel);
+        assert_int_equal(op->what->grid[0], 8);
+        assert_memory_equal(op->what->d, cases[i].d, sizeof cases[i].d);
+        assert_int_equal(op->what->type, cases[i].kind == MAQ_REC_KERNEL ? MAQ_REC_TYPE_OTHER : MAQ_REC_BF16);
+    }
+    maq_capture_free(c);
+    unlink(t.path);
+}
+
+/* --- several ranks ---------------------------------------------------------------------------------------------------------- */
+
+static const char *facts(char buf[400], uint32_t rank, uint32_t world, const char *groups)
+{
+    snprintf(
+        buf, 400,
+        "  \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA H100 80GB HBM3\"}, {\"id\": 1, \"name\": \"x\"}],\n"
+        "  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %u, \"world_size\": %u, \"pg_config\": [%s]},\n",
+        rank, world, groups);
+    return buf;
+}
+
+/* A collective of which one rank comes 40 us late: what it takes is what the late one saw, and everybody waits for it. */
+static void test_two_ranks(void **state)
+{
+    struct file t[2];
+    char buf[400];
+    const char *paths[2];
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        int64_t work = rank == 0 ? 50000 : 90000, came = 2000 + 3000 + work;
+        file_open(&t[rank], rank,
+                  facts(buf, rank, 2, "{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"ranks\": [0, 1]}"));
+        call(&t[rank], "cudaLaunchKernel", 0, 2000);
+        kernel(&t[rank], "work", 7, 5000, work, "");
+        call(&t[rank], "cudaLaunchKernel", 3000, 2000);
+        kernel(&t[rank], "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 7, came, 5000 + 90000 + 20000 - came,
+               ", \"Collective name\": \"allreduce\", \"In msg nelems\": 1024, \"Out msg nelems\": 1024, \"Group "
+               "size\": 2, "
+               "\"dtype\": \"BFloat16\", \"Process Group Name\": \"0\"");
+        file_close(&t[rank]);
+        paths[rank] = t[rank].path;
+    }
+    struct maq_capture *c = import(paths, 2);
+    assert_int_equal(c->world, 2);
+    assert_int_equal(c->per_node, 2);
+    assert_string_equal(c->device, "h100-sxm");
+    assert_int_equal(c->n_classes, 2);
+    assert_int_equal(c->n_comms, 1);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct maq_rec *r = find(&c->class_of_ranks[rank], MAQ_REC_COLL, 0);
+        assert_int_equal(r->ns, 20000);
+        assert_int_equal(r->bytes, 2048);
+        assert_int_equal(MAQ_REC_COLL_KIND(r->id), MAQ_REC_ALL_REDUCE);
+        assert_int_equal(MAQ_REC_COLL_TYPE(r->id), MAQ_REC_BF16);
+    }
+    struct run r;
+    run_open(&r, c);
+    assert_true(r.g.exact && r.g.unmet == 0);
+    assert_true(r.end == 115000); /* launched at 5 us; 90 + 20 us */
+    assert_int_equal(r.g.timed.n_shares, 1);
+    check_times(&r);
+    check_replay(&r, c);
+    run_close(&r);
+    maq_capture_free(c);
+    unlink(t[0].path);
+    unlink(t[1].path);
+}
+
+/* One rank of eight, with a group of two neighbours and one of four with stride 2: the others are filled in. */
+static void test_symmetry(void **state)
+{
+    struct file t;
+    char buf[400];
+    file_open(&t, 0,
+              facts(buf, 3, 8,
+                    "{\"pg_name\": \"1\", \"pg_desc\": \"TENSOR_MODEL_PARALLEL_GROUP\", \"ranks\": [2, 3]}, "
+                    "{\"pg_name\": \"2\", \"pg_desc\": \"dp\", \"ranks\": [1, 3, 5, 7]}"));
+    for (uint32_t i = 0; i < 4; i++) {
+        char more[200];
+        snprintf(
+            more, sizeof more,
+            ", \"Collective name\": \"%s\", \"In msg nelems\": 4096, \"Out msg nelems\": 2048, \"dtype\": \"Float\", "
+            "\"Process Group Name\": \"%u\"",
+            i % 2 ? "_reduce_scatter_base" : "allreduce", i % 2 + 1);
+        call(&t, "cudaLaunchKernel", 100000 * i, 2000);
+        kernel(&t, "ncclDevKernel_x", 7 + i % 2, 100000 * i + 5000, 50000, more);
+    }
+    file_close(&t);
+    const char *paths[] = {t.path};
+    struct maq_capture *c = import(paths, 1);
+    assert_int_equal(c->n_classes, 1);
+    const struct maq_rank_class *k = &c->class_of_ranks[0];
+    assert_int_equal(k->n_ranks, 8);
+    assert_int_equal(c->n_comms, 4 + 2);
+    for (uint32_t r = 0; r < 8; r++) {
+        const struct maq_captured_comm *tp = &c->comm[k->comm[r * 2]], *dp = &c->comm[k->comm[r * 2 + 1]];
+        assert_int_equal(c->class_of[r], 0);
+        assert_int_equal(tp->size, 2);
+        assert_int_equal(dp->size, 4);
+        assert_int_equal(tp->member[k->position[r * 2]], r);
+        assert_int_equal(dp->member[k->position[r * 2 + 1]], r);
+        assert_int_equal(tp->member[0], r / 2 * 2);
+        assert_int_equal(dp->member[1], r % 2 + 2);
+    }
+    assert_int_equal(find(k, MAQ_REC_COLL, 0)->bytes, 4096 * 4);
+    assert_int_equal(find(k, MAQ_REC_COLL, 1)->bytes, 2048 * 4);
+    struct run r;
+    run_open(&r, c);
+    assert_true(r.g.exact && r.g.unmet == 0 && r.end == 355000);
+    check_replay(&r, c);
+    bool tp = false, dp = false;
+    for (uint32_t v = 0; v < r.g.timed.graph.n_nodes; v++) {
+        tp |= r.g.timed.graph.stream[v] == MAQ_STREAM_TP;
+        dp |= r.g.timed.graph.stream[v] == MAQ_STREAM_DP;
+    }
+    assert_true(tp && dp);
+    run_close(&r);
+    maq_capture_free(c);
+    unlink(t.path);
+}
+
+/* Two stages of two ranks, one of each traced: messages pair up, and ranks are filled in by their position in the pipeline. */
+static void test_messages(void **state)
+{
+    for (uint32_t large = 0; large < 2; large++) {
+        struct file t[2];
+        char buf[400], more[300];
+        const char *paths[2];
+        int64_t elements = large ? 4 << 20 : 1024;
+        for (uint32_t stage = 0; stage < 2; stage++) {
+            file_open(&t[stage], stage,
+                      facts(buf, stage * 2, 4, "{\"pg_name\": \"5\", \"pg_desc\": \"pp\", \"ranks\": [0, 2]}"));
+            snprintf(more, sizeof more,
+                     ", \"Collective name\": \"%s\", \"In msg nelems\": %lld, \"Out msg nelems\": %lld, \"dtype\": "
+                     "\"BFloat16\", \"Process Group Name\": \"5\", \"Src Rank\": 0, \"Dst Rank\": 2",
+                     stage == 0 ? "send" : "recv", (long long)elements, (long long)elements);
+            call(&t[stage], "cudaLaunchKernel", 0, 2000);
+            kernel(&t[stage], "work", 7, 5000, stage == 0 ? 100000 : 10000, "");
+            call(&t[stage], "cudaLaunchKernel", 3000, 2000);
+            kernel(&t[stage], "ncclDevKernel_SendRecv", 7, stage == 0 ? 105000 : 15000, stage == 0 ? 30000 : 120000,
+                   more);
+            file_close(&t[stage]);
+            paths[stage] = t[stage].path;
+        }
+        struct maq_capture *c = import(paths, 2);
+        assert_int_equal(c->n_classes, 2);
+        for (uint32_t r = 0; r < 4; r++)
+            assert_int_equal(c->class_of[r], r / 2);
+        assert_int_equal(find(&c->class_of_ranks[0], MAQ_REC_SEND, 0)->arg, 1);
+        assert_int_equal(find(&c->class_of_ranks[1], MAQ_REC_RECV, 0)->arg, 1);
+        assert_int_equal(find(&c->class_of_ranks[1], MAQ_REC_RECV, 0)->ns, 30000);
+        struct run r;
+        run_open(&r, c);
+        assert_true(r.g.exact && r.g.unmet == 0);
+        assert_true(r.end == 135000);
+        check_replay(&r, c);
+        run_close(&r);
+        maq_capture_free(c);
+        unlink(t[0].path);
+        unlink(t[1].path);
+    }
+}
+
+/* DeepSeek's published trace of a forward and backward chunk: one rank of 64. */
+static void test_deepseek(void **state)
+{
+    const char *shared = getenv("MAQ_SHARED");
+    char path[512];
+    if (!shared) {
+        print_message("MAQ_SHARED is not set\n");
+        skip();
+    }
+    snprintf(path, sizeof path, "%s/data/kernels/deepseek_profile_data/train.json.gz", shared);
+    if (access(path, R_OK) != 0) {
+        print_message("%s is not there\n", path);
+        skip();
+    }
+    const char *paths[] = {path};
+    struct maq_capture *c = import(paths, 1);
+    assert_int_equal(c->world, 64);
+    assert_int_equal(c->n_classes, 1);
+    assert_int_equal(c->class_of_ranks[0].n_ranks, 64);
+    assert_int_equal(c->per_node, 8);
+    assert_string_equal(c->device, "h800");
+    struct maq_kineto k;
+    struct maq_arena arena;
+    struct run r;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_kineto_read(&k, path, &arena, NULL), MAQ_OK);
+    run_open(&r, c);
+    check_times(&r);
+    check_replay(&r, c);
+    assert_true(k.end - k.begin == 129435000); /* first to last event of the file, as jq says */
+    print_message("traced %.3f ms, replayed %.3f ms, of that in gaps %.3f ms\n", (double)(k.end - k.begin) / 1e6,
+                  r.end / 1e6, time_of(&r, MAQ_ITEM_GAP) / 1e6);
+    assert_true(r.end >= 0.99 * (double)(k.end - k.begin) && r.end <= 1.01 * (double)(k.end - k.begin));
+    assert_int_equal(count(&c->class_of_ranks[0], MAQ_REC_COPY), 8);
+    assert_int_equal(count(&c->class_of_ranks[0], MAQ_REC_SET), 12);
+    assert_int_equal(r.g.n_steps, 1);
+    run_close(&r);
+    maq_kineto_fini(&k);
+    maq_arena_fini(&arena);
+    maq_capture_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_two_ranks),       cmocka_unit_test(test_symmetry),      cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_deepseek),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("import_kineto", tests, NULL, NULL);
+}
