@@ -2,6 +2,7 @@
 #ifndef MAQUETTE_MAQUETTE_H
 #define MAQUETTE_MAQUETTE_H
 
+#include "maquette/capture.h"
 #include "maquette/catalogue.h"
 #include "maquette/checkpoint.h"
 #include "maquette/cluster.h"
@@ -24,6 +25,7 @@
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
 #include "maquette/search.h"
+#include "maquette/session.h"
 #include "maquette/slices.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"

@@ -14,6 +14,7 @@
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
 #include "maquette/search.h"
+#include "maquette/session.h"
 #include "maquette/slices.h"
 
 #ifdef __cplusplus
@@ -155,6 +156,12 @@ MAQ_API bool maq_date_read(int64_t *day, const char *text);
 MAQ_API const char *maq_version(void);
 MAQ_API const char *maq_build_commit(void);
 MAQ_API const char *maq_build_compiler(void);
+
+/* Ranks of a program that ran. Schema "maquette.run/1". */
+MAQ_API enum maq_status maq_report_session_text(char **out, const struct maq_session *session,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_session_json(char **out, const struct maq_session *session,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }
