@@ -83,7 +83,8 @@ struct maq_peers_entry {
  * `bell` of the head is rung (futex, all). ns is the duration, the largest that any member gave.
  *
  *   collective   end = at[0] + ns for all
- *   message      bytes <= MAQ_EAGER_BYTES: sender ends at[0] + ns, receiver max(at[0], at[1]) + ns
+ *   message      bytes <= MAQ_EAGER_BYTES: sender ends at[0] + the ns that he gave (he does not wait to hear the
+ *                receiver's), receiver max(at[0], at[1]) + ns
  *                larger: both end max(at[0], at[1]) + ns
  *   group        its parts arrive when the group's kernel starts; the kernel ends when the last part does, where
  *                collectives on one communicator follow each other and messages are side by side

@@ -190,21 +190,38 @@ void maq_meet_stop(struct maq_meet *m)
     futex_wake(&m->head->lock, INT_MAX);
 }
 
-/* Slept for SLEEP_MS in vain. */
-static void nothing_happened(struct maq_meet *m)
+/* The system's clock, past whoever stands before the library's call (shim/boot/clock.c does). */
+static int64_t real_ns(void)
 {
-    uint32_t quiet = __atomic_add_fetch(&m->quiet_ms, SLEEP_MS, __ATOMIC_RELAXED);
+    struct timespec t = {0};
+    (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Nothing happened for a while: is there still somebody? */
+static void look_around(struct maq_meet *m)
+{
+    uint32_t bell = LOAD(m->head->bell);
+    int64_t now = real_ns();
+    if (bell != LOAD(m->heard) || LOAD(m->heard_ns) == 0) {
+        STORE(m->heard, bell);
+        STORE(m->heard_ns, now);
+    }
     bool gone = m->head->owner && kill((pid_t)m->head->owner, 0) && errno == ESRCH;
-    if (gone || quiet >= MAQ_MEET_PATIENCE_MS)
+    if (gone || now - LOAD(m->heard_ns) > MAQ_MEET_PATIENCE_NS)
         maq_meet_stop(m);
+}
+
+void maq_meet_watch(struct maq_meet *m)
+{
+    if (__atomic_add_fetch(&m->watched, 1, __ATOMIC_RELAXED) % 512 == 0)
+        look_around(m);
 }
 
 bool maq_meet_sleep(struct maq_meet *m, uint32_t bell)
 {
     if (!maq_meet_stopped(m) && LOAD(m->head->bell) == bell && !futex_sleep(&m->head->bell, bell))
-        nothing_happened(m);
-    if (LOAD(m->head->bell) != bell)
-        __atomic_store_n(&m->quiet_ms, 0, __ATOMIC_RELAXED);
+        look_around(m);
     return !maq_meet_stopped(m);
 }
 
@@ -216,7 +233,7 @@ static bool lock(struct maq_meet *m)
         return true;
     while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) != 0) {
         if (!futex_sleep(word, 2))
-            nothing_happened(m);
+            look_around(m);
         if (maq_meet_stopped(m))
             return false;
     }
@@ -383,11 +400,12 @@ bool maq_meet_complete(const struct maq_meet_slot *s)
     return came(s) == s->need;
 }
 
-int64_t maq_meet_ends(const struct maq_meet_slot *s, enum maq_meet_as as, uint64_t message_bytes)
+int64_t maq_meet_ends(const struct maq_meet_slot *s, enum maq_meet_as as, uint64_t message_bytes, int64_t own_ns)
 {
     int64_t first = LOAD(s->at[0]), second = LOAD(s->at[1]), ns = LOAD(s->ns);
-    bool eager = message_bytes <= MAQ_EAGER_BYTES;
-    if (as == MAQ_MEET_MEMBER || (as == MAQ_MEET_SENDER && eager))
+    if (as == MAQ_MEET_SENDER && message_bytes <= MAQ_EAGER_BYTES)
+        return first + own_ns;
+    if (as == MAQ_MEET_MEMBER)
         return first + ns;
     return (first > second ? first : second) + ns;
 }

@@ -12,7 +12,7 @@
  *     maq_meet_come(meet, slot, part, at, ns);            he is there, at virtual time `at`
  *     while (!maq_meet_complete(slot))                    asleep until somebody rings
  *         bell = maq_meet_bell(meet) ... maq_meet_sleep(meet, bell);
- *     end = maq_meet_ends(slot, as, message_bytes);
+ *     end = maq_meet_ends(slot, as, message_bytes, ns);
  *     maq_meet_leave(meet, slot);                         the last one frees it
  *
  * Who comes first does not matter: times are maxima, contributions lie in the order of ranks. So the host scheduler
@@ -34,15 +34,17 @@ struct maq_meet {
     struct maq_meet_head *head; /* NULL: closed */
     struct maq_meet_slot *slot;
     unsigned char *data;
-    uint64_t bytes;    /* of the mapping */
-    uint32_t quiet_ms; /* of sleep without a bell; MAQ_MEET_PATIENCE_MS of it are the end */
+    uint64_t bytes; /* of the mapping */
+    /* For maq_meet_watch(): the bell when it last rang, and when that was (real time); _Atomic. */
+    uint32_t heard, watched;
+    int64_t heard_ns;
 };
 
 #define MAQ_MEET_SLOTS (1u << 16)
 #define MAQ_MEET_DATA (UINT64_C(1) << 30)    /* address space: pages that nobody writes take none */
 #define MAQ_MEET_PAYLOAD (UINT64_C(4) << 20) /* need * bytes of one meeting, at most */
 /* Wall time without any arrival anywhere. The default time-out of PyTorch's collectives (10 minutes). */
-#define MAQ_MEET_PATIENCE_MS 600000u
+#define MAQ_MEET_PATIENCE_NS INT64_C(600000000000)
 
 struct maq_meet_opts {
     uint32_t world;
@@ -73,15 +75,17 @@ void maq_meet_come(struct maq_meet *m, struct maq_meet_slot *s, unsigned part, i
 bool maq_meet_complete(const struct maq_meet_slot *s);
 void maq_meet_leave(struct maq_meet *m, struct maq_meet_slot *s);
 
-/* When it ends, by the rules of link.h. A sender of an eager message may ask before the meeting is complete: he says when
- * he came. */
+/* When it ends, by the rules of link.h. A sender of an eager message may ask before the meeting is complete; own_ns is the
+ * duration that he gave, and counts for him alone. */
 enum maq_meet_as { MAQ_MEET_MEMBER, MAQ_MEET_SENDER, MAQ_MEET_RECEIVER };
-int64_t maq_meet_ends(const struct maq_meet_slot *s, enum maq_meet_as as, uint64_t message_bytes);
+int64_t maq_meet_ends(const struct maq_meet_slot *s, enum maq_meet_as as, uint64_t message_bytes, int64_t own_ns);
 
 /* The bell counts meetings that became complete. maq_meet_sleep() returns once it differs from `bell`, or after a fifth
  * of a second; false = everybody gives up. */
 uint32_t maq_meet_bell(const struct maq_meet *m);
 bool maq_meet_sleep(struct maq_meet *m, uint32_t bell);
+/* For those who poll and do not sleep: now and then looks whether the owner lives and whether anything happens; cheap. */
+void maq_meet_watch(struct maq_meet *m);
 void maq_meet_stop(struct maq_meet *m);
 bool maq_meet_stopped(const struct maq_meet *m);
 

@@ -88,7 +88,7 @@ static void *one_rank(void *arg)
         maq_meet_come(me->meet, s, 0, me->at, 10);
         if (!wait_for(me->meet, s))
             return NULL;
-        me->at = maq_meet_ends(s, MAQ_MEET_MEMBER, 0);
+        me->at = maq_meet_ends(s, MAQ_MEET_MEMBER, 0, 10);
         for (uint32_t i = 0; i < RANKS; i++) {
             const void *got = maq_meet_got(me->meet, s, i);
             me->gathered = got ? maq_rec_hash(got, sizeof word, me->gathered) : 0;
@@ -139,13 +139,13 @@ static void ends(struct maq_meet *m, uint64_t nth, uint64_t bytes, int64_t sent,
     struct maq_meet_slot *s = maq_meet_join(m, maq_meet_message(5, 1, 2), nth, 2, 0);
     maq_meet_come(m, s, 0, sent, 30);
     if (bytes <= MAQ_EAGER_BYTES)
-        assert_int_equal(maq_meet_ends(s, MAQ_MEET_SENDER, bytes), sender); /* before anybody receives */
+        assert_int_equal(maq_meet_ends(s, MAQ_MEET_SENDER, bytes, 30), sender); /* before anybody receives */
     assert_false(maq_meet_complete(s));
     assert_ptr_equal(maq_meet_join(m, maq_meet_message(5, 1, 2), nth, 2, 0), s);
     maq_meet_come(m, s, 1, posted, 30);
     assert_true(maq_meet_complete(s));
-    assert_int_equal(maq_meet_ends(s, MAQ_MEET_SENDER, bytes), sender);
-    assert_int_equal(maq_meet_ends(s, MAQ_MEET_RECEIVER, bytes), receiver);
+    assert_int_equal(maq_meet_ends(s, MAQ_MEET_SENDER, bytes, 30), sender);
+    assert_int_equal(maq_meet_ends(s, MAQ_MEET_RECEIVER, bytes, 30), receiver);
     maq_meet_leave(m, s);
     maq_meet_leave(m, s);
     assert_int_equal(s->state, 0);
@@ -222,8 +222,10 @@ static void test_owner_dies(void **state)
     struct maq_meet m = opened((struct maq_meet_opts){.world = 2, .owner = (uint32_t)owner});
     struct maq_meet_slot *s = maq_meet_join(&m, 1, 1, 2, 0);
     maq_meet_come(&m, s, 0, 1, 1);
-    assert_false(wait_for(&m, s));
+    for (int i = 0; i < 10000; i++)
+        maq_meet_watch(&m);
     assert_true(maq_meet_stopped(&m));
+    assert_false(wait_for(&m, s));
     maq_meet_close(&m);
 }
 
@@ -231,7 +233,7 @@ static void test_patience(void **state)
 {
     (void)state;
     struct maq_meet m = opened((struct maq_meet_opts){.world = 2});
-    m.quiet_ms = MAQ_MEET_PATIENCE_MS - 1;
+    m.heard_ns = -MAQ_MEET_PATIENCE_NS; /* long ago */
     struct maq_meet_slot *s = maq_meet_join(&m, 1, 1, 2, 0);
     assert_false(wait_for(&m, s));
     maq_meet_close(&m);
