@@ -96,6 +96,27 @@ struct maq_session_rank {
     const char *trace;  /* its file; NULL = not kept */
 };
 
+/* A slice of a capture: one rank, run once. */
+struct maq_session_slice {
+    uint32_t rank, pass;
+    const char *why; /* it was chosen */
+    int32_t status;
+    bool changed; /* its trace is not what it was in the pass before */
+    bool resumed; /* it had been run before this capture was killed */
+    double wall_s;
+};
+
+/* What a capture found. */
+struct maq_session_capture {
+    const char *path; /* of the .mqt file */
+    uint32_t passes, n_slices;
+    const struct maq_session_slice *slice; /* in the order in which they were run */
+    uint32_t n_probed, n_verified;
+    uint32_t n_classes, n_comms, n_operators, n_unknown; /* of the captured job; ranks of which nothing is known */
+    uint64_t contributions;                              /* to exchanges, that were recorded */
+    bool stable;                                         /* nothing changed in the last pass */
+};
+
 struct maq_session {
     const char *device; /* title in the catalogue */
     uint32_t world, per_node;
@@ -103,10 +124,11 @@ struct maq_session {
     const struct maq_session_rank *rank;
     uint32_t n_asked;
     const struct maq_asked *asked;
-    uint64_t store_requests; /* at the rendezvous store */
-    uint32_t invented;       /* keys of it that nobody set */
-    int32_t status;          /* of the program: the first that is not 0 */
-    void *owner;             /* internal */
+    uint64_t store_requests;            /* at the rendezvous store */
+    uint32_t invented;                  /* keys of it that nobody set */
+    int32_t status;                     /* of the program: the first that is not 0 */
+    struct maq_session_capture capture; /* of maq_session_capture() */
+    void *owner;                        /* internal */
 };
 
 /*
@@ -115,6 +137,26 @@ struct maq_session {
  */
 MAQ_API enum maq_status maq_session_run(struct maq_session **out, const struct maq_session_opts *opts,
                                         struct maq_diag *diag);
+
+struct maq_session_capture_opts {
+    uint32_t size;               /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
+    struct maq_session_opts run; /* rank, all and trace are not read; a slice's timeout_s is 600 where it is 0 */
+    const char *path;        /* of the .mqt file; PATH.part/ holds finished slices, PATH.peers what ranks exchange */
+    uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = not said */
+    uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
+    uint32_t verify;         /* ranks that are checked at the end; 0 = none */
+};
+#define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_session_capture_opts), .run = MAQ_SESSION_OPTS_INIT                                  \
+    }
+/*
+ * Runs slice after slice, each with what the others were seen to put into exchanges, until nothing changes; infers the ranks that
+ * did not run; writes the job. Killed, it goes on where it was. MAQ_NO: verification found a rank that does something else than its class.
+ */
+MAQ_API enum maq_status maq_session_capture(struct maq_session **out, const struct maq_session_capture_opts *opts,
+                                            struct maq_diag *diag);
+
 MAQ_API void maq_session_free(struct maq_session *session);
 
 /* "all-reduce", ...: enum maq_rec_coll of shim/record.h. */

@@ -108,19 +108,19 @@ static void hurry(struct maq_live *live, int number)
     }
 }
 
-static enum maq_status look_at_clocks(struct maq_room *room, struct maq_live *const *live, uint32_t n)
+/* true: all are to end. */
+static bool look_at_clocks(struct maq_room *room, struct maq_live *const *live, uint32_t n)
 {
     const struct maq_session_opts *o = room->opts;
-    enum maq_status status = MAQ_OK;
     int stop = o->stop ? (int)*o->stop : 0;
     for (uint32_t i = 0; i < n; i++) {
-        bool late = o->timeout_s > 0 && maq_room_age(room) - live[i]->began_s > o->timeout_s;
-        if (!live[i]->runs || (!stop && !late))
+        if (!live[i]->runs)
             continue;
-        hurry(live[i], stop > 1 ? stop : SIGTERM);
-        status = MAQ_LIMIT;
+        live[i]->late = live[i]->late || (o->timeout_s > 0 && maq_room_age(room) - live[i]->began_s > o->timeout_s);
+        if (stop || live[i]->late)
+            hurry(live[i], stop > 1 ? stop : SIGTERM);
     }
-    return status;
+    return stop != 0;
 }
 
 static bool goes_on(struct maq_live *const *live, uint32_t n, bool all)
@@ -142,22 +142,18 @@ enum maq_status maq_room_serve(struct maq_room *room, struct maq_live *const *li
                                const struct maq_session_progress *at, struct maq_diag *diag)
 {
     const struct maq_session_opts *o = room->opts;
-    bool hurried = false;
-    while (goes_on(live, n, all || hurried)) {
+    bool stopped = false;
+    while (goes_on(live, n, all || stopped)) {
         maq_loop_turn(&room->loop, TURN_MS);
         tick(live, n);
-        hurried = look_at_clocks(room, live, n) != MAQ_OK || hurried;
+        stopped = look_at_clocks(room, live, n);
         if (o->progress) {
             struct maq_session_progress p = *at;
             p.seconds = maq_room_age(room);
             o->progress(o->context, &p);
         }
     }
-    if (!hurried)
-        return MAQ_OK;
-    if (o->stop && *o->stop)
-        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0}, NULL,
-                             "the program was ended on request");
-    return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0}, "--timeout sets the limit",
-                         "the program did not end in %g s", o->timeout_s);
+    return stopped ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0}, NULL,
+                                   "the program was ended on request")
+                   : MAQ_OK;
 }

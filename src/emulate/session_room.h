@@ -54,6 +54,7 @@ struct maq_live {
     struct maq_program_end end;
     double began_s, ended_s;
     bool runs, lost; /* lost: its keeper was killed */
+    bool late;       /* it did not end in time */
     double told_s;   /* when it was asked to end; 0 = not */
 };
 
@@ -65,8 +66,8 @@ void maq_live_end(struct maq_live *live);
 enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *live, struct maq_diag *diag);
 
 /*
- * Serves `n` ranks until `all` of them, or any, have ended. Where `opts.stop` is set or a rank is out of time, ranks are told, and after
- * a grace ended: MAQ_LIMIT, after all have ended. `at` is told as progress.
+ * Serves `n` ranks until `all` of them, or any, have ended. A rank that is out of time is told, and after a grace ended: it is `late`.
+ * Where `opts.stop` is set all are: MAQ_LIMIT, after all have ended. `at` is told as progress.
  */
 enum maq_status maq_room_serve(struct maq_room *room, struct maq_live *const *live, uint32_t n, bool all,
                                const struct maq_session_progress *at, struct maq_diag *diag);

@@ -172,6 +172,10 @@ static enum maq_status run(struct run *r, struct maq_diag *diag)
         maq__snprintf(phase, sizeof phase, "rank %u", o->rank);
     struct maq_session_progress at = {.phase = phase};
     enum maq_status status = maq_room_serve(&r->room, r->list, r->n, true, &at, diag);
+    for (uint32_t i = 0; i < r->n && status == MAQ_OK; i++)
+        if (r->live[i].late)
+            status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0},
+                                   "--timeout sets the limit", "the program did not end in %g s", o->timeout_s);
     enum maq_status finished = finish(r, diag);
     return status != MAQ_OK ? status : finished;
 }
