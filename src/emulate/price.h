@@ -59,6 +59,9 @@ struct maq_price_group {
 };
 struct maq_price maq_price_coll(const struct maq_pricer *p, enum maq_rec_coll kind, uint64_t bytes,
                                 const struct maq_price_group *group);
+/* The same where the group's placement is known; kind UINT32_MAX: a message. */
+struct maq_price maq_price_at(const struct maq_pricer *p, uint32_t kind, uint64_t bytes,
+                              const struct maq_placement *at);
 /* A message between two global ranks. */
 struct maq_price maq_price_message(const struct maq_pricer *p, uint64_t bytes, uint32_t from, uint32_t to);
 /* Where the group lies. Ranks beyond the cluster are counted from its first again. */

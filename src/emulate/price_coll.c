@@ -99,8 +99,8 @@ struct maq_placement maq_price_place(const struct maq_cluster *cluster, const st
     return maq_cluster_place(cluster, first, n, stride);
 }
 
-static struct maq_price price_at(const struct maq_pricer *p, enum maq_coll_kind kind, double bytes,
-                                 struct maq_placement at)
+static struct maq_price price_placed(const struct maq_pricer *p, enum maq_coll_kind kind, double bytes,
+                                     struct maq_placement at)
 {
     uint32_t per_node = (uint32_t)p->cluster->groups[at.group].devices_per_node;
     uint32_t sharers = at.per_node > 0 && at.per_node < at.size ? per_node / at.per_node : 1;
@@ -112,8 +112,8 @@ static struct maq_price price_at(const struct maq_pricer *p, enum maq_coll_kind 
         .ns = (uint64_t)(ns < 9.0e15 ? ns + 0.5 : 9.0e15), .error = cost.error, .provider = cost.provider};
 }
 
-struct maq_price maq_price_coll(const struct maq_pricer *p, enum maq_rec_coll kind, uint64_t bytes,
-                                const struct maq_price_group *group)
+struct maq_price maq_price_at(const struct maq_pricer *p, uint32_t kind, uint64_t bytes,
+                              const struct maq_placement *where)
 {
     static const struct {
         uint8_t kind, times; /* times: 0 = once, 1 = n, 2 = n - 1 */
@@ -128,24 +128,30 @@ struct maq_price maq_price_coll(const struct maq_pricer *p, enum maq_rec_coll ki
         [MAQ_REC_SCATTER] = {MAQ_COLL_SEND_RECV, 2},
         [MAQ_REC_P2P_PAIR] = {MAQ_COLL_SEND_RECV, 0},
     };
-    struct maq_placement at = maq_price_place(p->cluster, group);
-    unsigned k = kind < MAQ_REC_COLL_COUNT ? kind : MAQ_REC_ALL_REDUCE;
-    double n = group->size, total = (double)bytes * (map[k].times == 1 ? n : map[k].times == 2 ? n - 1 : 1);
+    struct maq_placement at = *where;
+    unsigned k = kind < MAQ_REC_COLL_COUNT ? kind : MAQ_REC_P2P_PAIR;
+    double n = at.size, total = (double)bytes * (map[k].times == 1 ? n : map[k].times == 2 ? n - 1 : 1);
+    if (at.size == 1) /* to itself: a copy */
+        return maq_price_copy(p, MAQ_REC_D2D, false, bytes, &p->cluster->groups[at.group].device);
     if (map[k].kind == MAQ_COLL_SEND_RECV && at.size > 2) {
         at.domains = at.domains > 1 ? 2 : 1;
         at.per_node = at.per_node < at.size ? 1 : 2;
         at.per_domain = at.domains > 1 ? 1 : 2;
         at.size = 2;
     }
-    return price_at(p, map[k].kind, total, at);
+    return price_placed(p, map[k].kind, total, at);
+}
+
+struct maq_price maq_price_coll(const struct maq_pricer *p, enum maq_rec_coll kind, uint64_t bytes,
+                                const struct maq_price_group *group)
+{
+    struct maq_placement at = maq_price_place(p->cluster, group);
+    return maq_price_at(p, kind, bytes, &at);
 }
 
 struct maq_price maq_price_message(const struct maq_pricer *p, uint64_t bytes, uint32_t from, uint32_t to)
 {
     uint32_t pair[2] = {from, to};
-    if (from == to || p->cluster->devices < 2)
-        return maq_price_copy(p, MAQ_REC_D2D, false, bytes,
-                              &maq_cluster_group_of(p->cluster, from % p->cluster->devices)->device);
-    return price_at(p, MAQ_COLL_SEND_RECV, (double)bytes,
-                    maq_price_place(p->cluster, &(struct maq_price_group){.member = pair, .size = 2}));
+    struct maq_placement at = maq_price_place(p->cluster, &(struct maq_price_group){.member = pair, .size = 2});
+    return maq_price_at(p, MAQ_REC_P2P_PAIR, bytes, &at);
 }

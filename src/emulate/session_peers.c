@@ -3,12 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "emulate/rank_trace.h"
 #include "emulate/session_codes.h"
 #include "emulate/session_folder.h"
-#include "emulate/session_trace.h"
 
 #define ENTRIES_MAX (1u << 26)
 #define FILE_MAX ((size_t)4 << 30)
@@ -98,21 +99,21 @@ static bool next_of(struct counters *c, uint64_t channel, uint32_t *seq)
 
 enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, const char *path, struct maq_diag *diag)
 {
-    struct maq_rank_trace trace;
+    struct maq_trace_reader trace;
     struct maq_rec rec;
     struct counters counters = {0};
-    const unsigned char *payload;
-    bool fine = true;
-    if (!maq_rank_trace_open(&trace, path))
+    const void *payload;
+    bool fine = true, more = true;
+    if (access(path, F_OK) != 0 || maq_trace_open_rank(&trace, path, NULL) != MAQ_OK)
         return MAQ_OK;
-    while (fine && maq_rank_trace_next(&trace, &rec, &payload)) {
+    while (fine && maq_trace_next(&trace, &more, &rec, &payload, NULL) == MAQ_OK && more) {
         struct maq_said said = {.channel = rec.ns, .rank = rec.arg, .by = rank, .n = rec.bytes};
         if (rec.kind != MAQ_REC_BOOT || rec.ns == MAQ_PEERS_STORE)
             continue;
         fine = next_of(&counters, rec.ns, &said.seq) && (rec.bytes == 0 || add_bytes(t, said, payload));
     }
     free(counters.at);
-    maq_rank_trace_close(&trace);
+    maq_trace_close_rank(&trace);
     return fine ? MAQ_OK : no_memory(diag);
 }
 

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "emulate/session_codes.h"
 #include "emulate/session_folder.h"
-#include "emulate/session_trace.h"
 
 #define JOBS_MAX 64u
 
@@ -114,11 +113,11 @@ struct running {
 
 static uint64_t hash_of(const char *path)
 {
-    struct maq_rank_trace t;
-    uint64_t h = 0;
-    if (maq_rank_trace_open(&t, path))
-        h = maq_rec_hash(t.map, t.bytes, 1);
-    maq_rank_trace_close(&t);
+    char *bytes;
+    size_t n;
+    (void)maq_folder_read(&bytes, &n, path, SIZE_MAX, NULL);
+    uint64_t h = bytes ? maq_rec_hash(bytes, n, 1) : 0;
+    free(bytes);
     return h;
 }
 

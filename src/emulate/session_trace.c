@@ -7,83 +7,16 @@
  */
 #include "emulate/session_trace.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "emulate/rank_trace.h"
 #include "emulate/session_codes.h"
 
 #define IDS_MAX (1u << 24)
-
-/* ---- reading ---- */
-
-bool maq_rank_trace_open(struct maq_rank_trace *t, const char *path)
-{
-    struct stat info;
-    *t = (struct maq_rank_trace){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= (off_t)sizeof t->head) {
-        void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        t->map = map != MAP_FAILED ? map : NULL;
-        t->bytes = (uint64_t)info.st_size;
-    }
-    close(fd);
-    if (!t->map)
-        return false;
-    memcpy(&t->head, t->map, sizeof t->head);
-    t->at = t->head.head_bytes;
-    if (memcmp(t->head.magic, MAQ_REC_MAGIC, sizeof t->head.magic) == 0 && t->head.version == MAQ_REC_VERSION &&
-        t->at >= sizeof t->head && t->at <= t->bytes)
-        return true;
-    maq_rank_trace_close(t);
-    return false;
-}
-
-void maq_rank_trace_close(struct maq_rank_trace *t)
-{
-    if (t->map)
-        munmap((void *)(uintptr_t)t->map, t->bytes);
-    *t = (struct maq_rank_trace){0};
-}
-
-static bool has_payload(const struct maq_rec *rec)
-{
-    return rec->kind == MAQ_REC_DEF_OP || rec->kind == MAQ_REC_DEF_COMM || rec->kind == MAQ_REC_DEF_TEXT ||
-           rec->kind == MAQ_REC_READ || rec->kind == MAQ_REC_BOOT;
-}
-
-bool maq_rank_trace_next(struct maq_rank_trace *t, struct maq_rec *rec, const unsigned char **payload)
-{
-    *payload = NULL;
-    if (!t->map || t->bytes - t->at < sizeof *rec) {
-        t->torn = t->torn || (t->map && t->at != t->bytes);
-        return false;
-    }
-    memcpy(rec, t->map + t->at, sizeof *rec);
-    uint64_t next = t->at + sizeof *rec;
-    if (rec->kind >= MAQ_REC_KIND_COUNT) {
-        t->torn = true;
-        return false;
-    }
-    if (has_payload(rec)) {
-        uint64_t left = t->bytes - next;
-        if (rec->bytes > left || maq_rec_padded(rec->bytes) > left) {
-            t->torn = true;
-            return false;
-        }
-        *payload = t->map + next;
-        next += maq_rec_padded(rec->bytes);
-    }
-    t->at = next;
-    return true;
-}
 
 /* ---- tables by dense ids ---- */
 
@@ -116,12 +49,13 @@ struct op_row {
 };
 struct comm_row {
     struct maq_rec_comm comm;
-    const unsigned char *members;
+    uint32_t *members;
 };
 
 struct sum {
     struct maq_session_rank *out;
     struct maq_ask_service *asks;
+    struct maq_arena arena; /* members of communicators */
     struct table ops, comms, streams, events, allocs;
     uint64_t host, last;                       /* clocks */
     uint64_t group_at, group_end, group_colls; /* of a kernel of several parts */
@@ -135,7 +69,7 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void define_op(struct sum *s, const struct maq_rec *rec, const unsigned char *payload)
+static void define_op(struct sum *s, const struct maq_rec *rec, const void *payload)
 {
     struct op_row *r = row(&s->ops, rec->id);
     struct maq_ask ask;
@@ -148,18 +82,20 @@ static void define_op(struct sum *s, const struct maq_rec *rec, const unsigned c
     if (ask.op.name_bytes != rec->bytes - sizeof ask.op)
         return;
     s->out->operators++;
-    r->asked = maq_ask_answer(s->asks, &ask, s->out->rank, payload + sizeof ask.op, ask.op.name_bytes);
+    r->asked = maq_ask_answer(s->asks, &ask, s->out->rank, (const char *)payload + sizeof ask.op, ask.op.name_bytes);
 }
 
-static void define_comm(struct sum *s, const struct maq_rec *rec, const unsigned char *payload)
+static void define_comm(struct sum *s, const struct maq_rec *rec, const void *payload)
 {
     struct comm_row *r = row(&s->comms, rec->id);
     s->failed = s->failed || !r;
     if (!r || rec->bytes < sizeof r->comm)
         return;
     memcpy(&r->comm, payload, sizeof r->comm);
-    if (rec->bytes - sizeof r->comm == (uint64_t)r->comm.n_members * sizeof(uint32_t))
-        r->members = payload + sizeof r->comm;
+    r->members = MAQ_ARENA_NEW(&s->arena, uint32_t, r->comm.n_members);
+    s->failed = s->failed || !r->members;
+    if (r->members)
+        memcpy(r->members, (const char *)payload + sizeof r->comm, r->comm.n_members * sizeof(uint32_t));
     s->out->communicators++;
 }
 
@@ -249,7 +185,7 @@ static void take_memory(struct sum *s, const struct maq_rec *rec)
     }
 }
 
-static void add(struct sum *s, const struct maq_rec *rec, const unsigned char *payload)
+static void add(struct sum *s, const struct maq_rec *rec, const void *payload)
 {
     struct maq_session_rank *out = s->out;
     out->calls += rec->kind != MAQ_REC_DEF_OP && rec->kind != MAQ_REC_DEF_COMM && rec->kind != MAQ_REC_DEF_TEXT;
@@ -314,10 +250,23 @@ static void add(struct sum *s, const struct maq_rec *rec, const unsigned char *p
     }
 }
 
+static enum maq_status add_all(struct sum *s, struct maq_trace_reader *reader, struct maq_diag *diag)
+{
+    struct maq_rec rec;
+    const void *payload;
+    bool more = true;
+    for (;;) {
+        MAQ_TRY(maq_trace_next(reader, &more, &rec, &payload, diag));
+        if (!more || s->failed)
+            return MAQ_OK;
+        add(s, &rec, payload);
+    }
+}
+
 enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *path, struct maq_ask_service *asks,
                                    struct maq_diag *diag)
 {
-    struct maq_rank_trace trace;
+    struct maq_trace_reader reader;
     struct sum s = {.out = out,
                     .asks = asks,
                     .ops.item = sizeof(struct op_row),
@@ -325,25 +274,22 @@ enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *pat
                     .streams.item = sizeof(uint64_t),
                     .events.item = sizeof(uint64_t),
                     .allocs.item = sizeof(uint64_t)};
-    struct maq_rec rec;
-    const unsigned char *payload;
-    if (!maq_rank_trace_open(&trace, path))
+    if (access(path, F_OK) != 0)
         return MAQ_OK; /* it used no device */
+    MAQ_TRY(maq_trace_open_rank(&reader, path, diag));
+    maq_arena_init(&s.arena, 0);
+    enum maq_status status = add_all(&s, &reader, diag);
     out->records = true;
-    out->trace_bytes = trace.bytes;
-    while (!s.failed && maq_rank_trace_next(&trace, &rec, &payload))
-        add(&s, &rec, payload);
+    out->trace_bytes = reader.size;
     out->virtual_ns = later(s.host, s.last);
     out->ended = s.has_end;
-    if (trace.torn)
-        maq_diag_add(
-            diag, MAQ_WARNING, MAQ_CODE_SESSION_TRACE, (struct maq_span){0}, "it was killed, or its disk is full",
-            "the trace of rank %u ends inside a record, after %llu calls", out->rank, (unsigned long long)out->calls);
-    maq_rank_trace_close(&trace);
+    maq_trace_close_rank(&reader);
+    maq_arena_fini(&s.arena);
     struct table *tables[] = {&s.ops, &s.comms, &s.streams, &s.events, &s.allocs};
     for (size_t i = 0; i < MAQ_COUNT(tables); i++)
         free(tables[i]->at);
-    return s.failed || asks->failed ? maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_TRACE, (struct maq_span){0},
-                                                    NULL, "the trace of rank %u is larger than can be held", out->rank)
-                                    : MAQ_OK;
+    if (status == MAQ_OK && (s.failed || asks->failed))
+        status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_TRACE, (struct maq_span){0}, NULL,
+                               "the trace of rank %u is larger than can be held", out->rank);
+    return status;
 }
