@@ -45,7 +45,7 @@ struct capture {
 
 static enum maq_status no_memory(struct maq_diag *diag)
 {
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_TRACE, (struct maq_span){0}, NULL,
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
                          "out of memory for a capture");
 }
 

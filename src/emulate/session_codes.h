@@ -12,7 +12,7 @@
     X(SESSION_SOCKET, 1684, "a socket of a run that cannot be made")                                                   \
     X(SESSION_TIMEOUT, 1685, "a program that did not end in time, or was asked to stop")                               \
     X(SESSION_FAILED, 1686, "a program that failed while it was captured or emulated")                                 \
-    X(SESSION_TRACE, 1687, "a trace that its program left in pieces")                                                  \
+    X(SESSION_LIMIT, 1687, "what slices say to each other is damaged, or more than can be held")                       \
     X(SESSION_UNSTABLE, 1688, "slices that do not agree: what they exchange or do keeps changing")                     \
     X(SESSION_RESUME, 1689, "a work folder of another capture")
 

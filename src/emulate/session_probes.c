@@ -137,7 +137,7 @@ static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const
         uint32_t size = s->log_size ? s->log_size * 2 : 64;
         struct maq_session_slice *grown = maq__realloc(s->log, size * sizeof *grown);
         if (!grown)
-            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_TRACE, (struct maq_span){0}, NULL,
+            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
                                  "out of memory for a list of slices");
         s->log = grown;
         s->log_size = size;
