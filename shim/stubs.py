@@ -3,7 +3,8 @@
 
 usage: stubs.py CUDA_MAJOR STUBS.c SCRIPT.map LIST...
 
-A stub is a weak function: where a source file defines the name, that one is linked. The script has one version node per
+A stub is a weak function: where a source file defines the name, that one is linked. Stubs lie in a section of their own, so
+that a look-up by name (shim/cuda/entry.c) knows them. The script has one version node per
 library, which is what a program that was linked against the real one asks for; what is in no list (MPI, host clocks)
 stays without a version, and hidden symbols stay hidden by -fvisibility.
 """
@@ -27,7 +28,7 @@ def main():
     code = ["/* Made by shim/stubs.py from shim/names. */", '#include "shim/vgpu.h"', "",
             f"const int vg_cuda_major = {major};", "",
             "#define STUB(library, name, answer) \\",
-            "    VG_EXPORT __attribute__((weak)) intptr_t name(void); \\",
+            "    VG_EXPORT __attribute__((weak, section("vg_stubs"))) intptr_t name(void); \\",
             "    intptr_t name(void) { return vg_trap(library, #name, answer); }", ""]
     nodes, seen = [], set()
     for path in sys.argv[4:]:

@@ -32,6 +32,11 @@ static bool take_tips(struct vg_stream *s, const uint32_t *tips, uint32_t n)
     return true;
 }
 
+bool vg_capture_tip(struct vg_stream *s, uint32_t node)
+{
+    return take_tips(s, &node, 1);
+}
+
 bool vg_capture_begin(struct vg_stream *s, int mode)
 {
     struct vg_capture *capture = s->capture == NULL && !s->legacy ? calloc(1, sizeof *capture) : NULL;

@@ -64,5 +64,7 @@ bool vg_exec_update(struct vg_exec *exec, const struct vg_graph *graph);
 bool vg_capture_begin(struct vg_stream *s, int mode);
 /* NULL: spoiled, or not begun on this stream. The caller owns the graph. */
 struct vg_graph *vg_capture_end(struct vg_stream *s);
+/* The next captured operation depends on this node too. */
+bool vg_capture_tip(struct vg_stream *s, uint32_t node);
 
 #endif

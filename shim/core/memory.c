@@ -84,6 +84,25 @@ uint32_t vg_mem_new_id(void)
     return next_id++;
 }
 
+int vg_mem_device(const void *p)
+{
+    vg_lock();
+    const struct vg_mem *mem = vg_mem_at(p);
+    int device = mem != NULL ? mem->device : 0;
+    vg_unlock();
+    return device;
+}
+
+uint64_t vg_mem_in_pool(unsigned device)
+{
+    uint64_t bytes = 0;
+    vg_lock();
+    for (size_t i = 0; i < n_table; i++)
+        bytes += table[i].kind == MAQ_REC_POOL && table[i].device == device ? table[i].bytes : 0;
+    vg_unlock();
+    return bytes;
+}
+
 /* --- capacity --------------------------------------------------------------------------------------------------------- */
 
 bool vg_mem_charge(unsigned device, uint64_t bytes, uint64_t asked)

@@ -40,6 +40,9 @@ void vg_mem_discharge(unsigned device, uint64_t bytes, uint64_t asked);
 /* Address space without memory behind it, aligned to a page of the device. NULL = none left. */
 void *vg_mem_space(uint64_t bytes, bool visible);
 uint32_t vg_mem_new_id(void);
+/* Device of an allocation; what pools of a device have given away. */
+int vg_mem_device(const void *p);
+uint64_t vg_mem_in_pool(unsigned device);
 void vg_mem_tell(enum maq_rec_kind what, uint32_t id, enum maq_rec_mem kind, uint64_t bytes, unsigned flags,
                  struct vg_stream *s);
 
