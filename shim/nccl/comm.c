@@ -48,13 +48,6 @@ struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage)
     return comm;
 }
 
-void vg_comm_drop(struct vg_comm *comm)
-{
-    if (comm)
-        free(comm->members);
-    free(comm);
-}
-
 /* Communicators have 16 bits in a record. */
 static bool number(struct vg_comm *comm)
 {
@@ -149,9 +142,6 @@ static int begin_members(struct vg_comm_job *job)
                                   .mine = job->word,
                                   .bytes = sizeof job->word[0],
                                   .root = MAQ_REC_NONE};
-    /* Who they are is not known yet; but all ranks of a job are themselves, and so a replayed one is not waited for. */
-    if (comm->n == vg_card()->world && comm->me == vg_card()->rank)
-        job->x.members = job->guess = vg_comm_everybody(comm->n);
     return vg_exchange_put(&job->x) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
 }
 
@@ -174,25 +164,18 @@ static int end_members(struct vg_comm_job *job)
 {
     struct vg_comm *comm = job->comm;
     uint32_t *members = malloc(comm->n * sizeof *members);
-    int result = members && vg_exchange_get(&job->x, members) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
-    if (result == VG_NCCL_SUCCESS && job->x.certain && are_ranks(members, comm->n)) {
-        comm->members = members;
-        members = NULL;
-    } else if (job->guess) {
-        comm->members = job->guess;
-        job->guess = NULL;
+    if (!members || !vg_exchange_get(&job->x, members)) {
+        free(members);
+        return VG_NCCL_REMOTE_ERROR;
     }
-    free(members);
-    free(job->guess);
-    return result == VG_NCCL_SUCCESS ? vg_comm_define(comm) : result;
-}
-
-uint32_t *vg_comm_everybody(uint32_t n)
-{
-    uint32_t *members = malloc(n * sizeof *members);
-    for (uint32_t i = 0; members && i < n; i++)
+    bool said = job->x.certain && are_ranks(members, comm->n);
+    for (uint32_t i = 0; i < comm->n && !said && job->x.all_ranks; i++)
         members[i] = i;
-    return members;
+    if (said || job->x.all_ranks)
+        comm->members = members;
+    else
+        free(members);
+    return vg_comm_define(comm);
 }
 
 static int check_config(const struct vg_nccl_config *config)

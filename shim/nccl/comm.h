@@ -16,13 +16,9 @@ struct vg_comm_job {
     int (*end)(struct vg_comm_job *job);
     struct vg_exchange x;
     uint32_t word[2]; /* what this member puts in */
-    uint32_t *guess;  /* members, if nobody says otherwise */
 };
 
 /* Now, or at the end of the open group. */
 int vg_group_job(const struct vg_comm_job *job);
-
-void vg_comm_drop(struct vg_comm *comm); /* one that was never given out */
-uint32_t *vg_comm_everybody(uint32_t n); /* 0, 1, ... n - 1; the caller's */
 
 #endif

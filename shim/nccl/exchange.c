@@ -145,7 +145,7 @@ static bool comes(const struct maq_meet *meet, const struct vg_exchange *x, uint
 {
     if (!meet->head->live_at || i == x->me)
         return true;
-    return x->members && maq_meet_lives(meet, x->members[i]);
+    return x->members ? maq_meet_lives(meet, x->members[i]) : x->all_ranks && maq_meet_lives(meet, i);
 }
 
 /* Bytes that go through a slot at one time. */
@@ -173,6 +173,7 @@ bool vg_exchange_put(struct vg_exchange *x)
     struct maq_meet *meet = vg_meet_segment();
     x->seq = vg_count(maq_rec_mix(x->channel, (uint64_t)x->me + 1));
     x->slot = NULL;
+    x->all_ranks = x->n == vg_card()->world && x->me == vg_card()->rank;
     vg_exchange_record(x->channel, x->me, x->mine, x->bytes);
     if (!meet)
         return !no_segment;
@@ -181,7 +182,7 @@ bool vg_exchange_put(struct vg_exchange *x)
         x->place += i < x->me && comes(meet, x, i);
         x->need += comes(meet, x, i);
     }
-    return put_piece(meet, x, 0);
+    return x->need == 1 || put_piece(meet, x, 0); /* nobody else comes */
 }
 
 /* One piece of everybody who comes: from the slot into all[], with the others' places left out. */

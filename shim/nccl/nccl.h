@@ -48,7 +48,8 @@ struct vg_exchange {
     const void *mine;        /* NULL: this member has nothing to say */
     uint64_t bytes;
     uint32_t root; /* who alone speaks; MAQ_REC_NONE: all do */
-    /* Set by vg_exchange_put(). */
+    /* Set by vg_exchange_put(). all_ranks: member i is rank i, since it is of all and this one has its own place. */
+    bool all_ranks;
     uint32_t seq, need, place;
     struct maq_meet_slot *slot;
     /* Set by vg_exchange_get(): everything that it gave was said by its owner. */

@@ -1,0 +1,47 @@
+/* dnn.h - what the files of cuDNN share: the handle, descriptors of the backend API as bags of attributes. */
+#ifndef MAQ_SHIM_MATH_DNN_H
+#define MAQ_SHIM_MATH_DNN_H
+
+#include "shim/abi/cudnn.h"
+#include "shim/math/operator.h"
+
+/* A handle; NULL when it is not one. */
+struct dnn {
+    uint64_t magic;
+    void *stream;
+};
+struct dnn *dnn_of(void *handle);
+
+/* Of cudnnDataType_t. */
+enum maq_rec_type dnn_type(int data_type);
+unsigned dnn_type_bits(int data_type);
+
+/* One attribute: n elements of `width` bytes. Those that are descriptors are counted references. */
+struct dnn_attribute {
+    struct dnn_attribute *next;
+    int name, type;
+    int64_t n;
+    void *value;
+};
+
+struct dnn_descriptor {
+    uint64_t magic;
+    int kind; /* enum abi_cudnn_descriptor */
+    int references;
+    bool finalized;
+    struct dnn_attribute *attributes;
+    /* An execution plan that is final: what it is. */
+    struct maq_rec_op op;
+    char name[64];
+};
+
+const struct dnn_attribute *dnn_find(const struct dnn_descriptor *d, int name);
+/* The i-th descriptor under a name; NULL. */
+struct dnn_descriptor *dnn_child(const struct dnn_descriptor *d, int name, int64_t i);
+/* The first number under a name. */
+int64_t dnn_number(const struct dnn_descriptor *d, int name, int64_t otherwise);
+
+/* What the graph of operations under a plan is; a name of at most 63 bytes. */
+void dnn_recognize(const struct dnn_descriptor *graph, struct maq_rec_op *op, char name[64]);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * test_shim_data.c - reductions over every element type, guesses about ranks that nobody ran, the file of contributions.
+ */
+#include <limits.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/nccl/nccl.h"
+
+/* --- reductions ------------------------------------------------------------------------------------------------------- */
+
+#define REDUCE(type, code, op, a, b, wanted)                                                                           \
+    do {                                                                                                               \
+        type acc_ = (type)(a), x_ = (type)(b);                                                                         \
+        vg_reduce(&acc_, &x_, 1, code, op);                                                                            \
+        assert_true(acc_ == (type)(wanted));                                                                           \
+    } while (0)
+
+static void test_integers(void **state)
+{
+    (void)state;
+    REDUCE(int8_t, MAQ_REC_I8, VG_NCCL_SUM, 127, 1, -128);
+    REDUCE(int8_t, MAQ_REC_I8, VG_NCCL_MAX, -1, 1, 1);
+    REDUCE(uint8_t, MAQ_REC_U8, VG_NCCL_MAX, 255, 1, 255);
+    REDUCE(int32_t, MAQ_REC_I32, VG_NCCL_MIN, -5, 3, -5);
+    REDUCE(uint32_t, MAQ_REC_U32, VG_NCCL_MIN, (uint32_t)-5, 3, 3);
+    REDUCE(int64_t, MAQ_REC_I64, VG_NCCL_PROD, -3000000000, 2, -6000000000);
+    REDUCE(uint64_t, MAQ_REC_U64, VG_NCCL_SUM, UINT64_MAX, 2, 1);
+    int32_t x = -3, acc;
+    vg_repeat(&acc, &x, 1, MAQ_REC_I32, VG_NCCL_SUM, 8192);
+    assert_int_equal(acc, -3 * 8192);
+    vg_repeat(&acc, &x, 1, MAQ_REC_I32, VG_NCCL_PROD, 5);
+    assert_int_equal(acc, -243);
+    vg_repeat(&acc, &x, 1, MAQ_REC_I32, VG_NCCL_MAX, 5);
+    assert_int_equal(acc, -3);
+    acc = -7;
+    vg_reduced(&acc, 1, MAQ_REC_I32, VG_NCCL_AVG, 2);
+    assert_int_equal(acc, -3);
+}
+
+static void test_reals(void **state)
+{
+    (void)state;
+    REDUCE(float, MAQ_REC_F32, VG_NCCL_SUM, 0.1f, 0.2f, 0.1f + 0.2f);
+    REDUCE(double, MAQ_REC_F64, VG_NCCL_PROD, 3, 0.5, 1.5);
+    REDUCE(double, MAQ_REC_F64, VG_NCCL_MIN, 3, -INFINITY, -INFINITY);
+    /* 1 + 1, 1 + 2^-8 rounds to even, largest + itself */
+    REDUCE(uint16_t, MAQ_REC_BF16, VG_NCCL_SUM, 0x3f80, 0x3f80, 0x4000);
+    REDUCE(uint16_t, MAQ_REC_BF16, VG_NCCL_SUM, 0x3f80, 0x3b80, 0x3f80);
+    REDUCE(uint16_t, MAQ_REC_BF16, VG_NCCL_SUM, 0x3f81, 0x3b80, 0x3f82);
+    REDUCE(uint16_t, MAQ_REC_F16, VG_NCCL_SUM, 0x7bff, 0x7bff, 0x7c00);
+    REDUCE(uint16_t, MAQ_REC_F16, VG_NCCL_PROD, 0x0001, 0x3800, 0x0000); /* half of the smallest: to even */
+    REDUCE(uint16_t, MAQ_REC_F16, VG_NCCL_SUM, 0x03ff, 0x0001, 0x0400);  /* subnormals carry into normals */
+    REDUCE(uint8_t, MAQ_REC_F8E4M3, VG_NCCL_SUM, 0x7e, 0x08, 0x7e);      /* 448 + 2^-6 */
+    REDUCE(uint8_t, MAQ_REC_F8E4M3, VG_NCCL_SUM, 0x7e, 0x7e, 0x7f);      /* no infinity: not a number */
+    REDUCE(uint8_t, MAQ_REC_F8E5M2, VG_NCCL_SUM, 0x7b, 0x7b, 0x7c);
+    REDUCE(uint8_t, MAQ_REC_F8E4M3, VG_NCCL_SUM, 0xb8, 0x38, 0x00); /* -1 + 1 */
+}
+
+/* Times one is the identity, for every code of every small format that is a number. */
+static void test_formats(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned type, one, infinite, mask;
+    } f[] = {{MAQ_REC_F16, 0x3c00, 0x7c00, 0x7fff},
+             {MAQ_REC_BF16, 0x3f80, 0x7f80, 0x7fff},
+             {MAQ_REC_F8E4M3, 0x38, 0x7e, 0x7f},
+             {MAQ_REC_F8E5M2, 0x3c, 0x7c, 0x7f}};
+    for (size_t i = 0; i < 4; i++)
+        for (uint32_t code = 0; code <= f[i].mask * 2 + 1; code++) {
+            uint16_t acc = (uint16_t)code, one = (uint16_t)f[i].one;
+            vg_reduce(&acc, &one, 1, f[i].type, VG_NCCL_PROD);
+            if ((code & f[i].mask) <= f[i].infinite)
+                assert_int_equal(acc, code);
+            else
+                assert_true((acc & f[i].mask) > f[i].infinite);
+        }
+}
+
+/* --- guesses ---------------------------------------------------------------------------------------------------------- */
+
+#define N 64
+
+/* What is guessed of f when those in `known` and oneself have said it. */
+static void guessed(uint32_t *all, uint32_t (*f)(uint32_t), uint32_t me, const uint32_t *known, uint32_t n_known)
+{
+    unsigned char have[N] = {0};
+    memset(all, 0, N * sizeof *all);
+    for (uint32_t i = 0; i < n_known; i++) {
+        have[known[i]] = 1;
+        all[known[i]] = f(known[i]);
+    }
+    all[me] = f(me);
+    vg_guess(all, have, N, me, NULL, sizeof *all);
+}
+
+static uint32_t same(uint32_t i)
+{
+    return 42 + 0 * i;
+}
+static uint32_t own(uint32_t i)
+{
+    return i;
+}
+static uint32_t backwards(uint32_t i)
+{
+    return 1000 - 2 * i;
+}
+static uint32_t tensor_group(uint32_t i)
+{
+    return i / 8;
+}
+static uint32_t stage(uint32_t i)
+{
+    return i / 16 % 4;
+}
+static uint32_t odd(uint32_t i)
+{
+    return (uint32_t)maq_rec_mix(i, 1);
+}
+
+static void test_patterns(void **state)
+{
+    (void)state;
+    static const uint32_t known[] = {0, 17, 35, 63};
+    uint32_t (*const f[])(uint32_t) = {same, own, backwards, tensor_group, stage};
+    for (size_t k = 0; k < sizeof f / sizeof *f; k++) {
+        uint32_t all[N];
+        guessed(all, f[k], 8, known, 4);
+        for (uint32_t i = 0; i < N; i++)
+            assert_int_equal(all[i], f[k](i));
+    }
+    uint32_t all[N];
+    guessed(all, odd, 8, known, 4); /* no pattern: what is known stays, the rest is one's own */
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(all[i], i == 0 || i == 17 || i == 35 || i == 63 ? odd(i) : odd(8));
+    guessed(all, own, 8, known, 1); /* two are no pattern */
+    assert_int_equal(all[9], 8);
+}
+
+/* Without a card a node has one rank: everybody else is on another host. */
+static void test_hosts(void **state)
+{
+    (void)state;
+    char name[HOST_NAME_MAX + 1] = "";
+    gethostname(name, sizeof name - 1);
+    name[strcspn(name, ".")] = '\0';
+    uint64_t hash = 5381, all[N] = {0};
+    for (const char *at = name; *at; at++)
+        hash = (hash * 33) ^ (unsigned char)*at;
+    unsigned char have[N] = {0};
+    all[3] = hash;
+    vg_guess(all, have, N, 3, NULL, sizeof *all);
+    assert_true(all[3] == hash);
+    for (uint32_t i = 4; i < N; i++) {
+        char other[VG_HOST_NAME];
+        uint64_t wanted = 5381;
+        vg_host_name(other, i - 3);
+        for (const char *at = other; *at; at++)
+            wanted = (wanted * 33) ^ (unsigned char)*at;
+        assert_true(all[i] == wanted);
+    }
+}
+
+/* --- contributions ---------------------------------------------------------------------------------------------------- */
+
+static char path[128];
+
+static void write_file(uint64_t n, uint64_t at, const char *magic)
+{
+    struct maq_peers_head head = {.n_entries = n};
+    memcpy(head.magic, magic, 8);
+    struct maq_peers_entry entries[3] = {{.channel = 5, .seq = 0, .rank = 1, .at = at, .bytes = 4},
+                                         {.channel = 5, .seq = 0, .rank = 9, .at = at + 4, .bytes = 4},
+                                         {.channel = 7, .seq = 2, .rank = 0, .at = at, .bytes = 8}};
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fwrite(&head, sizeof head, 1, f);
+    fwrite(entries, sizeof entries, 1, f);
+    fwrite("onetwo!!", 8, 1, f);
+    fclose(f);
+}
+
+static void test_contributions(void **state)
+{
+    (void)state;
+    uint64_t data = sizeof(struct maq_peers_head) + 3 * sizeof(struct maq_peers_entry);
+    snprintf(path, sizeof path, "%s/maquette-peers-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+    write_file(3, data, MAQ_PEERS_MAGIC);
+    assert_true(vg_contributions_open(path));
+    assert_memory_equal(vg_contribution(5, 0, 1, 4), "onet", 4);
+    assert_memory_equal(vg_contribution(5, 0, 9, 4), "wo!!", 4);
+    assert_memory_equal(vg_contribution(7, 2, 0, 8), "onetwo!!", 8);
+    assert_null(vg_contribution(5, 0, 1, 8)); /* another size: another place in the program */
+    assert_null(vg_contribution(5, 1, 1, 4));
+    assert_null(vg_contribution(5, 0, 2, 4));
+    assert_null(vg_contribution(6, 0, 1, 4));
+    write_file(3, UINT64_MAX - 2, MAQ_PEERS_MAGIC); /* points out of the file */
+    assert_true(vg_contributions_open(path));
+    assert_null(vg_contribution(5, 0, 1, 4));
+    assert_null(vg_contribution(7, 2, 0, 8));
+    write_file(4, data, MAQ_PEERS_MAGIC);
+    assert_false(vg_contributions_open(path));
+    write_file(3, data, "maqpeerx");
+    assert_false(vg_contributions_open(path));
+    unlink(path);
+    assert_false(vg_contributions_open(path));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_reals), cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_hosts), cmocka_unit_test(test_contributions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

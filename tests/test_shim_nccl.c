@@ -1,0 +1,448 @@
+/*
+ * test_shim_nccl.c - NCCL's calls on the zero-GPU device: one rank of 8,192 alone, ranks that meet, what is carried out,
+ * what is refused. Programs are this executable again under a run card.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "nccl_calls.h"
+#include "shim_ranks.h"
+
+#define WORLD 8192
+#define REQUIRE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #condition);                                            \
+            exit(3);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+#define OK(call) REQUIRE((call) == VG_NCCL_SUCCESS)
+
+static int32_t *memory(size_t bytes)
+{
+    return vg_mem_alloc(bytes, MAQ_REC_MANAGED, NULL);
+}
+
+static void settle(struct vg_stream *s)
+{
+    int64_t end;
+    REQUIRE(vg_stream_end(s, &end));
+}
+
+/* --- programs --------------------------------------------------------------------------------------------------------- */
+
+struct said {
+    uint64_t lineage, half;
+    uint32_t n, me, listed, half_n, half_me;
+    uint32_t members[8];
+};
+
+/* Any rank: the id comes from rank 0, the communicator is split into groups of eight. */
+static int start(void)
+{
+    const struct vg_card *card = vg_card();
+    struct vg_nccl_id id;
+    struct vg_comm *world, *group;
+    memset(&id, 0x5a, sizeof id); /* what a stack holds */
+    if (card->rank == 0)
+        OK(ncclGetUniqueId(&id));
+    REQUIRE(vg_exchange_from(1, card->world, card->rank, 0, &id, sizeof id));
+    OK(ncclCommInitRank(&world, (int)card->world, id, (int)card->rank));
+    OK(ncclCommSplit(world, (int)(card->rank / 8), (int)(card->rank % 8), &group, NULL));
+    int count, me;
+    OK(ncclCommCount(world, &count));
+    OK(ncclCommUserRank(world, &me));
+    struct said said = {.lineage = world->lineage,
+                        .half = group->lineage,
+                        .n = (uint32_t)count,
+                        .me = (uint32_t)me,
+                        .listed = world->members ? world->members[card->world - 1] : 0,
+                        .half_n = group->n,
+                        .half_me = group->me};
+    for (uint32_t i = 0; i < 8 && i < group->n; i++)
+        said.members[i] = group->members ? group->members[i] : MAQ_REC_NONE;
+    ranks_say(&said, sizeof said);
+    OK(ncclCommDestroy(world));
+    REQUIRE(ncclCommCount(world, &count) == VG_NCCL_INVALID_ARGUMENT);
+    return 0;
+}
+
+/* Every collective over four ranks, integers and floating point, against what it must give; p[] are sums of what was before. */
+static int payloads(void)
+{
+    const int n = 4, me = (int)vg_card()->rank;
+    struct vg_nccl_id id = {{0}};
+    struct vg_comm *c;
+    if (me == 0)
+        OK(ncclGetUniqueId(&id));
+    REQUIRE(vg_exchange_from(1, 4, (uint32_t)me, 0, &id, sizeof id));
+    OK(ncclCommInitRank(&c, n, id, me));
+    struct vg_stream *s = vg_stream_new(1, 0);
+    int32_t *in = memory(64), *out = memory(64);
+    float *real = (float *)memory(64);
+    for (int i = 0; i < n; i++)
+        in[i] = 10 * me + i;
+    OK(ncclAllReduce(in, out, 4, MAQ_REC_I32, VG_NCCL_SUM, c, s));
+    settle(s);
+    for (int i = 0; i < n; i++)
+        REQUIRE(out[i] == 60 + 4 * i);
+    OK(ncclAllReduce(out, out, 4, MAQ_REC_I32, VG_NCCL_MAX, c, s)); /* in place, behind another one */
+    OK(ncclAllReduce(out, out, 4, MAQ_REC_I32, VG_NCCL_SUM, c, s));
+    settle(s);
+    REQUIRE(out[1] == 4 * 64);
+    real[0] = 0.5f * (float)me;
+    OK(ncclAllReduce(real, real, 1, MAQ_REC_F32, VG_NCCL_AVG, c, s));
+    settle(s);
+    REQUIRE(real[0] == 0.75f);
+    OK(ncclAllGather(in, out, 1, MAQ_REC_I32, c, s));
+    settle(s);
+    REQUIRE(out[0] == 0 && out[3] == 30);
+    OK(ncclReduceScatter(in, out, 1, MAQ_REC_I32, VG_NCCL_SUM, c, s));
+    settle(s);
+    REQUIRE(out[0] == 60 + 4 * me);
+    OK(ncclAlltoAll(in, out, 1, MAQ_REC_I32, c, s));
+    settle(s);
+    REQUIRE(out[2] == 20 + me);
+    out[0] = me;
+    OK(ncclBcast(out, 1, MAQ_REC_I32, 2, c, s));
+    settle(s);
+    REQUIRE(out[0] == 2);
+    out[0] = -1;
+    OK(ncclReduce(in, out, 1, MAQ_REC_I32, VG_NCCL_MIN, 3, c, s));
+    OK(ncclGather(in, out + 1, 1, MAQ_REC_I32, 3, c, s));
+    settle(s);
+    REQUIRE(me == 3 ? out[0] == 0 && out[4] == 30 : out[0] == -1);
+    OK(ncclScatter(in, out, 1, MAQ_REC_I32, 1, c, s));
+    settle(s);
+    REQUIRE(out[0] == 10 + me);
+    OK(ncclGroupStart());
+    OK(ncclRecv(out, 2, MAQ_REC_I32, (me + 3) % 4, c, s));
+    OK(ncclSend(in, 2, MAQ_REC_I32, (me + 1) % 4, c, s));
+    OK(ncclGroupEnd());
+    settle(s);
+    REQUIRE(out[1] == 10 * ((me + 3) % 4) + 1);
+    return 0;
+}
+
+/* Rank 1 of 4 alone: its own, as often as it takes. */
+static int own_payloads(void)
+{
+    struct vg_nccl_id id = {{0}};
+    struct vg_comm *c;
+    OK(ncclCommInitRank(&c, 4, id, 1));
+    struct vg_stream *s = vg_stream_new(1, 0);
+    int32_t *in = memory(64), *out = memory(64);
+    for (int i = 0; i < 4; i++)
+        in[i] = 3 + i;
+    OK(ncclAllReduce(in, out, 2, MAQ_REC_I32, VG_NCCL_SUM, c, s));
+    REQUIRE(out[0] == 12 && out[1] == 16);
+    OK(ncclAllReduce(in, out, 2, MAQ_REC_I32, VG_NCCL_PROD, c, s));
+    REQUIRE(out[0] == 81 && out[1] == 256);
+    OK(ncclAllReduce(in, out, 2, MAQ_REC_I32, VG_NCCL_AVG, c, s));
+    REQUIRE(out[0] == 3);
+    OK(ncclAlltoAll(in, out, 1, MAQ_REC_I32, c, s));
+    REQUIRE(out[0] == 3 && out[3] == 6);
+    OK(ncclAllGather(in, out, 1, MAQ_REC_I32, c, s));
+    REQUIRE(out[0] == 3 && out[3] == 3);
+    OK(ncclAllGather(in + 1, in, 1, MAQ_REC_I32, c, s)); /* in place: others keep what is there */
+    REQUIRE(in[0] == 3 && in[1] == 4 && in[3] == 6);
+    OK(ncclReduceScatter(in, out, 1, MAQ_REC_I32, VG_NCCL_SUM, c, s));
+    REQUIRE(out[0] == 16);
+    out[0] = 77;
+    OK(ncclBroadcast(in, out, 1, MAQ_REC_I32, 0, c, s)); /* nobody recorded it */
+    REQUIRE(out[0] == 77);
+    return 0;
+}
+
+/* Two ranks, and a third that never comes; whoever stands behind them says stop. */
+static int left_alone(void)
+{
+    struct vg_nccl_id id;
+    struct vg_comm *c;
+    int me = (int)vg_card()->rank, error;
+    if (me == 0)
+        OK(ncclGetUniqueId(&id));
+    REQUIRE(vg_exchange_from(1, 2, (uint32_t)me, 0, &id, sizeof id));
+    OK(ncclCommInitRank(&c, 2, id, me));
+    struct vg_stream *s = vg_stream_new(1, 0);
+    void *big = vg_mem_alloc(8 << 20, MAQ_REC_DEVICE, NULL);
+    if (me == 1)
+        return 0; /* has gone without a word */
+    OK(ncclAllReduce(big, big, 1 << 20, MAQ_REC_F32, VG_NCCL_SUM, c, s));
+    OK(ncclCommGetAsyncError(c, &error));
+    REQUIRE(error == VG_NCCL_SUCCESS);
+    ranks_say("x", 1);
+    int64_t end;
+    REQUIRE(!vg_stream_end(s, &end));
+    OK(ncclCommGetAsyncError(c, &error));
+    REQUIRE(error == VG_NCCL_REMOTE_ERROR);
+    REQUIRE(ncclAllReduce(big, big, 1, MAQ_REC_F32, VG_NCCL_SUM, c, s) == VG_NCCL_REMOTE_ERROR);
+    REQUIRE(ncclGetLastError(c)[0] != '\0');
+    return 0;
+}
+
+/* --- one of 8,192 ------------------------------------------------------------------------------------------------------- */
+
+static struct said said_by(const struct ranks *r, uint32_t rank)
+{
+    size_t bytes;
+    struct said said;
+    unsigned char *data = ranks_file(r, "said", rank, &bytes);
+    assert_int_equal(bytes, sizeof said);
+    memcpy(&said, data, sizeof said);
+    free(data);
+    return said;
+}
+
+static void test_one_of_many(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(WORLD, 8, false, NULL);
+    ranks_card(&r, NULL);
+    assert_true(ranks_run(&r, "start", (uint32_t[]){0, 4095, 8191}, 3));
+    struct said a = said_by(&r, 0), b = said_by(&r, 4095), c = said_by(&r, 8191);
+    assert_true(a.lineage == b.lineage && b.lineage == c.lineage); /* though two of them had no id */
+    assert_int_equal(b.n, WORLD);
+    assert_int_equal(b.me, 4095);
+    assert_int_equal(b.listed, 8191);
+    assert_int_equal(b.half_n, WORLD); /* of the others' colors nothing is known */
+    ranks_free(&r);
+}
+
+/* What others said, as `maquette capture` collects it from their slices: the first record of each channel. */
+static void collect(const struct ranks *r, const uint32_t *ranks, uint32_t n)
+{
+    struct maq_peers_entry entries[64];
+    unsigned char bytes[8192];
+    uint64_t n_entries = 0, used = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t size;
+        unsigned char *trace = ranks_file(r, "trace", ranks[i], &size);
+        for (size_t at = sizeof(struct maq_rec_head); at + sizeof(struct maq_rec) <= size;) {
+            struct maq_rec rec;
+            memcpy(&rec, trace + at, sizeof rec);
+            at += sizeof rec;
+            bool payload = rec.kind == MAQ_REC_BOOT || rec.kind == MAQ_REC_DEF_COMM || rec.kind == MAQ_REC_DEF_OP;
+            if (rec.kind == MAQ_REC_BOOT && rec.bytes) {
+                memcpy(bytes + used, trace + at, rec.bytes);
+                entries[n_entries++] = (struct maq_peers_entry){rec.ns, 0, rec.arg, used, rec.bytes};
+                used += rec.bytes;
+            }
+            at += payload ? maq_rec_padded(rec.bytes) : 0;
+        }
+        free(trace);
+    }
+    for (uint64_t i = 1; i < n_entries; i++) /* by channel and rank */
+        for (uint64_t k = i; k > 0; k--) {
+            struct maq_peers_entry x = entries[k - 1], y = entries[k];
+            if (x.channel < y.channel || (x.channel == y.channel && x.rank < y.rank))
+                break;
+            entries[k - 1] = y;
+            entries[k] = x;
+        }
+    struct maq_peers_head head = {.n_entries = n_entries};
+    memcpy(head.magic, MAQ_PEERS_MAGIC, 8);
+    for (uint64_t i = 0; i < n_entries; i++)
+        entries[i].at += sizeof head + n_entries * sizeof *entries;
+    FILE *f = fopen(in_folder(r, "peers"), "wb");
+    fwrite(&head, sizeof head, 1, f);
+    fwrite(entries, sizeof *entries, n_entries, f);
+    fwrite(bytes, 1, used, f);
+    fclose(f);
+}
+
+/* The second slice of a rank knows what a few others said in theirs: patterns give the rest. */
+static void test_second_pass(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(WORLD, 8, false, NULL);
+    ranks_card(&r, NULL);
+    static const uint32_t probes[] = {0, 7, 8, 4095, 8184};
+    assert_true(ranks_run(&r, "start", probes, 5));
+    collect(&r, probes, 5);
+    FILE *card = fopen(in_folder(&r, "card"), "a");
+    fprintf(card, "peers %s/peers\n", r.folder);
+    fclose(card);
+    assert_true(ranks_run(&r, "start", (uint32_t[]){4095, 4090}, 2));
+    for (uint32_t rank = 4090; rank <= 4095; rank += 5) {
+        struct said s = said_by(&r, rank);
+        assert_int_equal(s.half_n, 8);
+        assert_int_equal(s.half_me, rank % 8);
+        for (uint32_t i = 0; i < 8; i++)
+            assert_int_equal(s.members[i], 4088 + i);
+    }
+    assert_true(said_by(&r, 4095).half == said_by(&r, 4090).half);
+    ranks_free(&r);
+}
+
+/* --- ranks that meet ---------------------------------------------------------------------------------------------------- */
+
+static void test_payloads(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(4, 4, true, NULL);
+    ranks_card(&r, NULL);
+    assert_true(ranks_run(&r, "payloads", NULL, 4));
+    ranks_free(&r);
+}
+
+static void test_own_payloads(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(4, 4, false, NULL);
+    ranks_card(&r, NULL);
+    assert_true(ranks_run(&r, "own_payloads", (uint32_t[]){1}, 1));
+    ranks_free(&r);
+}
+
+/* Two ranks of 8,192 live; all others are guessed and not waited for. */
+static void test_live(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(WORLD, 8, true, NULL);
+    static const uint32_t live[] = {0, 4095};
+    ranks_card(&r, &(struct maq_meet_opts){.world = WORLD, .live = live, .n_live = 2});
+    assert_true(ranks_run(&r, "start", live, 2));
+    struct said a = said_by(&r, 0), b = said_by(&r, 4095);
+    assert_true(a.lineage == b.lineage);
+    assert_int_equal(b.listed, 8191);
+    ranks_free(&r);
+}
+
+static void test_left_alone(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(2, 2, true, NULL);
+    ranks_card(&r, NULL);
+    pid_t waits = ranks_start(&r, "left_alone", 0), leaves = ranks_start(&r, "left_alone", 1);
+    assert_true(ranks_wait(leaves));
+    size_t bytes = 0;
+    for (int i = 0; i < 1000 && !bytes; i++) {
+        usleep(10000);
+        free(ranks_file(&r, "said", 0, &bytes));
+    }
+    struct maq_meet m;
+    assert_int_equal(maq_meet_open(&m, in_folder(&r, "meet")), 0);
+    maq_meet_stop(&m);
+    maq_meet_close(&m);
+    assert_true(ranks_wait(waits));
+    ranks_free(&r);
+}
+
+/* --- in this process, without a card -------------------------------------------------------------------------------------- */
+
+static void test_several_devices(void **state)
+{
+    (void)state;
+    struct vg_comm *c[8], *d[8];
+    struct vg_nccl_id id;
+    assert_int_equal(ncclCommInitAll(c, 8, NULL), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclGetUniqueId(&id), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclGroupStart(), VG_NCCL_SUCCESS);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(ncclCommInitRank(&d[i], 8, id, i), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, VG_NCCL_SUM, d[0], NULL), VG_NCCL_INVALID_USAGE);
+    assert_int_equal(ncclGroupEnd(), VG_NCCL_INVALID_USAGE); /* the group remembers */
+    assert_int_equal(ncclGroupStart(), VG_NCCL_SUCCESS);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(ncclCommInitRank(&d[i], 8, id, i), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclGroupEnd(), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclGroupEnd(), VG_NCCL_INVALID_USAGE);
+    int device, rank;
+    assert_int_equal(ncclCommCuDevice(c[5], &device), VG_NCCL_SUCCESS);
+    assert_int_equal(device, 5);
+    assert_int_equal(ncclCommUserRank(d[6], &rank), VG_NCCL_SUCCESS);
+    assert_int_equal(rank, 6);
+    assert_true(c[0]->lineage == c[7]->lineage && c[0]->lineage != d[0]->lineage && d[0]->lineage == d[7]->lineage);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct vg_comm *c, *none = (struct vg_comm *)1;
+    struct vg_nccl_id id = {{0}};
+    int op, version;
+    void *handle;
+    char buffer[64];
+    assert_int_equal(ncclCommInitRank(&c, 0, id, 0), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclCommInitRank(&c, 4, id, 4), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclCommInitRankConfig(&c, 1, id, 0, &(struct vg_nccl_config){.size = 8}),
+                     VG_NCCL_INVALID_ARGUMENT);
+    struct vg_nccl_config config = {.size = sizeof config, .magic = VG_NCCL_CONFIG_MAGIC, .blocking = 0};
+    assert_int_equal(ncclCommInitRankConfig(&c, 1, id, 0, &config), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclCommInitRankScalable(&c, 1, 0, 2, (struct vg_nccl_id[2]){{{0}}}, NULL),
+                     VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclCommInitRankScalable(&c, 4, 1, 2, (struct vg_nccl_id[2]){{{0}}}, NULL), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, 12, VG_NCCL_SUM, c, NULL), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, 5, c, NULL), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, 0, NULL, NULL), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, 0, c, buffer), VG_NCCL_CUDA_ERROR);
+    assert_int_equal(ncclBcast(NULL, 1, MAQ_REC_F32, 4, c, NULL), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclSend(NULL, 1, MAQ_REC_F32, -1, c, NULL), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclRedOpCreatePreMulSum(&op, buffer, MAQ_REC_F32, VG_NCCL_SCALAR_HOST, c), VG_NCCL_SUCCESS);
+    assert_int_equal(op, VG_NCCL_OPS);
+    assert_int_equal(pncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, op, c, NULL), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclRedOpDestroy(op, c), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclRedOpDestroy(VG_NCCL_SUM, c), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclCommRegister(c, buffer, 64, &handle), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclCommDeregister(c, handle), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclCommWindowRegister(c, buffer, 64, &handle, 1), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclCommWindowDeregister(c, handle), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclMemAlloc(&handle, 1 << 20), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclMemFree(handle), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclMemFree(buffer), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclGetVersion(&version), VG_NCCL_SUCCESS);
+    assert_int_equal(version, VG_NCCL_VERSION);
+    assert_string_equal(ncclGetErrorString(VG_NCCL_REMOTE_ERROR), "a peer failed");
+    assert_string_equal(ncclGetErrorString(99), "unknown result code");
+    assert_int_equal(ncclCommSplit(c, -2, 0, &none, NULL), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclCommSplit(c, VG_NCCL_NO_COLOR, 0, &none, NULL), VG_NCCL_SUCCESS);
+    assert_null(none);
+    assert_int_equal(ncclCommShrink(c, (int[]){0, 3}, 2, &none, NULL, 0), VG_NCCL_SUCCESS);
+    assert_int_equal(none->n, 2);
+    assert_int_equal(none->me, 0);
+    assert_int_equal(ncclCommRevoke(c, 0), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, 0, c, NULL), VG_NCCL_INVALID_USAGE);
+    assert_int_equal(ncclCommAbort(c), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclCommAbort(c), VG_NCCL_INVALID_ARGUMENT);
+    assert_int_equal(ncclCommDestroy(NULL), VG_NCCL_SUCCESS);
+}
+
+/* A group is simulated: collectives of one communicator follow each other, and nothing is launched. */
+static void test_simulated(void **state)
+{
+    (void)state;
+    struct vg_comm *c;
+    assert_int_equal(ncclCommInitAll(&c, 1, NULL), VG_NCCL_SUCCESS);
+    struct vg_nccl_sim_info info = {.size = sizeof info, .magic = VG_NCCL_SIM_MAGIC, .estimated_us = -1};
+    uint64_t before = c->colls;
+    assert_int_equal(ncclGroupStart(), VG_NCCL_SUCCESS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ncclAllReduce(NULL, NULL, 1000000, MAQ_REC_I8, VG_NCCL_SUM, c, NULL), VG_NCCL_SUCCESS);
+    assert_int_equal(ncclGroupSimulateEnd(&info), VG_NCCL_SUCCESS);
+    assert_true(info.estimated_us == 9.0f);
+    assert_int_equal(c->colls, before);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(void);
+    } programs[] = {
+        {"start", start}, {"payloads", payloads}, {"own_payloads", own_payloads}, {"left_alone", left_alone}};
+    for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
+        if (strcmp(argv[1], programs[i].name) == 0) {
+            vg_drive();
+            return programs[i].run();
+        }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_of_many),     cmocka_unit_test(test_second_pass), cmocka_unit_test(test_payloads),
+        cmocka_unit_test(test_own_payloads),    cmocka_unit_test(test_live),        cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_several_devices), cmocka_unit_test(test_refusals),    cmocka_unit_test(test_simulated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
