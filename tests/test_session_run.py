@@ -172,7 +172,7 @@ def same_bytes(s):
 def torn(s):
     """A trace that ends inside a record is read up to there; one that is none is a fault of the program's."""
     head = r"maqrank\n\001\0\0\0\100\0\0\0\002\0\0\0\0\0\0\0\010\0\0\0"
-    done = s.shell("--world 2", f"t=$(sed -n 's/^trace //p' $MAQUETTE_RUN); printf '{head}' >$t; head -c 36 /dev/zero >>$t; printf "\\\\004" >>$t; head -c 41 /dev/zero >>$t")
+    done = s.shell("--world 2", f"t=$(sed -n 's/^trace //p' $MAQUETTE_RUN); printf '{head}' >$t; head -c 36 /dev/zero >>$t; printf '\\004' >>$t; head -c 41 /dev/zero >>$t")
     assert done.returncode == 0 and "MAQ1671" in done.stderr, done
     done = s.shell("--world 2", "echo nonsense >$(sed -n 's/^trace //p' $MAQUETTE_RUN)")
     assert done.returncode == 3 and "MAQ1670" in done.stderr, done
