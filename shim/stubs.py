@@ -28,7 +28,7 @@ def main():
     code = ["/* Made by shim/stubs.py from shim/names. */", '#include "shim/vgpu.h"', "",
             f"const int vg_cuda_major = {major};", "",
             "#define STUB(library, name, answer) \\",
-            "    VG_EXPORT __attribute__((weak, section("vg_stubs"))) intptr_t name(void); \\",
+            "    VG_EXPORT __attribute__((weak, section(\"vg_stubs\"))) intptr_t name(void); \\",
             "    intptr_t name(void) { return vg_trap(library, #name, answer); }", ""]
     nodes, seen = [], set()
     for path in sys.argv[4:]:

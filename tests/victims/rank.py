@@ -185,4 +185,5 @@ def main():
     trace.file.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
