@@ -163,6 +163,12 @@ MAQ_API enum maq_status maq_report_session_text(char **out, const struct maq_ses
 MAQ_API enum maq_status maq_report_session_json(char **out, const struct maq_session *session,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* A capture; with opts->explain every slice. Schema "maquette.capture/1". */
+MAQ_API enum maq_status maq_report_session_capture_text(char **out, const struct maq_session *session,
+                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_session_capture_json(char **out, const struct maq_session *session,
+                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif
