@@ -145,6 +145,7 @@ struct maq_session_capture_opts {
     uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = not said */
     uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
     uint32_t verify;         /* ranks that are checked at the end; 0 = none */
+    bool keep;               /* PATH.part/ stays, with the traces of all slices */
 };
 #define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
     {                                                                                                                  \

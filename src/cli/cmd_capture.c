@@ -4,7 +4,7 @@
 #include "cli/codes.h"
 #include "cli/session_options.h"
 
-enum { OPT_WRITE = CLI_SESSION_COUNT, OPT_TP, OPT_CP, OPT_EP, OPT_PP, OPT_SLICES, OPT_VERIFY, OPT_JOBS, OPT_EXPLAIN };
+enum { OPT_WRITE = CLI_SESSION_COUNT, OPT_TP, OPT_CP, OPT_EP, OPT_PP, OPT_SLICES, OPT_VERIFY, OPT_JOBS, OPT_EXPLAIN, OPT_KEEP };
 
 static const struct cli_option options[] = {
     CLI_SESSION_OPTIONS,
@@ -17,6 +17,7 @@ static const struct cli_option options[] = {
     [OPT_VERIFY] = {"--verify", CLI_VALUE, "N", "ranks at random that are checked at the end (2)", NULL, NULL},
     [OPT_JOBS] = {"--jobs", CLI_VALUE, "N", "slices that run at the same time (1)", NULL, NULL},
     [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "list every slice, why it was run and what came of it", NULL, NULL},
+    [OPT_KEEP] = {"--keep", CLI_FLAG, NULL, "leave the slices' traces and outputs in JOB.mqt.part", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
@@ -41,6 +42,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_session_capture_
     for (size_t i = 0; i < CLI_COUNT(counts) && status == MAQ_OK; i++)
         status = cli_count(cli, counts[i].to, counts[i].option, counts[i].least, counts[i].most, counts[i].otherwise);
     o->path = cli->values[OPT_WRITE];
+    o->keep = cli->values[OPT_KEEP] != NULL;
     return status;
 }
 

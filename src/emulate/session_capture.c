@@ -304,7 +304,8 @@ static enum maq_status capture(struct capture *c, struct maq_diag *diag)
         MAQ_TRY(verify(c, diag));
     MAQ_TRY(write_job(c, diag));
     MAQ_TRY(report(c, diag));
-    (void)maq_folder_remove(part);
+    if (!c->opts->keep)
+        (void)maq_folder_remove(part);
     return MAQ_OK;
 }
 
