@@ -53,7 +53,7 @@ class Scratch(tempfile.TemporaryDirectory):
     def last_traces(self, world, name="job.mqt"):
         """The trace of each rank in its last pass."""
         found = {}
-        for file in (self.path / f"{name}.part").glob("p*-r*.trace"):
+        for file in (self.path / f"{name}.slices").glob("p*-r*.trace"):
             pass_, rank = (int(word[1:]) for word in file.stem.split("-"))
             found[rank] = max(found.get(rank, (-1, None)), (pass_, file))
         assert sorted(found) == list(range(world)), sorted(found)
@@ -81,7 +81,7 @@ def truth(world, *kind):
         peaks = [r["device_peak_bytes"] for r in json.loads((s.path / "all.json").read_text())["ranks"]]
         assert all(p > 90 << 20 for p in peaks), peaks
         if "--grow" in kind:  # out of memory in the same call: the line that each rank prints says in which
-            said = [max((s.path / "job.mqt.part").glob(f"p*-r{r}.log")).read_text() for r in range(world)]
+            said = [max((s.path / "job.mqt.slices").glob(f"p*-r{r}.log")).read_text() for r in range(world)]
             assert sorted(out.splitlines()) == sorted("".join(said).splitlines()) and len(out.splitlines()) == world, (out, said)
             assert max(peaks) <= 4 << 30 < min(peaks) + (1 << 30) + (8 << 20), peaks
 
@@ -95,19 +95,19 @@ def resumes(s):
     s.capture(*job, name="whole.mqt")
     run = s.start("capture", "-o", "job.mqt", *job)
     until = time.monotonic() + 60
-    while len(list(s.path.glob("job.mqt.part/*.done"))) < 4 and time.monotonic() < until:
+    while len(list(s.path.glob("job.mqt.slices/*.done"))) < 4 and time.monotonic() < until:
         time.sleep(0.005)
     run.send_signal(signal.SIGKILL)
     run.communicate()
     while list((s.path / "tmp").iterdir()) and time.monotonic() < until:
         time.sleep(0.02)  # the keeper cleans up
     assert not (s.path / "job.mqt").exists() or run.returncode == -signal.SIGKILL, run.returncode
-    done = len(list(s.path.glob("job.mqt.part/*.done")))
+    done = len(list(s.path.glob("job.mqt.slices/*.done")))
     found = s.capture(*job)
     assert sum(x["resumed"] for x in found["slices"]) == done >= 4, (done, found["slices"])
     for suffix in ("", ".peers"):
         assert (s.path / f"job.mqt{suffix}").read_bytes() == (s.path / f"whole.mqt{suffix}").read_bytes(), suffix
-    assert not (s.path / "job.mqt.part").exists()
+    assert not (s.path / "job.mqt.slices").exists()
 
 
 def other_job(s):

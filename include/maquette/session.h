@@ -141,11 +141,11 @@ MAQ_API enum maq_status maq_session_run(struct maq_session **out, const struct m
 struct maq_session_capture_opts {
     uint32_t size;               /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
     struct maq_session_opts run; /* rank, all and trace are not read; a slice's timeout_s is 600 where it is 0 */
-    const char *path;        /* of the .mqt file; PATH.part/ holds finished slices, PATH.peers what ranks exchange */
+    const char *path;        /* of the .mqt file; PATH.slices/ holds finished slices, PATH.peers what ranks exchange */
     uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = not said */
     uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
     uint32_t verify;         /* ranks that are checked at the end; 0 = none */
-    bool keep;               /* PATH.part/ stays, with the traces of all slices */
+    bool keep;               /* PATH.slices/ stays, with the traces of all slices */
 };
 #define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
     {                                                                                                                  \

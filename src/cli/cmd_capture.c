@@ -17,7 +17,7 @@ static const struct cli_option options[] = {
     [OPT_VERIFY] = {"--verify", CLI_VALUE, "N", "ranks at random that are checked at the end (2)", NULL, NULL},
     [OPT_JOBS] = {"--jobs", CLI_VALUE, "N", "slices that run at the same time (1)", NULL, NULL},
     [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "list every slice, why it was run and what came of it", NULL, NULL},
-    [OPT_KEEP] = {"--keep", CLI_FLAG, NULL, "leave the slices' traces and outputs in JOB.mqt.part", NULL, NULL},
+    [OPT_KEEP] = {"--keep", CLI_FLAG, NULL, "leave the slices' traces and outputs in JOB.mqt.slices", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 

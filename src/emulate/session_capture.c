@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "emulate/capture_build.h"
 #include "emulate/session_codes.h"
 #include "emulate/session_folder.h"
 #include "emulate/session_probes.h"
@@ -27,8 +28,9 @@
 
 #define SLICES_DEFAULT 24u
 #define TIMEOUT_DEFAULT_S 600
-#define PASSES_MAX 12u
-#define TAIL 400u /* bytes of a failed program's output in a message */
+#define PASSES_MAX 6u /* over all probes, until they settle */
+#define ROUNDS_MAX 4u /* of inferring and settling again */
+#define TAIL 400u     /* bytes of a failed program's output in a message */
 
 struct capture {
     const struct maq_session_capture_opts *opts;
@@ -131,7 +133,8 @@ static enum maq_status run_all(struct capture *c, struct maq_diag *diag)
 /* Until what is said does not change. */
 static enum maq_status settle(struct capture *c, struct maq_diag *diag)
 {
-    for (c->stable = false; !c->stable && c->slices.pass < PASSES_MAX;) {
+    c->stable = false;
+    for (uint32_t i = 0; i < PASSES_MAX && !c->stable; i++) {
         uint64_t said;
         MAQ_TRY(run_all(c, diag));
         MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
@@ -141,7 +144,7 @@ static enum maq_status settle(struct capture *c, struct maq_diag *diag)
         maq_diag_add(
             diag, MAQ_WARNING, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
             "contributions that differ from run to run (times, process ids) are no matter; --explain shows who changed",
-            "after %u passes ranks still tell each other something new", c->slices.pass);
+            "after %u passes ranks still tell each other something new", PASSES_MAX);
     for (uint32_t i = 0; i < c->n_probes; i++)
         if (c->slices.at[i]->status != 0)
             return program_failed(c->slices.at[i], diag);
@@ -159,26 +162,42 @@ static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *
         paths[i] = c->slices.at[i]->trace;
     maq_capture_free(c->job);
     c->job = NULL;
-    return maq_capture_read(&c->job, paths, n, diag);
+    return maq_capture_of_ranks(&c->job, paths, n, diag);
 }
 
-/* The probes' job, with all other ranks inferred; probes what it takes. */
-static enum maq_status infer(struct capture *c, struct maq_diag *diag)
+/* Probes ranks until those that did not run can be inferred. *added: some were, and nobody has been told of them yet. */
+static enum maq_status probe_what_is_open(struct capture *c, bool *added, struct maq_diag *diag)
 {
-    for (uint32_t more = 0;; more++) {
-        uint32_t probe = UINT32_MAX, first = c->n_probes;
+    *added = false;
+    for (;;) {
+        uint32_t rank = UINT32_MAX, first = c->n_probes;
+        uint64_t said;
         MAQ_TRY(read_job(c, c->n_probes, diag));
-        enum maq_status status = maq_capture_infer(c->job, &probe, diag);
+        enum maq_status status = maq_capture_infer(c->job, &rank, diag);
         if (status != MAQ_NO)
             return status;
-        if (!maq_probes_choose(&c->slices, probe, "decides what ranks do that did not run"))
+        if (!maq_probes_choose(&c->slices, rank, "decides what ranks do that did not run"))
             return no_memory(diag);
         if (c->slices.n == first)
             return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0}, NULL,
-                                 "rank %u ran, and what other ranks do is still open", probe);
+                                 "rank %u ran, and what other ranks do is still open", rank);
         c->n_probes = c->slices.n;
-        MAQ_TRY(settle(c, diag));
+        *added = true;
+        MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+        MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, 1, "probing", diag));
     }
+}
+
+/* The probes' job, with all other ranks inferred. */
+static enum maq_status infer(struct capture *c, struct maq_diag *diag)
+{
+    bool added = true;
+    for (uint32_t i = 0; i < ROUNDS_MAX && added; i++) {
+        MAQ_TRY(probe_what_is_open(c, &added, diag));
+        if (added)
+            MAQ_TRY(settle(c, diag));
+    }
+    return added ? probe_what_is_open(c, &added, diag) : MAQ_OK;
 }
 
 /* ---- verification ---- */
@@ -287,7 +306,7 @@ static enum maq_status report(struct capture *c, struct maq_diag *diag)
 
 static enum maq_status capture(struct capture *c, struct maq_diag *diag)
 {
-    const char *part = maq_arena_printf(&c->room.arena, "%s.part", c->opts->path);
+    const char *part = maq_arena_printf(&c->room.arena, "%s.slices", c->opts->path);
     if (!part)
         return no_memory(diag);
     MAQ_TRY(maq_probes_open(&c->slices, &c->room, part, diag));
