@@ -53,7 +53,7 @@ enum vg_memory_type { VG_MEMORY_UNREGISTERED, VG_MEMORY_HOST, VG_MEMORY_DEVICE, 
 struct vg_pointer_attributes { /* struct cudaPointerAttributes */
     int type, device;
     void *on_device, *on_host;
-    long reserved[8];
+    long reserved[8]; /* since CUDA 13 */
 };
 
 struct vg_func_attributes { /* struct cudaFuncAttributes */

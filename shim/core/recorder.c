@@ -62,7 +62,8 @@ static void end(uint32_t status, uint32_t by_signal)
     if (state != OPEN)
         return;
     vg_flush();
-    struct maq_rec rec = {.kind = MAQ_REC_END, .id = status, .arg = by_signal, .bytes = vg_mem_peak()};
+    struct maq_rec rec = {
+        .kind = MAQ_REC_END, .stream = MAQ_REC_HOST_STREAM, .id = status, .arg = by_signal, .bytes = vg_mem_peak()};
     int64_t host = vg_host_taken();
     rec.host_ns = host < UINT32_MAX ? (uint32_t)host : UINT32_MAX;
     put(&rec, sizeof rec);

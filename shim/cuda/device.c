@@ -216,7 +216,6 @@ VG_EXPORT int cudaGetDeviceProperties_v2(void *p, int device)
 
 VG_EXPORT int cudaDeviceGetAttribute(int *value, int attribute, int device)
 {
-    vg_call();
     return vg_result(vg_attribute(value, attribute, device));
 }
 
@@ -228,7 +227,6 @@ VG_EXPORT int cudaGetDeviceCount(int *count)
 
 VG_EXPORT int cudaSetDevice(int device)
 {
-    vg_call();
     return vg_result(vg_device_set(device) ? VG_OK : VG_INVALID_DEVICE);
 }
 
@@ -240,7 +238,6 @@ VG_EXPORT int cudaInitDevice(int device, unsigned flags, unsigned more)
 
 VG_EXPORT int cudaGetDevice(int *device)
 {
-    vg_call();
     *device = (int)vg_device();
     return VG_OK;
 }
@@ -351,7 +348,6 @@ static size_t limits[7] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
 VG_EXPORT int cudaDeviceSetLimit(int limit, size_t value)
 {
-    vg_call();
     if (limit < 0 || limit > 6)
         return vg_result(VG_INVALID_VALUE);
     limits[limit] = value;
@@ -360,7 +356,6 @@ VG_EXPORT int cudaDeviceSetLimit(int limit, size_t value)
 
 VG_EXPORT int cudaDeviceGetLimit(size_t *value, int limit)
 {
-    vg_call();
     if (limit < 0 || limit > 6)
         return vg_result(VG_INVALID_VALUE);
     *value = limits[limit];

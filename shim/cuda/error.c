@@ -77,13 +77,11 @@ int vg_last_error(bool clear)
 
 VG_EXPORT int cudaGetLastError(void)
 {
-    vg_call();
     return vg_last_error(true);
 }
 
 VG_EXPORT int cudaPeekAtLastError(void)
 {
-    vg_call();
     return vg_last_error(false);
 }
 

@@ -38,7 +38,6 @@ static int registers(const struct vg_kernel *kernel)
 
 VG_EXPORT int cudaFuncGetAttributes(struct vg_func_attributes *out, const void *function)
 {
-    vg_call();
     const struct vg_kernel *kernel = prepared((void *)function);
     if (kernel == NULL)
         return vg_result(VG_INVALID_DEVICE_FUNCTION);
@@ -58,7 +57,6 @@ enum { SHARED = 1, NUM_REGS = 4, PTX = 5, BINARY = 6, MAX_DYNAMIC = 8, CARVEOUT 
 
 static int set(struct vg_kernel *kernel, int attribute, int value)
 {
-    vg_call();
     if (kernel == NULL)
         return VG_INVALID_DEVICE_FUNCTION;
     if (attribute == MAX_DYNAMIC) {
@@ -131,7 +129,6 @@ VG_EXPORT int cuKernelGetAttribute(int *value, int attribute, void *kernel, int 
 VG_EXPORT int cudaFuncSetCacheConfig(const void *function, int config)
 {
     (void)config;
-    vg_call();
     return vg_result(vg_kernel_of((void *)function) != NULL ? VG_OK : VG_INVALID_DEVICE_FUNCTION);
 }
 
@@ -195,7 +192,6 @@ VG_EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks
                                                                      size_t dynamic, unsigned flags)
 {
     (void)flags;
-    vg_call();
     const struct vg_kernel *kernel = prepared((void *)function);
     if (kernel == NULL)
         return vg_result(VG_INVALID_DEVICE_FUNCTION);

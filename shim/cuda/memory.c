@@ -161,8 +161,7 @@ VG_EXPORT int cudaHostGetFlags(unsigned *flags, void *host)
 VG_EXPORT int cudaPointerGetAttributes(struct vg_pointer_attributes *out, const void *p)
 {
     struct vg_alloc a;
-    vg_call();
-    memset(out, 0, sizeof *out);
+    memset(out, 0, vg_cuda_major >= 13 ? sizeof *out : offsetof(struct vg_pointer_attributes, reserved));
     out->device = (int)vg_device();
     if (vg_mem_find(p, &a)) {
         bool host = a.kind == MAQ_REC_PINNED, managed = a.kind == MAQ_REC_MANAGED;

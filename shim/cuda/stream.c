@@ -47,7 +47,8 @@ static int synchronize(void *stream)
         return VG_CAPTURE_UNSUPPORTED;
     }
     vg_lock();
-    vg_stream_join(s);
+    if (s->legacy)
+        vg_stream_join(s);
     if (vg_drives())
         vg_record((struct maq_rec){.kind = MAQ_REC_STREAM_SYNC, .stream = vg_stream_ordinal(s)}, NULL);
     vg_unlock();

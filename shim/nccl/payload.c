@@ -62,12 +62,19 @@ uint64_t vg_payload_bytes(const struct vg_meeting *m)
     return bytes <= VG_PAYLOAD_MOST ? bytes : 0;
 }
 
+/* Programs' allocators cut small buffers out of large allocations: what lies there becomes real when it is asked for. */
 static bool visible(const void *p, uint64_t bytes)
 {
-    struct vg_alloc a;
-    uint64_t at = (uint64_t)(uintptr_t)p;
-    return p && vg_mem_find(p, &a) && a.backed && bytes <= a.bytes && at - a.base <= a.bytes - bytes &&
-           vg_mem_touch(p, bytes);
+    return p && vg_mem_touch(p, bytes);
+}
+
+/* What the host may make of the result: as much as of what went in. */
+static void tell(const struct vg_meeting *m)
+{
+    if (m->out && (!m->in || vg_mem_true(m->in, m->in_bytes)))
+        vg_mem_told(m->out, m->out_bytes);
+    else if (m->out)
+        vg_mem_written(m->out, m->out_bytes);
 }
 
 /* --- where contributions come from -------------------------------------------------------------------------------------- */
@@ -201,10 +208,12 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     m->in = m->out = NULL;
     m->in_bytes = m->out_bytes = 0;
     uint64_t bytes = vg_payload_bytes(m);
-    if (!comm || !bytes)
+    if (!comm)
         return;
     struct sizes sizes = sizes_of(m, comm->n, comm->me);
-    if ((sizes.brings && !visible(in, sizes.in)) || (sizes.takes && !visible(out, sizes.out)))
+    if (!bytes && sizes.takes && out)
+        vg_mem_written(out, sizes.out);
+    if (!bytes || (sizes.brings && !visible(in, sizes.in)) || (sizes.takes && !visible(out, sizes.out)))
         return;
     m->in = sizes.brings ? (void *)(uintptr_t)in : NULL;
     m->out = sizes.takes ? out : NULL;
@@ -212,8 +221,10 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     m->out_bytes = sizes.takes ? sizes.out : 0;
     if (of_integers(m) && m->in)
         vg_exchange_record(channel_of(m), is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
-    if (!vg_meet_segment())
+    if (!vg_meet_segment()) {
         finish(&(struct source){.m = m, .comm = comm, .bytes = bytes});
+        tell(m);
+    }
 }
 
 void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
@@ -226,6 +237,8 @@ void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const str
 void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
 {
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
-    if (comm && m->out)
+    if (comm && m->out) {
         finish(&(struct source){.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)});
+        tell(m);
+    }
 }
