@@ -146,6 +146,10 @@ void vg_meet_arrive(const struct vg_meeting *m, unsigned part, int64_t at);
  * failed. */
 int vg_meet_end(const struct vg_meeting *m, unsigned part, int64_t at, bool wait, int64_t *end);
 
+/* Before the bytes [p, p + bytes) are copied or overwritten in the order of stream s: where a small collective that is under way
+ * reads or writes them, waits (in real time) until it is over. Takes no virtual time. */
+void vg_payload_settle(const void *p, uint64_t bytes, struct vg_stream *s);
+
 /* --- calls that are not there. core/trap.c ------------------------------------------------------------------------------ */
 /* Says so once per name and process; returns `answer`. */
 int vg_trap(const char *library, const char *name, int answer);

@@ -24,6 +24,7 @@
 /* peers' rooms; absent from builds without them */
 #pragma weak vg_meet_arrive
 #pragma weak vg_meet_end
+#pragma weak vg_meet_name
 
 enum { LOCAL, GROUP, WAIT, RECORD, FUNCTION };
 struct vg_queued {
@@ -452,6 +453,8 @@ void vg_enqueue_parts(struct vg_stream *s, const struct vg_meeting *parts, uint3
         rec.stream = vg_stream_ordinal(s);
         rec.flags = (uint8_t)((rec.flags & ~MAQ_REC_MORE) | flags | (i + 1 < n ? MAQ_REC_MORE : 0));
         copy[i].meeting = parts[i];
+        if ((flags & MAQ_REC_GRAPH) != 0 && vg_meet_name != NULL)
+            vg_meet_name(&copy[i].meeting); /* each launch is a meeting of its own */
         vg_record(rec, NULL);
     }
     if (vg_card()->meets && vg_meet_end != NULL) {

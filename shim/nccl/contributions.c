@@ -60,7 +60,7 @@ static int compared(const struct maq_peers_entry *e, uint64_t channel, uint32_t 
     return e->rank < rank ? -1 : e->rank > rank;
 }
 
-const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)
+const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, open_the_cards);
@@ -69,12 +69,21 @@ const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint6
         uint64_t middle = low + (high - low) / 2;
         const struct maq_peers_entry *e = &entries[middle];
         int order = compared(e, channel, seq, rank);
-        if (order == 0)
-            return e->bytes == bytes && e->at <= file_bytes && bytes <= file_bytes - e->at ? file + e->at : NULL;
+        if (order == 0) {
+            *bytes = e->bytes;
+            return e->at <= file_bytes && e->bytes <= file_bytes - e->at ? file + e->at : NULL;
+        }
         if (order < 0)
             low = middle + 1;
         else
             high = middle;
     }
     return NULL;
+}
+
+const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)
+{
+    uint64_t there = 0;
+    const void *found = vg_contribution_of(channel, seq, rank, &there);
+    return found && there == bytes ? found : NULL;
 }

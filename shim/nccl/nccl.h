@@ -40,6 +40,9 @@ struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage);
 /* Its members are settled: it gets an id and goes into the trace. */
 int vg_comm_define(struct vg_comm *comm); /* an enum vg_nccl_result */
 
+/* Ranks in the parent of those of one color, by (key, rank); the caller frees it. NULL: no memory. all: (color, key). */
+uint32_t *vg_split_ranks(uint32_t *n_out, const uint32_t (*all)[2], uint32_t n, uint32_t color);
+
 /* --- exchanges in two steps. exchange.c --------------------------------------------------------------------------------- */
 struct vg_exchange {
     uint64_t channel;
@@ -81,6 +84,8 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 
 /* What `rank` put in; NULL: not recorded, or not of that size. */
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
+/* The same of any size. */
+const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 

@@ -202,6 +202,60 @@ static void finish(const struct source *s)
         collect(s);
 }
 
+/* --- what is under way ------------------------------------------------------------------------------------------------ */
+
+/* Buffers of meetings that have begun and not ended, under the lock. Few: hosts look at small results soon. */
+static struct pending {
+    struct pending *next;
+    uint64_t a, b;
+    const char *in, *out;
+    uint64_t in_bytes, out_bytes;
+} * pending;
+
+static void remember(const struct vg_meeting *m)
+{
+    struct pending *p = malloc(sizeof *p);
+    if (!p)
+        return;
+    *p = (struct pending){.a = m->a, .b = m->b, .in = m->in, .out = m->out};
+    p->in_bytes = m->in_bytes;
+    p->out_bytes = m->out_bytes;
+    vg_lock();
+    p->next = pending;
+    pending = p;
+    vg_unlock();
+}
+
+static void forget(const struct vg_meeting *m)
+{
+    vg_lock();
+    for (struct pending **at = &pending; *at; at = &(*at)->next)
+        if ((*at)->a == m->a && (*at)->b == m->b && (*at)->in == m->in && (*at)->out == m->out) {
+            struct pending *gone = *at;
+            *at = gone->next;
+            free(gone);
+            break;
+        }
+    vg_unlock();
+}
+
+static bool overlap(const char *p, uint64_t n, const char *q, uint64_t m)
+{
+    return q && (uintptr_t)p < (uintptr_t)q + m && (uintptr_t)q < (uintptr_t)p + n;
+}
+
+void vg_payload_settle(const void *p, uint64_t bytes, struct vg_stream *s)
+{
+    bool used = false;
+    vg_lock();
+    for (const struct pending *at = pending; at && !used; at = at->next)
+        used = overlap(p, bytes, at->in, at->in_bytes) || overlap(p, bytes, at->out, at->out_bytes);
+    vg_unlock();
+    int64_t end;
+    if (used && !vg_stream_capturing(s))
+        (void)vg_stream_end(s, &end);
+}
+
 void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
 {
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
@@ -224,6 +278,8 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     if (!vg_meet_segment()) {
         finish(&(struct source){.m = m, .comm = comm, .bytes = bytes});
         tell(m);
+    } else if (m->in || m->out) {
+        remember(m);
     }
 }
 
@@ -237,6 +293,8 @@ void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const str
 void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
 {
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
+    if (m->in || m->out)
+        forget(m);
     if (comm && m->out) {
         finish(&(struct source){.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)});
         tell(m);

@@ -23,8 +23,24 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* The child of these members: its place in it and who they are. */
-static struct vg_comm *child(struct vg_comm *parent, uint64_t lineage, const struct member *members, uint32_t n)
+uint32_t *vg_split_ranks(uint32_t *n_out, const uint32_t (*all)[2], uint32_t n, uint32_t color)
+{
+    struct member *members = malloc(n * sizeof *members);
+    uint32_t *ranks = malloc(n * sizeof *ranks), count = 0;
+    for (uint32_t i = 0; members && ranks && i < n; i++)
+        if (all[i][0] == color)
+            members[count++] = (struct member){.key = (int32_t)all[i][1], .rank = i};
+    if (members && ranks)
+        qsort(members, count, sizeof *members, by_key);
+    for (uint32_t i = 0; i < count; i++)
+        ranks[i] = members[i].rank;
+    free(members);
+    *n_out = count;
+    return ranks;
+}
+
+/* The child of these ranks of the parent: its place in it and who they are. */
+static struct vg_comm *child(struct vg_comm *parent, uint64_t lineage, const uint32_t *ranks, uint32_t n)
 {
     struct vg_comm *comm = vg_comm_new(n, 0, lineage);
     if (!comm)
@@ -33,10 +49,10 @@ static struct vg_comm *child(struct vg_comm *parent, uint64_t lineage, const str
     comm->parent = parent->id;
     comm->members = parent->members ? malloc(n * sizeof *comm->members) : NULL;
     for (uint32_t i = 0; i < n; i++) {
-        if (members[i].rank == parent->me)
+        if (ranks[i] == parent->me)
             comm->me = i;
         if (comm->members)
-            comm->members[i] = parent->members[members[i].rank];
+            comm->members[i] = parent->members[ranks[i]];
     }
     return comm;
 }
@@ -57,18 +73,13 @@ static int begin_split(struct vg_comm_job *job)
 static int end_split(struct vg_comm_job *job)
 {
     struct vg_comm *parent = job->comm, *comm = NULL;
-    uint32_t color = job->word[0], n = 0;
+    uint32_t color = job->word[0], n = 0, *ranks = NULL;
     uint64_t lineage = maq_rec_lineage(parent->lineage, parent->splits++, color);
     uint32_t(*all)[2] = malloc(parent->n * sizeof *all);
-    struct member *members = malloc(parent->n * sizeof *members);
-    bool ok = all && members && vg_exchange_get(&job->x, all);
-    for (uint32_t i = 0; ok && i < parent->n; i++)
-        if (all[i][0] == color)
-            members[n++] = (struct member){.key = (int32_t)all[i][1], .rank = i};
-    int result = ok ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
-    if (ok && (int)color != VG_NCCL_NO_COLOR) {
-        qsort(members, n, sizeof *members, by_key);
-        comm = child(parent, lineage, members, n);
+    int result = all && vg_exchange_get(&job->x, all) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
+    if (result == VG_NCCL_SUCCESS && (int)color != VG_NCCL_NO_COLOR) {
+        ranks = vg_split_ranks(&n, (const uint32_t(*)[2])all, parent->n, color);
+        comm = ranks ? child(parent, lineage, ranks, n) : NULL;
         if (comm) {
             comm->color = color;
             comm->key = job->word[1];
@@ -77,7 +88,7 @@ static int end_split(struct vg_comm_job *job)
     }
     *job->out = comm;
     free(all);
-    free(members);
+    free(ranks);
     return result;
 }
 
@@ -106,8 +117,8 @@ int ncclCommShrink(struct vg_comm *comm, const int *without, int n_without, stru
     (void)flags;
     if (!comm || comm->alive != VG_COMM_ALIVE || !without || n_without < 1 || !out)
         return VG_NCCL_INVALID_ARGUMENT;
-    struct member *members = malloc(comm->n * sizeof *members);
-    if (!members)
+    uint32_t *ranks = malloc(comm->n * sizeof *ranks);
+    if (!ranks)
         return VG_NCCL_SYSTEM_ERROR;
     uint64_t gone = maq_rec_hash(without, (uint64_t)n_without * sizeof *without, 0);
     uint32_t n = 0;
@@ -117,11 +128,11 @@ int ncclCommShrink(struct vg_comm *comm, const int *without, int n_without, stru
         for (int k = 0; k < n_without; k++)
             left = left || without[k] == (int)i;
         if (!left)
-            members[n++] = (struct member){.rank = i};
+            ranks[n++] = i;
         here = here || (!left && i == comm->me);
     }
     vg_call();
-    *out = here ? child(comm, maq_rec_lineage(comm->lineage, comm->splits++, gone), members, n) : NULL;
-    free(members);
+    *out = here ? child(comm, maq_rec_lineage(comm->lineage, comm->splits++, gone), ranks, n) : NULL;
+    free(ranks);
     return *out ? vg_comm_define(*out) : VG_NCCL_INVALID_ARGUMENT;
 }

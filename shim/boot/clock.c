@@ -1,0 +1,243 @@
+/*
+ * clock.c - the host's clocks follow the device's virtual time, for threads that drive the device.
+ *
+ * A program that measures with the host's clock would measure how fast nothing runs. So for a thread that has launched,
+ * allocated or communicated, clocks that tell the time read
+ *
+ *     the real time at the process's first such reading + how far virtual time has come since then
+ *
+ * and each reading costs 25 ns of host time (what a reading through the vDSO takes on current x86 servers), so that a loop which waits
+ * for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores, loaders), and
+ * all before they drive, are on the real clock: time-outs of sockets must not run out because a kernel was long.
+ *
+ *   follow    clock_gettime of REALTIME, MONOTONIC, their coarse and raw forms and BOOTTIME; gettimeofday; time
+ *   sleep     nanosleep, clock_nanosleep, usleep, sleep; poll, ppoll and select without descriptors
+ *   real      CPU-time clocks; poll, select and epoll with descriptors. Deadlines of condition variables are taken from
+ *             virtual to real time by the difference of the two
+ *
+ * `clock real` in the run card leaves all of them alone.
+ */
+#include "shim/boot/host.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READING_NS 25
+#define SECOND INT64_C(1000000000)
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool all_real;
+
+static void read_card(void)
+{
+    char word[16];
+    all_real = vg_card_word(word, sizeof word, "clock") && strcmp(word, "real") == 0;
+}
+
+/* The device, if the calling thread's time is virtual. */
+static const struct vg_hooks *virtual_time(void)
+{
+    const struct vg_hooks *device = vg_device_beside();
+    if (!device || !device->drives())
+        return NULL;
+    pthread_once(&once, read_card);
+    return all_real ? NULL : device;
+}
+
+static int real_clock(clockid_t id, struct timespec *t)
+{
+    static void *behind;
+    return ((int (*)(clockid_t, struct timespec *))vg_behind(&behind, "clock_gettime"))(id, t);
+}
+
+static int64_t real_ns(clockid_t id)
+{
+    struct timespec t = {0};
+    (void)real_clock(id, &t);
+    return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
+}
+
+static struct timespec timespec_of(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND};
+}
+
+/* Clocks that tell the time; they differ by constants. */
+static bool tells_time(clockid_t id)
+{
+    return id == CLOCK_REALTIME || id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_RAW || id == CLOCK_REALTIME_COARSE ||
+           id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME;
+}
+
+/* What is added to vg_now(), one number for each clock and process: set at the first reading, so that what a thread read before
+ * it drove the device is not in its future, and differences between readings are differences of virtual time. */
+static int64_t origin(const struct vg_hooks *device, clockid_t id)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int64_t origins[CLOCK_BOOTTIME + 1];
+    static bool set;
+    pthread_mutex_lock(&lock);
+    for (clockid_t i = 0; i <= CLOCK_BOOTTIME && !set; i++)
+        origins[i] = tells_time(i) ? real_ns(i) - device->now() : 0;
+    set = true;
+    int64_t out = origins[id];
+    pthread_mutex_unlock(&lock);
+    return out;
+}
+
+static int64_t virtual_ns(const struct vg_hooks *device, clockid_t id)
+{
+    return device->now() + origin(device, id);
+}
+
+/* --- clocks ----------------------------------------------------------------------------------------------------------- */
+
+VG_EXPORT int clock_gettime(clockid_t id, struct timespec *t)
+{
+    const struct vg_hooks *device = tells_time(id) ? virtual_time() : NULL;
+    if (!device)
+        return real_clock(id, t);
+    device->host(READING_NS);
+    *t = timespec_of(virtual_ns(device, id));
+    return 0;
+}
+
+VG_EXPORT int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+    struct timespec t;
+    (void)zone;
+    int result = clock_gettime(CLOCK_REALTIME, &t);
+    if (result == 0)
+        *tv = (struct timeval){.tv_sec = t.tv_sec, .tv_usec = t.tv_nsec / 1000};
+    return result;
+}
+
+VG_EXPORT time_t time(time_t *out)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_REALTIME, &t) != 0)
+        return (time_t)-1;
+    if (out)
+        *out = t.tv_sec;
+    return t.tv_sec;
+}
+
+/* --- sleeps ----------------------------------------------------------------------------------------------------------- */
+
+static bool slept(int64_t ns)
+{
+    const struct vg_hooks *device = virtual_time();
+    if (device)
+        device->host(ns > 0 ? ns : 0);
+    return device != NULL;
+}
+
+static bool is_time(const struct timespec *t)
+{
+    return t && t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < SECOND;
+}
+
+static int64_t ns_of(const struct timespec *t)
+{
+    return t->tv_sec < INT64_MAX / SECOND - 1 ? (int64_t)t->tv_sec * SECOND + t->tv_nsec : INT64_MAX / 2;
+}
+
+VG_EXPORT int nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    static void *behind;
+    if (is_time(wanted) && slept(ns_of(wanted)))
+        return 0;
+    return ((int (*)(const struct timespec *, struct timespec *))vg_behind(&behind, "nanosleep"))(wanted, left);
+}
+
+VG_EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *wanted, struct timespec *left)
+{
+    static void *behind;
+    const struct vg_hooks *device = tells_time(id) && is_time(wanted) ? virtual_time() : NULL;
+    if (device) {
+        int64_t ns = ns_of(wanted);
+        (void)slept(flags & TIMER_ABSTIME ? ns - virtual_ns(device, id) : ns);
+        return 0;
+    }
+    return ((int (*)(clockid_t, int, const struct timespec *, struct timespec *))vg_behind(&behind, "clock_nanosleep"))(
+        id, flags, wanted, left);
+}
+
+VG_EXPORT int usleep(useconds_t us)
+{
+    struct timespec t = timespec_of((int64_t)us * 1000);
+    return nanosleep(&t, NULL);
+}
+
+VG_EXPORT unsigned sleep(unsigned seconds)
+{
+    struct timespec t = {.tv_sec = seconds}, left = {0};
+    return nanosleep(&t, &left) == 0 ? 0 : (unsigned)left.tv_sec;
+}
+
+VG_EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    static void *behind;
+    if (n == 0 && timeout_ms >= 0 && slept((int64_t)timeout_ms * 1000000))
+        return 0;
+    return ((int (*)(struct pollfd *, nfds_t, int))vg_behind(&behind, "poll"))(fds, n, timeout_ms);
+}
+
+VG_EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    static void *behind;
+    if (n == 0 && is_time(timeout) && slept(ns_of(timeout)))
+        return 0;
+    return ((int (*)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))vg_behind(&behind, "ppoll"))(
+        fds, n, timeout, mask);
+}
+
+VG_EXPORT int select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict odd,
+                     struct timeval *restrict timeout)
+{
+    static void *behind;
+    bool none = n <= 0 || (!in && !out && !odd);
+    if (none && timeout && slept((int64_t)timeout->tv_sec * SECOND + (int64_t)timeout->tv_usec * 1000))
+        return 0;
+    return ((int (*)(int, fd_set *, fd_set *, fd_set *, struct timeval *))vg_behind(&behind, "select"))(n, in, out, odd,
+                                                                                                        timeout);
+}
+
+/* --- condition variables ---------------------------------------------------------------------------------------------- */
+
+/* A deadline that a thread on virtual time computed, on the real clock: the two are as far apart on every clock. */
+static struct timespec real_deadline(const struct timespec *deadline)
+{
+    const struct vg_hooks *device = is_time(deadline) ? virtual_time() : NULL;
+    if (!device)
+        return *deadline;
+    int64_t ahead = virtual_ns(device, CLOCK_MONOTONIC) - real_ns(CLOCK_MONOTONIC), ns = ns_of(deadline) - ahead;
+    return timespec_of(ns > 0 ? ns : 0);
+}
+
+VG_EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                                     const struct timespec *restrict deadline)
+{
+    /* glibc has two; a plain look-up may find the one of old programs, of another layout. */
+    static int (*behind)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    if (!behind)
+        *(void **)&behind = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    struct timespec t = real_deadline(deadline);
+    return behind ? behind(cond, mutex, &t) : ENOSYS;
+}
+
+VG_EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, clockid_t id,
+                                     const struct timespec *restrict deadline)
+{
+    static void *behind;
+    struct timespec t = real_deadline(deadline);
+    return ((int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))vg_behind(
+        &behind, "pthread_cond_clockwait"))(cond, mutex, id, &t);
+}

@@ -1,0 +1,43 @@
+/* mpi_abi.c - shim/abi/mpi.h against the real header of Open MPI 4: compiling it is the test. */
+#include <stddef.h>
+
+#include <mpi.h>
+
+#include "shim/abi/mpi.h"
+
+#define SAME(a, b) _Static_assert((long long)(a) == (long long)(b), #a)
+
+SAME(VG_MPI_SUCCESS, MPI_SUCCESS);
+SAME(VG_MPI_ERR_BUFFER, MPI_ERR_BUFFER);
+SAME(VG_MPI_ERR_COUNT, MPI_ERR_COUNT);
+SAME(VG_MPI_ERR_TYPE, MPI_ERR_TYPE);
+SAME(VG_MPI_ERR_TAG, MPI_ERR_TAG);
+SAME(VG_MPI_ERR_COMM, MPI_ERR_COMM);
+SAME(VG_MPI_ERR_RANK, MPI_ERR_RANK);
+SAME(VG_MPI_ERR_REQUEST, MPI_ERR_REQUEST);
+SAME(VG_MPI_ERR_ROOT, MPI_ERR_ROOT);
+SAME(VG_MPI_ERR_OP, MPI_ERR_OP);
+SAME(VG_MPI_ERR_ARG, MPI_ERR_ARG);
+SAME(VG_MPI_ERR_TRUNCATE, MPI_ERR_TRUNCATE);
+SAME(VG_MPI_ERR_OTHER, MPI_ERR_OTHER);
+SAME(VG_MPI_ERR_NO_MEM, MPI_ERR_NO_MEM);
+SAME(VG_MPI_ERR_UNSUPPORTED, MPI_ERR_UNSUPPORTED_OPERATION);
+SAME(VG_MPI_ANY, MPI_ANY_SOURCE);
+SAME(VG_MPI_ANY, MPI_ANY_TAG);
+SAME(VG_MPI_PROC_NULL, MPI_PROC_NULL);
+SAME(VG_MPI_UNDEFINED, MPI_UNDEFINED);
+SAME(VG_MPI_THREAD_MULTIPLE, MPI_THREAD_MULTIPLE);
+SAME(VG_MPI_TYPE_SHARED, MPI_COMM_TYPE_SHARED);
+SAME(VG_MPI_CONGRUENT, MPI_CONGRUENT);
+SAME(VG_MPI_UNEQUAL, MPI_UNEQUAL);
+SAME(VG_MPI_NAME_MOST, MPI_MAX_PROCESSOR_NAME);
+SAME(VG_MPI_ERROR_MOST, MPI_MAX_ERROR_STRING);
+SAME(sizeof(struct vg_mpi_status), sizeof(MPI_Status));
+SAME(offsetof(struct vg_mpi_status, source), offsetof(MPI_Status, MPI_SOURCE));
+SAME(offsetof(struct vg_mpi_status, tag), offsetof(MPI_Status, MPI_TAG));
+SAME(offsetof(struct vg_mpi_status, error), offsetof(MPI_Status, MPI_ERROR));
+
+int main(void)
+{
+    return VG_MPI_IN_PLACE != MPI_IN_PLACE;
+}
