@@ -23,6 +23,7 @@
 #include "cost/codes.h"
 #include "emulate/codes.h"
 #include "emulate/import_codes.h"
+#include "emulate/session_codes.h"
 #include "maquette/maquette.h"
 #include "mixed/codes.h"
 #include "model/codes.h"
@@ -484,7 +485,7 @@ static const struct code_row {
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
                 MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
                     MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW) MAQ_CODE_LIST_EMULATE(ROW)
-                        MAQ_CODE_LIST_IMPORT(ROW)
+                        MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_SESSION(ROW)
 #undef ROW
 };
 

@@ -19,7 +19,7 @@ FLOOR = {
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
     "diag": 0, "peers": 0, "model": 2, "cluster": 2, "islands": 2, "framework": 2, "plan": 2, "job": 2, "cost": 3, "graph": 4, "timeline": 4, "train": 5,
-    "serve": 5, "risk": 6, "checkpoint": 6, "failures": 6, "risk_run": 6, "search": 6, "compose": 6, "mixed_plan": 6, "mixed_search": 6, "parallelizer": 6, "slices": 6, "emulate": 6, "capture": 6, "capture_graph": 6, "replay": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7,
+    "serve": 5, "risk": 6, "checkpoint": 6, "failures": 6, "risk_run": 6, "search": 6, "compose": 6, "mixed_plan": 6, "mixed_search": 6, "parallelizer": 6, "slices": 6, "emulate": 6, "capture": 6, "capture_graph": 6, "replay": 6, "session": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7,
     "catalogue": 7, "maquette": 8,
 }
 STRANGERS = {("model", "cluster"), ("cluster", "model"), ("model", "plan"), ("cluster", "plan"), ("train", "serve"),

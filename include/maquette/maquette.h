@@ -27,6 +27,7 @@
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
 #include "maquette/search.h"
+#include "maquette/session.h"
 #include "maquette/slices.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"

@@ -6,7 +6,8 @@
  * 1. A pattern. Where three members or more are known (oneself is one), every 4-byte word is looked at as a function of
  *    the rank i in the exchange: the same for all, or  w(i) = w0 + s * ((i / a) mod b)  with a, b that divide n: ranks
  *    (a = 1, b = n), local ranks (a = 1, b = ranks on a node), nodes (a = ranks on a node), colors of tensor, pipeline and
- *    data groups. The first (a, b) that explains all known words is taken.
+ *    data groups. The first (a, b) that explains all known words is taken. Where none does, a sum over the digits of i
+ *    (digits.c).
  * 2. The node rule. Where the own contribution holds the own host name, or a hash of it by one of the usual functions
  *    (Bernstein's h * 33 + c and h * 33 ^ c from 5381, 64 and 32 bit: what NCCL's documentation, nccl-tests and llm.c
  *    use), ranks on other nodes have their own node's. Otherwise all ranks of a job would be on one host.
@@ -14,6 +15,7 @@
  *
  * Later slices replace guesses by what was said; `maquette capture` repeats until nothing changes.
  */
+#include "shim/nccl/digits.h"
 #include "shim/nccl/nccl.h"
 
 #include <limits.h>
@@ -99,24 +101,48 @@ static bool find_pattern(struct pattern *p, const struct known *k, uint64_t at)
     return false;
 }
 
+/* The word of every member, where what is known is a sum over digits of the rank. rank and word have room for all that are known. */
+static bool find_digits(uint32_t *words, uint32_t *rank, uint32_t *word_of, const struct known *k, uint64_t at)
+{
+    struct vg_said said = {.rank = rank, .word = word_of};
+    if (!is_known(k, 0))
+        return false;
+    said.word0 = word(k, 0, at);
+    for (uint32_t i = 0; i < k->n; i++)
+        if (is_known(k, i)) {
+            rank[said.n] = i;
+            word_of[said.n++] = word(k, i, at);
+        }
+    return vg_digits(words, k->n, &said);
+}
+
+/* One word of those who are not known; false when there is no pattern in it. */
+static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, uint32_t *scratch)
+{
+    struct pattern p;
+    bool simple = find_pattern(&p, k, at);
+    if (!simple && !find_digits(scratch, scratch + k->n, scratch + 2 * (uint64_t)k->n, k, at))
+        return false;
+    for (uint32_t i = 0; i < k->n; i++) {
+        uint32_t w = simple ? value(&p, i) : scratch[i];
+        if (!is_known(k, i))
+            memcpy(all + (uint64_t)i * k->bytes + at, &w, sizeof w);
+    }
+    return true;
+}
+
 /* Fills by patterns; false when some word has none. */
 static bool fill_by_patterns(unsigned char *all, const struct known *k)
 {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < k->n; i++)
         seen += is_known(k, i);
-    if (seen < 3 || k->bytes % 4 != 0 || k->bytes > 64)
-        return false;
-    struct pattern p[16];
-    for (uint64_t at = 0; at < k->bytes; at += 4)
-        if (!find_pattern(&p[at / 4], k, at))
-            return false;
-    for (uint32_t i = 0; i < k->n; i++)
-        for (uint64_t at = 0; at < k->bytes && !is_known(k, i); at += 4) {
-            uint32_t w = value(&p[at / 4], i);
-            memcpy(all + (uint64_t)i * k->bytes + at, &w, sizeof w);
-        }
-    return true;
+    uint32_t *scratch = seen >= 3 && k->bytes % 4 == 0 && k->bytes <= 64 ? malloc(3 * sizeof *scratch * k->n) : NULL;
+    bool fine = scratch != NULL;
+    for (uint64_t at = 0; at < k->bytes && fine; at += 4)
+        fine = fill_word(all, k, at, scratch);
+    free(scratch);
+    return fine;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------------------ */

@@ -21,14 +21,33 @@ static void program_folder(char out[512])
     *(slash ? slash : out) = '\0';
 }
 
+/* Where a module may lie, in the order of looking. */
+static void places(char paths[4][MAQ_MODULE_PATH], const char *file, const char *built)
+{
+    char here[512];
+    program_folder(here);
+    (void)snprintf(paths[0], MAQ_MODULE_PATH, "%s/%s", here, file);
+    (void)snprintf(paths[1], MAQ_MODULE_PATH, "%s/%s/%s", here, built, file);
+    (void)snprintf(paths[2], MAQ_MODULE_PATH, "%s/../lib/maquette/%s", here, file);
+    (void)snprintf(paths[3], MAQ_MODULE_PATH, "%s/%s", MAQ_MODULE_FOLDER, file);
+}
+
+bool maq_module_find(char path[MAQ_MODULE_PATH], const char *file, const char *built)
+{
+    char paths[4][MAQ_MODULE_PATH];
+    places(paths, file, built);
+    for (size_t i = 0; i < MAQ_COUNT(paths); i++)
+        if (access(paths[i], R_OK) == 0) {
+            memcpy(path, paths[i], sizeof paths[i]);
+            return true;
+        }
+    return false;
+}
+
 void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size)
 {
-    char here[512], paths[4][640];
-    program_folder(here);
-    (void)snprintf(paths[0], sizeof paths[0], "%s/%s", here, file);
-    (void)snprintf(paths[1], sizeof paths[1], "%s/%s/%s", here, built, file);
-    (void)snprintf(paths[2], sizeof paths[2], "%s/../lib/maquette/%s", here, file);
-    (void)snprintf(paths[3], sizeof paths[3], "%s/%s", MAQ_MODULE_FOLDER, file);
+    char paths[4][MAQ_MODULE_PATH];
+    places(paths, file, built);
     (void)snprintf(why, why_size, "%s", absent);
     for (size_t i = 0; i < MAQ_COUNT(paths); i++) {
         if (access(paths[i], F_OK) != 0)

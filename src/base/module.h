@@ -2,7 +2,10 @@
 #ifndef MAQ_BASE_MODULE_H
 #define MAQ_BASE_MODULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#define MAQ_MODULE_PATH 640
 
 /*
  * Loads `file` ("libmaquette-cuda.so") from beside the program, from `built` under there (where a build folder has it), from
@@ -10,6 +13,9 @@
  * says so: `absent` as it stands where there is none.
  */
 void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size);
+
+/* Where that file lies, for one that others load; false: nowhere. */
+bool maq_module_find(char path[MAQ_MODULE_PATH], const char *file, const char *built);
 
 /* A function of it, NULL when it is not there; to be called through the right type. */
 typedef void (*maq_module_fn)(void);

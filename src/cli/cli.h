@@ -28,6 +28,8 @@ struct cli {
     size_t n_overrides, overrides_size;
     const char **args; /* what is no option */
     size_t n_args;
+    size_t n_before;           /* of them before a `--` */
+    int exit_status;           /* of a program that was run; 0 = maquette's own */
     double started_s, shown_s; /* of the progress line; 0 = not begun, not shown */
     char **owned;              /* strings made while parsing */
     size_t n_owned, owned_size;
@@ -102,7 +104,7 @@ extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
-extern const struct cli_command cli_graph, cli_replay;
+extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
 #ifdef MAQ_HAVE_VALIDATE
 extern const struct cli_command cli_validate;
 #endif
@@ -127,6 +129,8 @@ void cli_look_around(struct cli *cli);
 
 /* Ctrl-C asks for an end instead of ending the program; a second one ends it. progress.c */
 const volatile sig_atomic_t *cli_catch_interrupts(void);
+/* The same for every signal that asks for an end; what is there is its number. */
+const volatile sig_atomic_t *cli_catch_ends(void);
 /* One line on a terminal's standard error that writes over itself, once a second has passed; "" takes it away. Not thread-safe. */
 void cli_progress(struct cli *cli, const char *fmt, ...) MAQ_PRINTF(2, 3);
 

@@ -22,7 +22,7 @@ const struct cli_command *const cli_commands[] = {
 #ifdef MAQ_HAVE_VALIDATE
     &cli_validate,
 #endif
-    &cli_profile,  &cli_risk, &cli_graph,   &cli_replay, NULL,
+    &cli_profile,  &cli_risk, &cli_run,     &cli_capture, &cli_graph, &cli_replay, &cli_emulate, NULL,
 };
 
 _Noreturn static void on_bug(const char *what, const char *file, int line)
@@ -127,5 +127,5 @@ int main(int argc, char **argv)
     cli_print_diag(&cli);
     maq_diag_free(cli.diag);
     cli_fini(&cli);
-    return maq_status_exit_code(status);
+    return status == MAQ_OK ? cli.exit_status : maq_status_exit_code(status);
 }

@@ -258,12 +258,15 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
         enum maq_status status = MAQ_OK;
         if (only_arguments || a.text[0] != '-' || a.text[1] == '\0')
             status = read_argument(cli, argv[i]);
-        else if (strcmp(a.text, "--") == 0)
+        else if (strcmp(a.text, "--") == 0) {
             only_arguments = true;
-        else
+            cli->n_before = cli->n_args;
+        } else
             status = read_any(cli, &a, argc, argv, &i);
         worst = status != MAQ_OK ? status : worst;
     }
+    if (!only_arguments)
+        cli->n_before = cli->n_args;
     return worst;
 }
 

@@ -19,7 +19,7 @@ static void interrupt(int number)
         signal(number, SIG_DFL);
         raise(number);
     }
-    interrupted = 1;
+    interrupted = number;
 }
 
 const volatile sig_atomic_t *cli_catch_interrupts(void)
@@ -27,6 +27,16 @@ const volatile sig_atomic_t *cli_catch_interrupts(void)
     struct sigaction action = {.sa_handler = interrupt};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+    return &interrupted;
+}
+
+const volatile sig_atomic_t *cli_catch_ends(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = interrupt};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < CLI_COUNT(ends); i++)
+        sigaction(ends[i], &action, NULL);
     return &interrupted;
 }
 

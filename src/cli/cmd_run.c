@@ -1,0 +1,73 @@
+/* cmd_run.c - `maquette run`: a program as one rank of many, or as all of a few, without a GPU. */
+#include <string.h>
+
+#include "cli/codes.h"
+#include "cli/session_options.h"
+
+enum { OPT_RANK = CLI_SESSION_COUNT, OPT_ALL, OPT_TRACE };
+
+static const struct cli_option options[] = {
+    CLI_SESSION_OPTIONS,
+    [OPT_RANK] = {"--rank", CLI_VALUE, "R", "the rank that runs (0)", NULL, NULL},
+    [OPT_ALL] = {"--all", CLI_FLAG, NULL, "every rank at once, meeting each other: for small jobs", NULL, NULL},
+    [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE", "keep the rank's trace; with --all a folder of them", NULL, NULL},
+};
+_Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
+
+static enum maq_status report(struct cli *cli, const struct maq_session *session)
+{
+    struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_SESSION_OUTPUT] != NULL);
+    char *text;
+    opts.color = opts.color && cli->color_err;
+    enum maq_status status = cli->values[CLI_SESSION_JSON] ? maq_report_session_json(&text, session, &opts, cli->diag)
+                                                           : maq_report_session_text(&text, session, &opts, cli->diag);
+    return status == MAQ_OK ? cli_session_write(cli, text) : status;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    struct maq_session_opts opts;
+    struct maq_session *session;
+    if (cli->n_before > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette run [OPTION...] -- PROGRAM ARGUMENT...",
+                         "'%.80s' stands before `--`", cli->args[0]);
+    enum maq_status status = cli_session_opts(&opts, cli, false);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &opts.rank, OPT_RANK, 0, UINT32_MAX - 1, 0);
+    if (status != MAQ_OK)
+        return status;
+    opts.all = cli->values[OPT_ALL] != NULL;
+    opts.trace = cli->values[OPT_TRACE];
+    if (opts.all && cli->values[OPT_RANK])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "all ranks run, or one does", "--rank beside --all");
+    status = maq_session_run(&session, &opts, cli->diag);
+    cli_progress(cli, "%s", "");
+    if (session) {
+        enum maq_status reported = report(cli, session);
+        status = status != MAQ_OK ? status : reported;
+        cli->exit_status = session->status;
+        maq_session_free(session);
+    }
+    return status;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .args = "--world N [OPTION...] -- PROGRAM ARGUMENT...",
+    .summary = "run one rank of a real program as if all others were there, without a GPU",
+    .about = "Runs an unmodified program as rank R of a job of N. CUDA's libraries, NCCL and MPI are stood in for: "
+             "kernels are\n"
+             "recorded, not run, and take the time that the cost chain gives them; collectives end as if all peers had "
+             "come; the\n"
+             "rendezvous of torch.distributed, of MPI and of the environment lets the rank start alone. The program's "
+             "output is its\n"
+             "own; the report goes to standard error, and the exit status is the program's. docs/capture.md has the "
+             "rules.\n",
+    .examples = "  maquette run --world 8192 --rank 4095 -- ./train_gpt2cu -i data -e d12\n"
+                "  maquette run --world 8 --all --trace traces -- python train.py\n"
+                "  maquette run --world 16 --memory 40GiB -- python train.py\n",
+    .options = options,
+    .n_options = CLI_COUNT(options),
+    .max_args = 65536,
+    .run = run,
+};

@@ -1,0 +1,82 @@
+/* session_options.c - options of the commands that run a program: see session_options.h. */
+#include "cli/session_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/codes.h"
+
+const char *const cli_generations[] = {"12", "13", "auto", "none", NULL};
+const char *const cli_clocks[] = {"virtual", "real", NULL};
+
+#define MOST_RANKS (1u << 20)
+#define MOST_SECONDS 1000000u
+
+static void on_progress(void *context, const struct maq_session_progress *at)
+{
+    struct cli *cli = context;
+    if (at->of > 0)
+        cli_progress(cli, "%s, %u of %u slices, %.0f s", at->phase, at->done, at->of, at->seconds);
+    else
+        cli_progress(cli, "%s, %.0f s", at->phase, at->seconds);
+}
+
+static uint32_t generation(const char *word)
+{
+    if (!word || strcmp(word, "auto") == 0)
+        return 0;
+    if (strcmp(word, "none") == 0)
+        return MAQ_SESSION_NO_LIBRARIES;
+    return word[1] == '2' ? 12 : 13;
+}
+
+enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, bool captured)
+{
+    uint32_t seconds;
+    *out = (struct maq_session_opts)MAQ_SESSION_OPTS_INIT;
+    if (cli->n_args == cli->n_before) {
+        char hint[96];
+        (void)snprintf(hint, sizeof hint, "maquette %s ... -- PROGRAM ARGUMENT...", cli->command->name);
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, hint, "there is no program after `--`");
+    }
+    enum maq_status status = cli_count(cli, &out->world, CLI_SESSION_WORLD, 1, MOST_RANKS, 0);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &out->per_node, CLI_SESSION_PER_NODE, 1, 1024, 0);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &seconds, CLI_SESSION_TIMEOUT, 1, MOST_SECONDS, 0);
+    if (status != MAQ_OK)
+        return status;
+    if (!captured && !out->world && !cli->values[CLI_SESSION_CLUSTER])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--world 8192, or --cluster",
+                         "it is not said how many ranks the job has");
+    if (cli->values[CLI_SESSION_CLUSTER] && cli->values[CLI_SESSION_DEVICE])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "a cluster says what its devices are", "--device beside --cluster");
+    out->arguments = cli->args + cli->n_before;
+    out->cluster = cli->values[CLI_SESSION_CLUSTER];
+    out->device = cli->values[CLI_SESSION_DEVICE];
+    out->libraries = generation(cli->values[CLI_SESSION_LIBRARIES]);
+    out->memory = cli->values[CLI_SESSION_MEMORY];
+    out->values = cli->values[CLI_SESSION_VALUES];
+    out->measured = cli->values[CLI_SESSION_MEASURED];
+    out->kernels = cli->values[CLI_SESSION_KERNELS];
+    out->real_clock = cli->values[CLI_SESSION_CLOCK] && strcmp(cli->values[CLI_SESSION_CLOCK], "real") == 0;
+    out->timeout_s = seconds;
+    out->stop = cli_catch_ends();
+    out->progress = on_progress;
+    out->context = cli;
+    return MAQ_OK;
+}
+
+enum maq_status cli_session_write(struct cli *cli, char *text)
+{
+    cli_progress(cli, "%s", "");
+    if (cli->values[CLI_SESSION_OUTPUT])
+        return cli_write(cli, text, cli->values[CLI_SESSION_OUTPUT]);
+    (void)fflush(stdout);
+    bool fine = fputs(text, stderr) >= 0;
+    free(text);
+    return fine ? MAQ_OK
+                : maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0}, NULL,
+                                "the report cannot be written");
+}

@@ -1,0 +1,392 @@
+/*
+ * test_session_store.c - the rendezvous store against a client of its protocol, in both dialects: real semantics where all ranks are
+ * live, made-up answers where they are not, and nonsense. maq-test: threads
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "emulate/session_store.h"
+
+/* ---- a server in a thread, and clients ---- */
+
+struct served {
+    struct maq_loop loop;
+    struct maq_store store;
+    pthread_t thread;
+    atomic_bool stop;
+};
+
+static void *serve(void *user)
+{
+    struct served *s = user;
+    while (!atomic_load(&s->stop)) {
+        maq_loop_turn(&s->loop, 5);
+        maq_store_tick(&s->store);
+    }
+    return NULL;
+}
+
+static void serve_begin(struct served *s, uint32_t world, uint32_t live, bool at_once)
+{
+    memset(s, 0, sizeof *s);
+    assert_int_equal(maq_store_open(&s->store, &s->loop, world, live, at_once, NULL), MAQ_OK);
+    s->store.patience_s = 0.05;
+}
+
+static void serve_start(struct served *s)
+{
+    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void serve_end(struct served *s)
+{
+    atomic_store(&s->stop, true);
+    pthread_join(s->thread, NULL);
+    maq_store_close(&s->store);
+    maq_loop_fini(&s->loop);
+}
+
+enum { OLD_SET = 0, OLD_GET = 2, OLD_ADD = 3, OLD_WAIT = 5, OLD_DELETE = 8 };
+enum {
+    VALIDATE,
+    SET,
+    COMPARE_SET,
+    GET,
+    ADD,
+    CHECK,
+    WAIT,
+    NUMKEYS,
+    DELETE_KEY,
+    APPEND,
+    MULTI_GET,
+    MULTI_SET,
+    CANCEL_WAIT,
+    PING,
+    QUEUE_PUSH,
+    QUEUE_POP,
+    QUEUE_LEN
+};
+
+static int dial(const struct served *s, bool validate)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(s->store.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval limit = {20, 0};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    if (validate)
+        assert_int_equal(send(fd, "\0\xce\xf7\x85\x3c", 5, MSG_NOSIGNAL), 5);
+    return fd;
+}
+
+static void put(int fd, const void *bytes, size_t n)
+{
+    assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), (ssize_t)n);
+}
+
+static void put_byte(int fd, int byte)
+{
+    unsigned char b = (unsigned char)byte;
+    put(fd, &b, 1);
+}
+
+static void put_number(int fd, uint64_t n)
+{
+    put(fd, &n, sizeof n);
+}
+
+static void put_text(int fd, const char *text)
+{
+    put_number(fd, strlen(text));
+    put(fd, text, strlen(text));
+}
+
+static void get(int fd, void *out, size_t n)
+{
+    assert_int_equal(recv(fd, out, n, MSG_WAITALL), (ssize_t)n);
+}
+
+static int64_t get_number(int fd)
+{
+    int64_t n;
+    get(fd, &n, sizeof n);
+    return n;
+}
+
+static int get_byte(int fd)
+{
+    unsigned char b;
+    get(fd, &b, 1);
+    return b;
+}
+
+static void get_text(int fd, const char *want)
+{
+    char text[256];
+    int64_t n = get_number(fd);
+    assert_in_range(n, 0, sizeof text);
+    if (n > 0)
+        get(fd, text, (size_t)n);
+    assert_int_equal(n, strlen(want));
+    assert_memory_equal(text, want, (size_t)n);
+}
+
+static void ask_keyed(int fd, int query, const char *key)
+{
+    put_byte(fd, query);
+    put_text(fd, key);
+}
+
+static int64_t add(int fd, int query, const char *key, int64_t by)
+{
+    ask_keyed(fd, query, key);
+    put_number(fd, (uint64_t)by);
+    return get_number(fd);
+}
+
+static void set(int fd, int query, const char *key, const char *value)
+{
+    ask_keyed(fd, query, key);
+    put_text(fd, value);
+}
+
+static void ask_several(int fd, int query, const char *a, const char *b)
+{
+    put_byte(fd, query);
+    put_number(fd, b ? 2 : 1);
+    put_text(fd, a);
+    if (b)
+        put_text(fd, b);
+}
+
+/* ---- all ranks live: the store that torch.distributed knows ---- */
+
+static void test_all_live(void **state)
+{
+    struct served s;
+    uint32_t nonce = 77, back;
+    serve_begin(&s, 2, 2, false);
+    serve_start(&s);
+    int a = dial(&s, true), b = dial(&s, true);
+    put_byte(a, PING);
+    put(a, &nonce, sizeof nonce);
+    get(a, &back, sizeof back);
+    assert_int_equal(back, nonce);
+
+    assert_int_equal(add(a, ADD, "init/", 1), 1);
+    assert_int_equal(add(b, ADD, "init/", 1), 2);
+    ask_keyed(a, GET, "init/");
+    get_text(a, "2");
+
+    ask_several(a, WAIT, "k", "l"); /* neither is there: b sets one, then the other */
+    set(b, SET, "k", "one");
+    ask_several(b, CHECK, "k", "l");
+    assert_int_equal(get_byte(b), 1);
+    set(b, SET, "l", "");
+    assert_int_equal(get_byte(a), 0);
+    ask_several(a, MULTI_GET, "k", "l");
+    get_text(a, "one");
+    get_text(a, "");
+    ask_several(b, CHECK, "k", "l");
+    assert_int_equal(get_byte(b), 0);
+
+    set(a, APPEND, "k", "+two");
+    ask_keyed(a, GET, "k");
+    get_text(a, "one+two");
+
+    ask_keyed(a, COMPARE_SET, "c"); /* a new key, with nothing expected */
+    put_text(a, "");
+    put_text(a, "x");
+    get_text(a, "x");
+    ask_keyed(a, COMPARE_SET, "c");
+    put_text(a, "y");
+    put_text(a, "z");
+    get_text(a, "x");
+    ask_keyed(a, COMPARE_SET, "c");
+    put_text(a, "x");
+    put_text(a, "z");
+    get_text(a, "z");
+
+    put_byte(a, NUMKEYS);
+    assert_int_equal(get_number(a), 4); /* init/, k, l, c */
+    ask_keyed(a, DELETE_KEY, "c");
+    assert_int_equal(get_number(a), 1);
+    ask_keyed(a, DELETE_KEY, "c");
+    assert_int_equal(get_number(a), 0);
+
+    put_byte(a, MULTI_SET);
+    put_number(a, 2);
+    put_text(a, "m");
+    put_text(a, "1");
+    put_text(a, "n");
+    put_text(a, "2");
+    ask_several(a, MULTI_GET, "m", "n");
+    get_text(a, "1");
+    get_text(a, "2");
+
+    ask_several(a, WAIT, "never", NULL);
+    put_byte(a, CANCEL_WAIT);
+    assert_int_equal(get_byte(a), 1);
+    close(a);
+    close(b);
+    serve_end(&s);
+}
+
+static void test_queues(void **state)
+{
+    struct served s;
+    serve_begin(&s, 2, 2, false);
+    serve_start(&s);
+    int a = dial(&s, true), b = dial(&s, true);
+    ask_keyed(a, QUEUE_POP, "q");
+    assert_int_equal(get_number(a), 0);
+    ask_several(a, WAIT, "q", NULL);
+    set(b, QUEUE_PUSH, "q", "first");
+    assert_int_equal(get_byte(a), 0);
+    set(b, QUEUE_PUSH, "q", "second");
+    ask_keyed(b, QUEUE_LEN, "q");
+    assert_int_equal(get_number(b), 2);
+    ask_keyed(a, QUEUE_POP, "q");
+    assert_int_equal(get_number(a), 2);
+    get_text(a, "first");
+    ask_keyed(a, QUEUE_POP, "q");
+    assert_int_equal(get_number(a), 1);
+    get_text(a, "second");
+    close(a);
+    close(b);
+    serve_end(&s);
+}
+
+/* ---- one rank alone ---- */
+
+/* torch 1.13 of rank 4095 of 8192: init/, the counter of the barrier, and the id of a communicator. */
+static void test_alone_old(void **state)
+{
+    struct served s;
+    char invented[MAQ_STORE_INVENTED], again[MAQ_STORE_INVENTED];
+    serve_begin(&s, 8192, 1, true);
+    serve_start(&s);
+    int a = dial(&s, false);
+    assert_int_equal(add(a, OLD_ADD, "init/", 1), 8192);
+    assert_int_equal(add(a, OLD_ADD, "barrier", 1), 8192);
+    assert_int_equal(add(a, OLD_ADD, "barrier", 0), 8192);
+    assert_int_equal(add(a, OLD_ADD, "barrier", 1), 8193); /* the others came once */
+    ask_several(a, OLD_WAIT, "default_pg/0//0", NULL);
+    assert_int_equal(get_byte(a), 0);
+    ask_keyed(a, OLD_GET, "default_pg/0//0");
+    assert_int_equal(get_number(a), MAQ_STORE_INVENTED);
+    get(a, invented, sizeof invented);
+    set(a, OLD_SET, "own", "mine");
+    ask_keyed(a, OLD_GET, "own");
+    get_text(a, "mine");
+    ask_keyed(a, OLD_DELETE, "own");
+    assert_int_equal(get_number(a), 1);
+    close(a);
+    assert_int_equal(s.store.invented, 1);
+    serve_end(&s);
+
+    serve_begin(&s, 8192, 1, true); /* another slice invents the same */
+    serve_start(&s);
+    a = dial(&s, false);
+    ask_several(a, OLD_WAIT, "default_pg/0//0", NULL);
+    assert_int_equal(get_byte(a), 0);
+    ask_keyed(a, OLD_GET, "default_pg/0//0");
+    assert_int_equal(get_number(a), MAQ_STORE_INVENTED);
+    get(a, again, sizeof again);
+    assert_memory_equal(invented, again, sizeof again);
+    close(a);
+    serve_end(&s);
+}
+
+/* A later pass: what slices set is given; what is missing is invented after a while only, and not for a CHECK. */
+static void test_alone_given(void **state)
+{
+    struct served s;
+    serve_begin(&s, 16, 1, false);
+    maq_store_give(&s.store, MAQ_STR("id"), "recorded", 8);
+    maq_store_give(&s.store, MAQ_STR("id"), "later", 5);
+    serve_start(&s);
+    int a = dial(&s, true), b = dial(&s, true);
+    ask_several(a, CHECK, "exception_dump", NULL);
+    assert_int_equal(get_byte(a), 1);
+    ask_several(a, WAIT, "id", NULL);
+    assert_int_equal(get_byte(a), 0);
+    ask_keyed(a, GET, "id");
+    get_text(a, "recorded");
+    ask_several(a, WAIT, "thread", NULL);
+    set(b, SET, "thread", "own"); /* another thread of the program, in time */
+    assert_int_equal(get_byte(a), 0);
+    ask_keyed(a, GET, "thread");
+    get_text(a, "own");
+    ask_several(a, WAIT, "nobody", NULL);
+    assert_int_equal(get_byte(a), 0);
+    close(a);
+    close(b);
+    assert_int_equal(s.store.invented, 1);
+    serve_end(&s);
+}
+
+/* ---- nonsense ---- */
+
+static void expect_end(int fd)
+{
+    char byte;
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    close(fd);
+}
+
+static void test_nonsense(void **state)
+{
+    struct served s;
+    serve_begin(&s, 2, 1, true);
+    serve_start(&s);
+    int fd = dial(&s, true);
+    put_byte(fd, 200);
+    expect_end(fd);
+    fd = dial(&s, true);
+    put_byte(fd, GET);
+    put_number(fd, UINT64_MAX);
+    expect_end(fd);
+    fd = dial(&s, true);
+    put_byte(fd, WAIT);
+    put_number(fd, UINT64_MAX);
+    expect_end(fd);
+    fd = dial(&s, false);
+    put(fd, "GET / HTTP/1.1\r\n", 16);
+    expect_end(fd);
+    fd = dial(&s, true); /* a request in pieces */
+    put_byte(fd, SET);
+    put_number(fd, 3);
+    put(fd, "a", 1);
+    struct timespec pause = {0, 20000000};
+    nanosleep(&pause, NULL);
+    put(fd, "bc", 2);
+    put_text(fd, "v");
+    ask_keyed(fd, GET, "abc");
+    get_text(fd, "v");
+    close(fd);
+    serve_end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_live), cmocka_unit_test(test_queues),
+                                       cmocka_unit_test(test_alone_old), cmocka_unit_test(test_alone_given),
+                                       cmocka_unit_test(test_nonsense)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+"""A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
+
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--grow] ; KIND: dp, zero, tp, pp, ep, 3d
+
+Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
+Megatron-LM's order of ranks (tp, dp, pp). A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
+--grow allocates until the device has no more.
+"""
+import argparse
+import ctypes
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from rank import Store  # noqa: E402
+
+F32, SUM = 7, 0
+rt, nccl, blas = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13"))
+P, S, I = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+
+
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+
+
+nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(P), I, Id, I]
+nccl.ncclCommSplit.argtypes = [P, I, I, ctypes.POINTER(P), P]
+for name in ("AllReduce", "ReduceScatter"):
+    getattr(nccl, "nccl" + name).argtypes = [P, P, S, I, I, P, P]
+nccl.ncclAllGather.argtypes = [P, P, S, I, P, P]
+nccl.ncclSend.argtypes = nccl.ncclRecv.argtypes = [P, S, I, I, P, P]
+blas.cublasSgemm_v2.argtypes = [P, I, I, I, I, I, P, P, I, P, I, P, P, I]
+rt.cudaMalloc.argtypes, rt.cudaFree.argtypes = [ctypes.POINTER(P), S], [P]
+rt.cudaStreamSynchronize.argtypes = rt.cudaStreamCreate.argtypes = [P]
+
+
+def good(result):
+    assert result == 0, result
+
+
+def made(call, *arguments):
+    out = P()
+    good(call(ctypes.byref(out), *arguments))
+    return out
+
+
+class Job:
+    def __init__(self, o):
+        self.rank, self.world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        tp, pp = o.tp, o.pp
+        dp = self.world // tp // pp
+        self.tp, self.pp, self.t, self.p = tp, pp, self.rank % tp, self.rank // tp // dp
+        self.d, self.dp = self.rank // tp % dp, dp
+        good(rt.cudaSetDevice(int(os.environ["LOCAL_RANK"])))
+        self.stream = made(rt.cudaStreamCreate)
+        self.side = made(rt.cudaStreamCreate)
+        self.handle = made(blas.cublasCreate_v2)
+        good(blas.cublasSetStream_v2(self.handle, self.stream))
+        self.all = self.communicator()
+        self.tensor = self.split(self.p * dp + self.d, self.t)
+        self.data = self.split(self.p * tp + self.t, self.d)
+        self.pipe = self.split(self.d * tp + self.t, self.p)
+        self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
+
+    def communicator(self):
+        store, ident = Store(), Id()
+        if self.rank == 0:
+            good(nccl.ncclGetUniqueId(ctypes.byref(ident)))
+            store.set("nccl id", bytes(ident))
+        else:
+            ident = Id.from_buffer_copy(store.get("nccl id"))
+        return made(lambda out, *a: nccl.ncclCommInitRank(out, *a), self.world, ident, self.rank)
+
+    def split(self, color, key):
+        out = P()
+        good(nccl.ncclCommSplit(self.all, color, key, ctypes.byref(out), None))
+        return out
+
+    @staticmethod
+    def buffer(size):
+        return made(rt.cudaMalloc, size)
+
+    def product(self, m, n, k):
+        one = ctypes.c_float(1)
+        a, b, c = self.buffers
+        good(blas.cublasSgemm_v2(self.handle, 0, 0, m, n, k, ctypes.byref(one), a, m, b, k, ctypes.byref(one), c, m))
+
+    def all_reduce(self, comm, count):
+        good(nccl.ncclAllReduce(self.buffers[0], self.buffers[0], count, F32, SUM, comm, self.stream))
+
+    def dp_step(self):
+        self.product(1024, 1024 + 64 * (self.rank % 3), 512)
+        self.all_reduce(self.all, 1 << 20)
+
+    def zero_step(self):
+        n, a, b = (1 << 20) // self.world, self.buffers[0], self.buffers[1]
+        good(nccl.ncclAllGather(a, b, n, F32, self.all, self.stream))
+        self.product(1024, 1024, 512)
+        good(nccl.ncclReduceScatter(b, a, n, F32, SUM, self.all, self.stream))
+
+    def tp_step(self):
+        for _ in range(2):
+            self.product(4096 // self.tp, 1024, 1024)
+            self.all_reduce(self.tensor, 1 << 18)
+        self.all_reduce(self.data, 1 << 20)
+
+    def pass_on(self, to, back):
+        a, count = self.buffers[2], 1 << 18
+        if back:
+            good(nccl.ncclRecv(a, count, F32, to, self.pipe, self.stream))
+        else:
+            good(nccl.ncclSend(a, count, F32, to, self.pipe, self.stream))
+
+    def pp_step(self):
+        for _ in range(4):  # microbatches, all forward and then all backward
+            if self.p > 0:
+                self.pass_on(self.p - 1, True)
+            self.product(512 * (1 + self.p), 1024, 512)
+            self.all_reduce(self.tensor, 1 << 16)
+            if self.p < self.pp - 1:
+                self.pass_on(self.p + 1, False)
+        for _ in range(4):
+            if self.p < self.pp - 1:
+                self.pass_on(self.p + 1, True)
+            self.product(1024 * (1 + self.p), 1024, 512)
+            if self.p > 0:
+                self.pass_on(self.p - 1, False)
+        self.all_reduce(self.data, 1 << 20)
+
+    def ep_step(self):
+        count = (1 << 18) // self.world
+        for _ in range(2):
+            good(nccl.ncclGroupStart())
+            for peer in range(self.world):
+                good(nccl.ncclSend(self.buffers[0], count, F32, peer, self.all, self.stream))
+                good(nccl.ncclRecv(self.buffers[1], count, F32, peer, self.all, self.stream))
+            good(nccl.ncclGroupEnd())
+            self.product(512, 512 + 128 * (self.rank % 2), 512)
+
+    def grow(self):
+        """Blocks whose size hangs on the rank, until the device has no more."""
+        n = 0
+        while rt.cudaMalloc(ctypes.byref(P()), (1 << 30) + (self.p << 20)) == 0:
+            n += 1
+        rt.cudaGetLastError()
+        print(f"rank {self.rank}: {n} blocks", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind")
+    for name, default in (("tp", 1), ("pp", 1), ("steps", 3)):
+        parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--grow", action="store_true")
+    o = parser.parse_args()
+    job = Job(o)
+    step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
+    for _ in range(o.steps):
+        step()
+        good(rt.cudaStreamSynchronize(job.stream))
+    if o.grow:
+        job.grow()
+    good(rt.cudaDeviceSynchronize())
+
+
+main()
