@@ -17,17 +17,12 @@
 #ifndef MAQ_SHIM_GPU_WAIT_H
 #define MAQ_SHIM_GPU_WAIT_H
 
-#include <stdint.h>
+#include "shim/link.h"
 
 #define VG_WAIT_BLOCKS                                                                                                 \
     32 /* at most; NCCL's largest number of channels on one GPU is 32 (MAXCHANNELS of NCCL 2.x is 64, its NVLink rings use up to 24) */
 #define VG_WAIT_THREADS 512 /* NCCL_MAX_NTHREADS is 640; a Simple ring runs 512 and a warp more */
 #define VG_WAIT_RING 8      /* ends that are published at a time; one kernel of a communicator runs at a time */
-
-struct vg_wait_entry {
-    int64_t own_ns, peers_ns; /* arrival of this rank, and of the last of the others, since the replay's begin */
-    int64_t ns;               /* from there to the end */
-};
 
 struct vg_wait_log {
     int64_t arrival_ns, end_ns; /* on the device's clock */
@@ -37,8 +32,8 @@ struct vg_wait_log {
 struct vg_wait_state {
     uint32_t n, loop; /* entries; n = 0: every wait ends when it begins */
     int64_t period_ns;
-    const struct vg_wait_entry *entry; /* [n], device memory */
-    struct vg_wait_log *log;           /* [n_log], device memory */
+    const struct maq_wait_entry *entry; /* [n], device memory */
+    struct vg_wait_log *log;            /* [n_log], device memory */
     uint32_t n_log, begun;
     int64_t origin_ns, shift_ns;
     uint32_t turn[VG_WAIT_BLOCKS]; /* waits that each block has been in */
@@ -65,7 +60,7 @@ VG_WAIT_FN uint32_t vg_wait_at(uint32_t i, uint32_t n, uint32_t loop, int64_t pe
 }
 
 /* One step of the recursion at the head, for one wait. */
-VG_WAIT_FN int64_t vg_wait_end(const struct vg_wait_entry *e, int64_t late, int64_t origin, int64_t *shift,
+VG_WAIT_FN int64_t vg_wait_end(const struct maq_wait_entry *e, int64_t late, int64_t origin, int64_t *shift,
                                int64_t arrival)
 {
     int64_t peers = origin + late + e->peers_ns + *shift;

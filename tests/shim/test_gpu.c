@@ -5,11 +5,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/gpu/activity.h"
 #include "shim/gpu/fill.h"
+#include "shim/gpu/table.h"
 #include "shim/gpu/wait.h"
 
 struct written {
@@ -182,14 +185,14 @@ static void test_odd_activities(void **state)
 static void test_wait_recursion(void **state)
 {
     enum { N = 40 };
-    struct vg_wait_entry entry[N];
+    struct maq_wait_entry entry[N];
     int64_t own = 0, peers = 0, theirs[N], mine[N];
     for (int i = 0; i < N; i++) {
         mine[i] = 1000 + i * 37 % 200;
         theirs[i] = 1050 + i * 53 % 170;
         own += mine[i];
         peers += theirs[i];
-        entry[i] = (struct vg_wait_entry){own, peers, 300 + i};
+        entry[i] = (struct maq_wait_entry){own, peers, 300 + i};
         own = peers = (own > peers ? own : peers) + entry[i].ns;
     }
     static const double slow[] = {1.0, 0.5, 1.2, 2.0};
@@ -264,13 +267,65 @@ static void test_fill_values(void **state)
     assert_int_equal(f.kind, VG_FILL_NOTHING); /* in place: what stands there stays */
 }
 
+struct waits_file {
+    struct maq_waits_head head;
+    struct maq_waits_comm comm[2];
+    struct maq_wait_entry entry[5];
+};
+
+static bool opens(const void *file, size_t bytes, struct vg_waits *w)
+{
+    char path[] = "/tmp/maquette-waits-XXXXXX";
+    const char *why;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, file, bytes), bytes);
+    close(fd);
+    bool good = vg_waits_open(w, path, &why);
+    assert_true(good == !why);
+    unlink(path);
+    return good;
+}
+
+static void test_waits_file(void **state)
+{
+    struct waits_file f = {.head = {.magic = "maqwait", .n_comms = 2, .world = 8}};
+    struct vg_waits w;
+    const struct maq_wait_entry *entries;
+    memcpy(f.head.magic, MAQ_WAITS_MAGIC, 8);
+    f.comm[0] = (struct maq_waits_comm){.lineage = 7, .n = 3, .loop = 1, .at = offsetof(struct waits_file, entry)};
+    f.comm[1] = (struct maq_waits_comm){
+        .lineage = 9, .n = 2, .loop = 2, .at = offsetof(struct waits_file, entry) + 3 * sizeof f.entry[0]};
+    for (int i = 0; i < 5; i++)
+        f.entry[i].ns = i;
+    assert_true(opens(&f, sizeof f, &w));
+    assert_int_equal(vg_waits_of(&w, 9, &entries)->n, 2);
+    assert_int_equal(entries[1].ns, 4);
+    assert_int_equal(vg_waits_of(&w, 7, &entries)->loop, 1);
+    assert_int_equal(entries[2].ns, 2);
+    assert_null(vg_waits_of(&w, 8, &entries));
+    vg_waits_close(&w);
+
+    struct waits_file bad[6] = {f, f, f, f, f, f};
+    bad[0].head.magic[0] = 'x';
+    bad[1].head.n_comms = UINT32_MAX;
+    bad[2].comm[1].at = UINT64_MAX - 7;
+    bad[3].comm[1].n = 3;
+    bad[4].comm[1].lineage = 7;
+    bad[5].comm[0].loop = 4;
+    for (size_t i = 0; i < 6; i++)
+        assert_false(opens(&bad[i], sizeof f, &w));
+    for (size_t bytes = 0; bytes < sizeof f; bytes++)
+        assert_false(opens(&f, bytes, &w));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_assembles),      cmocka_unit_test(test_graphs_and_memory),
         cmocka_unit_test(test_odd_activities), cmocka_unit_test(test_wait_recursion),
         cmocka_unit_test(test_wait_repeats),   cmocka_unit_test(test_fill_stays_inside),
-        cmocka_unit_test(test_fill_values),
+        cmocka_unit_test(test_fill_values),    cmocka_unit_test(test_waits_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
