@@ -6,7 +6,7 @@ PROGRAM  = $(BUILD)/maquette
 EXAMPLE ?= examples/llama3-405b-16k.yaml
 FUZZ_S  ?= 60
 
-SOURCES  = $(shell find src include tests bench -name '*.[ch]' 2>/dev/null | sort)
+SOURCES  = $(shell find src include shim tests bench -name '*.[ch]' 2>/dev/null | sort)
 
 SHARED  ?= ../shared
 

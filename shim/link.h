@@ -84,13 +84,14 @@ struct maq_peers_entry {
  * `bell` of the head is rung (futex, all). ns is the duration, the largest that any member gave.
  *
  *   collective   end = at[0] + ns for all
- *   message      bytes <= MAQ_EAGER_BYTES: sender ends at[0] + ns, receiver max(at[0], at[1]) + ns
+ *   message      bytes <= MAQ_EAGER_BYTES: sender ends at[0] + the ns that he gave (he does not wait to hear the
+ *                receiver's), receiver max(at[0], at[1]) + ns
  *                larger: both end max(at[0], at[1]) + ns
  *   group        its parts arrive when the group's kernel starts; the kernel ends when the last part does, where
  *                collectives on one communicator follow each other and messages are side by side
  *
  * `left` counts those who have read the result; the last of them (left == need) frees the slot: state 3, a grave, which a
- * search goes past and a claim may take.
+ * search goes past and a claim may take. meet.h has all of this as calls, and a lock for claims.
  */
 #define MAQ_MEET_MAGIC "maqmeet\n"
 #define MAQ_EAGER_BYTES (4u << 20) /* NCCL's FIFO: 8 slots of 512 KiB */
@@ -101,7 +102,9 @@ struct maq_meet_head {
     uint64_t data_used; /* _Atomic */
     uint32_t stop;      /* _Atomic: not 0 = everybody gives up; peers have failed */
     uint32_t bell;      /* _Atomic: futex, counts up */
-    uint64_t reserved[2];
+    uint64_t live_at;   /* offset of `world` bits: ranks that run; 0 = all of them do */
+    uint32_t owner;     /* process that stands behind it; 0 = nobody */
+    uint32_t lock;      /* _Atomic: futex. Claims, frees and the payload area are under it: meet.h */
 };
 struct maq_meet_slot {
     uint32_t state; /* _Atomic: 0 free, 1 being claimed, 2 in use, 3 a grave */

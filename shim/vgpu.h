@@ -53,6 +53,11 @@ void vg_host(int64_t ns);
 void vg_call(void);
 /* The calling thread drives the device from now on. */
 void vg_drive(void);
+bool vg_drives(void);
+/* The calling thread's device, from 0; false = there is none of that number. */
+unsigned vg_device(void);
+unsigned vg_device_count(void);
+bool vg_device_set(int device);
 /* The host waits until t (no record; waiting is not host time). */
 void vg_wait_until(int64_t t);
 
@@ -107,6 +112,12 @@ bool vg_mem_find(const void *p, struct vg_alloc *out);                          
 /* Makes the pages of a range real, so that the host may copy to or from them; false where the policy keeps them virtual. */
 bool vg_mem_touch(const void *p, uint64_t bytes);
 void vg_mem_info(uint64_t *free_bytes, uint64_t *total_bytes, uint64_t *peak_bytes);
+/* What the host knows of device memory. The host wrote these bytes (a copy, a memset); something on the device may have written
+ * these (a kernel, an operator of a library, a peer), or any; are they still as the host wrote them? */
+void vg_mem_told(const void *p, uint64_t bytes);
+void vg_mem_written(const void *p, uint64_t bytes);
+void vg_mem_written_anywhere(void);
+bool vg_mem_true(const void *p, uint64_t bytes);
 
 /* --- the trace. core/recorder.c ----------------------------------------------------------------------------------------- */
 void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes bytes, or NULL */
@@ -126,9 +137,13 @@ bool vg_exchange(uint64_t channel, uint32_t n, uint32_t me, const void *mine, ui
 /* The same where only the root has something to say. */
 bool vg_exchange_from(uint64_t channel, uint32_t n, uint32_t me, uint32_t root, void *data, uint64_t bytes);
 
+/* Gives a meeting the next name of its communicator. A group that goes into a stream has its names; at each launch of a CUDA
+ * graph its parts get theirs anew, so that the nth launch is the nth meeting. */
+void vg_meet_name(struct vg_meeting *m);
 /* Arrives at a meeting at virtual time `at`; part: 0 = member or sender, 1 = receiver. */
 void vg_meet_arrive(const struct vg_meeting *m, unsigned part, int64_t at);
-/* Its end, once all have come. wait: sleeps until then. 1 = known, 0 = not yet, -1 = peers failed. */
+/* Its end, once all have come. wait: sleeps until then. 1 = known (and not to be asked again), 0 = not yet, -1 = peers
+ * failed. */
 int vg_meet_end(const struct vg_meeting *m, unsigned part, int64_t at, bool wait, int64_t *end);
 
 /* --- calls that are not there. core/trap.c ------------------------------------------------------------------------------ */

@@ -5,8 +5,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)
 build=${LINT_BUILD:-build-ci-clang}
-mapfile -t sources < <(find src include tests bench -name '*.[ch]' 2>/dev/null | sort)
-mapfile -t units < <(find src -name '*.c' -not -path 'src/profile/cuda/*' 2>/dev/null | sort)
+mapfile -t sources < <(find src include shim tests bench -name '*.[ch]' 2>/dev/null | sort)
+mapfile -t units < <(find src shim -name '*.c' -not -path 'src/profile/cuda/*' 2>/dev/null | sort)
 
 compile_commands() { CC=clang tools/build.sh "$build" "$jobs" -Dwerror=true; }
 

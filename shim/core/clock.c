@@ -1,0 +1,99 @@
+/*
+ * clock.c - the one lock, and virtual time.
+ *
+ * The host's clock is one number per process. It moves by what calls cost (the card says: call_ns, launch_ns) and when
+ * the host waits for its device. Only threads that drive the device move it: a watchdog that polls must not. Threads
+ * that drive it at the same time share it; their order is then the program's own, and the trace is as deterministic as
+ * the program is.
+ */
+#include "shim/core/core.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local unsigned depth; /* how often this thread holds the mutex */
+static _Thread_local bool drives;
+
+static int64_t now;
+static int64_t untold; /* host time since the last record */
+
+void vg_lock(void)
+{
+    if (depth++ == 0)
+        pthread_mutex_lock(&mutex);
+}
+
+void vg_unlock(void)
+{
+    if (--depth == 0)
+        pthread_mutex_unlock(&mutex);
+}
+
+unsigned vg_lock_drop(void)
+{
+    unsigned held = depth;
+    depth = 0;
+    if (held > 0)
+        pthread_mutex_unlock(&mutex);
+    return held;
+}
+
+void vg_lock_again(unsigned held)
+{
+    if (held > 0)
+        pthread_mutex_lock(&mutex);
+    depth = held;
+}
+
+int64_t vg_now(void)
+{
+    return __atomic_load_n(&now, __ATOMIC_RELAXED);
+}
+
+static void go_to(int64_t t)
+{
+    __atomic_store_n(&now, t, __ATOMIC_RELAXED);
+}
+
+void vg_host(int64_t ns)
+{
+    if (!drives || ns <= 0)
+        return;
+    vg_lock();
+    go_to(now + ns);
+    untold += ns;
+    vg_unlock();
+}
+
+void vg_call(void)
+{
+    if (drives)
+        vg_host(vg_card()->call_ns);
+}
+
+void vg_drive(void)
+{
+    drives = true;
+}
+
+bool vg_drives(void)
+{
+    return drives;
+}
+
+void vg_wait_until(int64_t t)
+{
+    if (!drives)
+        return;
+    vg_lock();
+    if (t > now)
+        go_to(t);
+    vg_unlock();
+}
+
+int64_t vg_host_taken(void)
+{
+    int64_t ns = untold;
+    untold = 0;
+    return ns;
+}

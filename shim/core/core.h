@@ -1,0 +1,31 @@
+/*
+ * core.h - what the files of shim/core share and other rooms do not need.
+ */
+#ifndef MAQ_SHIM_CORE_H
+#define MAQ_SHIM_CORE_H
+
+#include "shim/vgpu.h"
+
+/* Reads a card of `bytes` bytes of text into *out, over what *out holds; unknown keys and bad values are passed over. */
+void vg_card_parse(struct vg_card *out, const char *text, size_t bytes);
+/* Rank and paths: `rank` from the environment when the card has none, %r in paths. */
+void vg_card_settle(struct vg_card *card, bool has_rank);
+
+/* Releases the lock however often the caller holds it, and takes it as often again: for waiting. */
+unsigned vg_lock_drop(void);
+void vg_lock_again(unsigned depth);
+
+/* The host's time since the last record; takes it. */
+int64_t vg_host_taken(void);
+
+/* Whether records still have somewhere to go: false in a child that was forked, after the end, without a trace. */
+bool vg_recording(void);
+/* What has been recorded goes to the file. */
+void vg_flush(void);
+
+/* The same, if much has come together: where the host waits anyway. */
+void vg_flush_if_late(void);
+/* Most memory of the device that was allocated at one time; takes no lock. */
+uint64_t vg_mem_peak(void);
+
+#endif

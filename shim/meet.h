@@ -1,0 +1,98 @@
+/*
+ * meet.h - the segment in which ranks that run at the same time meet: what link.h lays out, as calls.
+ *
+ * One file, mapped by everybody who takes part: by ranks of the program (shim/nccl) and by the replay that stands in for
+ * the others (src/emulate, the one folder of the library that may include this; its meson.build lists shim/meet.c).
+ * Nothing here knows of CUDA, of NCCL or of the rest of the shim; libc alone.
+ *
+ * A meeting is joined by its name, from then on its slot is this caller's until he leaves:
+ *
+ *     slot = maq_meet_join(meet, a, b, need, bytes);      claims it, or finds it
+ *     maq_meet_put(meet, slot, index, data, bytes);       what he brings, if he brings something
+ *     maq_meet_come(meet, slot, part, at, ns);            he is there, at virtual time `at`
+ *     while (!maq_meet_complete(slot))                    asleep until somebody rings
+ *         bell = maq_meet_bell(meet) ... maq_meet_sleep(meet, bell);
+ *     end = maq_meet_ends(slot, as, message_bytes, ns);
+ *     maq_meet_leave(meet, slot);                         the last one frees it
+ *
+ * Who comes first does not matter: times are maxima, contributions lie in the order of ranks. So the host scheduler
+ * cannot be seen in a result.
+ *
+ * Claims, frees and the payload area are under one lock of the segment (a futex, held for some tens of ns: a process
+ * that is killed inside it takes everybody with it, and then whoever notices calls maq_meet_stop()). Arrivals are atomic
+ * and take no lock.
+ */
+#ifndef MAQ_SHIM_MEET_H
+#define MAQ_SHIM_MEET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/link.h"
+
+struct maq_meet {
+    struct maq_meet_head *head; /* NULL: closed */
+    struct maq_meet_slot *slot;
+    unsigned char *data;
+    uint64_t bytes; /* of the mapping */
+    /* For maq_meet_watch(): the bell when it last rang, and when that was (real time); _Atomic. */
+    uint32_t heard, watched;
+    int64_t heard_ns;
+};
+
+#define MAQ_MEET_SLOTS (1u << 16)
+#define MAQ_MEET_DATA (UINT64_C(1) << 30)    /* address space: pages that nobody writes take none */
+#define MAQ_MEET_PAYLOAD (UINT64_C(4) << 20) /* need * bytes of one meeting, at most */
+/* Wall time without any arrival anywhere. The default time-out of PyTorch's collectives (10 minutes). */
+#define MAQ_MEET_PATIENCE_NS INT64_C(600000000000)
+
+struct maq_meet_opts {
+    uint32_t world;
+    uint64_t n_slots, data_bytes; /* 0 = the defaults above */
+    uint32_t owner; /* process that stands behind it: when it is gone, peers have failed; 0 = nobody does */
+    /* Ranks that run, if not all: contributions to exchanges are waited for from these only. */
+    const uint32_t *live;
+    uint32_t n_live;
+};
+
+/* Makes the file `path`, which must not be there. 0 or an errno. */
+int maq_meet_create(const char *path, const struct maq_meet_opts *opts);
+/* Maps it. 0 or an errno; EPROTO: not a segment, or a torn one. */
+int maq_meet_open(struct maq_meet *out, const char *path);
+void maq_meet_close(struct maq_meet *m);
+
+/* Whether that rank runs, rather than being replayed. */
+bool maq_meet_lives(const struct maq_meet *m, uint32_t rank);
+
+/* The slot of (a, b); `need` and `bytes` count when it is claimed. NULL: everybody gives up, or the segment is full (then
+ * everybody does as well: errno is ENOSPC). */
+struct maq_meet_slot *maq_meet_join(struct maq_meet *m, uint64_t a, uint64_t b, uint32_t need, uint64_t bytes);
+/* Lays `bytes` (at most the slot's) into place `index` (< need). */
+void maq_meet_put(struct maq_meet *m, struct maq_meet_slot *s, uint32_t index, const void *data, uint64_t bytes);
+/* What lies there; NULL: nothing. Only once the meeting is complete. */
+const void *maq_meet_got(const struct maq_meet *m, const struct maq_meet_slot *s, uint32_t index);
+void maq_meet_come(struct maq_meet *m, struct maq_meet_slot *s, unsigned part, int64_t at, int64_t ns);
+bool maq_meet_complete(const struct maq_meet_slot *s);
+void maq_meet_leave(struct maq_meet *m, struct maq_meet_slot *s);
+
+/* When it ends, by the rules of link.h. A sender of an eager message may ask before the meeting is complete; own_ns is the
+ * duration that he gave, and counts for him alone. */
+enum maq_meet_as { MAQ_MEET_MEMBER, MAQ_MEET_SENDER, MAQ_MEET_RECEIVER };
+int64_t maq_meet_ends(const struct maq_meet_slot *s, enum maq_meet_as as, uint64_t message_bytes, int64_t own_ns);
+
+/* The bell counts meetings that became complete. maq_meet_sleep() returns once it differs from `bell`, or after a fifth
+ * of a second; false = everybody gives up. */
+uint32_t maq_meet_bell(const struct maq_meet *m);
+bool maq_meet_sleep(struct maq_meet *m, uint32_t bell);
+/* For those who poll and do not sleep: now and then looks whether the owner lives and whether anything happens; cheap. */
+void maq_meet_watch(struct maq_meet *m);
+void maq_meet_stop(struct maq_meet *m);
+bool maq_meet_stopped(const struct maq_meet *m);
+
+/* The name of the nth message from src to dst (ranks in the communicator). */
+static inline uint64_t maq_meet_message(uint64_t lineage, uint32_t src, uint32_t dst)
+{
+    return maq_rec_mix(lineage, (uint64_t)src << 32 | dst);
+}
+
+#endif

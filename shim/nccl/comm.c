@@ -1,0 +1,336 @@
+/*
+ * comm.c - communicators: how they begin, what they say of themselves, how they end.
+ *
+ * The name of a communicator (its lineage) comes from the unique id that it was initialised with. The bytes of an id say
+ * which rank made it and how many it had made before, so every member finds the same name without asking anybody. A rank
+ * that runs alone and got its id from a peer that nobody has run yet holds bytes that are no id of ours (zeros, what was
+ * in the buffer): its nth such communicator is taken to be the nth of rank 0, which is right for the communicator of all,
+ * and the next slices are given the real bytes.
+ *
+ * At initialisation the members tell each other their global ranks (an exchange): that is the list in DEF_COMM. Where not all
+ * have said it, members are known only if the communicator is of all ranks and this one has its own place in it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/nccl/comm.h"
+
+static struct vg_comm **comms;
+static uint32_t n_comms, comms_room;
+
+struct vg_comm *vg_comm_of(uint32_t id)
+{
+    vg_lock();
+    struct vg_comm *comm = id < n_comms ? comms[id] : NULL;
+    vg_unlock();
+    return comm;
+}
+
+int vg_comm_check(const struct vg_comm *comm)
+{
+    if (!comm || comm->alive != VG_COMM_ALIVE)
+        return VG_NCCL_INVALID_ARGUMENT;
+    return vg_peers_failed() ? VG_NCCL_REMOTE_ERROR : comm->error;
+}
+
+struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage)
+{
+    struct vg_comm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return NULL;
+    *comm = (struct vg_comm){.alive = VG_COMM_ALIVE,
+                             .id = MAQ_REC_NONE,
+                             .n = n,
+                             .me = me,
+                             .lineage = lineage,
+                             .parent = MAQ_REC_NONE,
+                             .device = (int)vg_device()};
+    return comm;
+}
+
+void vg_comm_drop(struct vg_comm *comm)
+{
+    if (comm)
+        free(comm->members);
+    free(comm);
+}
+
+/* Communicators have 16 bits in a record. */
+static bool number(struct vg_comm *comm)
+{
+    if (n_comms == comms_room) {
+        uint32_t more = comms_room ? comms_room * 2 : 16;
+        struct vg_comm **bigger = more <= 1u << 16 ? realloc(comms, more * sizeof *comms) : NULL;
+        if (!bigger)
+            return false;
+        comms = bigger;
+        comms_room = more;
+    }
+    comm->id = n_comms;
+    comms[n_comms++] = comm;
+    return true;
+}
+
+int vg_comm_define(struct vg_comm *comm)
+{
+    uint64_t listed = comm->members ? comm->n : 0, bytes = sizeof(struct maq_rec_comm) + listed * sizeof(uint32_t);
+    struct maq_rec_comm *payload = malloc(bytes);
+    if (!payload)
+        return VG_NCCL_SYSTEM_ERROR;
+    *payload = (struct maq_rec_comm){.lineage = comm->lineage,
+                                     .size = comm->n,
+                                     .rank = comm->me,
+                                     .parent = comm->parent,
+                                     .color = comm->color,
+                                     .key = comm->key,
+                                     .n_members = (uint32_t)listed};
+    if (listed)
+        memcpy(payload + 1, comm->members, listed * sizeof(uint32_t));
+    vg_lock();
+    bool ok = number(comm);
+    if (ok)
+        vg_record(
+            (struct maq_rec){.kind = MAQ_REC_DEF_COMM, .stream = MAQ_REC_HOST_STREAM, .id = comm->id, .bytes = bytes},
+            payload);
+    vg_unlock();
+    free(payload);
+    return ok ? VG_NCCL_SUCCESS : VG_NCCL_INTERNAL_ERROR;
+}
+
+/* --- unique ids ------------------------------------------------------------------------------------------------------- */
+
+static const char id_magic[8] = "maqnccl";
+struct id {
+    char magic[8];
+    uint32_t rank, nth;
+};
+
+static void write_id(struct vg_nccl_id *out, uint32_t rank, uint32_t nth)
+{
+    struct id id = {.rank = rank, .nth = nth};
+    memcpy(id.magic, id_magic, sizeof id.magic);
+    memset(out, 0, sizeof *out);
+    memcpy(out, &id, sizeof id);
+}
+
+NCCL_API(int, ncclGetUniqueId, struct vg_nccl_id *out);
+int ncclGetUniqueId(struct vg_nccl_id *out)
+{
+    static uint32_t made;
+    if (!out)
+        return VG_NCCL_INVALID_ARGUMENT;
+    write_id(out, vg_card()->rank, __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED));
+    return VG_NCCL_SUCCESS;
+}
+
+/* The lineage of a communicator that is initialised with these ids. */
+static uint64_t lineage_of(const struct vg_nccl_id *ids, int n)
+{
+    static uint32_t nameless;
+    uint64_t lineage = 0;
+    for (int i = 0; i < n; i++) {
+        struct vg_nccl_id id = ids[i];
+        if (memcmp(id.bytes, id_magic, sizeof id_magic) != 0)
+            write_id(&id, 0, __atomic_fetch_add(&nameless, 1, __ATOMIC_RELAXED));
+        lineage = maq_rec_hash(&id, sizeof id, lineage);
+    }
+    return lineage;
+}
+
+/* --- the jobs of initialisation ----------------------------------------------------------------------------------------- */
+
+static int begin_members(struct vg_comm_job *job)
+{
+    struct vg_comm *comm = job->comm;
+    job->word[0] = vg_card()->rank;
+    job->x = (struct vg_exchange){.channel = vg_channel(comm->lineage, VG_CHANNEL_MEMBERS),
+                                  .n = comm->n,
+                                  .me = comm->me,
+                                  .mine = job->word,
+                                  .bytes = sizeof job->word[0],
+                                  .root = MAQ_REC_NONE};
+    /* Who they are is not known yet; but all ranks of a job are themselves, and so a replayed one is not waited for. */
+    if (comm->n == vg_card()->world && comm->me == vg_card()->rank)
+        job->x.members = job->guess = vg_comm_everybody(comm->n);
+    return vg_exchange_put(&job->x) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
+}
+
+/* Everybody below `world`, and nobody twice. */
+static bool are_ranks(const uint32_t *members, uint32_t n)
+{
+    uint32_t world = vg_card()->world;
+    unsigned char *seen = calloc(1, (uint64_t)world + 1);
+    bool ok = seen && n <= world;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        ok = members[i] < world && !seen[members[i]];
+        if (ok)
+            seen[members[i]] = 1;
+    }
+    free(seen);
+    return ok;
+}
+
+static int end_members(struct vg_comm_job *job)
+{
+    struct vg_comm *comm = job->comm;
+    uint32_t *members = malloc(comm->n * sizeof *members);
+    int result = members && vg_exchange_get(&job->x, members) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
+    if (result == VG_NCCL_SUCCESS && job->x.certain && are_ranks(members, comm->n)) {
+        comm->members = members;
+        members = NULL;
+    } else if (job->guess) {
+        comm->members = job->guess;
+        job->guess = NULL;
+    }
+    free(members);
+    free(job->guess);
+    return result == VG_NCCL_SUCCESS ? vg_comm_define(comm) : result;
+}
+
+uint32_t *vg_comm_everybody(uint32_t n)
+{
+    uint32_t *members = malloc(n * sizeof *members);
+    for (uint32_t i = 0; members && i < n; i++)
+        members[i] = i;
+    return members;
+}
+
+static int check_config(const struct vg_nccl_config *config)
+{
+    if (!config)
+        return VG_NCCL_SUCCESS;
+    bool known = config->size >= offsetof(struct vg_nccl_config, blocking) + sizeof config->blocking &&
+                 config->magic == VG_NCCL_CONFIG_MAGIC;
+    return known ? VG_NCCL_SUCCESS : VG_NCCL_INVALID_ARGUMENT;
+}
+
+static int init(struct vg_comm **out, int n, int me, const struct vg_nccl_id *ids, int n_ids,
+                const struct vg_nccl_config *config)
+{
+    if (!out || n < 1 || me < 0 || me >= n || !ids || n_ids < 1 || check_config(config) != VG_NCCL_SUCCESS)
+        return VG_NCCL_INVALID_ARGUMENT;
+    vg_drive();
+    vg_call();
+    *out = vg_comm_new((uint32_t)n, (uint32_t)me, lineage_of(ids, n_ids));
+    if (!*out)
+        return VG_NCCL_SYSTEM_ERROR;
+    return vg_group_job(&(struct vg_comm_job){.comm = *out, .begin = begin_members, .end = end_members});
+}
+
+NCCL_API(int, ncclCommInitRank, struct vg_comm **out, int n, struct vg_nccl_id id, int rank);
+int ncclCommInitRank(struct vg_comm **out, int n, struct vg_nccl_id id, int rank)
+{
+    return init(out, n, rank, &id, 1, NULL);
+}
+
+NCCL_API(int, ncclCommInitRankConfig, struct vg_comm **out, int n, struct vg_nccl_id id, int rank,
+         const struct vg_nccl_config *config);
+int ncclCommInitRankConfig(struct vg_comm **out, int n, struct vg_nccl_id id, int rank,
+                           const struct vg_nccl_config *config)
+{
+    return init(out, n, rank, &id, 1, config);
+}
+
+NCCL_API(int, ncclCommInitRankScalable, struct vg_comm **out, int n, int rank, int n_ids, const struct vg_nccl_id *ids,
+         const struct vg_nccl_config *config);
+int ncclCommInitRankScalable(struct vg_comm **out, int n, int rank, int n_ids, const struct vg_nccl_id *ids,
+                             const struct vg_nccl_config *config)
+{
+    return n_ids > n ? VG_NCCL_INVALID_ARGUMENT : init(out, n, rank, ids, n_ids, config);
+}
+
+/* All devices of one process: nobody else is asked. */
+NCCL_API(int, ncclCommInitAll, struct vg_comm **out, int n, const int *devices);
+int ncclCommInitAll(struct vg_comm **out, int n, const int *devices)
+{
+    struct vg_nccl_id id;
+    if (!out || n < 1 || ncclGetUniqueId(&id) != VG_NCCL_SUCCESS)
+        return VG_NCCL_INVALID_ARGUMENT;
+    vg_drive();
+    vg_call();
+    uint64_t lineage = lineage_of(&id, 1);
+    for (int i = 0; i < n; i++) {
+        out[i] = vg_comm_new((uint32_t)n, (uint32_t)i, lineage);
+        int result = out[i] ? vg_comm_define(out[i]) : VG_NCCL_SYSTEM_ERROR;
+        if (result != VG_NCCL_SUCCESS)
+            return result;
+        out[i]->device = devices ? devices[i] : i;
+    }
+    return VG_NCCL_SUCCESS;
+}
+
+/* --- what they say, and their end ----------------------------------------------------------------------------------------- */
+
+static int answer(const struct vg_comm *comm, int *out, int value)
+{
+    if (!comm || comm->alive != VG_COMM_ALIVE || !out)
+        return VG_NCCL_INVALID_ARGUMENT;
+    *out = value;
+    return VG_NCCL_SUCCESS;
+}
+
+NCCL_API(int, ncclCommCount, const struct vg_comm *comm, int *out);
+int ncclCommCount(const struct vg_comm *comm, int *out)
+{
+    return answer(comm, out, comm ? (int)comm->n : 0);
+}
+
+NCCL_API(int, ncclCommUserRank, const struct vg_comm *comm, int *out);
+int ncclCommUserRank(const struct vg_comm *comm, int *out)
+{
+    return answer(comm, out, comm ? (int)comm->me : 0);
+}
+
+NCCL_API(int, ncclCommCuDevice, const struct vg_comm *comm, int *out);
+int ncclCommCuDevice(const struct vg_comm *comm, int *out)
+{
+    return answer(comm, out, comm ? comm->device : 0);
+}
+
+/* Nothing is ever in progress: what NCCL does in the background is done when its call returns. */
+NCCL_API(int, ncclCommGetAsyncError, const struct vg_comm *comm, int *out);
+int ncclCommGetAsyncError(const struct vg_comm *comm, int *out)
+{
+    vg_call();
+    return answer(comm, out, vg_comm_check(comm));
+}
+
+NCCL_API(int, ncclCommFinalize, struct vg_comm *comm);
+int ncclCommFinalize(struct vg_comm *comm)
+{
+    vg_call();
+    return vg_comm_check(comm);
+}
+
+static int bury(struct vg_comm *comm)
+{
+    vg_call();
+    if (!comm)
+        return VG_NCCL_SUCCESS; /* as NCCL has it */
+    if (comm->alive != VG_COMM_ALIVE)
+        return VG_NCCL_INVALID_ARGUMENT;
+    comm->alive = 0;
+    return VG_NCCL_SUCCESS;
+}
+
+NCCL_API(int, ncclCommDestroy, struct vg_comm *comm);
+int ncclCommDestroy(struct vg_comm *comm)
+{
+    return bury(comm);
+}
+
+NCCL_API(int, ncclCommAbort, struct vg_comm *comm);
+int ncclCommAbort(struct vg_comm *comm)
+{
+    return bury(comm);
+}
+
+NCCL_API(int, ncclCommRevoke, struct vg_comm *comm, int flags);
+int ncclCommRevoke(struct vg_comm *comm, int flags)
+{
+    if (!comm || comm->alive != VG_COMM_ALIVE || flags)
+        return VG_NCCL_INVALID_ARGUMENT;
+    vg_call();
+    comm->error = VG_NCCL_INVALID_USAGE;
+    return VG_NCCL_SUCCESS;
+}

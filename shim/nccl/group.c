@@ -1,0 +1,191 @@
+/*
+ * group.c - groups: what a thread collects between ncclGroupStart and ncclGroupEnd, and what becomes of it.
+ *
+ * Communicators first: all of them put into their exchanges what they have, then all of them wait. Then the operations of
+ * each communicator are one kernel, in the order in which communicators appear, as NCCL launches them; parts that are on
+ * another stream than the first are on their own stream here and end with their own meeting.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/nccl/comm.h"
+
+static _Thread_local struct {
+    int depth, error;
+    struct vg_part *parts;
+    uint32_t n_parts, parts_room;
+    struct vg_comm_job *jobs;
+    uint32_t n_jobs, jobs_room;
+} group;
+
+/* An array with room for one more; NULL: no memory, and the old one is as it was. */
+static void *grown(void *array, uint32_t n, uint32_t *room, size_t bytes)
+{
+    if (n < *room)
+        return array;
+    uint32_t more = *room ? *room * 2 : 16;
+    void *bigger = realloc(array, more * bytes);
+    if (bigger)
+        *room = more;
+    return bigger;
+}
+
+static int keep(int result)
+{
+    if (group.error == VG_NCCL_SUCCESS)
+        group.error = result;
+    return result;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------------------------- */
+
+static int run_jobs(struct vg_comm_job *jobs, uint32_t n)
+{
+    int error = VG_NCCL_SUCCESS;
+    for (uint32_t i = 0; i < n && error == VG_NCCL_SUCCESS; i++)
+        error = jobs[i].begin(&jobs[i]);
+    for (uint32_t i = 0; i < n && error == VG_NCCL_SUCCESS; i++)
+        error = jobs[i].end(&jobs[i]);
+    return error;
+}
+
+int vg_group_job(const struct vg_comm_job *job)
+{
+    struct vg_comm_job now = *job;
+    if (!group.depth) {
+        now.x.mine = NULL;
+        return run_jobs(&now, 1);
+    }
+    struct vg_comm_job *jobs = grown(group.jobs, group.n_jobs, &group.jobs_room, sizeof *jobs);
+    if (!jobs)
+        return keep(VG_NCCL_SYSTEM_ERROR);
+    group.jobs = jobs;
+    group.jobs[group.n_jobs++] = now;
+    return VG_NCCL_SUCCESS;
+}
+
+/* --- operations ------------------------------------------------------------------------------------------------------- */
+
+/* The parts of one communicator, in order, as one kernel. */
+static int launch(struct vg_part *parts, uint32_t n)
+{
+    struct vg_meeting *meetings = malloc(n * sizeof *meetings);
+    struct vg_stream **streams = malloc(n * sizeof *streams);
+    bool ok = meetings && streams;
+    if (ok)
+        vg_price(parts, n);
+    vg_lock();
+    for (uint32_t i = 0; ok && i < n; i++) {
+        streams[i] = parts[i].stream;
+        if (!vg_stream_capturing(parts[i].stream)) {
+            vg_meet_name(&parts[i].m);
+            vg_payload_begin(&parts[i].m, parts[i].in, parts[i].out);
+        }
+        meetings[i] = parts[i].m;
+    }
+    if (ok) {
+        vg_host(vg_card()->launch_ns);
+        vg_enqueue_group(streams, meetings, n);
+    }
+    vg_unlock();
+    free(meetings);
+    free(streams);
+    return ok ? VG_NCCL_SUCCESS : VG_NCCL_SYSTEM_ERROR;
+}
+
+/* Stable: parts of one communicator stand together, in the order in which the communicators came. */
+static int launch_all(struct vg_part *parts, uint32_t n)
+{
+    int error = VG_NCCL_SUCCESS;
+    struct vg_part *of_one = malloc(n * sizeof *of_one);
+    unsigned char *gone = calloc(1, n);
+    for (uint32_t i = 0; of_one && gone && i < n && error == VG_NCCL_SUCCESS; i++) {
+        uint32_t count = 0;
+        for (uint32_t k = i; k < n && !gone[i]; k++)
+            if (parts[k].comm == parts[i].comm && (k == i || !gone[k])) {
+                of_one[count++] = parts[k];
+                gone[k] = k != i;
+            }
+        if (count)
+            error = launch(of_one, count);
+    }
+    if (!of_one || !gone)
+        error = VG_NCCL_SYSTEM_ERROR;
+    free(of_one);
+    free(gone);
+    return error;
+}
+
+int vg_group_add(const struct vg_part *part)
+{
+    struct vg_part now = *part;
+    vg_drive();
+    vg_call();
+    if (!group.depth)
+        return launch(&now, 1);
+    struct vg_part *parts = grown(group.parts, group.n_parts, &group.parts_room, sizeof *parts);
+    if (!parts)
+        return keep(VG_NCCL_SYSTEM_ERROR);
+    group.parts = parts;
+    group.parts[group.n_parts++] = now;
+    return VG_NCCL_SUCCESS;
+}
+
+int vg_group_refuse(int error)
+{
+    return group.depth ? keep(error) : error;
+}
+
+/* --- start and end ---------------------------------------------------------------------------------------------------- */
+
+NCCL_API(int, ncclGroupStart, void);
+int ncclGroupStart(void)
+{
+    group.depth++;
+    return VG_NCCL_SUCCESS;
+}
+
+static int end(void)
+{
+    int error = group.error;
+    if (error == VG_NCCL_SUCCESS)
+        error = run_jobs(group.jobs, group.n_jobs);
+    if (error == VG_NCCL_SUCCESS && group.n_parts)
+        error = launch_all(group.parts, group.n_parts);
+    group.n_jobs = group.n_parts = 0;
+    group.error = VG_NCCL_SUCCESS;
+    return error;
+}
+
+NCCL_API(int, ncclGroupEnd, void);
+int ncclGroupEnd(void)
+{
+    if (group.depth == 0)
+        return VG_NCCL_INVALID_USAGE;
+    return --group.depth == 0 ? end() : VG_NCCL_SUCCESS;
+}
+
+/* What the group would take: its communicators' kernels one after another. Nothing is launched. */
+NCCL_API(int, ncclGroupSimulateEnd, struct vg_nccl_sim_info *info);
+int ncclGroupSimulateEnd(struct vg_nccl_sim_info *info)
+{
+    if (group.depth == 0)
+        return VG_NCCL_INVALID_USAGE;
+    if (--group.depth)
+        return VG_NCCL_SUCCESS;
+    uint64_t longest = 0;
+    vg_price(group.parts, group.n_parts);
+    for (uint32_t i = 0; i < group.n_parts; i++) {
+        uint64_t ns = 0; /* of this communicator's collectives, up to here */
+        for (uint32_t k = 0; k <= i; k++)
+            if (k == i || (group.parts[k].comm == group.parts[i].comm && group.parts[k].m.rec.kind == MAQ_REC_COLL &&
+                           group.parts[i].m.rec.kind == MAQ_REC_COLL))
+                ns += group.parts[k].m.rec.ns;
+        longest = ns > longest ? ns : longest;
+    }
+    group.n_parts = 0;
+    int error = end();
+    if (info && info->magic == VG_NCCL_SIM_MAGIC)
+        info->estimated_us = (float)longest / 1000.0f;
+    return error;
+}

@@ -1,0 +1,213 @@
+/*
+ * guess.c - what a rank that nobody has run yet would have put into an exchange.
+ *
+ * The first slices of a capture know little of the others. What they assume is in this order:
+ *
+ * 1. A pattern. Where three members or more are known (oneself is one), every 4-byte word is looked at as a function of
+ *    the rank i in the exchange: the same for all, or  w(i) = w0 + s * ((i / a) mod b)  with a, b that divide n: ranks
+ *    (a = 1, b = n), local ranks (a = 1, b = ranks on a node), nodes (a = ranks on a node), colors of tensor, pipeline and
+ *    data groups. The first (a, b) that explains all known words is taken.
+ * 2. The node rule. Where the own contribution holds the own host name, or a hash of it by one of the usual functions
+ *    (Bernstein's h * 33 + c and h * 33 ^ c from 5381, 64 and 32 bit: what NCCL's documentation, nccl-tests and llm.c
+ *    use), ranks on other nodes have their own node's. Otherwise all ranks of a job would be on one host.
+ * 3. A copy of one's own.
+ *
+ * Later slices replace guesses by what was said; `maquette capture` repeats until nothing changes.
+ */
+#include "shim/nccl/nccl.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void vg_host_name(char *out, uint32_t node)
+{
+    snprintf(out, VG_HOST_NAME, "node%05u", node);
+}
+
+/* --- patterns --------------------------------------------------------------------------------------------------------- */
+
+struct known {
+    const unsigned char *all, *have;
+    uint32_t n, me;
+    uint64_t bytes;
+};
+
+static bool is_known(const struct known *k, uint32_t i)
+{
+    return i == k->me || k->have[i];
+}
+
+static uint32_t word(const struct known *k, uint32_t i, uint64_t at)
+{
+    uint32_t w;
+    memcpy(&w, k->all + (uint64_t)i * k->bytes + at, sizeof w);
+    return w;
+}
+
+struct pattern {
+    uint32_t a, b, w0, step;
+};
+
+static uint32_t value(const struct pattern *p, uint32_t i)
+{
+    return p->w0 + p->step * (i / p->a % p->b);
+}
+
+/* w0 and step from two members that differ in (i / a) mod b; then all the others must agree. */
+static bool fits(struct pattern *p, const struct known *k, uint64_t at)
+{
+    uint32_t x0 = k->me / p->a % p->b, y0 = word(k, k->me, at);
+    bool have_step = false;
+    p->step = 0;
+    p->w0 = y0;
+    for (uint32_t i = 0; i < k->n && !have_step; i++) {
+        uint32_t x = is_known(k, i) ? i / p->a % p->b : x0;
+        if (x == x0)
+            continue;
+        int64_t dx = (int64_t)x - x0, dy = (int32_t)(word(k, i, at) - y0);
+        if (dy % dx != 0)
+            return false;
+        p->step = (uint32_t)(dy / dx);
+        p->w0 = y0 - p->step * x0;
+        have_step = true;
+    }
+    for (uint32_t i = 0; i < k->n; i++)
+        if (is_known(k, i) && word(k, i, at) != value(p, i))
+            return false;
+    return true;
+}
+
+static bool find_pattern(struct pattern *p, const struct known *k, uint64_t at)
+{
+    uint32_t node = vg_card()->per_node, n = k->n;
+    const struct pattern usual[] = {{1, 1, 0, 0}, {1, n, 0, 0}, {1, node, 0, 0}, {node, n, 0, 0}};
+    for (unsigned i = 0; i < sizeof usual / sizeof *usual; i++) {
+        *p = usual[i];
+        if (fits(p, k, at))
+            return true;
+    }
+    for (uint32_t a = 1; a <= n; a++)
+        for (uint32_t b = 2; n % a == 0 && b <= n / a; b++)
+            if (n / a % b == 0) {
+                *p = (struct pattern){.a = a, .b = b};
+                if (fits(p, k, at))
+                    return true;
+            }
+    return false;
+}
+
+/* Fills by patterns; false when some word has none. */
+static bool fill_by_patterns(unsigned char *all, const struct known *k)
+{
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < k->n; i++)
+        seen += is_known(k, i);
+    if (seen < 3 || k->bytes % 4 != 0 || k->bytes > 64)
+        return false;
+    struct pattern p[16];
+    for (uint64_t at = 0; at < k->bytes; at += 4)
+        if (!find_pattern(&p[at / 4], k, at))
+            return false;
+    for (uint32_t i = 0; i < k->n; i++)
+        for (uint64_t at = 0; at < k->bytes && !is_known(k, i); at += 4) {
+            uint32_t w = value(&p[at / 4], i);
+            memcpy(all + (uint64_t)i * k->bytes + at, &w, sizeof w);
+        }
+    return true;
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t bernstein(const char *name, bool xors)
+{
+    uint64_t h = 5381;
+    for (; *name; name++)
+        h = xors ? (h * 33) ^ (unsigned char)*name : h * 33 + (unsigned char)*name;
+    return h;
+}
+
+/* How a contribution tells its host. */
+struct host {
+    enum { NOTHING, TEXT, HASH } how;
+    uint64_t at;    /* where in it */
+    unsigned width; /* of the hash */
+    bool xors;
+};
+
+static bool find_text(struct host *h, const unsigned char *mine, uint64_t bytes, const char *name)
+{
+    size_t length = strlen(name);
+    const unsigned char *found = length >= 4 && length <= bytes ? memmem(mine, bytes, name, length) : NULL;
+    if (found)
+        *h = (struct host){.how = TEXT, .at = (uint64_t)(found - mine)};
+    return found != NULL;
+}
+
+static bool find_hash(struct host *h, const unsigned char *mine, uint64_t bytes, const char *name)
+{
+    for (int xors = 0; xors < 2; xors++) {
+        uint64_t hash = bernstein(name, xors);
+        for (unsigned width = 8; width >= 4; width -= 4)
+            for (uint64_t at = 0; at + width <= bytes && bytes <= 4096; at += 4)
+                if (memcmp(mine + at, &hash, width) == 0) {
+                    *h = (struct host){.how = HASH, .at = at, .width = width, .xors = xors};
+                    return true;
+                }
+    }
+    return false;
+}
+
+static struct host find_host(const unsigned char *mine, uint64_t bytes, const char *name)
+{
+    struct host h = {0};
+    if (!find_text(&h, mine, bytes, name))
+        (void)find_hash(&h, mine, bytes, name);
+    return h;
+}
+
+static uint32_t node_of(uint32_t i, uint32_t me, const uint32_t *members)
+{
+    const struct vg_card *card = vg_card();
+    if (members)
+        return members[i] / card->per_node;
+    int64_t rank = (int64_t)card->rank + i - me; /* as if they followed each other */
+    return (uint32_t)((rank < 0 ? 0 : rank) / card->per_node);
+}
+
+static void tell_host(unsigned char *to, const struct host *h, uint64_t bytes, uint32_t node)
+{
+    char name[VG_HOST_NAME];
+    vg_host_name(name, node);
+    if (h->how == TEXT && strlen(name) <= bytes - h->at)
+        memcpy(to + h->at, name, strlen(name));
+    if (h->how == HASH) {
+        uint64_t hash = bernstein(name, h->xors);
+        memcpy(to + h->at, &hash, h->width);
+    }
+}
+
+void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes)
+{
+    const struct known k = {.all = all, .have = have, .n = n, .me = me, .bytes = bytes};
+    unsigned char *to = all;
+    const unsigned char *mine = to + (uint64_t)me * bytes;
+    if (bytes == 0 || fill_by_patterns(to, &k))
+        return;
+    char name[HOST_NAME_MAX + 1] = "";
+    (void)gethostname(name, sizeof name - 1);
+    struct host h = find_host(mine, bytes, name);
+    name[strcspn(name, ".")] = '\0'; /* its first label: what programs hash */
+    if (h.how == NOTHING)
+        h = find_host(mine, bytes, name);
+    uint32_t here = node_of(me, me, members);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == me || have[i])
+            continue;
+        memcpy(to + (uint64_t)i * bytes, mine, bytes);
+        if (h.how != NOTHING && node_of(i, me, members) != here)
+            tell_host(to + (uint64_t)i * bytes, &h, bytes, node_of(i, me, members));
+    }
+}

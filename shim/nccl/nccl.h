@@ -1,0 +1,130 @@
+/*
+ * nccl.h - what the files of shim/nccl share: communicators, parts of a group, exchanges in two steps, contributions.
+ */
+#ifndef MAQ_SHIM_NCCL_H
+#define MAQ_SHIM_NCCL_H
+
+#include "shim/abi/nccl.h"
+#include "shim/meet.h"
+#include "shim/vgpu.h"
+
+/* An entry point and its second name, under which tools that wrap NCCL call the original. Stands before the definition. */
+#define NCCL_API(type, name, ...)                                                                                      \
+    VG_EXPORT type name(__VA_ARGS__);                                                                                  \
+    VG_EXPORT type p##name(__VA_ARGS__) __attribute__((alias(#name)))
+
+/* --- communicators. comm.c, split.c ----------------------------------------------------------------------------------- */
+
+/* Lives to the end of the process, whatever the program does with it: operations that it started may end later. */
+struct vg_comm {
+    uint32_t alive; /* VG_COMM_ALIVE; otherwise the program has destroyed it */
+    uint32_t id;    /* in the trace */
+    uint32_t n, me;
+    uint64_t lineage;
+    uint32_t *members; /* [n] global ranks; NULL: nobody said who they are */
+    uint32_t parent, color, key;
+    int device;
+    uint32_t splits;       /* of it so far */
+    uint64_t colls;        /* collectives so far */
+    uint32_t *messages[2]; /* [n] so far: sent to, received from each peer; NULL: none yet */
+    uint32_t own_ops;      /* reductions that the program made */
+    int error;             /* what asynchronous errors say */
+};
+#define VG_COMM_ALIVE 0x6d6d6f63u
+
+/* The communicator of a record; NULL: none. */
+struct vg_comm *vg_comm_of(uint32_t id);
+/* What is wrong with a handle: VG_NCCL_SUCCESS, _INVALID_ARGUMENT, or the error of a communicator whose peers failed. */
+int vg_comm_check(const struct vg_comm *comm);
+struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage);
+/* Its members are settled: it gets an id and goes into the trace. */
+int vg_comm_define(struct vg_comm *comm); /* an enum vg_nccl_result */
+
+/* --- exchanges in two steps. exchange.c --------------------------------------------------------------------------------- */
+struct vg_exchange {
+    uint64_t channel;
+    uint32_t n, me;
+    const uint32_t *members; /* NULL: not known */
+    const void *mine;        /* NULL: this member has nothing to say */
+    uint64_t bytes;
+    uint32_t root; /* who alone speaks; MAQ_REC_NONE: all do */
+    /* Set by vg_exchange_put(). */
+    uint32_t seq, need, place;
+    struct maq_meet_slot *slot;
+    /* Set by vg_exchange_get(): everything that it gave was said by its owner. */
+    bool certain;
+};
+bool vg_exchange_put(struct vg_exchange *x);
+/* all: [n * bytes], or [bytes] where one alone speaks. */
+bool vg_exchange_get(struct vg_exchange *x, void *all);
+
+/* The segment, or NULL: this rank runs alone. */
+struct maq_meet *vg_meet_segment(void);
+/* Asleep until the meeting is complete, without the lock; false: peers failed. */
+bool vg_meet_wait(const struct maq_meet_slot *slot);
+bool vg_peers_failed(void);
+
+/* How often `key` was counted before: 0, 1, 2, ... */
+uint32_t vg_count(uint64_t key);
+
+/* A name of a channel from where it belongs and what it is for. */
+enum vg_channel_use { VG_CHANNEL_MEMBERS = 1, VG_CHANNEL_SPLIT, VG_CHANNEL_COLL, VG_CHANNEL_MESSAGE, VG_CHANNEL_MPI };
+static inline uint64_t vg_channel(uint64_t lineage, enum vg_channel_use use)
+{
+    return maq_rec_mix(lineage, 0x6368616e00u + (uint64_t)use);
+}
+/* A contribution goes into the trace. */
+void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_t bytes);
+
+/* --- contributions of others. contributions.c, guess.c ------------------------------------------------------------------ */
+
+/* What `rank` put in; NULL: not recorded, or not of that size. */
+const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
+/* Maps another file in the place of the card's; tests. false: not such a file. */
+bool vg_contributions_open(const char *path);
+
+/* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. */
+void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes);
+/* The host name of a node, by the node rule; `out` has room for VG_HOST_NAME. */
+#define VG_HOST_NAME 16
+void vg_host_name(char *out, uint32_t node);
+
+/* --- reductions. data.c --------------------------------------------------------------------------------------------------- */
+uint64_t vg_type_bytes(unsigned type);
+/* acc = acc op x; op: SUM, PROD, MAX, MIN, AVG (summed here). */
+void vg_reduce(void *acc, const void *x, uint64_t count, unsigned type, unsigned op);
+/* acc = x op x op ... (times >= 1) */
+void vg_repeat(void *acc, const void *x, uint64_t count, unsigned type, unsigned op, uint64_t times);
+/* The end of a reduction over n: AVG divides. */
+void vg_reduced(void *acc, uint64_t count, unsigned type, unsigned op, uint64_t n);
+
+/* --- payloads. payload.c ------------------------------------------------------------------------------------------------ */
+#define VG_PAYLOAD_MOST (UINT64_C(64) << 10)
+
+/* Whether an operation is small and the host can see its buffers: then m->in and m->out are set, and what this rank puts
+ * in goes into the trace if it is of integers. Alone, the result is there at once. */
+void vg_payload_begin(struct vg_meeting *m, const void *in, void *out);
+/* Arrival and end of a meeting. */
+void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
+void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
+/* Room for one member's contribution in a slot: the same on every member, whatever its buffers are. 0: none moves. */
+uint64_t vg_payload_bytes(const struct vg_meeting *m);
+
+/* --- groups. group.c ------------------------------------------------------------------------------------------------------ */
+/* One operation, now or at the end of the group. */
+struct vg_part {
+    struct vg_comm *comm;
+    struct vg_stream *stream;
+    struct vg_meeting m;
+    const void *in;
+    void *out;
+};
+int vg_group_add(const struct vg_part *part);
+/* A call that is wrong: the group remembers its first error and does nothing. */
+int vg_group_refuse(int error);
+
+/* --- price.c -------------------------------------------------------------------------------------------------------------- */
+/* Durations of the parts of one kernel, ns. */
+void vg_price(struct vg_part *parts, uint32_t n);
+
+#endif

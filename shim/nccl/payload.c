@@ -1,0 +1,231 @@
+/*
+ * payload.c - collectives and messages that are really carried out: small ones (<= 64 KiB from each member) over memory
+ * that the host can see. Counts of tokens, flags, shapes, losses: what a program looks at and decides by.
+ *
+ *   meet     contributions lie in the slot of the meeting; each member computes its own result, in the order of ranks
+ *   alone    integers: contributions that slices recorded, by (communicator, call); for those who have none, and for
+ *            floating point, one's own: n times for a sum, n factors for a product, itself for the rest
+ *
+ * An all-gather in place keeps what is in the other places where nobody recorded them (ranks initialise alike), and an
+ * all-to-all gives back what one sends (token counts keep their sum). A broadcast or a message that nobody recorded leaves
+ * the buffer as it is. Larger ones move nothing: no kernel has run, so there is nothing to move. Reductions that a program
+ * made itself (ncclRedOpCreatePreMulSum) are not carried out.
+ */
+#include "shim/nccl/nccl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What one member brings and takes away, in bytes. */
+struct sizes {
+    uint64_t in, out;
+    bool brings, takes;
+};
+
+static bool is_message(const struct vg_meeting *m)
+{
+    return m->rec.kind != MAQ_REC_COLL;
+}
+
+static struct sizes sizes_of(const struct vg_meeting *m, uint32_t n, uint32_t me)
+{
+    uint64_t b = m->rec.bytes;
+    bool root = m->rec.arg == me;
+    if (is_message(m))
+        return (struct sizes){b, b, m->rec.kind == MAQ_REC_SEND, m->rec.kind == MAQ_REC_RECV};
+    switch (MAQ_REC_COLL_KIND(m->rec.id)) {
+    case MAQ_REC_BROADCAST:
+        return (struct sizes){b, b, root, true};
+    case MAQ_REC_REDUCE:
+        return (struct sizes){b, b, true, root};
+    case MAQ_REC_ALL_GATHER:
+        return (struct sizes){b, b * n, true, true};
+    case MAQ_REC_GATHER:
+        return (struct sizes){b, b * n, true, root};
+    case MAQ_REC_REDUCE_SCATTER:
+        return (struct sizes){b * n, b, true, true};
+    case MAQ_REC_SCATTER:
+        return (struct sizes){b * n, b, root, true};
+    case MAQ_REC_ALL_TO_ALL:
+        return (struct sizes){b * n, b * n, true, true};
+    default:
+        return (struct sizes){b, b, true, true};
+    }
+}
+
+uint64_t vg_payload_bytes(const struct vg_meeting *m)
+{
+    const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
+    if (!comm || m->rec.bytes > VG_PAYLOAD_MOST || MAQ_REC_COLL_OP(m->rec.id) >= VG_NCCL_OPS)
+        return 0;
+    uint64_t bytes = sizes_of(m, comm->n, comm->me).in;
+    return bytes <= VG_PAYLOAD_MOST ? bytes : 0;
+}
+
+static bool visible(const void *p, uint64_t bytes)
+{
+    struct vg_alloc a;
+    uint64_t at = (uint64_t)(uintptr_t)p;
+    return p && vg_mem_find(p, &a) && a.backed && bytes <= a.bytes && at - a.base <= a.bytes - bytes &&
+           vg_mem_touch(p, bytes);
+}
+
+/* --- where contributions come from -------------------------------------------------------------------------------------- */
+
+struct source {
+    const struct vg_meeting *m;
+    const struct vg_comm *comm;
+    const struct maq_meet *meet; /* NULL: alone */
+    const struct maq_meet_slot *slot;
+    uint64_t bytes;
+};
+
+static bool of_integers(const struct vg_meeting *m)
+{
+    return MAQ_REC_COLL_TYPE(m->rec.id) <= MAQ_REC_U64;
+}
+
+/* Each call is a channel of its own, so that ranks whose buffers cannot be seen leave no gap in the count. */
+static uint64_t channel_of(const struct vg_meeting *m)
+{
+    return maq_rec_mix(vg_channel(m->a, is_message(m) ? VG_CHANNEL_MESSAGE : VG_CHANNEL_COLL), m->b);
+}
+
+/* What lies at that place of the exchange; NULL: nobody knows. */
+static const void *at_place(const struct source *s, uint32_t place)
+{
+    const void *got = s->meet ? maq_meet_got(s->meet, s->slot, place) : NULL;
+    return got || !of_integers(s->m) ? got : vg_contribution(channel_of(s->m), 0, place, s->bytes);
+}
+
+/* What member i brought; NULL: nobody knows. */
+static const void *from(const struct source *s, uint32_t i)
+{
+    return i == s->comm->me && s->m->in ? s->m->in : at_place(s, i);
+}
+
+/* out = the reduction of everybody's [at, at + bytes). */
+static void fold(const struct source *s, uint64_t at, uint64_t bytes)
+{
+    unsigned type = MAQ_REC_COLL_TYPE(s->m->rec.id), op = MAQ_REC_COLL_OP(s->m->rec.id);
+    uint64_t count = bytes / vg_type_bytes(type);
+    unsigned char *acc = malloc(2 * bytes + 1), *own = acc ? acc + bytes : NULL;
+    uint32_t known = 0, n = s->comm->n;
+    for (uint32_t i = 0; acc && i < n; i++) {
+        const unsigned char *p = from(s, i);
+        if (p && known++ == 0)
+            memcpy(acc, p + at, bytes);
+        else if (p)
+            vg_reduce(acc, p + at, count, type, op);
+    }
+    if (acc && known == 1 && op == VG_NCCL_AVG) {
+        memcpy(s->m->out, acc, bytes); /* of n equal values; n times a rounded one is another */
+    } else if (acc && known) {
+        if (known < n) {
+            vg_repeat(own, (const unsigned char *)s->m->in + at, count, type, op, n - known);
+            vg_reduce(acc, own, count, type, op);
+        }
+        vg_reduced(acc, count, type, op, n);
+        memcpy(s->m->out, acc, bytes);
+    }
+    free(acc);
+}
+
+/* Place i of out = [at + i * step, + bytes) of what member i brought. */
+static void gather(const struct source *s, uint64_t at, uint64_t own_step, uint64_t bytes)
+{
+    uint32_t n = s->comm->n, me = s->comm->me;
+    const unsigned char *in = s->m->in;
+    unsigned char *out = s->m->out, *all = malloc(n * bytes + 1);
+    bool in_place = !own_step && in == out + me * bytes;
+    if (!all)
+        return;
+    memcpy(all, out, n * bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        const unsigned char *p = from(s, i);
+        if (p)
+            memcpy(all + i * bytes, p + at, bytes);
+        else if (!in_place)
+            memcpy(all + i * bytes, in + i * own_step, bytes);
+    }
+    memcpy(out, all, n * bytes);
+    free(all);
+}
+
+static void take(const struct source *s, uint32_t whose, uint64_t at, uint64_t bytes)
+{
+    const unsigned char *p = from(s, whose);
+    if (p)
+        memmove(s->m->out, p + at, bytes);
+}
+
+static void collect(const struct source *s)
+{
+    uint64_t b = s->m->rec.bytes, mine = s->comm->me * b;
+    switch (MAQ_REC_COLL_KIND(s->m->rec.id)) {
+    case MAQ_REC_ALL_REDUCE:
+    case MAQ_REC_REDUCE:
+        fold(s, 0, b);
+        break;
+    case MAQ_REC_REDUCE_SCATTER:
+        fold(s, mine, b);
+        break;
+    case MAQ_REC_ALL_GATHER:
+    case MAQ_REC_GATHER:
+        gather(s, 0, 0, b);
+        break;
+    case MAQ_REC_ALL_TO_ALL:
+        gather(s, mine, b, b);
+        break;
+    case MAQ_REC_BROADCAST:
+        take(s, s->m->rec.arg, 0, b);
+        break;
+    default: /* scatter */
+        take(s, s->m->rec.arg, mine, b);
+    }
+}
+
+/* A message has places 0 = sender, 1 = receiver. */
+static void finish(const struct source *s)
+{
+    const void *sent = is_message(s->m) && s->m->out ? at_place(s, 0) : NULL;
+    if (sent)
+        memcpy(s->m->out, sent, s->m->rec.bytes);
+    else if (s->m->out && !is_message(s->m))
+        collect(s);
+}
+
+void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
+{
+    const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
+    m->in = m->out = NULL;
+    m->in_bytes = m->out_bytes = 0;
+    uint64_t bytes = vg_payload_bytes(m);
+    if (!comm || !bytes)
+        return;
+    struct sizes sizes = sizes_of(m, comm->n, comm->me);
+    if ((sizes.brings && !visible(in, sizes.in)) || (sizes.takes && !visible(out, sizes.out)))
+        return;
+    m->in = sizes.brings ? (void *)(uintptr_t)in : NULL;
+    m->out = sizes.takes ? out : NULL;
+    m->in_bytes = sizes.brings ? sizes.in : 0;
+    m->out_bytes = sizes.takes ? sizes.out : 0;
+    if (of_integers(m) && m->in)
+        vg_exchange_record(channel_of(m), is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
+    if (!vg_meet_segment())
+        finish(&(struct source){.m = m, .comm = comm, .bytes = bytes});
+}
+
+void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
+{
+    const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
+    if (comm && m->in)
+        maq_meet_put(meet, slot, is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
+}
+
+void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
+{
+    const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
+    if (comm && m->out)
+        finish(&(struct source){.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)});
+}
