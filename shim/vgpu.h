@@ -86,6 +86,8 @@ struct vg_meeting {
     uint32_t need;
     void *in, *out; /* buffers, for payloads that the host can see; NULL = not */
     uint64_t in_bytes, out_bytes;
+    const void *send; /* the buffers that the program named */
+    void *receive;
 };
 void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting *parts, uint32_t n);
 

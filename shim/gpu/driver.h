@@ -24,6 +24,7 @@
     X(to_device_async, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                                                      \
     X(set, cuMemsetD8, "cuMemsetD8_v2")                                                                                \
     X(event_new, cuEventCreate, "cuEventCreate")                                                                       \
+    X(event_free, cuEventDestroy, "cuEventDestroy_v2")                                                                 \
     X(event_record, cuEventRecord, "cuEventRecord")                                                                    \
     X(stream_wait, cuStreamWaitEvent, "cuStreamWaitEvent")                                                             \
     X(capturing, cuStreamIsCapturing, "cuStreamIsCapturing")                                                           \

@@ -11,12 +11,40 @@
 #include "shim/gpu/inject.h"
 
 #include <cupti.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/gpu/driver.h"
 #include "shim/vgpu.h"
+
+/* Found when a program is traced: as a libnccl.so.2 alone this library needs no CUPTI. */
+#define CUPTI_CALLS(X)                                                                                                 \
+    X(now, cuptiGetTimestamp)                                                                                          \
+    X(stream_id, cuptiGetStreamIdEx)                                                                                   \
+    X(callbacks, cuptiActivityRegisterCallbacks)                                                                       \
+    X(enable, cuptiActivityEnable)                                                                                     \
+    X(next, cuptiActivityGetNextRecord)                                                                                \
+    X(dropped, cuptiActivityGetNumDroppedRecords)                                                                      \
+    X(flush, cuptiActivityFlushAll)
+static struct {
+#define CUPTI_MEMBER(member, call) __typeof__(call) *member;
+    CUPTI_CALLS(CUPTI_MEMBER)
+} cupti;
+
+static bool find_cupti(void)
+{
+    void *at, *lib = dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
+    bool good = (lib = lib ? lib : dlopen("libcupti.so.12", RTLD_NOW | RTLD_LOCAL)) != NULL;
+#define CUPTI_FIND(member, call)                                                                                       \
+    at = lib ? dlsym(lib, #call) : NULL;                                                                               \
+    memcpy(&cupti.member, &at, sizeof at);                                                                             \
+    good = good && at;
+    CUPTI_CALLS(CUPTI_FIND)
+    return good;
+}
 
 #define BUFFER_BYTES (1u << 20)
 
@@ -54,21 +82,29 @@ void vg_inject_add(const struct vg_activity *activity)
 int64_t vg_inject_now(void)
 {
     uint64_t ns = 0;
-    return injected.on && cuptiGetTimestamp(&ns) == CUPTI_SUCCESS ? (int64_t)ns : 0;
+    return injected.on && cupti.now(&ns) == CUPTI_SUCCESS ? (int64_t)ns : 0;
 }
 
 uint32_t vg_inject_stream(void *stream)
 {
     CUcontext context = NULL;
     uint32_t id = 0;
-    if (!injected.on || cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+    if (!injected.on || !vg_driver() || vg_driver()->context(&context) != CUDA_SUCCESS || !context)
         return 0;
-    return cuptiGetStreamIdEx(context, (CUstream)stream, 0, &id) == CUPTI_SUCCESS ? id : 0;
+    return cupti.stream_id(context, (CUstream)stream, 0, &id) == CUPTI_SUCCESS ? id : 0;
+}
+
+/* Ours: the communication that they stand for is told by gpu/core.c. */
+static bool is_ours(const char *name)
+{
+    return name && (strncmp(name, "vg_timed_", 9) == 0 || strncmp(name, "vg_fill_", 8) == 0);
 }
 
 static void add_kernel(const CUpti_Activity *record)
 {
     const CUpti_ActivityKernel10 *k = (const CUpti_ActivityKernel10 *)record;
+    if (is_ours(k->name))
+        return;
     struct vg_activity a = {.kind = VG_ACT_KERNEL,
                             .graph = k->graphId != 0,
                             .correlation = k->correlationId,
@@ -221,9 +257,9 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     CUpti_Activity *record = NULL;
     size_t dropped = 0;
     pthread_mutex_lock(&injected.lock);
-    while (valid > 0 && cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+    while (valid > 0 && cupti.next(buffer, valid, &record) == CUPTI_SUCCESS)
         add_record(record);
-    if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped)
+    if (cupti.dropped(context, stream, &dropped) == CUPTI_SUCCESS && dropped)
         injected.lost = true;
     pthread_mutex_unlock(&injected.lock);
     free(buffer);
@@ -239,7 +275,7 @@ static void to_trace(void *to, struct maq_rec rec, const void *payload)
 /* The program is over: everything that CUPTI still holds, in order, into the trace. */
 static void write_trace(void)
 {
-    cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     pthread_mutex_lock(&injected.lock);
     injected.on = false;
     struct vg_sink sink = {.put = to_trace};
@@ -269,10 +305,12 @@ int InitializeInjection(void)
     };
     if (!vg_card()->there || injected.on)
         return 1;
-    if (cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed) != CUPTI_SUCCESS)
+    if (!find_cupti())
+        return 0;
+    if (cupti.callbacks(buffer_requested, buffer_completed) != CUPTI_SUCCESS)
         return 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (cuptiActivityEnable(kinds[i]) != CUPTI_SUCCESS)
+        if (cupti.enable(kinds[i]) != CUPTI_SUCCESS)
             return 0;
     injected.on = true;
     return atexit(write_trace) == 0;
