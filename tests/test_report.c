@@ -21,6 +21,7 @@
 #include "cluster/codes.h"
 #include "compose/codes.h"
 #include "cost/codes.h"
+#include "emulate/codes.h"
 #include "maquette/maquette.h"
 #include "mixed/codes.h"
 #include "model/codes.h"
@@ -481,7 +482,7 @@ static const struct code_row {
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
                 MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
-                    MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW)
+                    MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW) MAQ_CODE_LIST_EMULATE(ROW)
 #undef ROW
 };
 

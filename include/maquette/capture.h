@@ -41,12 +41,19 @@ struct maq_captured_comm {
     const uint32_t *member; /* [size] global ranks in order of their rank in it; UINT32_MAX = nobody said who */
 };
 
+/* What a record of one rank took, where that is not what it took in the class's program. */
+struct maq_rank_delta {
+    uint32_t rank, record;
+    uint32_t host_ns;
+    uint64_t ns;
+};
+
 /* Ranks that do the same. */
 struct maq_rank_class {
     uint64_t signature;
     uint32_t n_records;
-    const struct maq_rec *record; /* [n_records] no DEF_*; peers of SEND and RECV and roots are relative: (peer - own
-                                     rank) mod size of the communicator */
+    const struct maq_rec *record; /* [n_records] no DEF_*; peers of SEND and RECV are relative: (peer - own rank) mod size
+                                     of the communicator; roots are ranks in it, the same on all members */
     uint32_t n_streams, n_events, n_comms;
     uint32_t n_ranks;
     const uint32_t *rank;     /* [n_ranks] ascending */
@@ -55,6 +62,8 @@ struct maq_rank_class {
     uint64_t peak_bytes;      /* of device memory, as the program allocated it */
     bool probed;              /* a rank of it ran; otherwise it is inferred (docs/emulation.md) */
     const char *name;         /* "pp 3, tp 0..7" once axes are known; otherwise "class 2" */
+    uint32_t n_deltas;
+    const struct maq_rank_delta *delta; /* [n_deltas] by rank, then record: of ranks that ran and are not the first */
 };
 
 struct maq_capture {

@@ -1,0 +1,146 @@
+/*
+ * replay_engine.h - the state of a replay, and the loop that advances it.
+ *
+ * A rank runs its program until a meeting is not settled; then it is parked, and whoever settles the meeting puts it on
+ * the worklist again. Parking stops the whole rank, although its other streams could go on: almost always that costs
+ * nothing, since a rank that is behind is caught up later at the same virtual times. Where it would leave ranks waiting for
+ * each other in a circle, the worklist runs dry, and every parked rank looks ahead (replay_ahead.c): it goes on with the
+ * unsettled streams unknown, and arrives at every meeting whose time does not hang on them. What is still parked when
+ * nobody can arrive anywhere is a deadlock of the program.
+ *
+ * Arrivals are maxima and counts, so the order of evaluation cannot change a time.
+ */
+#ifndef MAQ_EMULATE_REPLAY_ENGINE_H
+#define MAQ_EMULATE_REPLAY_ENGINE_H
+
+#include "emulate/replay_program.h"
+
+#define MAQ_UNKNOWN_NS (INT64_MAX / 4) /* a time that hangs on an unsettled meeting; sums and maxima keep it */
+#define MAQ_NOBODY UINT32_MAX
+
+/* A collective: the nth on its communicator, in a ring. */
+struct maq_meeting {
+    uint32_t nth, came; /* nth: UINT32_MAX = none yet */
+    int64_t at, ns;     /* the latest arrival, the longest duration */
+    bool settled, told; /* told: put into the segment of live ranks */
+};
+
+struct maq_meeting_place { /* a communicator */
+    uint32_t need;         /* ranks that take part */
+    uint32_t virtual_need; /* those of them that are replayed */
+    uint32_t depth;        /* of the ring, a power of two */
+    uint32_t seats, size;  /* first of its seats */
+    uint32_t placement;    /* of prices */
+    bool leaves_node;
+    struct maq_meeting *ring;
+};
+
+struct maq_message {
+    int64_t sent, received, ns; /* arrivals */
+};
+
+struct maq_channel {
+    uint32_t sends, receives; /* that arrived */
+    uint32_t sent, received;  /* that the two sides are done with */
+    uint32_t depth;
+    uint32_t from, to; /* ranks; MAQ_NOBODY = nobody knows: whatever it does, it is there in time */
+    struct maq_message *ring;
+    uint32_t comm, placement; /* job's; of prices */
+    uint32_t from_position, to_position;
+    uint32_t told[2]; /* arrivals of either side that live ranks know of */
+    bool leaves_node;
+};
+
+struct maq_rank_state {
+    int64_t host;
+    const struct maq_program *program;
+    uint32_t pc, rank;
+    int64_t *stream;         /* [n_streams] */
+    int64_t *reg;            /* [n_registers] */
+    uint32_t *done;          /* [n_comms] collectives that it is done with */
+    uint32_t *arrived;       /* [n_comms] that it arrived at */
+    const uint32_t *comm;    /* [n_comms] of the job */
+    const uint32_t *channel; /* [n_channels] of the job */
+    int64_t *last_comm_ns;   /* [n_streams] transfer of the last kernel of communication there */
+    int64_t *last_peer_ns;   /* [n_streams] and how long it waited for peers */
+    struct maq_replay_share share;
+    int64_t fail_at;    /* INT64_MAX: never */
+    int64_t posted_at;  /* arrival at the meeting that it is parked at */
+    uint32_t parked_on; /* communicator, or channel | CHANNEL; MAQ_NOBODY = it runs */
+    uint32_t part;      /* of the group, that is the first unsettled */
+    double link;        /* factor on what leaves the node */
+    bool posted;        /* it arrived at all parts of its group */
+    bool ended, failed, queued, live, watched;
+};
+#define MAQ_PARKED_CHANNEL (UINT32_C(1) << 31)
+
+struct maq_engine;
+/* Live ranks take part: replay_live.c. */
+struct maq_engine_hooks {
+    void *user;
+    void (*collective)(struct maq_engine *e, uint32_t comm, struct maq_meeting *m, void *user);
+    void (*message)(struct maq_engine *e, uint32_t channel, uint32_t nth, void *user);
+};
+
+struct maq_engine {
+    const struct maq_capture *capture;
+    const struct maq_replay_opts *opts;
+    struct maq_arena *arena;
+    struct maq_diag *diag;
+    uint32_t world;
+    struct maq_rank_state *rank;     /* [world]; program NULL = unknown */
+    struct maq_meeting_place *place; /* [n_comms] */
+    uint32_t *seat;                  /* rank at each position of each communicator; MAQ_NOBODY */
+    struct maq_channel *channel;
+    uint32_t n_channels;
+    uint32_t *worklist; /* [world] stack */
+    uint32_t n_work;
+    uint64_t shuffle;
+    const int64_t *price; /* [rows * n_placements]; NULL = as recorded */
+    uint32_t n_placements, n_rows;
+    int64_t *step_end; /* [n_steps] */
+    uint32_t n_steps, n_ended;
+    uint64_t meetings;
+    uint64_t records;
+    int64_t *chain; /* [most comms] scratch of a group */
+    uint32_t *chain_of;
+    uint32_t chain_stamp;
+    bool out_of_memory, depth_was_short;
+    struct maq_engine_hooks hooks;
+};
+
+/* Runs what can run. replay_run.c */
+void maq_engine_run(struct maq_engine *e);
+/* Parked ranks arrive ahead of themselves; whether anybody did. replay_ahead.c */
+bool maq_engine_look_ahead(struct maq_engine *e);
+/* "all-reduce". replay_stuck.c */
+const char *maq_rec_coll_word(unsigned coll);
+/* Error that names who waits for what. replay_stuck.c */
+enum maq_status maq_engine_stuck(struct maq_engine *e);
+
+/* --- used by the files of the engine; replay_meet.c --- */
+
+/* Where in its sequences a part is: the nth collective of its communicator, the nth message of its channel. */
+uint32_t maq_part_nth(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part);
+/* Arrives at a part at time t, unless it did before. false: not yet, the ring is too short for so far ahead. */
+bool maq_part_arrive(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t nth,
+                     int64_t t);
+/* Whether it is settled; then when bytes begin to move and for how long. */
+bool maq_part_settled(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part,
+                      uint32_t nth, int64_t arrived, int64_t *start, int64_t *ns);
+/* The rank is done with all parts of the group. */
+void maq_parts_done(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t n);
+void maq_meeting_settle(struct maq_engine *e, uint32_t comm, struct maq_meeting *m);
+bool maq_message_arrive(struct maq_engine *e, uint32_t channel, bool sender, uint32_t nth, int64_t t, int64_t ns);
+/* When a group whose parts are all settled ends, and the wait for peers in it. */
+int64_t maq_group_end(struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet, int64_t arrived,
+                      int64_t *waited);
+/* When a group's kernel can start. */
+int64_t maq_group_start(const struct maq_ins *meet, int64_t host, const int64_t *stream);
+
+static inline struct maq_meeting *maq_meeting_of(const struct maq_meeting_place *p, uint32_t nth)
+{
+    return &p->ring[nth & (p->depth - 1)];
+}
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * replay_setup.h - what is needed while a replay is set up, and not after.
+ */
+#ifndef MAQ_EMULATE_REPLAY_SETUP_H
+#define MAQ_EMULATE_REPLAY_SETUP_H
+
+#include "emulate/intern.h"
+#include "emulate/replay_engine.h"
+
+struct maq_setup {
+    struct maq_engine *e;
+    struct maq_intern variants, channels;
+    struct maq_program **program; /* by variant */
+    uint32_t program_room, channel_room;
+    bool marked; /* steps are marked by the program */
+    /* replay_price.c */
+    bool priced;
+    struct maq_price_rows rows;
+    struct maq_kernel_times *kernels;
+    struct maq_device old; /* that it was recorded on */
+    bool old_known;
+    double **scale, **price; /* [groups of the cluster][n_ops] */
+};
+
+/* Prices on other hardware. replay_price.c */
+enum maq_status maq_setup_begin_prices(struct maq_setup *s);
+/* Node group of a rank; 0 without a cluster. */
+uint32_t maq_setup_group(const struct maq_setup *s, uint32_t rank);
+void maq_setup_device(const struct maq_setup *s, uint32_t group, struct maq_program_of *of);
+/* Prices of all rows on all placements, once programs, communicators and channels are known. */
+enum maq_status maq_setup_prices(struct maq_setup *s);
+
+/* e: capture, opts, arena, diag, world and rank[] are set, with `live` of those that run for real. `depth` of rings, per
+ * collective of one communicator in a group. What it leaves in s->kernels and e->channel the caller frees. */
+enum maq_status maq_engine_open(struct maq_engine *e, struct maq_setup *s, uint32_t depth);
+
+#endif

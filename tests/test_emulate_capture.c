@@ -1,0 +1,304 @@
+/* test_emulate_capture.c - traces of ranks into a captured job: damaged files, classes, ranks that did not run, what does not meet. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "emulate/capture_build.h"
+#include "emulate/codes.h"
+#include "emulate_traces.h"
+#include "maquette/replay.h"
+
+static char folder[32], path_of[512][64];
+
+static void open_folder(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/maq-capture-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+}
+
+/* A capture of these ranks of a job. */
+static struct maq_capture *capture_of(const struct gen_job *job, const uint32_t *ranks, uint32_t n,
+                                      struct maq_diag *diag)
+{
+    const char *paths[512];
+    struct maq_capture *c = NULL;
+    open_folder();
+    for (uint32_t i = 0; i < n; i++) {
+        struct gen_rank g;
+        gen_job_rank(job, &g, ranks[i]);
+        snprintf(path_of[i], sizeof path_of[i], "%s/%u", folder, ranks[i]);
+        gen_write(&g, paths[i] = path_of[i]);
+        gen_free(&g);
+    }
+    if (maq_capture_of_ranks(&c, paths, n, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    for (uint32_t i = 0; i < n; i++)
+        unlink(path_of[i]);
+    rmdir(folder);
+    return c;
+}
+
+/* Runs what inference asks for until it is content; the number of ranks that ran. */
+static uint32_t probe_all(struct maq_capture **out, const struct gen_job *job, struct maq_diag *diag)
+{
+    uint32_t ranks[512] = {0}, n = 1, probe;
+    for (;;) {
+        struct maq_capture *c = capture_of(job, ranks, n, diag);
+        enum maq_status status = maq_capture_infer(c, &probe, diag);
+        if (status == MAQ_OK) {
+            *out = c;
+            return n;
+        }
+        assert_int_equal(status, MAQ_NO);
+        assert_int_equal(c->class_of[probe], UINT32_MAX);
+        maq_capture_free(c);
+        assert_true(n < 512);
+        ranks[n++] = probe;
+    }
+}
+
+static const uint32_t *members(const struct maq_capture *c, uint32_t rank, uint32_t ordinal, uint32_t *size,
+                               uint32_t *position)
+{
+    const struct maq_rank_class *m = &c->class_of_ranks[c->class_of[rank]];
+    uint32_t i = 0;
+    while (m->rank[i] != rank)
+        i++;
+    const struct maq_captured_comm *comm = &c->comm[m->comm[(size_t)i * m->n_comms + ordinal]];
+    *size = comm->size;
+    *position = m->position[(size_t)i * m->n_comms + ordinal];
+    return comm->member;
+}
+
+static void same_job(const struct maq_capture *a, const struct maq_capture *b)
+{
+    assert_int_equal(a->n_classes, b->n_classes);
+    assert_int_equal(a->n_comms, b->n_comms);
+    for (uint32_t r = 0; r < a->world; r++) {
+        const struct maq_rank_class *m = &a->class_of_ranks[a->class_of[r]];
+        assert_int_equal(m->signature, b->class_of_ranks[b->class_of[r]].signature);
+        for (uint32_t k = 0; k < m->n_comms; k++) {
+            uint32_t size, position, other, place;
+            const uint32_t *x = members(a, r, k, &size, &position), *y = members(b, r, k, &other, &place);
+            assert_int_equal(size, other);
+            assert_int_equal(position, place);
+            assert_int_equal(x[position], r);
+            assert_memory_equal(x, y, size * sizeof *x);
+        }
+    }
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_replay *p, *q;
+    assert_int_equal(maq_capture_check(a, diag), MAQ_OK);
+    assert_int_equal(maq_capture_replay(&p, a, NULL, diag), MAQ_OK);
+    assert_int_equal(maq_capture_replay(&q, b, NULL, diag), MAQ_OK);
+    assert_memory_equal(p->end_ns, q->end_ns, a->world * sizeof *p->end_ns);
+    maq_replay_free(p);
+    maq_replay_free(q);
+    maq_diag_free(diag);
+}
+
+static const struct gen_job jobs[] = {
+    {.tp = 1, .pp = 1, .dp = 16, .steps = 1, .layers = 1, .micro = 1, .members = true},
+    {.tp = 2, .pp = 4, .dp = 4, .steps = 1, .layers = 1, .micro = 4, .members = true, .message = 1 << 20},
+    {.tp = 2,
+     .pp = 6,
+     .dp = 4,
+     .steps = 1,
+     .layers = 1,
+     .micro = 4,
+     .members = true,
+     .message = 8 << 20,
+     .pairs = true},
+    {.tp = 4,
+     .pp = 2,
+     .dp = 8,
+     .ep = 4,
+     .steps = 1,
+     .layers = 1,
+     .micro = 2,
+     .members = true,
+     .message = 64,
+     .zero = true},
+    {.tp = 2,
+     .pp = 4,
+     .dp = 4,
+     .steps = 1,
+     .layers = 1,
+     .micro = 4,
+     .message = 1 << 20}, /* nobody says who is in what */
+    {.tp = 4, .pp = 1, .dp = 8, .ep = 2, .steps = 1, .layers = 1, .micro = 1},
+};
+
+static void test_infer(void **state)
+{
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        struct maq_diag *diag = maq_diag_new();
+        uint32_t ranks[512], n = jobs[i].tp * jobs[i].pp * jobs[i].dp;
+        struct maq_capture *some, *all;
+        for (uint32_t r = 0; r < n; r++)
+            ranks[r] = r;
+        all = capture_of(&jobs[i], ranks, n, diag);
+        uint32_t ran = probe_all(&some, &jobs[i], diag);
+        print_message("    job %zu: %u of %u ranks ran, %u classes\n", i, ran, n, all->n_classes);
+        assert_true(ran < n);
+        same_job(some, all);
+        maq_capture_free(some);
+        maq_capture_free(all);
+        maq_diag_free(diag);
+    }
+}
+
+static void test_infer_large(void **state)
+{
+    struct gen_job job = {
+        .tp = 8, .pp = 16, .dp = 64, .steps = 1, .layers = 1, .micro = 4, .members = false, .message = 1 << 20};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *c;
+    uint32_t ran = probe_all(&c, &job, diag);
+    print_message("    %u of %u ranks ran\n", ran, c->world);
+    assert_true(ran <= 32);
+    assert_int_equal(maq_capture_check(c, diag), MAQ_OK);
+    assert_int_equal(c->n_comms, 1 + 1024 + 512 + 128);
+    for (uint32_t r = 0; r < c->world; r += 37) { /* the digits, as the generator has them */
+        uint32_t size, position;
+        members(c, r, 1, &size, &position);
+        assert_int_equal(position, r % 8);
+        members(c, r, 2, &size, &position);
+        assert_int_equal(position, r / 8 % 64);
+    }
+    maq_capture_free(c);
+    maq_diag_free(diag);
+}
+
+/* Times that differ on one rank stay its own. */
+static void test_deltas(void **state)
+{
+    struct gen_job job = jobs[0];
+    struct maq_diag *diag = maq_diag_new();
+    uint32_t ranks[3] = {0, 5, 9};
+    job.jitter = 1000;
+    struct maq_capture *c = capture_of(&job, ranks, 3, diag);
+    assert_int_equal(c->n_classes, 1);
+    const struct maq_rank_class *m = &c->class_of_ranks[0];
+    assert_int_equal(m->n_ranks, 3);
+    assert_true(m->n_deltas > 2);
+    for (uint32_t i = 1; i < m->n_deltas; i++)
+        assert_true(m->delta[i - 1].rank < m->delta[i].rank || m->delta[i - 1].record < m->delta[i].record);
+    assert_int_equal(c->class_of[7], UINT32_MAX);
+    assert_int_equal(m->peak_bytes, 1u << 30);
+    maq_capture_free(c);
+    maq_diag_free(diag);
+}
+
+static bool has_code(const struct maq_diag *diag, uint16_t code)
+{
+    for (size_t i = 0; i < maq_diag_count(diag); i++)
+        if (maq_diag_at(diag, i)->code == code)
+            return true;
+    return false;
+}
+
+static enum maq_status read_bytes(const void *bytes, size_t n, struct maq_diag *diag)
+{
+    struct maq_arena arena;
+    struct maq_rank_trace t;
+    char path[] = "/tmp/maq-trace-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
+    close(fd);
+    maq_arena_init(&arena, 0);
+    enum maq_status status = maq_rank_trace_read(&t, path, &arena, diag);
+    maq_arena_fini(&arena);
+    unlink(path);
+    return status;
+}
+
+/* Cut anywhere, a trace reads up to its last whole record; damaged anywhere, it reads or says where. */
+static void test_damaged(void **state)
+{
+    struct gen_rank g;
+    struct maq_rec_head head = {.version = 1, .head_bytes = 64, .world = 32, .rank = 3, .per_node = 8};
+    memcpy(head.magic, MAQ_REC_MAGIC, 8);
+    gen_job_rank(&jobs[1], &g, 3);
+    size_t n = sizeof head + g.len;
+    unsigned char *file = malloc(n), *bad = malloc(n);
+    memcpy(file, &head, sizeof head);
+    memcpy(file + sizeof head, g.bytes, g.len);
+    struct maq_diag *diag = maq_diag_new();
+    assert_int_equal(read_bytes(file, n, diag), MAQ_OK);
+    assert_int_equal(maq_diag_count(diag), 0);
+    maq_diag_free(diag);
+    for (size_t cut = 0; cut < n; cut += 1 + cut / 7) {
+        diag = maq_diag_new();
+        assert_int_equal(read_bytes(file, cut, diag), cut < sizeof head ? MAQ_BAD_INPUT : MAQ_OK);
+        assert_true(has_code(diag, cut < sizeof head ? MAQ_CODE_CAPTURE_FORM : MAQ_CODE_CAPTURE_TRUNCATED));
+        maq_diag_free(diag);
+    }
+    for (uint32_t i = 0; i < 400; i++) {
+        size_t at = (size_t)(maq_rec_mix(i, 1) % n);
+        memcpy(bad, file, n);
+        bad[at] ^= (unsigned char)(1u << maq_rec_mix(i, 2) % 8);
+        diag = maq_diag_new();
+        enum maq_status status = read_bytes(bad, n, diag);
+        assert_int_equal(status != MAQ_OK, maq_diag_errors(diag) > 0);
+        maq_diag_free(diag);
+    }
+    free(file);
+    free(bad);
+    gen_free(&g);
+}
+
+/* One rank leaves a collective out, one reduces another size, one sends what nobody receives. */
+static void test_check(void **state)
+{
+    for (int fault = 0; fault < 4; fault++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct gen_rank g[4];
+        const char *paths[4];
+        struct maq_capture *c;
+        open_folder();
+        for (uint32_t r = 0; r < 4; r++) {
+            uint32_t all[4] = {0, 1, 2, 3};
+            g[r] = (struct gen_rank){.world = 4, .rank = r, .per_node = 4};
+            uint32_t comm = gen_comm(&g[r], 9, 4, r, all);
+            gen_launch(&g[r], 0, "k", 10);
+            for (int i = 0; i < 3; i++)
+                if (!(fault == 1 && r == 2 && i == 1))
+                    gen_coll(&g[r], 0, comm, MAQ_REC_ALL_REDUCE, fault == 2 && r == 3 && i == 2 ? 8 : 16, 5);
+            if (fault == 3 && r == 0)
+                gen_message(&g[r], 0, true, comm, 1, 32, 5, false);
+            gen_end(&g[r]);
+            snprintf(path_of[r], sizeof path_of[r], "%s/%u", folder, r);
+            gen_write(&g[r], paths[r] = path_of[r]);
+            gen_free(&g[r]);
+        }
+        assert_int_equal(maq_capture_of_ranks(&c, paths, 4, diag), MAQ_OK);
+        assert_int_equal(maq_capture_check(c, diag), fault == 0 ? MAQ_OK : MAQ_NO);
+        assert_int_equal(has_code(diag, MAQ_CODE_CAPTURE_UNMATCHED), fault != 0);
+        struct maq_replay *replay = NULL;
+        enum maq_status status = maq_capture_replay(&replay, c, NULL, diag);
+        assert_int_equal(status, fault == 1 ? MAQ_NO : MAQ_OK); /* small messages do not wait to be received */
+        assert_int_equal(has_code(diag, MAQ_CODE_REPLAY_DEADLOCK), fault == 1);
+        if (replay)
+            maq_replay_free(replay);
+        for (uint32_t r = 0; r < 4; r++)
+            unlink(path_of[r]);
+        rmdir(folder);
+        maq_capture_free(c);
+        maq_diag_free(diag);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_infer),   cmocka_unit_test(test_infer_large), cmocka_unit_test(test_deltas),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
