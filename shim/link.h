@@ -21,6 +21,7 @@
  *   mode          alone | meet                       copy_bps      host to device, bytes/s
  *   hbm_bps       device memory, bytes/s             values        zero | file of an oracle
  *   clock         virtual | real (boot/clock.c)      tcp           ports of a rendezvous, 12345,29400 (boot/tcp.c)
+ *   waits         file of waits, on a real GPU
  *
  * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
  * OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID of the process says it, and `%r` in paths is replaced by it.
@@ -115,6 +116,29 @@ struct maq_meet_slot {
     int64_t at[2], ns;            /* _Atomic */
     uint64_t bytes; /* of one contribution; data is need * bytes at `data` of the area, UINT64_MAX = none */
     uint64_t data;
+};
+
+/* --- waits ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * On a real GPU the peers are a table (card key `waits`): what each group of a rank's calls on each communicator was in the
+ * replay of the whole job, in their order. A head, n_comms communicators in order of lineage, then the entries of all of them.
+ * Behind the last entry the table goes on at `loop`, each turn `period_ns` later; loop = n: at the last entry.
+ */
+#define MAQ_WAITS_MAGIC "maqwaits"
+struct maq_waits_head {
+    char magic[8];
+    uint32_t n_comms, world, rank, zero;
+};
+struct maq_waits_comm {
+    uint64_t lineage;
+    uint32_t n, loop;
+    int64_t period_ns;
+    uint64_t at; /* offset of its entries in the file */
+};
+struct maq_wait_entry {
+    int64_t own_ns, peers_ns; /* arrival of this rank, and of the last of the others, since the replay's begin */
+    int64_t ns;               /* from there to the end */
 };
 
 #endif

@@ -17,6 +17,7 @@
 #ifndef MAQ_SHIM_RECORD_H
 #define MAQ_SHIM_RECORD_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #define MAQ_REC_MAGIC "maqrank\n"
@@ -88,7 +89,7 @@ struct maq_rec {
     uint64_t bytes;
     uint64_t ns;
 };
-_Static_assert(sizeof(struct maq_rec_head) == 64 && sizeof(struct maq_rec) == 32, "layout of the trace");
+static_assert(sizeof(struct maq_rec_head) == 64 && sizeof(struct maq_rec) == 32, "layout of the trace");
 
 /* Bytes that a payload takes in the file. */
 static inline uint64_t maq_rec_padded(uint64_t bytes)
@@ -152,7 +153,7 @@ struct maq_rec_op {
     int64_t d[6];
     uint64_t bytes;
 };
-_Static_assert(sizeof(struct maq_rec_op) == 96, "layout of the trace");
+static_assert(sizeof(struct maq_rec_op) == 96, "layout of the trace");
 
 /* Collectives as NCCL has them; `bytes` of the record is what NCCL's `count` is of, times the element: all-reduce,
  * broadcast, reduce: the buffer; all-gather, gather: what one rank sends; reduce-scatter, scatter: what one rank
@@ -186,7 +187,7 @@ struct maq_rec_comm {
     uint32_t color, key;
     uint32_t n_members; /* size, or 0 */
 };
-_Static_assert(sizeof(struct maq_rec_comm) == 32, "layout of the trace");
+static_assert(sizeof(struct maq_rec_comm) == 32, "layout of the trace");
 
 /* A 64-bit mix (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, variant 13). */
 static inline uint64_t maq_rec_mix(uint64_t a, uint64_t b)

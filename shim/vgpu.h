@@ -38,7 +38,7 @@ struct vg_card {
     int64_t call_ns, launch_ns;
     double copy_bps, hbm_bps;
     bool meets; /* mode meet */
-    char trace[512], ask[108], peers[512], meet[512], values[512];
+    char trace[512], ask[108], peers[512], meet[512], values[512], waits[512];
 };
 const struct vg_card *vg_card(void);
 
@@ -86,6 +86,8 @@ struct vg_meeting {
     uint32_t need;
     void *in, *out; /* buffers, for payloads that the host can see; NULL = not */
     uint64_t in_bytes, out_bytes;
+    const void *send; /* the buffers that the program named */
+    void *receive;
 };
 void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting *parts, uint32_t n);
 

@@ -63,6 +63,7 @@ static const struct key keys[] = {
     {"peers", 's', AT(peers)},
     {"meet", 's', AT(meet)},
     {"values", 's', AT(values)},
+    {"waits", 's', AT(waits)},
 };
 
 /* One value; a bad one leaves what was there. */
@@ -166,6 +167,7 @@ void vg_card_settle(struct vg_card *card, bool has_rank)
     }
     with_rank(card->trace, sizeof card->trace, card->rank);
     with_rank(card->values, sizeof card->values, card->rank);
+    with_rank(card->waits, sizeof card->waits, card->rank);
     with_rank(card->meet, sizeof card->meet, card->rank);
     with_rank(card->peers, sizeof card->peers, card->rank);
     with_rank(card->ask, sizeof card->ask, card->rank);

@@ -87,6 +87,8 @@ int vg_comm_define(struct vg_comm *comm)
             payload);
     vg_unlock();
     free(payload);
+    if (ok && vg_comm_settled)
+        vg_comm_settled(comm);
     return ok ? VG_NCCL_SUCCESS : VG_NCCL_INTERNAL_ERROR;
 }
 

@@ -101,6 +101,8 @@ static int launch(struct vg_part *parts, uint32_t n)
     guess_gather(parts, n);
     for (uint32_t i = 0; ok && i < n; i++) {
         streams[i] = parts[i].stream;
+        parts[i].m.send = parts[i].in;
+        parts[i].m.receive = parts[i].out;
         if (!vg_stream_capturing(parts[i].stream)) {
             vg_meet_name(&parts[i].m);
             vg_payload_begin(&parts[i].m, parts[i].in, parts[i].out);

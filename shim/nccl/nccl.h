@@ -39,6 +39,8 @@ int vg_comm_check(const struct vg_comm *comm);
 struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage);
 /* Its members are settled: it gets an id and goes into the trace. */
 int vg_comm_define(struct vg_comm *comm); /* an enum vg_nccl_result */
+/* Told of every communicator that is settled, outside of any capture; only the library for a real GPU has one. */
+void vg_comm_settled(const struct vg_comm *comm) __attribute__((weak));
 
 /* Ranks in the parent of those of one color, by (key, rank); the caller frees it. NULL: no memory. all: (color, key). */
 uint32_t *vg_split_ranks(uint32_t *n_out, const uint32_t (*all)[2], uint32_t n, uint32_t color);

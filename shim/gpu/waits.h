@@ -1,0 +1,15 @@
+/* waits.h - timed waits on the device: one state per communicator and context. */
+#ifndef MAQ_SHIM_GPU_WAITS_H
+#define MAQ_SHIM_GPU_WAITS_H
+
+#include "shim/gpu/driver.h"
+#include "shim/gpu/wait.h"
+
+/* The state of a communicator in the current context, made on first use, which must not be under capture; 0 = it cannot be made. */
+CUdeviceptr vg_wait_state(uint64_t lineage);
+/* Launches the next wait of a communicator on a stream; `bytes` that its group moves decide how many blocks it holds. */
+bool vg_wait_launch(uint64_t lineage, uint64_t bytes, CUstream stream);
+/* Blocks that NCCL would hold for so many bytes. */
+unsigned vg_wait_blocks(uint64_t bytes);
+
+#endif
