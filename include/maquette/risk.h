@@ -239,7 +239,7 @@ MAQ_API void maq_risk_step_free(struct maq_risk_step *step);
 /* --- a graph --------------------------------------------------------------------------------------------------------- */
 
 /* An operator on the longest path. */
-struct maq_risk_driver {
+struct maq_risk_longest {
     const char *name; /* the graph's */
     double seconds;
     uint32_t count;
@@ -255,7 +255,7 @@ struct maq_risk_graph {
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
     uint32_t n_drivers;
-    struct maq_risk_driver driver[MAQ_RISK_DRIVERS]; /* longest first */
+    struct maq_risk_longest driver[MAQ_RISK_DRIVERS]; /* longest first */
 };
 
 struct maq_risk_graph_opts {

@@ -29,6 +29,8 @@ MAQ_API enum maq_status maq_trace_train(const char *path, const struct maq_train
 MAQ_API enum maq_status maq_trace_replay(const char *path, struct maq_replay **out, const struct maq_capture *capture,
                                          const struct maq_replay_opts *opts, const uint32_t *ranks, uint32_t n_ranks,
                                          struct maq_diag *diag);
+
+/*
  * Any graph with times, a captured job's for instance: one process per class, one thread per stream, the host's work included
  * where the graph has it.
  */

@@ -271,7 +271,7 @@ static void find_sources(struct maq_risk_graph *out, struct sampler *s, const st
 
 static int by_share(const void *a, const void *b)
 {
-    const struct maq_risk_driver *x = a, *y = b;
+    const struct maq_risk_longest *x = a, *y = b;
     if (x->seconds < y->seconds || x->seconds > y->seconds)
         return x->seconds > y->seconds ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -281,7 +281,7 @@ static int by_share(const void *a, const void *b)
 static bool find_drivers(struct maq_risk_graph *out, struct sampler *s)
 {
     const struct maq_graph *g = &s->graph;
-    struct maq_risk_driver *all = MAQ_ARENA_NEW(&s->arena, struct maq_risk_driver, s->n_signatures);
+    struct maq_risk_longest *all = MAQ_ARENA_NEW(&s->arena, struct maq_risk_longest, s->n_signatures);
     double end;
     uint32_t v = 0;
     for (uint32_t i = 0; i < s->n_cells; i++)
@@ -292,7 +292,7 @@ static bool find_drivers(struct maq_risk_graph *out, struct sampler *s)
     for (uint32_t i = 0; i < g->n_nodes; i++)
         v = s->finish[i] > s->finish[v] ? i : v;
     while (g->n_nodes > 0 && v != NONE) {
-        struct maq_risk_driver *d = &all[s->cell[s->cell_of[v]].signature];
+        struct maq_risk_longest *d = &all[s->cell[s->cell_of[v]].signature];
         d->name = s->timed->item_name[s->timed->graph.item[v]];
         d->seconds += s->dur[s->cell_of[v]] * 1e-9;
         d->count += s->dur[s->cell_of[v]] > 0;

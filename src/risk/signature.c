@@ -88,6 +88,7 @@ static enum maq_dimension dimension_of(const struct kind *k)
     case MAQ_STREAM_DP:
         return MAQ_DIMENSION_DP;
     case MAQ_STREAM_COMPUTE:
+    case MAQ_STREAM_HOST:
     case MAQ_STREAM_COPY:
     case MAQ_STREAM_COUNT:
         break;
