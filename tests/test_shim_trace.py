@@ -31,12 +31,13 @@ def read(p, n):
 """
 
 
-def start(folder, body, more=""):
+def start(folder, body, more="", preload=False):
     card = folder / "card"
     card.write_text(f"world 1\nrank 0\nper_node 1\ntrace {folder}/trace\n{more}", encoding="utf-8")
     return subprocess.Popen([sys.executable, "-c", HEAD + body, vgpu_run.device_library()], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env=dict(os.environ, MAQUETTE_RUN=str(card)))
+                            env=dict(os.environ, MAQUETTE_RUN=str(card),
+                                     **({"LD_PRELOAD": str(vgpu_run.device_library())} if preload else {})))
 
 
 def finish(process, status=0):
@@ -58,6 +59,15 @@ def exits(folder):
     found = records(folder)
     assert [r.kind for r in found] == ["alloc", "memset", "end"], kinds(folder)
     assert (found[-1].id, found[-1].arg, found[-1].bytes) == (3, 0, 3 << 20)
+
+
+def leaves_at_once(folder):
+    """os._exit(), as workers of multiprocessing do: in a process that was forked before anything was driven."""
+    body = ("pid = os.fork()\nif pid == 0:\n    memset(malloc(64), 8)\n    os._exit(7)\n"
+            "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7")
+    finish(start(folder, body, preload=True))
+    found = records(folder)
+    assert [r.kind for r in found] == ["alloc", "memset", "end"] and found[-1].id == 7, kinds(folder)
 
 
 def nothing_done(folder):
@@ -162,7 +172,7 @@ def oracle(folder):
 
 def main():
     tap = Tap()
-    for case in (exits, nothing_done, ends_by_signal, killed, forks, second_process, asks, oracle):
+    for case in (exits, leaves_at_once, nothing_done, ends_by_signal, killed, forks, second_process, asks, oracle):
         name = case.__name__.replace("_", " ")
         if vgpu_run.device_library() is None:
             tap.skip(name, "the device is not built under a sanitizer")
