@@ -109,12 +109,15 @@ struct vg_stream *vg_stream_of(void *handle)
         return vg_stream_legacy(vg_device());
     if (h == 2)
         return of_thread();
+    struct vg_stream *found = NULL;
+    vg_lock();
     for (size_t c = 0; c < CHUNKS && chunks[c] != NULL; c++) {
         uintptr_t off = h - (uintptr_t)chunks[c];
-        if (off < CHUNK * sizeof(struct vg_stream) && off % sizeof(struct vg_stream) == 0)
-            return ((struct vg_stream *)handle)->magic == VG_STREAM_MAGIC ? handle : NULL;
+        if (off < CHUNK * sizeof *found && off % sizeof *found == 0)
+            found = ((struct vg_stream *)handle)->magic == VG_STREAM_MAGIC ? handle : NULL;
     }
-    return NULL;
+    vg_unlock();
+    return found;
 }
 
 void vg_stream_foreach(void (*visit)(struct vg_stream *s, void *user), void *user)
