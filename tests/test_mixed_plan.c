@@ -111,6 +111,38 @@ static void test_round_trip(void **state)
     maq_mixed_plan_free(box);
 }
 
+/* What a search over the cost chain chooses beside degrees. */
+static void test_techniques(void **state)
+{
+    (void)state;
+    struct maq_mixed_box *box = parse(
+        "mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 2, recompute: selective,"
+        " recompute_modules: [moe_act, core_attn], optimizer_offload_fraction: 0.25,"
+        " replicas: [{device: a, tp: 4, cp: 2, ep: 4, etp: 2, cp_comm_type: a2a+p2p, count: 2}]},"
+        " {first_layer: 2, layers: 1, recompute: selective, replicas: [{device: a, tp: 2, etp: 2, count: 2}]}]}]");
+    const struct maq_mixed_stage *s = maq_mixed_plan_get(box)->pipelines[0].stages;
+    assert_int_equal(s[0].recompute_parts, 1u << MAQ_PART_CORE_ATTENTION | 1u << MAQ_PART_MOE_ACT);
+    assert_true(s[0].optimizer_offload == 0.25);
+    assert_int_equal(s[0].replicas[1].etp, 2);
+    assert_int_equal(s[0].replicas[1].cp_comm, MAQ_CP_A2A_P2P);
+    assert_int_equal(s[1].recompute_parts, 1u << MAQ_PART_CORE_ATTENTION); /* as Megatron-LM takes it */
+    assert_int_equal(s[1].replicas[0].etp, 0);                             /* as TP */
+    assert_round_trip(maq_mixed_plan_get(box));
+    char *text;
+    assert_int_equal(maq_mixed_plan_write(&text, maq_mixed_plan_get(box), NULL), MAQ_OK);
+    struct maq_mixed_box *again = parse(text);
+    const struct maq_mixed_stage *t = maq_mixed_plan_get(again)->pipelines[0].stages;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(t[i].recompute_parts, s[i].recompute_parts);
+        assert_true(t[i].optimizer_offload == s[i].optimizer_offload);
+        assert_int_equal(t[i].replicas[0].etp, s[i].replicas[0].etp);
+        assert_int_equal(t[i].replicas[0].cp_comm, s[i].replicas[0].cp_comm);
+    }
+    free(text);
+    maq_mixed_plan_free(again);
+    maq_mixed_plan_free(box);
+}
+
 static void expect(const char *text, unsigned code, uint32_t line, const char *words)
 {
     struct maq_mixed_box *box = NULL;
@@ -145,7 +177,7 @@ static void test_faults(void **state)
     expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, sp: true}]}"), MAQ_CODE_MIXED_PLACE, 5,
            "without tensor parallelism");
     expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, ep: 4, count: 2}]}"), MAQ_CODE_MIXED_PLACE, 5,
-           "expert parallelism of 4 over 2 ranks");
+           "expert parallelism of 4 x 1 over 2 ranks");
     expect(PLAN(FIRST "  - {first_layer: 3, layers: 1, on_devices_of: 1, replicas: [{device: a}]}"),
            MAQ_CODE_MIXED_PLACE, 6, "cannot share the devices");
     expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, microbatches: 3}, {device: b}]}"),
@@ -157,6 +189,16 @@ static void test_faults(void **state)
            MAQ_CODE_MIXED_TECHNIQUE, 5, "without full recomputation");
     expect(PLAN("  - {first_layer: 0, layers: 3, recompute: full, recompute_num_layers: 4, replicas: [{device: a}]}"),
            MAQ_CODE_MIXED_TECHNIQUE, 5, "4 layers recomputed in a stage of 3");
+    expect(PLAN("  - {first_layer: 0, layers: 3, recompute_modules: [mlp], replicas: [{device: a}]}"),
+           MAQ_CODE_MIXED_TECHNIQUE, 5, "without selective recomputation");
+    expect(
+        PLAN(
+            "  - {first_layer: 0, layers: 3, recompute: selective, recompute_modules: [mpl], replicas: [{device: a}]}"),
+        MAQ_CODE_MIXED_TECHNIQUE, 5, "not a module");
+    expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, cp_comm_type: a2a}]}"), MAQ_CODE_MIXED_PLACE, 5,
+           "without a degree");
+    expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, ep: 2, etp: 2, count: 2}]}"),
+           MAQ_CODE_MIXED_PLACE, 5, "expert parallelism of 2 x 2 over 2 ranks");
     expect(PLAN("  - {first_layer: 0, layers: 3, zero: all, replicas: [{device: a}]}"), 1026, 5, "all");
 }
 
@@ -202,9 +244,8 @@ static void test_executed_plans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_documented_example),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_documented_example), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_techniques),         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_executed_plans),
     };
     return cmocka_run_group_tests_name("mixed plans", tests, NULL, NULL);

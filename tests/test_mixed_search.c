@@ -318,6 +318,86 @@ static void test_mixed_plan(void **state)
     done(&s);
 }
 
+/* Written, read back and predicted, every plan that a search lists is what the search says of it. */
+static uint32_t predicted_as_found(const char *text)
+{
+    struct searched s = search(text, 1, 4);
+    struct maq_diag *diag = maq_diag_new();
+    uint32_t told = 0;
+    assert_true(s.result->n_plans > 1);
+    for (uint32_t i = 0; i < s.result->n_plans; i++) {
+        struct maq_mixed_box *box, *again;
+        struct maq_mixed_search_predicted p;
+        char *json;
+        assert_int_equal(maq_mixed_search_mixed_plan(&box, s.result, i, diag), MAQ_OK);
+        assert_int_equal(maq_mixed_plan_write(&json, maq_mixed_plan_get(box), diag), MAQ_OK);
+        if (maq_mixed_plan_parse(&again, "written", maq_str_of(json), diag) != MAQ_OK ||
+            maq_mixed_search_predict(&p, maq_mixed_plan_get(again), s.job, diag) != MAQ_OK)
+            fail_msg("%s\n%s", json, maq_diag_format(diag, 0, false));
+        assert_true(p.step_s == s.result->plans[i].step_s && p.fits);
+        assert_true(fabs(p.composed_s / s.result->plans[i].composed_s - 1) < 1e-12);
+        const struct maq_mixed_pipeline *line = &maq_mixed_plan_get(again)->pipelines[0];
+        for (uint32_t k = 0; k < line->n_stages; k++)
+            told |= (line->stages[k].recompute_parts > 0) | (line->stages[k].replicas[0].etp > 0) << 1 |
+                    (line->stages[k].replicas[0].cp_comm != MAQ_CP_P2P) << 2 |
+                    (line->stages[k].optimizer_offload > 0) << 3 | (line->stages[k].replicas[0].ep > 1) << 4;
+        free(json);
+        maq_mixed_plan_free(again);
+        maq_mixed_plan_free(box);
+    }
+    maq_diag_free(diag);
+    done(&s);
+    return told;
+}
+
+#define EXPERTS(plan)                                                                                                  \
+    "{model: {base: mixtral-8x7b, num_layers: 4, hidden_size: 1024}, workload: {seq: 4096, gbs: 8},"                   \
+    " cluster: {groups: [{device: v100-16gb, nodes: 2, devices_per_node: 4},"                                          \
+    " {device: t4, nodes: 1, devices_per_node: 4}]}, plan: {mbs: 1, precision: fp16, " plan "}}"
+
+static void test_predicted(void **state)
+{
+    assert_int_equal(predicted_as_found(NODES(1, 1)) & 30, 0);
+    uint32_t told = predicted_as_found(EXPERTS("tp: 2, ep: 2, etp: 1, recompute: selective, recompute_modules: [moe]"));
+    assert_int_equal(told & 19, 19);
+    told = predicted_as_found(EXPERTS("tp: 1, cp: 2, cp_comm_type: all_gather, recompute: selective"));
+    assert_int_equal(told & 5, 5);
+    told = predicted_as_found(EXPERTS("tp: 2, sharding: optim, optimizer_offload_fraction: 1"));
+    assert_int_equal(told & 8, 8);
+}
+
+/* What no search could have found is refused, with the reason. */
+static void test_not_predicted(void **state)
+{
+    static const char *const stages[][2] = {
+        {"{first_layer: 0, layers: 5, replicas: [{device: v100-16gb}, {device: t4}]}", "replicas of a stage differ"},
+        {"{first_layer: 0, layers: 4, replicas: [{device: t4}]}", "other layers"},
+        {"{first_layer: 0, layers: 5, replicas: [{device: a100-80gb}]}", "no such node group"},
+        {"{first_layer: 0, layers: 5, replicas: [{device: t4, group: '0'}]}", "no such node group"},
+        {"{first_layer: 0, layers: 5, recompute: full, recompute_num_layers: 2, replicas: [{device: t4}]}", "some of"},
+        {"{first_layer: 0, layers: 3, replicas: [{device: t4, count: 2}]},"
+         "{first_layer: 3, layers: 2, replicas: [{device: t4, count: 2}]}",
+         "more devices"},
+        {"{first_layer: 0, layers: 5, replicas: [{device: t4, tp: 3, sp: true}]}", "cannot be run so"},
+    };
+    struct maq_job_box *job;
+    assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TINY), NULL, 0, NULL), MAQ_OK);
+    for (size_t i = 0; i < MAQ_COUNT(stages); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_mixed_search_predicted p;
+        struct maq_mixed_box *box;
+        char text[512];
+        snprintf(text, sizeof text, "mbs: 2\ngbs: 8\npipelines: [{stages: [%s]}]", stages[i][0]);
+        assert_int_equal(maq_mixed_plan_parse(&box, "plan", maq_str_of(text), NULL), MAQ_OK);
+        assert_int_equal(maq_mixed_search_predict(&p, maq_mixed_plan_get(box), job, diag), MAQ_BAD_INPUT);
+        if (!strstr(maq_diag_at(diag, 0)->msg.ptr, stages[i][1]))
+            fail_msg("%s: %s", stages[i][1], maq_diag_at(diag, 0)->msg.ptr);
+        maq_mixed_plan_free(box);
+        maq_diag_free(diag);
+    }
+    maq_job_free(job);
+}
+
 /* ---- other planners ---- */
 
 static struct searched search_as(const char *text, enum maq_mixed_planner planner, const volatile sig_atomic_t *stop)
@@ -511,10 +591,11 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_one_pool),   cmocka_unit_test(test_more_devices),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_mixed_plan), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_useless),     cmocka_unit_test(test_planners),   cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_fits),       cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_one_pool),      cmocka_unit_test(test_more_devices),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_mixed_plan),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_useless),     cmocka_unit_test(test_planners),      cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_predicted),   cmocka_unit_test(test_not_predicted), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_fits),        cmocka_unit_test(test_remedies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

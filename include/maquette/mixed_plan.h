@@ -32,6 +32,8 @@ struct maq_mixed_replica {
     uint32_t n_members;
     const char *group;   /* node group or island; NULL: not said */
     uint32_t tp, cp, ep; /* degrees; the members' devices add up to tp x cp */
+    uint32_t etp;        /* expert-TP; 0 = as tp */
+    int cp_comm;         /* enum maq_cp_comm */
     bool sequence_parallel;
     uint32_t microbatches; /* of a step; 0 = an equal part (then of all replicas of the stage) */
 };
@@ -42,7 +44,9 @@ struct maq_mixed_stage {
     const struct maq_mixed_replica *replicas;
     int sharding;              /* enum maq_sharding */
     int recompute;             /* enum maq_recompute */
+    uint32_t recompute_parts;  /* selective: bit set of enum maq_part */
     uint32_t recompute_layers; /* with full: the first ones of the stage; 0 = all */
+    double optimizer_offload;  /* share of the optimizer's states on the host */
     int32_t on_devices_of; /* an earlier stage of the pipeline whose devices it shares (virtual stage); -1 = its own */
 };
 

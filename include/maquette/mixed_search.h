@@ -151,6 +151,21 @@ MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,
                                                     const struct maq_mixed_search_result *result, uint32_t plan,
                                                     struct maq_diag *diag);
 
+/* What a mixed plan takes on the node groups of an open job, by the cost chain. */
+struct maq_mixed_search_predicted {
+    double step_s;     /* played pass by pass */
+    double composed_s; /* the closed form; 0 where a stage does not fit */
+    bool fits;         /* every device has the memory */
+};
+
+/*
+ * The plan may be any that a search could have found: one pipeline, stages of equally many like replicas, each on one node group. A replica's
+ * `group` is a node group's name or number. MAQ_BAD_INPUT with the reason for others.
+ */
+MAQ_API enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out,
+                                                 const struct maq_mixed_plan *plan, const struct maq_job_box *open,
+                                                 struct maq_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

@@ -293,6 +293,38 @@ const double *maq_priced_rest(struct maq_priced *p, const struct maq_box *box, u
     return p->rest;
 }
 
+/* A stage of the last path: its time alone. */
+static double stage_time(const struct maq_priced *p, uint32_t behind, uint32_t first, uint32_t end, uint32_t o)
+{
+    const struct maq_arcs *a = p->arcs;
+    const struct maq_stage_table *t = a->table;
+    return maq_arc_compute(t, o, first, end) +
+           maq_forward_weight(t, behind, first == 0) * a->forward_s[o * t->n_atoms + end - 1] +
+           maq_backward_weight(t, behind, first == 0) * a->backward_s[o * t->n_atoms + first];
+}
+
+double maq_priced_least(struct maq_priced *p, struct maq_priced_path *path, const struct maq_box *box, double limit)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double paid = 0;
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        paid += box->price[0][g] * t->available[g];
+    double value = relax(p, box, box->price[0], limit - paid);
+    *path = (struct maq_priced_path){.n_stages = 0};
+    if (value == HUGE_VAL || value + paid >= limit)
+        return limit;
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; path->n_stages++) {
+        size_t at = (size_t)(k < p->arcs->rows ? k : p->arcs->rows) * (t->n_atoms + 1) + l;
+        double s = stage_time(p, k++, p->cut[at], l, p->option[at]);
+        path->fill_s += s;
+        path->bottleneck_s = fmax(path->bottleneck_s, s);
+        path->sync_s = fmax(path->sync_s, p->arcs->sync_s[maq_arc(t, p->option[at], p->cut[at], l)]);
+        l = p->cut[at];
+    }
+    memcpy(path->used, p->used, sizeof path->used);
+    return value + paid;
+}
+
 bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena)
 {
     struct maq_priced *p = MAQ_ARENA_NEW(arena, struct maq_priced, 1);

@@ -4,8 +4,7 @@
  * Each table (a micro batch, a number of chains N that sizes the rings) gives a pool of chains; a knapsack chooses from it. Tables whose
  * relaxed programs refute the cutoff for N equal chains are not worth a pool.
  *
- * Bound. Whatever the pipelines are, every sample passes every atom once, and devices of kind g work n_g seconds per second: the work
- * bound of compose_arcs.c over the whole batch, here without a pipeline's fill.
+ * Bound: that of compose_chain_bound.c, for each micro batch. A table needs no pool when not even its work is below the best plan.
  */
 #include "compose/compose_chains.h"
 
@@ -13,6 +12,7 @@
 #include <string.h>
 
 #include "compose/batch.h"
+#include "compose/compose_chain_bound.h"
 
 struct chain_job {
     struct maq_pipelines *best; /* of the batch: taken over before the next one */
@@ -29,6 +29,7 @@ struct chain_run {
 };
 
 #define ROOM 4096u /* chains of a table */
+#define RANGES 24u /* of the number of chains, that a bound looks at */
 #define SLACK 1.05 /* of a second, wider pool: chains that are no good alone can be with others */
 
 static bool work(void *user, uint32_t index, struct maq_arena *arena)
@@ -60,6 +61,52 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     return true;
 }
 
+/* The bound of one micro batch, whose table is that of a single chain, by so many ranges of the number of chains. */
+static bool bound_batch(struct chain_run *run, uint32_t index, uint32_t ranges, struct maq_arena *arena)
+{
+    struct chain_job *job = &run->jobs[index];
+    const struct maq_stage_source *tables = &run->source->tables;
+    const struct maq_chain_bound_options options = {run->source->global_batch, run->cutoff, ranges};
+    struct maq_stage_table table;
+    return tables->build(&table, tables->ctx, index, arena) &&
+           maq_chain_bound(&job->bound_s, &job->programs, &table, &options, arena);
+}
+
+static bool look(void *user, uint32_t index, struct maq_arena *arena)
+{
+    struct chain_run *run = user;
+    return run->source->chains[index] > 1 || bound_batch(run, index, 1, arena);
+}
+
+/* The least bound of all micro batches. Each is looked at, and then, from the least on, raised to what the ones before it leave. */
+static bool bound(double *bound_s, struct chain_run *run, uint32_t threads)
+{
+    uint32_t n = run->source->tables.n;
+    for (uint32_t i = 0; i < n; i++)
+        run->jobs[i] = (struct chain_job){.bound_s = run->cutoff};
+    for (uint32_t from = 0; from < n; from += MAQ_BATCH)
+        if (!maq_batch_run(look, run, from, n - from < MAQ_BATCH ? n - from : MAQ_BATCH, threads))
+            return false;
+    for (;;) {
+        uint32_t least = 0;
+        for (uint32_t i = 1; i < n; i++)
+            if (run->jobs[i].bound_s < run->jobs[least].bound_s)
+                least = i;
+        if (n == 0 || run->jobs[least].bound_s >= run->cutoff)
+            break;
+        struct maq_arena scratch;
+        maq_arena_init(&scratch, 0);
+        bool done = bound_batch(run, least, RANGES, &scratch);
+        maq_arena_fini(&scratch);
+        if (!done)
+            return false;
+        run->cutoff = fmin(run->cutoff, run->jobs[least].bound_s);
+        run->jobs[least].bound_s = HUGE_VAL;
+    }
+    *bound_s = run->cutoff;
+    return true;
+}
+
 enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq_chain_source *source, double cutoff_s,
                                   uint32_t threads, struct maq_arena *arena)
 {
@@ -83,7 +130,6 @@ enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq
             out->programs += job->programs;
             out->knapsacks += job->knapsacks;
             out->tables_bounded += job->bounded;
-            out->bound_s = job->bound_s < out->bound_s ? job->bound_s : out->bound_s;
             if (job->best->n_kinds > 0 && job->best->step_s < out->best.step_s) {
                 out->best = *job->best;
                 out->table = i;
@@ -91,5 +137,9 @@ enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq
         }
         run.cutoff = out->best.step_s;
     }
+    if (!bound(&out->bound_s, &run, threads))
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < n; i++)
+        out->programs += run.jobs[i].programs;
     return MAQ_OK;
 }

@@ -7,7 +7,7 @@
 #include "compose/compose_pipelines.h"
 #include "compose/compose_search.h"
 
-/* Tables whose wave is chains[i] times a chain's micro batch. */
+/* Tables whose wave is chains[i] times a chain's micro batch; of each micro batch one is of a single chain. */
 struct maq_chain_source {
     struct maq_stage_source tables;
     const uint32_t *chains;
@@ -17,7 +17,7 @@ struct maq_chain_source {
 struct maq_chain_result {
     struct maq_pipelines best; /* step_s is the cutoff, n_kinds 0, when nothing better was found */
     uint32_t table;            /* whose options it has */
-    double bound_s;            /* no plan is below: the work alone */
+    double bound_s;            /* no plan is below */
     uint64_t programs, knapsacks, tables, tables_bounded;
 };
 

@@ -113,6 +113,17 @@ double maq_priced_raise(struct maq_priced *priced, struct maq_box *box, struct m
 /* `rest` of the box at its prices: valid until the next program. */
 const double *maq_priced_rest(struct maq_priced *priced, const struct maq_box *box, uint32_t dual, double wanted);
 
+/* The path of a program: its hops are those to the best neighbours. */
+struct maq_priced_path {
+    uint32_t n_stages; /* 0: none below the limit */
+    double fill_s, bottleneck_s, sync_s;
+    double used[MAQ_STAGE_KINDS]; /* devices */
+};
+
+/* What no sum of t_i and prices[0] of a box's stages is below, or the limit if that is less. */
+double maq_priced_least(struct maq_priced *priced, struct maq_priced_path *path, const struct maq_box *box,
+                        double limit);
+
 /* ---- programs that count devices: compose_counted.c ---- */
 
 /* Devices as units: what divides the devices of all options of a kind. */

@@ -17,8 +17,12 @@ static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_searc
                                          .tp = s->tp,
                                          .cp = s->cp,
                                          .ep = s->ep,
+                                         .etp = s->etp,
+                                         .cp_comm = s->cp_comm,
                                          .sharding = s->sharding,
                                          .recompute = s->recompute,
+                                         .recompute_parts = s->recompute_parts,
+                                         .optimizer_offload = s->optimizer_offload,
                                          .sequence_parallel = sequence_parallel};
     return maq__mixed_even_stage(out, &stage, arena);
 }

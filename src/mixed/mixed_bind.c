@@ -110,7 +110,7 @@ static enum maq_status bind_stage(struct maq_bound_stage *out, const struct maq_
         return maq__mixed_no_memory(diag);
     for (uint32_t i = 0; i < s->n_replicas; i++) {
         const struct maq_mixed_replica *r = &s->replicas[i];
-        if (r->cp > 1 || r->ep > 1 || r->sequence_parallel)
+        if (r->cp > 1 || r->ep > 1 || r->etp > 0 || r->sequence_parallel)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_UNPRICED, nowhere, NULL,
                                  "the profile has no costs of context, expert or sequence parallelism");
         if (i > 0 && same_bindings(r, &s->replicas[i - 1])) {

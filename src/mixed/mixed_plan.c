@@ -10,6 +10,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "mixed/codes.h"
+#include "plan/plan_fields.h"
 
 #define MAX_PLAN_BYTES ((size_t)1 << 30) /* "count" makes much of little text */
 
@@ -17,9 +18,11 @@ const char *const maq__mixed_schedules[] = {"auto", "gpipe",    "1f1b",       "i
                                             "zb-v", "dualpipe", "dualpipe-v", NULL};
 const char *const maq__mixed_shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 const char *const maq__mixed_recomputes[] = {"none", "selective", "full", NULL};
+const char *const maq__mixed_cp_comms[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
 _Static_assert(MAQ_COUNT(maq__mixed_schedules) == MAQ_SCHEDULE_COUNT + 1, "a word per schedule");
 _Static_assert(MAQ_COUNT(maq__mixed_shardings) == MAQ_SHARDING_PARAMS + 2, "a word per way of sharding");
 _Static_assert(MAQ_COUNT(maq__mixed_recomputes) == MAQ_RECOMPUTE_FULL + 2, "a word per way of recomputing");
+_Static_assert(MAQ_COUNT(maq__mixed_cp_comms) == MAQ_CP_A2A_P2P + 2, "a word per kind of CP");
 
 enum maq_status maq__mixed_no_memory(struct maq_diag *diag)
 {
@@ -165,7 +168,8 @@ static bool same_text(const char *a, const char *b)
 static bool same_replica(const struct maq_mixed_replica *a, const struct maq_mixed_replica *b)
 {
     bool same = a->n_members == b->n_members && same_text(a->group, b->group) && a->tp == b->tp && a->cp == b->cp &&
-                a->ep == b->ep && a->sequence_parallel == b->sequence_parallel && a->microbatches == b->microbatches;
+                a->ep == b->ep && a->etp == b->etp && a->cp_comm == b->cp_comm &&
+                a->sequence_parallel == b->sequence_parallel && a->microbatches == b->microbatches;
     for (uint32_t i = 0; same && i < a->n_members; i++)
         same = same_text(a->members[i].device, b->members[i].device) &&
                same_text(a->members[i].zone, b->members[i].zone) && a->members[i].devices == b->members[i].devices;
@@ -196,9 +200,21 @@ static void write_replica(struct writer *w, json_t *map, const struct maq_mixed_
     put_count(w, map, "tensor_model_parallel_size", r->tp, 1);
     put_count(w, map, "context_parallel_size", r->cp, 1);
     put_count(w, map, "expert_model_parallel_size", r->ep, 1);
+    put_count(w, map, "expert_tensor_parallel_size", r->etp, 0);
+    if (r->cp_comm != MAQ_CP_P2P)
+        put_text(w, map, "cp_comm_type", maq__mixed_cp_comms[r->cp_comm]);
     if (r->sequence_parallel)
         put(w, map, "sequence_parallel", json_true());
     put_count(w, map, "microbatches", r->microbatches, 0);
+}
+
+static void write_modules(struct writer *w, json_t *map, uint32_t parts)
+{
+    json_t *list = put_list(w, map, "recompute_modules");
+    for (int part = 0; list && part < MAQ_PART_COUNT; part++)
+        if (parts >> part & 1 &&
+            json_array_append_new(list, json_string(maq_part_recompute_name((enum maq_part)part))) != 0)
+            w->failed = true;
 }
 
 static void write_stage(struct writer *w, json_t *map, const struct maq_mixed_stage *s)
@@ -209,7 +225,11 @@ static void write_stage(struct writer *w, json_t *map, const struct maq_mixed_st
         put_text(w, map, "data_parallel_sharding_strategy", maq__mixed_shardings[s->sharding]);
     if (s->recompute != MAQ_RECOMPUTE_NONE)
         put_text(w, map, "recompute_granularity", maq__mixed_recomputes[s->recompute]);
+    if (s->recompute == MAQ_RECOMPUTE_SELECTIVE)
+        write_modules(w, map, s->recompute_parts);
     put_count(w, map, "recompute_num_layers", s->recompute_layers, 0);
+    if (s->optimizer_offload > 0)
+        put(w, map, "optimizer_offload_fraction", json_real(s->optimizer_offload));
     if (s->on_devices_of >= 0)
         put(w, map, "on_devices_of", json_integer(s->on_devices_of));
     json_t *replicas = put_list(w, map, "replicas");
@@ -293,6 +313,8 @@ bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_st
                                                  .tp = s->tp,
                                                  .cp = s->cp,
                                                  .ep = s->ep,
+                                                 .etp = s->etp == s->tp ? 0 : s->etp,
+                                                 .cp_comm = s->cp > 1 ? s->cp_comm : MAQ_CP_P2P,
                                                  .sequence_parallel = s->sequence_parallel && s->tp > 1};
     *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
                                     .layers = s->layers,
@@ -300,6 +322,8 @@ bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_st
                                     .replicas = replicas,
                                     .sharding = s->sharding,
                                     .recompute = s->recompute,
+                                    .recompute_parts = s->recompute_parts,
+                                    .optimizer_offload = s->optimizer_offload,
                                     .on_devices_of = -1};
     return true;
 }

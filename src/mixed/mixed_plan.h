@@ -14,7 +14,8 @@ struct maq_mixed_box {
 };
 
 /* Words of the form, NULL-terminated, by enum value. */
-extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[];
+extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[],
+                                                                                    *const maq__mixed_cp_comms[];
 
 enum maq_status maq__mixed_no_memory(struct maq_diag *diag);
 
@@ -32,8 +33,12 @@ struct maq_even_stage {
     const char *device;
     uint32_t island; /* the node group's number */
     uint32_t first_layer, layers, replicas, tp, cp, ep;
-    int sharding, recompute; /* enum maq_sharding, enum maq_recompute */
-    bool sequence_parallel;  /* where tp > 1 */
+    uint32_t etp;             /* 0: as tp */
+    int cp_comm;              /* enum maq_cp_comm, where cp > 1 */
+    int sharding, recompute;  /* enum maq_sharding, enum maq_recompute */
+    uint32_t recompute_parts; /* selective */
+    double optimizer_offload;
+    bool sequence_parallel; /* where tp > 1 */
 };
 
 /* It as a mixed plan has it, in `arena`; false when out of memory. */

@@ -7,7 +7,8 @@
  *   - the devices of a replica's members are tp x cp of it; ep divides the ranks of the stage, tp x cp x replicas;
  *   - micro batches are given for all replicas of a stage (all pipelines of a plan) or for none, and add up to those of the
  *     pipeline (of the step: global batch over micro batch, rounded up);
- *   - recompute_num_layers stands beside full recomputation and is at most the layers of the stage;
+ *   - recompute_num_layers stands beside full recomputation and is at most the layers of the stage, recompute_modules beside selective;
+ *   - a kind of context parallelism stands beside a degree of it, and expert-TP x ep divides the ranks of the stage where both are given;
  *   - on_devices_of names an earlier stage of as many replicas.
  */
 #include "base/check.h"
@@ -15,6 +16,7 @@
 
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
+#include "plan/plan_fields.h"
 #include "spec/field.h"
 
 struct plan_keys {
@@ -30,11 +32,13 @@ struct pipeline_keys {
 struct stage_keys {
     int32_t first_layer, layers, recompute_layers, on_devices_of;
     int sharding, recompute;
-    struct maq_node *replicas;
+    double optimizer_offload;
+    struct maq_node *replicas, *modules;
 };
 struct replica_keys {
     struct maq_str device, zone, group;
-    int32_t count, tp, cp, ep, microbatches;
+    int32_t count, tp, cp, ep, etp, microbatches;
+    int cp_comm;
     bool sequence_parallel;
     struct maq_node *members;
 };
@@ -75,6 +79,9 @@ static const struct maq_field stage_fields[] = {
                    .def = "none", .doc = "activation recomputation"),
     COUNT(struct stage_keys, recompute_layers, "recompute_num_layers", .def = "0", .min = 0,
           .doc = "full: the first ones of the stage; 0 = all"),
+    MAQ_FIELD_NODE(struct stage_keys, modules, "recompute_modules", .doc = "selective: list of modules"),
+    MAQ_FIELD_DOUBLE(struct stage_keys, optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
+                     .doc = "of the optimizer's states on the host"),
     MAQ_FIELD_I32(struct stage_keys, on_devices_of, "on_devices_of", .def = "-1", .min = -1, .max = MILLION,
                   .doc = "index of an earlier stage whose devices it shares"),
     MAQ_FIELD_NODE(struct stage_keys, replicas, "replicas", .required = true, .doc = "list of replicas"),
@@ -91,6 +98,10 @@ static const struct maq_field replica_fields[] = {
           .doc = "context parallelism"),
     COUNT(struct replica_keys, ep, "expert_model_parallel_size", .aliases = "ep", .def = "1", .min = 1,
           .doc = "expert parallelism over the replicas of the stage"),
+    COUNT(struct replica_keys, etp, "expert_tensor_parallel_size", .aliases = "etp", .def = "0", .min = 0,
+          .doc = "tensor parallelism of the experts; 0 = as tp"),
+    MAQ_FIELD_ENUM(struct replica_keys, cp_comm, "cp_comm_type", maq__mixed_cp_comms, .def = "p2p",
+                   .doc = "how attention crosses CP ranks"),
     MAQ_FIELD_BOOL(struct replica_keys, sequence_parallel, "sequence_parallel", .aliases = "sp", .def = "false",
                    .doc = "sequence parallelism with TP"),
     COUNT(struct replica_keys, microbatches, "microbatches", .def = "0", .min = 0,
@@ -194,6 +205,9 @@ static enum maq_status check_place(struct mixed_reader *r, const struct maq_mixe
     if (k->sequence_parallel && out->tp == 1)
         return FAIL(r, PLACE, node, "leave sequence_parallel out, or give a TP degree",
                     "sequence parallelism without tensor parallelism");
+    if (k->cp_comm != MAQ_CP_P2P && out->cp == 1)
+        return FAIL(r, PLACE, node, "leave cp_comm_type out, or give a CP degree",
+                    "a kind of context parallelism without a degree of it");
     return MAQ_OK;
 }
 
@@ -209,6 +223,8 @@ static enum maq_status read_replica(struct mixed_reader *r, struct maq_mixed_rep
     out->tp = (uint32_t)k.tp;
     out->cp = (uint32_t)k.cp;
     out->ep = (uint32_t)k.ep;
+    out->etp = k.etp == k.tp ? 0 : (uint32_t)k.etp;
+    out->cp_comm = k.cp_comm;
     out->sequence_parallel = k.sequence_parallel;
     out->microbatches = (uint32_t)k.microbatches;
     if ((uint64_t)out->tp * out->cp > MAQ_MIXED_MAX_DEVICES)
@@ -257,10 +273,46 @@ static enum maq_status check_stage(struct mixed_reader *r, const struct maq_mixe
         return FAIL(r, TECHNIQUE, node, NULL, "%u layers recomputed in a stage of %u", s->recompute_layers, s->layers);
     for (uint32_t i = 0; i < s->n_replicas; i++)
         ranks += (uint64_t)s->replicas[i].tp * s->replicas[i].cp;
-    for (uint32_t i = 0; i < s->n_replicas; i++)
-        if (ranks % s->replicas[i].ep != 0)
-            return FAIL(r, PLACE, node, "ep divides tp x cp x replicas", "expert parallelism of %u over %llu ranks",
-                        s->replicas[i].ep, (unsigned long long)ranks);
+    for (uint32_t i = 0; i < s->n_replicas; i++) {
+        const struct maq_mixed_replica *at = &s->replicas[i];
+        if (ranks % ((uint64_t)at->ep * (at->etp > 0 ? at->etp : 1)) != 0)
+            return FAIL(r, PLACE, node, "ep, times the experts' own TP where it is given, divides tp x cp x replicas",
+                        "expert parallelism of %u x %u over %llu ranks", at->ep, at->etp > 0 ? at->etp : 1,
+                        (unsigned long long)ranks);
+    }
+    return MAQ_OK;
+}
+
+static bool add_module(uint32_t *parts, struct maq_str name)
+{
+    for (int part = 0; part < MAQ_PART_COUNT; part++) {
+        const char *known = maq_part_recompute_name((enum maq_part)part);
+        if (known && maq_str_is(name, known)) {
+            *parts |= 1u << part;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Selective recomputation without a list is that of the core attention, as in Megatron-LM. */
+static enum maq_status read_modules(struct mixed_reader *r, struct maq_mixed_stage *out, struct maq_node *list,
+                                    struct maq_node *stage)
+{
+    if (!list) {
+        out->recompute_parts = out->recompute == MAQ_RECOMPUTE_SELECTIVE ? 1u << MAQ_PART_CORE_ATTENTION : 0;
+        return MAQ_OK;
+    }
+    MAQ_TRY(is_list(r, list, "recompute_modules"));
+    if (out->recompute != MAQ_RECOMPUTE_SELECTIVE)
+        return FAIL(r, TECHNIQUE, stage, "add `recompute_granularity: selective`, or take recompute_modules out",
+                    "recompute_modules without selective recomputation");
+    for (struct maq_node *n = list->first; n; n = n->next) {
+        n->used = true;
+        if (n->kind != MAQ_NODE_SCALAR || !add_module(&out->recompute_parts, n->text))
+            return FAIL(r, TECHNIQUE, n, "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts",
+                        "not a module that can be recomputed");
+    }
     return MAQ_OK;
 }
 
@@ -273,7 +325,9 @@ static enum maq_status read_stage(struct mixed_reader *r, struct maq_mixed_stage
                                     .sharding = k.sharding,
                                     .recompute = k.recompute,
                                     .recompute_layers = (uint32_t)k.recompute_layers,
+                                    .optimizer_offload = k.optimizer_offload,
                                     .on_devices_of = k.on_devices_of};
+    MAQ_TRY(read_modules(r, out, k.modules, node));
     MAQ_TRY(read_replicas(r, out, k.replicas));
     return check_stage(r, out, node);
 }

@@ -1,0 +1,238 @@
+/*
+ * mixed_played.c - a mixed plan on the node groups of a job, by the cost chain: what the search says of the plans that it finds, of any plan
+ * that was written down.
+ *
+ * The plan's own degrees and techniques are the whole space; its stages are looked up in the table of its wave, and the composition is
+ * played pass by pass (chain_played.c). What the cost chain's stages cannot be is refused: several pipelines, replicas of a stage that
+ * differ, stages with different numbers of replicas, the first layers of a stage recomputed, shared devices, other schedules.
+ */
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "compose/codes.h"
+#include "compose/mixed_search.h"
+#include "compose/mixed_space.h"
+
+static enum maq_status cannot(struct maq_diag *diag, const char *hint, const char *why)
+{
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0}, hint,
+                         "the cost chain has no stages for this plan: %s", why);
+}
+
+/* ---- what the plan must be ---- */
+
+static bool same_way(const struct maq_mixed_replica *a, const struct maq_mixed_replica *b)
+{
+    return a->n_members == 1 && b->n_members == 1 && a->tp == b->tp && a->cp == b->cp && a->ep == b->ep &&
+           a->etp == b->etp && a->cp_comm == b->cp_comm && a->sequence_parallel == b->sequence_parallel &&
+           a->microbatches == b->microbatches && maq_str_is(maq_str_of(a->members[0].device), b->members[0].device) &&
+           (a->group == b->group || (a->group && b->group && maq_str_is(maq_str_of(a->group), b->group)));
+}
+
+static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job *job, uint32_t n_atoms)
+{
+    const struct maq_mixed_pipeline *line = &p->pipelines[0];
+    if (p->n_pipelines != 1)
+        return "it has several pipelines";
+    if (p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_AUTO)
+        return "its schedule is not 1f1b";
+    if (p->layers != n_atoms)
+        return "it has other layers than the job's model";
+    if (p->global_batch != (uint32_t)job->workload.gbs)
+        return "its global batch is not the job's";
+    if (line->n_stages > MAQ_STAGE_DEPTH)
+        return "it has too many stages";
+    for (uint32_t i = 0; i < line->n_stages; i++) {
+        const struct maq_mixed_stage *s = &line->stages[i];
+        if (s->n_replicas != line->stages[0].n_replicas)
+            return "its stages have different numbers of replicas";
+        if (s->on_devices_of >= 0)
+            return "stages share devices";
+        if (s->recompute_layers > 0 && s->recompute_layers < s->layers)
+            return "a stage recomputes some of its layers";
+        for (uint32_t j = 0; j < s->n_replicas; j++)
+            if (!same_way(&s->replicas[j], &s->replicas[0]))
+                return "replicas of a stage differ, or span nodes of several kinds";
+        if (s->replicas[0].tp > 1 && s->replicas[0].sequence_parallel != (job->plan.sequence_parallel != MAQ_OFF))
+            return "its sequence parallelism is not the job's";
+    }
+    return NULL;
+}
+
+/* ---- its space ---- */
+
+static void add_number(uint32_t *list, uint32_t *n, uint32_t value)
+{
+    for (uint32_t i = 0; i < *n; i++)
+        if (list[i] == value)
+            return;
+    if (*n < MAQ_CHAIN_VALUES)
+        list[(*n)++] = value;
+}
+
+static void add_word(int *list, uint32_t *n, int value)
+{
+    for (uint32_t i = 0; i < *n; i++)
+        if (list[i] == value)
+            return;
+    list[(*n)++] = value; /* as many places as words */
+}
+
+static uint32_t redo_of(struct maq_chain_space *space, const struct maq_mixed_stage *s)
+{
+    uint32_t parts = s->recompute == MAQ_RECOMPUTE_SELECTIVE ? s->recompute_parts : 0;
+    for (uint32_t i = 0; i < space->n_redo; i++)
+        if (space->redo[i].recompute == s->recompute && space->redo[i].parts == parts)
+            return i;
+    if (space->n_redo < MAQ_CHAIN_VALUES)
+        space->redo[space->n_redo++] = (struct maq_chain_redo){s->recompute, parts};
+    return space->n_redo - 1;
+}
+
+static bool add_host(struct maq_chain_space *space, double share)
+{
+    for (uint32_t i = 0; i < space->n_host; i++)
+        if (space->host[i] == share)
+            return true;
+    if (space->n_host == MAQ_COUNT(space->host))
+        return false;
+    space->host[space->n_host++] = share;
+    return true;
+}
+
+/* The plan's values alone. */
+static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mixed_plan *p, struct maq_diag *diag)
+{
+    const struct maq_mixed_pipeline *line = &p->pipelines[0];
+    space->n_tp = space->n_cp = space->n_cp_comm = space->n_ep = space->n_etp = space->n_redo = space->n_zero =
+        space->n_host = 0;
+    space->n_mbs = 1;
+    space->mbs[0] = p->micro_batch;
+    for (uint32_t i = 0; i < line->n_stages; i++) {
+        const struct maq_mixed_stage *s = &line->stages[i];
+        const struct maq_mixed_replica *r = &s->replicas[0];
+        add_number(space->tp, &space->n_tp, r->tp);
+        add_number(space->cp, &space->n_cp, r->cp);
+        add_number(space->ep, &space->n_ep, r->ep);
+        add_number(space->etp, &space->n_etp, r->etp);
+        add_word(space->cp_comm, &space->n_cp_comm, r->cp_comm);
+        add_word(space->zero, &space->n_zero, s->sharding);
+        redo_of(space, s);
+        if (!add_host(space, s->optimizer_offload))
+            return cannot(diag, NULL, "more than two shares of the optimizer on the host");
+    }
+    return MAQ_OK;
+}
+
+/* ---- its stages ---- */
+
+/* A replica's group is a node group's name or its number; where it has none, the first of the device. */
+static bool find_pool(uint32_t *out, const struct maq_chain_costs *c, const struct maq_mixed_replica *r)
+{
+    for (uint32_t g = 0; g < c->n_pools; g++) {
+        const struct maq_node_group *group = &c->space->job.cluster.groups[g];
+        char number[16];
+        snprintf(number, sizeof number, "%u", g);
+        if (!maq_str_is(maq_str_of(group->device.name), r->members[0].device) ||
+            (r->group && !maq_str_is(maq_str_of(r->group), number) &&
+             !(group->name && maq_str_is(maq_str_of(r->group), group->name))))
+            continue;
+        *out = g;
+        return true;
+    }
+    return false;
+}
+
+/* The option of a table that runs a stage as the plan says; n_options where there is none. */
+static uint32_t option_of(struct maq_chain_costs *c, struct maq_chain_space *space, const struct maq_stage_table *t,
+                          const struct maq_mixed_stage *s, uint32_t pool)
+{
+    const struct maq_mixed_replica *r = &s->replicas[0];
+    bool experts = maq_model_find_module(&space->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
+    uint32_t redo = redo_of(space, s), o = 0;
+    for (; o < t->n_options; o++) {
+        struct maq_chain_option is = maq_chain_option_of(c, t->options[o].id);
+        bool sharded = is.sharding == s->sharding || s->n_replicas * r->cp == 1; /* nothing to share with */
+        if (is.pool == pool && is.tp == r->tp && is.cp == r->cp && is.ep == r->ep && is.redo == redo && sharded &&
+            is.host == s->optimizer_offload && (r->cp == 1 || is.cp_comm == r->cp_comm) &&
+            (!experts || is.etp == (r->etp > 0 ? r->etp : r->tp)))
+            break;
+    }
+    return o;
+}
+
+static enum maq_status take_stages(struct maq_composition *out, struct maq_chain_costs *c,
+                                   struct maq_chain_space *space, const struct maq_stage_table *t,
+                                   const struct maq_mixed_plan *p, struct maq_diag *diag)
+{
+    const struct maq_mixed_pipeline *line = &p->pipelines[0];
+    uint32_t used[MAQ_STAGE_KINDS] = {0};
+    out->n_stages = line->n_stages;
+    for (uint32_t i = 0; i < line->n_stages; i++) {
+        const struct maq_mixed_stage *s = &line->stages[i];
+        uint32_t pool = 0, position = line->n_stages - i;
+        if (!find_pool(&pool, c, &s->replicas[0]))
+            return cannot(diag, "devices and groups go by the job's names", "the cluster has no such node group");
+        uint32_t option = option_of(c, space, t, s, pool);
+        if (option == t->n_options)
+            return cannot(diag, NULL, "a stage cannot be run so on its node group");
+        used[pool] += s->n_replicas * t->options[option].devices;
+        if (used[pool] > t->available[pool])
+            return cannot(diag, NULL, "it takes more devices than the node group has");
+        out->stages[i] = (struct maq_stage){.first = s->first_layer,
+                                            .end = s->first_layer + s->layers,
+                                            .n_parts = 1,
+                                            .parts = {{option, s->n_replicas}},
+                                            .in_flight = position < t->max_in_flight ? position : t->max_in_flight};
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status predict(struct maq_mixed_search_predicted *out, struct maq_chain_costs *c,
+                               struct maq_chain_space *space, const struct maq_mixed_plan *p, struct maq_arena *arena,
+                               struct maq_diag *diag)
+{
+    const struct maq_chain_wave wave = {0, p->pipelines[0].stages[0].n_replicas};
+    struct maq_composition *composition = MAQ_ARENA_NEW(arena, struct maq_composition, 1);
+    struct maq_stage_table table;
+    struct maq_chain_played played;
+    const char *wrong = fault_of(p, &space->job, c->n_atoms);
+    if (wrong)
+        return cannot(diag, "docs/planning.md says what stages of a job may be", wrong);
+    if (wave.replicas > c->most_replicas)
+        return cannot(diag, NULL, "it has more replicas than a node group has devices");
+    c->keep_useless = true;
+    if (!composition || !maq_chain_costs_table(&table, c, &wave, arena))
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
+                             "out of memory for the plan");
+    MAQ_TRY(maq_chain_costs_check(c, diag));
+    MAQ_TRY(take_stages(composition, c, space, &table, p, diag));
+    MAQ_TRY(maq_chain_costs_play(&played, c, &wave, composition, &table));
+    *out = (struct maq_mixed_search_predicted){.step_s = played.step_s, .fits = played.fits};
+    if (maq_composition_cost(composition, &table))
+        out->composed_s = composition->step_s;
+    return MAQ_OK;
+}
+
+enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out, const struct maq_mixed_plan *plan,
+                                         const struct maq_job_box *open, struct maq_diag *diag)
+{
+    const struct maq_mixed_space_lists lists = {.n = 0};
+    struct maq_chain_space *space;
+    struct maq_chain_costs costs;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    space = MAQ_ARENA_NEW(&arena, struct maq_chain_space, 1);
+    enum maq_status status = space ? maq_mixed_space_init(space, open, &lists, &arena, diag) : MAQ_NO_MEMORY;
+    if (status == MAQ_OK)
+        status = narrow(space, plan, diag);
+    if (status == MAQ_OK)
+        status = maq_chain_costs_init(&costs, space, diag);
+    if (status == MAQ_OK) {
+        status = predict(out, &costs, space, plan, &arena, diag);
+        maq_chain_costs_fini(&costs);
+    }
+    maq_arena_fini(&arena);
+    return status;
+}
