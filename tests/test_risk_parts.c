@@ -270,6 +270,60 @@ static void test_own_table(void **state)
     maq_arena_fini(&arena);
 }
 
+/*
+ * Slow reductions, one in many: 64 replicas of one GPU, nothing else varies, so the step is the base and rest x (slowest of 64 draws - 1). The
+ * law of a draw is known, a share of them ratio - 1 medians longer; of few draws too, and more of them is never faster. 2 % of the effect are
+ * for the law of the slowest being held as 256 values.
+ */
+static void test_rare_reductions(void **state)
+{
+    static const double share[] = {0, 0.002, 0.01, 0.02, 0.05, 0.1};
+    static const char job[] = JOB("h100-sxm:8 x 8, rail 400G", "zero: optim");
+    struct maq_job_box *box = load(job);
+    struct maq_step_model m;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_step_model_build(&m, maq_job_get(box), &arena, NULL), MAQ_OK);
+    assert_true(m.replicas == 64 && m.stages == 1 && m.rest_ns[0] > 0);
+    for (uint32_t draws = 800; draws <= 8000; draws *= 10) {
+        double before = 0;
+        for (size_t i = 0; i < sizeof share / sizeof *share; i++) {
+            char path[] = "/tmp/maquette-test-risk-parts-XXXXXX", text[512];
+            struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+            struct maq_risk_step *step = NULL;
+            snprintf(text, sizeof text,
+                     "{gpu_cv: 0, node_cv: 0, pass_cv: 0, step_cv: 0, communication_cv: 0, congested_share: 0, "
+                     "spike_share: 0, "
+                     "kernels: [{name: reduce_scatter dp, cv: 0.1, slow_share: %g, slow_ratio: 10}]}",
+                     share[i]);
+            opts.variation = write_file(path, text);
+            opts.draws = draws;
+            opts.no_sources = true;
+            assert_int_equal(maq_risk_step(&step, maq_job_get(box), &opts, NULL), MAQ_OK);
+            /* the factor x at P(one draw > x) = 1 - 0.95^(1/64): mixture of X and X + 9 m, X lognormal with mean m */
+            struct maq_law x = maq_law_lognormal(1, sqrt(log1p(0.01)));
+            double more = 9 * maq_law_mean(&x), q = -expm1(log(0.95) / 64), low = 0, high = 100;
+            for (int n = 0; n < 100; n++) {
+                double at = 0.5 * (low + high);
+                double above = (1 - share[i]) * maq_law_sf(&x, at) + share[i] * maq_law_sf(&x, at - more);
+                *(above > q ? &low : &high) = at;
+            }
+            double want = m.base_ns * 1e-9 + m.rest_ns[0] * 1e-9 * (high - 1), got = step->figure[MAQ_RISK_P95].value_s;
+            double error = (step->figure[MAQ_RISK_P95].high_s - step->figure[MAQ_RISK_P95].low_s) / 2 / 2.262;
+            print_message("# %u draws, share %g: p95 %.5f, in closed form %.5f, +- %.5f\n", draws, share[i], got, want,
+                          error);
+            if (fabs(got - want) > 4 * error + 0.02 * m.rest_ns[0] * 1e-9 * (high - 1) || got < before)
+                fail_msg("%u draws, share %g: %.6g, not %.6g +- %.2g; with fewer %.6g", draws, share[i], got, want,
+                         error, before);
+            before = got;
+            unlink(path);
+            maq_risk_step_free(step);
+        }
+    }
+    maq_arena_fini(&arena);
+    maq_job_free(box);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -306,9 +360,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_varies), cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_own_laws),       cmocka_unit_test(test_same_of_parts), cmocka_unit_test(test_own_table),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_varies),  cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_own_laws),        cmocka_unit_test(test_same_of_parts), cmocka_unit_test(test_own_table),
+        cmocka_unit_test(test_rare_reductions), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

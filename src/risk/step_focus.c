@@ -12,11 +12,11 @@
 
 /* The own laws' part of one pass. */
 struct own_part {
-    double share;            /* at the median */
-    double mean, variance;   /* of the body */
-    double operators;        /* variance V of the operators before the slowest counts */
-    uint32_t n_slow;         /* signatures with slow runs: */
-    double *each, *expected; /* what one adds, how many are expected */
+    double share;               /* at the median */
+    double mean, variance;      /* of the body */
+    double operators;           /* variance V of the operators before the slowest counts */
+    uint32_t n_slow;            /* signatures with slow runs: */
+    double *each, *runs, *slow; /* what one adds; how many runs there are, and the share of slow ones */
 };
 
 static void add_law(struct own_part *o, const struct maq_signature *s, const struct maq_kernel_law *law, double c,
@@ -31,24 +31,25 @@ static void add_law(struct own_part *o, const struct maq_signature *s, const str
     else
         o->operators += v;
     if (law->slow_share > 0 && law->slow_ratio > 1) {
-        o->each[o->n_slow] = c / n * m * (law->slow_ratio - 1);
-        o->expected[o->n_slow++] = n * law->slow_share * (s->is_coll ? 1 : group);
+        double runs = ceil(n - 1e-9); /* whole ones, of the same time together */
+        o->each[o->n_slow] = c / runs * m * (law->slow_ratio - 1);
+        o->runs[o->n_slow] = runs * (s->is_coll ? 1 : group);
+        o->slow[o->n_slow++] = law->slow_share;
     }
 }
 
-/* Poisson's law: the least count whose probability from below reaches u. */
-static double poisson(double expected, double u)
+/* The binomial law of n runs, a share q of which is slow: the least count whose probability from below reaches u. */
+static double slow_runs(double n, double q, double u)
 {
-    double p = exp(-expected), sum = p;
-    if (expected > 500) /* normal there */
-        return fmax(0, round(expected + sqrt(expected) * maq_normal_quantile(u)));
-    uint32_t n = 0;
-    while (sum < u && n < 2000) {
-        n++;
-        p *= expected / n;
+    double p = exp(n * log1p(-q)), sum = p, k = 0;
+    if (n * q > 500) /* normal there */
+        return fmin(n, fmax(0, round(n * q + sqrt(n * q * (1 - q)) * maq_normal_quantile(u))));
+    while (sum < u && k < n) {
+        p *= (n - k) / (k + 1) * q / (1 - q);
         sum += p;
+        k++;
     }
-    return n;
+    return k;
 }
 
 static int ascending(const void *pa, const void *pb)
@@ -66,8 +67,9 @@ static double *make_table(const struct own_part *o, uint64_t seed, uint32_t pass
     for (uint32_t i = 0; table && i < MAQ_STEP_TABLE; i++) {
         table[i] = maq_law_quantile(&body, (i + 0.5) / MAQ_STEP_TABLE);
         for (uint32_t k = 0; k < o->n_slow; k++)
-            table[i] += o->each[k] * poisson(o->expected[k], maq_rng_at(seed ^ OWN_SEED, MAQ_RNG_STEP, pass,
-                                                                        (uint64_t)k * MAQ_STEP_TABLE + i));
+            table[i] += o->each[k] *
+                        slow_runs(o->runs[k], o->slow[k],
+                                  maq_rng_at(seed ^ OWN_SEED, MAQ_RNG_STEP, pass, (uint64_t)k * MAQ_STEP_TABLE + i));
     }
     if (table && o->n_slow > 0)
         qsort(table, MAQ_STEP_TABLE, sizeof *table, ascending);
@@ -78,9 +80,13 @@ static double *make_table(const struct own_part *o, uint64_t seed, uint32_t pass
 static const double *one_table(const struct maq_kernel_law *law, uint64_t seed, struct maq_arena *arena)
 {
     double sigma2 = log1p(law->cv * law->cv), m = exp(sigma2 / 2), each = m * (law->slow_ratio - 1),
-           rate = law->slow_share;
-    struct own_part one = {
-        .mean = m, .variance = m * m * law->cv * law->cv, .n_slow = rate > 0, .each = &each, .expected = &rate};
+           rate = law->slow_share, once = 1;
+    struct own_part one = {.mean = m,
+                           .variance = m * m * law->cv * law->cv,
+                           .n_slow = rate > 0,
+                           .each = &each,
+                           .runs = &once,
+                           .slow = &rate};
     return make_table(&one, seed, UINT32_MAX, arena);
 }
 
@@ -100,7 +106,7 @@ static enum maq_status make_pass(double *with_pass, double *own, const double **
 {
     struct own_part *o = &k->part;
     double keeps = k->spread->stage[stage];
-    *o = (struct own_part){.each = o->each, .expected = o->expected};
+    *o = (struct own_part){.each = o->each, .runs = o->runs, .slow = o->slow};
     for (uint32_t i = 0; i < k->signatures->n; i++) {
         const struct maq_signature *s = &k->signatures->at[i];
         double c = s->of_pass[pass] * k->spread->signature[i] * keeps;
@@ -154,8 +160,9 @@ enum maq_status maq_step_focus_make(struct maq_step_focus *out, const struct maq
     const double **table = MAQ_ARENA_NEW(arena, const double *, m->n_passes);
     uint32_t *stage = MAQ_ARENA_NEW(arena, uint32_t, m->n_passes);
     k.part.each = MAQ_ARENA_NEW(arena, double, signatures->n);
-    k.part.expected = MAQ_ARENA_NEW(arena, double, signatures->n);
-    if (!with_pass || !own || !rest || !table || !stage || !k.part.each || !k.part.expected)
+    k.part.runs = MAQ_ARENA_NEW(arena, double, signatures->n);
+    k.part.slow = MAQ_ARENA_NEW(arena, double, signatures->n);
+    if (!with_pass || !own || !rest || !table || !stage || !k.part.each || !k.part.runs || !k.part.slow)
         return MAQ_NO_MEMORY;
     if (m->lockstep > 1) {
         struct maq_law normal = maq_law_normal(0, 1);

@@ -11,8 +11,8 @@
  *   mean = c m + e sqrt(M V),  variance = w V,    V = (c cv)^2 / n, m = exp(sigma^2 / 2)
  *
  * with e and w the mean and variance of the largest of as many normal variables as the group has GPUs; V is that of all such signatures
- * together, and the sum of all is taken as lognormal. The slow ones among the runs are counted apart, by Poisson's law, n x share of
- * them on each GPU.
+ * together, and the sum of all is taken as lognormal. The slow ones among the runs are counted apart, by the binomial law of the
+ * runs, those of an operator on each GPU.
  */
 #ifndef MAQ_RISK_STEP_FOCUS_H
 #define MAQ_RISK_STEP_FOCUS_H

@@ -30,6 +30,7 @@ struct sampler {
     const struct maq_variation *v;
     const struct maq_step_slow *slow;
     const struct maq_step_run *run;
+    const double *rest_density; /* [TABLE] of a tilted draw of a reduction's own law; NULL: none has one */
     const double *pass, *transfer, *rest, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
     struct maq_law gpu, gpu_part[2];
     double gpu_weight[2];
@@ -213,19 +214,56 @@ static void run_tasks(double *finish, const double *stage_factor, const struct s
     }
 }
 
+/*
+ * Of a reduction with a law of its own there is one draw per stage, and rare slow ones decide about the slowest replica: as with GPUs, in
+ * every other draw one of the stages has its share y of slower values from the density TILT y^(TILT - 1). `density` gathers
+ * what the weight is made of.
+ */
+static void draw_rest(double *rest, double *density, const struct sampler *s, uint32_t group, uint32_t stage)
+{
+    uint32_t w[4];
+    maq_rng_block(w, s->run->seed, MAQ_RNG_STEP, group, ((uint64_t)s->m->n_tasks + stage) * 8 + REST);
+    for (uint32_t k = 0; k < LANES; k++) {
+        uint32_t i = (k % 2 ? w[k / 2] >> 16 : w[k / 2] & 0xffff) >> 2, replica = group * LANES + k;
+        uint64_t seed = s->run->seed;
+        if (maq_rng_at(seed, MAQ_RNG_SPIKE, replica, 0) < 0.5 &&
+            (uint32_t)(maq_rng_at(seed, MAQ_RNG_SPIKE, replica, 1) * s->m->stages) == stage)
+            i = TABLE - 1 - (uint32_t)(exp(log(maq_rng_at(seed, MAQ_RNG_SPIKE, replica, 2)) / TILT) * TABLE);
+        rest[k] *= s->rest[i];
+        density[k] += s->rest_density[i];
+    }
+}
+
+static bool make_rest_density(struct sampler *s, struct maq_arena *arena)
+{
+    double *density = MAQ_ARENA_NEW(arena, double, TABLE), before = 0;
+    for (uint32_t j = 0; density && j < TABLE; j++) { /* from the slow end */
+        double now = exp(TILT * log((j + 1.0) / TABLE));
+        density[TABLE - 1 - j] = (now - before) * TABLE;
+        before = now;
+    }
+    s->rest_density = density;
+    return density != NULL;
+}
+
 /* The end of the slowest stage with what of its reduction nothing hides. */
-static void finish_group(double *out, const double *finish, const struct sampler *s, uint32_t group)
+static void finish_group(double *out, double *weight, const double *finish, const struct sampler *s, uint32_t group)
 {
     const struct maq_step_model *m = s->m;
     const struct maq_step_focus *f = s->run->focus;
     struct communication tied_comm = communication_of(s, f ? f->norm : 1);
-    double end[LANES] = {0}, ends[2][LANES] = {{0}};
+    double end[LANES] = {0}, ends[2][LANES] = {{0}}, density[LANES] = {0};
     for (uint32_t st = 0; st < m->stages; st++) {
         struct communication comm = communication_of(s, f ? f->rest[st] : 1);
         double rest[LANES];
         for (int k = 0; k < LANES; k++)
             rest[k] = m->rest_ns[st] * comm.varies;
-        if (m->rest_ns[st] > 0)
+        if (s->rest_density && m->rest_ns[st] > 0)
+            draw_rest(rest, density, s, group, st);
+        else if (s->rest_density)
+            for (int k = 0; k < LANES; k++)
+                density[k] += 1; /* a tilt of nothing */
+        else if (m->rest_ns[st] > 0)
             scale(rest, s->rest, s, group, (uint64_t)m->n_tasks + st, REST);
         for (int k = 0; k < LANES; k++) {
             double at = finish[(size_t)m->stage_last[st] * LANES + k] + (rest[k] + m->rest_ns[st] * comm.stays);
@@ -240,6 +278,7 @@ static void finish_group(double *out, const double *finish, const struct sampler
         double tied =
             (ends[0][k] > ends[1][k] ? ends[0][k] : ends[1][k]) + m->tied_ns * (tied_comm.varies + tied_comm.stays);
         out[k] = m->tied_ns > 0 && tied > end[k] ? tied : end[k];
+        weight[k] *= s->rest_density ? 1 / (0.5 + 0.5 * density[k] / m->stages) : 1;
     }
 }
 
@@ -265,7 +304,7 @@ static void *work(void *ptr)
             factor[stage * LANES + k] *= s->slow->somewhere;
         }
         run_tasks(finish, factor, s, g);
-        finish_group(end, finish, s, g);
+        finish_group(end, weight, finish, s, g);
         for (uint32_t k = 0; k < LANES && g * LANES + k < s->run->draws; k++) {
             s->out[g * LANES + k] = end[k];
             s->weight[g * LANES + k] = weight[k];
@@ -298,6 +337,8 @@ enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq
         !make_table(&s->transfer, v->communication_cv, 1, arena) || !make_table(&s->work, v->microbatch_cv, 1, arena))
         return MAQ_NO_MEMORY;
     s->rest = run->focus && run->focus->rest_table ? run->focus->rest_table : s->transfer;
+    if (run->focus && run->focus->rest_table && !make_rest_density(s, arena))
+        return MAQ_NO_MEMORY;
     s->transfer = run->focus && run->focus->hop_table ? run->focus->hop_table : s->transfer;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t threads = run->threads > 0 ? run->threads : cores > 0 ? (uint32_t)cores : 1, started = 1;

@@ -10,7 +10,7 @@
  * O11  Three quantiles of the step of a job on more than 64,000 GPUs. A width (p95 - p5) / p50 within a factor of two is as
  *      much as can be asked without knowing the job; what GPUs, nodes, passes and transfers do each for themselves must fall short of it.
  * O13  Where collectives between nodes have tails of ten times the mean, they drive the step: 64 GPUs, a tail for one run in twenty
- *      (an assumption: only the length is published), and the order of the kernels.
+ *      (an assumption: only the length is published), and the order of the kernels. With ZeRO-1; docs/validate.md says where it is missed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -310,15 +310,15 @@ static enum maq_status add_tails(struct maq_risk_table *t)
     maq_arena_fini(&arena);
     maq_job_free(box);
     MAQ_TRY(status);
-    maq_risk_add(
-        t, (struct maq_validate_risk_row){.id = "O13",
-                                          .what = "with tails of ten times, place of all-gather or reduce-scatter",
-                                          .unit = "",
-                                          .source = "PRISM v1: they contribute most",
-                                          .observed = 1,
-                                          .low = 1,
-                                          .high = 1,
-                                          .predicted = place});
+    maq_risk_add(t, (struct maq_validate_risk_row){
+                        .id = "O13",
+                        .what = "tails of ten times, 64 GPUs, ZeRO-1: place of all-gather or reduce-scatter",
+                        .unit = "",
+                        .source = "PRISM v1: they contribute most",
+                        .observed = 1,
+                        .low = 1,
+                        .high = 1,
+                        .predicted = place});
     return MAQ_OK;
 }
 
