@@ -22,7 +22,7 @@
 enum { FAT_MAGIC = (int)0xba55ed50, FAT_HEAD = 16, ENTRY_HEAD = 64, KIND_CUBIN = 2 };
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 enum { ATTR_KPARAM_INFO = 0x17, ATTR_KPARAM_INFO_2 = 0x45, ATTR_MAX_THREADS = 0x05, FORMAT_SIZED = 4 };
-enum { UNPACKED_MOST = 1 << 30 };
+enum { UNPACKED_MOST = 1 << 30, LZ4_RATIO_MOST = 255 };
 
 struct bytes {
     const unsigned char *at;
@@ -268,6 +268,8 @@ static struct bytes pick(struct bytes image, uint32_t capability, unsigned char 
         return none;
     if (!(best.flags & (FLAG_LZ4 | FLAG_ZSTD)))
         return best.packed;
+    if (best.flags & FLAG_LZ4 && best.unpacked / LZ4_RATIO_MOST > best.packed.n)
+        return none;
     if (best.unpacked == 0 || best.unpacked > UNPACKED_MOST || (*owned = malloc(best.unpacked)) == NULL)
         return none;
     bool ok = best.flags & FLAG_ZSTD ? unpack_zstd(*owned, best.unpacked, best.packed)
