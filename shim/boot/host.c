@@ -22,13 +22,15 @@ const struct vg_hooks *vg_device_beside(void)
     return hooks && hooks->card()->there ? hooks : NULL;
 }
 
-void *vg_behind(void **kept, const char *name)
+vg_function *vg_behind(void **kept, const char *name)
 {
-    void *function = __atomic_load_n(kept, __ATOMIC_RELAXED);
-    if (!function) {
-        function = dlsym(RTLD_NEXT, name);
-        __atomic_store_n(kept, function, __ATOMIC_RELAXED);
+    void *found = __atomic_load_n(kept, __ATOMIC_RELAXED);
+    if (!found) {
+        found = dlsym(RTLD_NEXT, name);
+        __atomic_store_n(kept, found, __ATOMIC_RELAXED);
     }
+    vg_function *function;
+    memcpy(&function, &found, sizeof function); /* dlsym() gives functions as objects */
     return function;
 }
 

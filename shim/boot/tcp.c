@@ -119,7 +119,7 @@ static int real_accept(int fd, struct sockaddr *address, socklen_t *length, int 
                                                                                               flags);
 }
 
-VG_EXPORT int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict length, int flags)
+static int accepted(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     struct sockaddr_in mine = {0};
     socklen_t bytes = sizeof mine;
@@ -145,15 +145,22 @@ VG_EXPORT int accept4(int fd, struct sockaddr *restrict address, socklen_t *rest
     return out;
 }
 
-VG_EXPORT int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
+/* glibc's addresses are unions of pointers. */
+VG_EXPORT int accept4(int fd, __SOCKADDR_ARG address, socklen_t *restrict length, int flags)
 {
-    return accept4(fd, address, length, 0);
+    return accepted(fd, address.__sockaddr__, length, flags);
+}
+
+VG_EXPORT int accept(int fd, __SOCKADDR_ARG address, socklen_t *restrict length)
+{
+    return accepted(fd, address.__sockaddr__, length, 0);
 }
 
 /* --- the others ------------------------------------------------------------------------------------------------------- */
 
-VG_EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
+VG_EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
 {
+    const struct sockaddr *address = to.__sockaddr__;
     static void *behind;
     struct port *port =
         address && length >= sizeof(struct sockaddr_in) && fd >= 0 && fd < FDS ? virtual_port(address) : NULL;
