@@ -130,8 +130,8 @@ int64_t vg_ask_coll(const struct maq_rec_comm *comm, const uint32_t *members, en
 /* --- exchanges and meetings. nccl/exchange.c, nccl/meet.c --------------------------------------------------------------- */
 /*
  * Puts in `bytes` of `mine` and fills all[n * bytes] (all[me] is mine). From the meeting segment when ranks run together;
- * otherwise what the slices of the others recorded; otherwise a copy of one's own, for `nodes` with the node rule of
- * docs/emulation.md. Records a BOOT. false: a peer failed.
+ * otherwise what the slices of the others recorded; otherwise a guess: patterns, the node rule, a copy of one's own
+ * (docs/peers.md). Records a BOOT. false: a peer failed.
  */
 bool vg_exchange(uint64_t channel, uint32_t n, uint32_t me, const void *mine, uint64_t bytes, void *all);
 /* The same where only the root has something to say. */
@@ -145,6 +145,10 @@ void vg_meet_arrive(const struct vg_meeting *m, unsigned part, int64_t at);
 /* Its end, once all have come. wait: sleeps until then. 1 = known (and not to be asked again), 0 = not yet, -1 = peers
  * failed. */
 int vg_meet_end(const struct vg_meeting *m, unsigned part, int64_t at, bool wait, int64_t *end);
+
+/* Before the bytes [p, p + bytes) are copied or overwritten in the order of stream s: where a small collective that is under way
+ * reads or writes them, waits (in real time) until it is over. Takes no virtual time. */
+void vg_payload_settle(const void *p, uint64_t bytes, struct vg_stream *s);
 
 /* --- calls that are not there. core/trap.c ------------------------------------------------------------------------------ */
 /* Says so once per name and process; returns `answer`. */

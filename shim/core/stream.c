@@ -24,6 +24,7 @@
 /* peers' rooms; absent from builds without them */
 #pragma weak vg_meet_arrive
 #pragma weak vg_meet_end
+#pragma weak vg_meet_name
 
 enum { LOCAL, GROUP, WAIT, RECORD, FUNCTION };
 struct vg_queued {
@@ -186,9 +187,11 @@ static int64_t together(struct part *parts, uint32_t n, int64_t start)
 {
     int64_t end = start;
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < i; k++)
-            if (same_comm(&parts[i], &parts[k]))
-                parts[i].end = latest(parts[i].end, parts[k].end + (int64_t)parts[i].meeting.rec.ns);
+        uint32_t k = parts[i].meeting.rec.kind == MAQ_REC_COLL ? i : 0;
+        while (k > 0 && !same_comm(&parts[i], &parts[k - 1]))
+            k--;
+        if (k > 0) /* the one before it on that communicator, which is after all others */
+            parts[i].end = latest(parts[i].end, parts[k - 1].end + (int64_t)parts[i].meeting.rec.ns);
         end = latest(end, parts[i].end);
     }
     return end;
@@ -457,6 +460,8 @@ void vg_enqueue_parts(struct vg_stream *s, const struct vg_meeting *parts, uint3
         rec.stream = vg_stream_ordinal(s);
         rec.flags = (uint8_t)((rec.flags & ~MAQ_REC_MORE) | flags | (i + 1 < n ? MAQ_REC_MORE : 0));
         copy[i].meeting = parts[i];
+        if ((flags & MAQ_REC_GRAPH) != 0 && vg_meet_name != NULL)
+            vg_meet_name(&copy[i].meeting); /* each launch is a meeting of its own */
         vg_record(rec, NULL);
     }
     if (vg_card()->meets && vg_meet_end != NULL) {
@@ -475,9 +480,9 @@ void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting 
     struct vg_meeting *mine = calloc(n, sizeof *mine);
     for (uint32_t i = 0; i < n && mine != NULL; i++) {
         uint32_t count = 0;
-        bool first = true;
-        for (uint32_t k = 0; k < i; k++)
-            first = first && streams[k] != streams[i];
+        bool first = i == 0 || streams[i - 1] != streams[i];
+        for (uint32_t k = 0; k < i && first; k++)
+            first = streams[k] != streams[i];
         for (uint32_t k = i; k < n && first; k++)
             if (streams[k] == streams[i])
                 mine[count++] = parts[k];

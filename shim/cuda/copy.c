@@ -137,6 +137,8 @@ int vg_copy(void *to, const void *from, size_t bytes, int kind, void *stream, bo
     waits = (waits && d != MAQ_REC_D2D) || (staged && s->capture == NULL);
     struct maq_rec rec = vg_copy_record(d, bytes);
     rec.flags = waits ? MAQ_REC_WAITS : 0;
+    vg_payload_settle(from, bytes, s);
+    vg_payload_settle(to, bytes, s);
     vg_lock();
     vg_enqueue(s, rec);
     if (s->capture == NULL)
@@ -164,6 +166,7 @@ int vg_set(void *to, unsigned value, unsigned element, size_t n, void *stream, b
     if (s->capture != NULL && waits)
         return VG_CAPTURE_UNSUPPORTED;
     waits = waits && !t.device; /* a memset of device memory does not hold the host up */
+    vg_payload_settle(to, bytes, s);
     vg_lock();
     struct maq_rec rec = vg_set_record(bytes);
     rec.flags = waits ? MAQ_REC_WAITS : 0;
