@@ -187,6 +187,18 @@ static const struct alone alone[] = {
           "mbs: 1, tp: 2, ep: 8, etp: 1, recompute: selective, recompute_modules: [moe], sharding: optim"),
      2},
     {H100("qwen3-30b-a3b", "8", "1", "32", "mbs: 1, tp: 1, ep: 4, etp: 1, recompute: none, sharding: optim"), 2},
+    {H100("llama-3.1-8b", "8", "2", "64",
+          "mbs: 1, tp: 1, recompute: none, sharding: optim, num_distributed_optimizer_instances: 2"),
+     2},
+    {H100("llama-3.1-8b", "8", "2", "64",
+          "mbs: 1, tp: 1, recompute: none, sharding: optim_grads, num_distributed_optimizer_instances: 4"),
+     1},
+    {H100("llama-3.1-8b", "16", "1", "16",
+          "mbs: 1, tp: 2, recompute: none, sharding: optim, cpu_offloading_num_layers: 16"),
+     2},
+    {V100("gpt2-medium", "16", "64",
+          "mbs: 2, tp: 1, recompute: none, sharding: no_shard, cpu_offloading_num_layers: 16"),
+     4},
     {H100("llama-3.1-8b", "8", "1", "16",
           "mbs: 1, tp: 2, recompute: none, sharding: optim, optimizer_offload_fraction: 1"),
      2},
@@ -340,7 +352,8 @@ static uint32_t predicted_as_found(const char *text)
         for (uint32_t k = 0; k < line->n_stages; k++)
             told |= (line->stages[k].recompute_parts > 0) | (line->stages[k].replicas[0].etp > 0) << 1 |
                     (line->stages[k].replicas[0].cp_comm != MAQ_CP_P2P) << 2 |
-                    (line->stages[k].optimizer_offload > 0) << 3 | (line->stages[k].replicas[0].ep > 1) << 4;
+                    (line->stages[k].optimizer_offload > 0) << 3 | (line->stages[k].optimizer_instances > 1) << 5 |
+                    (line->stages[k].offload_layers > 0) << 6 | (line->stages[k].replicas[0].ep > 1) << 4;
         free(json);
         maq_mixed_plan_free(again);
         maq_mixed_plan_free(box);
@@ -364,6 +377,10 @@ static void test_predicted(void **state)
     assert_int_equal(told & 5, 5);
     told = predicted_as_found(EXPERTS("tp: 2, sharding: optim, optimizer_offload_fraction: 1"));
     assert_int_equal(told & 8, 8);
+    told = predicted_as_found(EXPERTS("tp: 1, sharding: optim, num_distributed_optimizer_instances: 2"));
+    assert_int_equal(told & 32, 32);
+    told = predicted_as_found(EXPERTS("tp: 2, cpu_offloading_num_layers: 4"));
+    assert_int_equal(told & 64, 64);
 }
 
 /* What no search could have found is refused, with the reason. */

@@ -42,11 +42,13 @@ struct maq_mixed_stage {
     uint32_t first_layer, layers;
     uint32_t n_replicas;
     const struct maq_mixed_replica *replicas;
-    int sharding;              /* enum maq_sharding */
-    int recompute;             /* enum maq_recompute */
-    uint32_t recompute_parts;  /* selective: bit set of enum maq_part */
-    uint32_t recompute_layers; /* with full: the first ones of the stage; 0 = all */
-    double optimizer_offload;  /* share of the optimizer's states on the host */
+    int sharding;                 /* enum maq_sharding */
+    int recompute;                /* enum maq_recompute */
+    uint32_t recompute_parts;     /* selective: bit set of enum maq_part */
+    uint32_t recompute_layers;    /* with full: the first ones of the stage; 0 = all */
+    double optimizer_offload;     /* share of the optimizer's states on the host */
+    uint32_t optimizer_instances; /* copies of what ZeRO shards (HSDP); 0 or 1: one */
+    uint32_t offload_layers;      /* activations of the first so many layers go to the host */
     int32_t on_devices_of; /* an earlier stage of the pipeline whose devices it shares (virtual stage); -1 = its own */
 };
 

@@ -2,7 +2,7 @@
  * mixed_search.h - the best plan of a job over several node groups: how to cut a model into stages, and where each of them runs.
  *
  * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose stages each run on one
- * node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO and a place of the optimizer of their own; all stages have as many
+ * node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO (and copies of its shards), a place of the optimizer and of activations of their own; all stages have as many
  * replicas, and one micro batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
  * (src/compose/chain_costs.h has the equations and what they leave out).
  *
@@ -71,11 +71,13 @@ struct maq_mixed_search_stage {
     uint32_t devices; /* of all replicas */
     int cp_comm;      /* enum maq_cp_comm */
     double optimizer_offload;
-    int recompute, sharding;  /* enum maq_recompute, enum maq_sharding */
-    uint32_t recompute_parts; /* selective: bit set of enum maq_part */
-    double compute_s, hop_s;  /* of a micro batch: forward and backward; what it sends */
-    double sync_s;            /* reduction of its gradients, and the optimizer */
-    double memory_bytes;      /* of a device, at its peak */
+    uint32_t optimizer_instances; /* copies of what ZeRO shards (HSDP) */
+    bool offload;                 /* activations of its layers go to the host */
+    int recompute, sharding;      /* enum maq_recompute, enum maq_sharding */
+    uint32_t recompute_parts;     /* selective: bit set of enum maq_part */
+    double compute_s, hop_s;      /* of a micro batch: forward and backward; what it sends */
+    double sync_s;                /* reduction of its gradients, and the optimizer */
+    double memory_bytes;          /* of a device, at its peak */
     double capacity_bytes;
     uint32_t in_flight; /* micro batches that a replica holds at most */
 };

@@ -2,8 +2,8 @@
  * chain_costs.h - stage tables from the cost chain: what stretches of a model cost on the node groups of a cluster.
  *
  * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *way* to run a stage is a pool and what a plan says of one
- * stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is recomputed, ZeRO-0 to 3, the optimizer's share
- * on the host. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of tables alone
+ * stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is recomputed, ZeRO-0 to 3 and the copies of its
+ * shards (HSDP), the optimizer's share on the host, whether activations go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of tables alone
  * whose TP x CP x replicas expert-TP x EP divides. What a stretch costs that is run in some way is what it costs in a prediction of
  * `maquette train` (train/stretch.h); a table says it by sums over atoms (chain_column.h). T is as stage_table.h says, and
  *
@@ -53,23 +53,27 @@ struct maq_chain_redo {
 /* What a composition may choose from. */
 struct maq_chain_space {
     struct maq_job job; /* open: model, cluster (all node groups), workload; plan as written */
-    uint32_t n_tp, n_cp, n_cp_comm, n_ep, n_etp, n_mbs, n_redo, n_zero, n_host;
+    uint32_t n_tp, n_cp, n_cp_comm, n_ep, n_etp, n_mbs, n_redo, n_zero, n_host, n_copies, n_offload;
     uint32_t tp[MAQ_CHAIN_VALUES], cp[MAQ_CHAIN_VALUES]; /* n = 0: what a pool's nodes and the sequence allow */
     uint32_t ep[MAQ_CHAIN_VALUES], mbs[MAQ_CHAIN_VALUES];
     uint32_t etp[MAQ_CHAIN_VALUES]; /* 0: as many as TP */
     struct maq_chain_redo redo[MAQ_CHAIN_VALUES];
-    int cp_comm[4]; /* enum maq_cp_comm */
-    int zero[4];    /* enum maq_sharding */
-    double host[2]; /* share of the optimizer's states on the host */
+    int cp_comm[4];                    /* enum maq_cp_comm */
+    int zero[4];                       /* enum maq_sharding */
+    double host[2];                    /* share of the optimizer's states on the host */
+    uint32_t copies[MAQ_CHAIN_VALUES]; /* of what ZeRO shards (HSDP) */
+    bool offload[2];                   /* activations of all layers go to the host */
 };
 
 /* What a plan says of one stage. */
 struct maq_chain_option {
     uint32_t pool, tp, cp, ep, etp;
-    int cp_comm;   /* enum maq_cp_comm */
-    uint32_t redo; /* index into the space */
-    int sharding;  /* enum maq_sharding */
-    double host;   /* share of the optimizer's states on the host */
+    int cp_comm;     /* enum maq_cp_comm */
+    uint32_t redo;   /* index into the space */
+    int sharding;    /* enum maq_sharding */
+    double host;     /* share of the optimizer's states on the host */
+    uint32_t copies; /* of what ZeRO shards (HSDP) */
+    bool offload;    /* activations of all layers go to the host */
 };
 
 struct maq_chain_pool {

@@ -50,6 +50,20 @@ static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
     return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->count && listed(l->space->ep, l->space->n_ep, ep);
 }
 
+/* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */
+static void add_places(struct lister *l, struct maq_chain_option way)
+{
+    const struct maq_chain_space *s = l->space;
+    for (uint32_t k = 0; k < (way.sharding == MAQ_SHARDING_NONE ? 1 : s->n_copies); k++)
+        for (uint32_t a = 0; a < s->n_offload; a++) {
+            way.copies = way.sharding == MAQ_SHARDING_NONE ? 1 : s->copies[k];
+            way.offload = s->offload[a];
+            if (l->room > 0)
+                l->pool->ways[l->pool->n_ways] = way;
+            l->pool->n_ways++;
+        }
+}
+
 static void add(struct lister *l, struct maq_chain_option way)
 {
     const struct maq_chain_space *s = l->space;
@@ -59,9 +73,7 @@ static void add(struct lister *l, struct maq_chain_option way)
                 way.redo = redo;
                 way.sharding = s->zero[z];
                 way.host = s->host[h];
-                if (l->room > 0)
-                    l->pool->ways[l->pool->n_ways] = way;
-                l->pool->n_ways++;
+                add_places(l, way);
             }
 }
 
@@ -120,7 +132,8 @@ struct maq_plan maq_chain_ways_plan(const struct maq_chain_space *space, const s
     p.schedule = MAQ_SCHEDULE_1F1B;
     p.sharding = way->sharding;
     p.optimizer_offload = way->host;
-    p.num_optimizer_instances = 1;
+    p.num_optimizer_instances = (int32_t)way->copies;
+    p.offload_layers = way->offload ? (int32_t)space->job.model.num_layers : 0;
     p.recompute = space->redo[way->redo].recompute;
     p.recompute_parts = space->redo[way->redo].parts;
     p.recompute_method = MAQ_RECOMPUTE_UNIFORM;

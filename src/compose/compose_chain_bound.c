@@ -43,7 +43,7 @@
 #define ROUNDING 1e-12 /* of sums that are no two alike */
 #define EDGE 1e-9      /* of shares: as good as 1 */
 #define CELLS 200u     /* of bottleneck and synchronization */
-#define CLOSE 2e-4     /* an interval is done when its path is that close, relative to the cutoff */
+#define CLOSE 2e-4     /* a cell is done when its path is that close, relative to the cutoff */
 
 struct range { /* of the number of chains */
     uint32_t least_n, most_n;

@@ -23,6 +23,8 @@ static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_searc
                                          .recompute = s->recompute,
                                          .recompute_parts = s->recompute_parts,
                                          .optimizer_offload = s->optimizer_offload,
+                                         .optimizer_instances = s->optimizer_instances,
+                                         .offload_layers = s->offload ? s->layers : 0,
                                          .sequence_parallel = sequence_parallel};
     return maq__mixed_even_stage(out, &stage, arena);
 }

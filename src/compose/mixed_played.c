@@ -51,6 +51,8 @@ static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job
             return "stages share devices";
         if (s->recompute_layers > 0 && s->recompute_layers < s->layers)
             return "a stage recomputes some of its layers";
+        if (s->offload_layers > 0 && s->offload_layers < s->layers)
+            return "a stage offloads some of its layers";
         for (uint32_t j = 0; j < s->n_replicas; j++)
             if (!same_way(&s->replicas[j], &s->replicas[0]))
                 return "replicas of a stage differ, or span nodes of several kinds";
@@ -101,12 +103,18 @@ static bool add_host(struct maq_chain_space *space, double share)
     return true;
 }
 
+static uint32_t copies_of(const struct maq_mixed_stage *s)
+{
+    return s->optimizer_instances > 1 ? s->optimizer_instances : 1;
+}
+
 /* The plan's values alone. */
 static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mixed_plan *p, struct maq_diag *diag)
 {
     const struct maq_mixed_pipeline *line = &p->pipelines[0];
     space->n_tp = space->n_cp = space->n_cp_comm = space->n_ep = space->n_etp = space->n_redo = space->n_zero =
-        space->n_host = 0;
+        space->n_host = space->n_copies = space->n_offload = 0;
+    bool offloads[2] = {false, false};
     space->n_mbs = 1;
     space->mbs[0] = p->micro_batch;
     for (uint32_t i = 0; i < line->n_stages; i++) {
@@ -118,10 +126,15 @@ static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mi
         add_number(space->etp, &space->n_etp, r->etp);
         add_word(space->cp_comm, &space->n_cp_comm, r->cp_comm);
         add_word(space->zero, &space->n_zero, s->sharding);
+        add_number(space->copies, &space->n_copies, copies_of(s));
+        offloads[s->offload_layers > 0] = true;
         redo_of(space, s);
         if (!add_host(space, s->optimizer_offload))
             return cannot(diag, NULL, "more than two shares of the optimizer on the host");
     }
+    for (uint32_t i = 0; i < 2; i++)
+        if (offloads[i])
+            space->offload[space->n_offload++] = i == 1;
     return MAQ_OK;
 }
 
@@ -155,8 +168,9 @@ static uint32_t option_of(struct maq_chain_costs *c, struct maq_chain_space *spa
         struct maq_chain_option is = maq_chain_option_of(c, t->options[o].id);
         bool sharded = is.sharding == s->sharding || s->n_replicas * r->cp == 1; /* nothing to share with */
         if (is.pool == pool && is.tp == r->tp && is.cp == r->cp && is.ep == r->ep && is.redo == redo && sharded &&
-            is.host == s->optimizer_offload && (r->cp == 1 || is.cp_comm == r->cp_comm) &&
-            (!experts || is.etp == (r->etp > 0 ? r->etp : r->tp)))
+            is.host == s->optimizer_offload && is.offload == (s->offload_layers > 0) &&
+            (is.copies == copies_of(s) || is.sharding == MAQ_SHARDING_NONE) &&
+            (r->cp == 1 || is.cp_comm == r->cp_comm) && (!experts || is.etp == (r->etp > 0 ? r->etp : r->tp)))
             break;
     }
     return o;

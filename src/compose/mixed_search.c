@@ -102,6 +102,8 @@ static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixe
                                            .etp = is.etp,
                                            .cp_comm = is.cp_comm,
                                            .optimizer_offload = is.host,
+                                           .optimizer_instances = is.copies,
+                                           .offload = is.offload,
                                            .replicas = s->parts[0].replicas,
                                            .devices = o->devices * s->parts[0].replicas,
                                            .recompute = redo->recompute,

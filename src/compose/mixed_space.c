@@ -22,8 +22,6 @@ static const struct {
     const char *why;
 } settled[] = {
     {MAQ_AXIS_VP, 1, "has no virtual stages"},
-    {MAQ_AXIS_REPLICAS, 1, "shards optimizer states over all replicas of a stage"},
-    {MAQ_AXIS_OFFLOAD, 0, "offloads no activations"},
     {MAQ_AXIS_SCHEDULE, MAQ_SCHEDULE_1F1B, "runs 1F1B"},
 };
 
@@ -129,6 +127,48 @@ static void take_host(struct maq_chain_space *out, const struct maq_search_space
     }
 }
 
+/* Copies of shards (HSDP): for those who ask for them, by number. */
+static enum maq_status take_copies(struct maq_chain_space *out, const struct maq_search_space *space,
+                                   struct maq_diag *diag)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_REPLICAS];
+    out->n_copies = 0;
+    for (uint32_t i = 0; axis->fixed && i < axis->n && out->n_copies < MAQ_CHAIN_VALUES; i++) {
+        struct maq_plan plan = space->base;
+        if (axis->at[i] == MAQ_VALUE_PER_DOMAIN)
+            continue;
+        maq_space_apply(&plan, space, MAQ_AXIS_REPLICAS, axis->at[i]);
+        out->copies[out->n_copies++] = plan.num_optimizer_instances > 1 ? (uint32_t)plan.num_optimizer_instances : 1;
+    }
+    if (axis->fixed && out->n_copies == 0)
+        return refuse(maq_axis_key(MAQ_AXIS_REPLICAS), "has copies of shards by their number", diag);
+    if (out->n_copies == 0)
+        out->copies[out->n_copies++] = 1;
+    return MAQ_OK;
+}
+
+/* Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. */
+static enum maq_status take_offload(struct maq_chain_space *out, const struct maq_search_space *space,
+                                    struct maq_diag *diag)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_OFFLOAD];
+    bool takes[2] = {!axis->fixed, false};
+    for (uint32_t i = 0; axis->fixed && i < axis->n; i++) {
+        struct maq_plan plan = space->base;
+        maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, axis->at[i]);
+        takes[0] = takes[0] || plan.offload_layers == 0;
+        takes[1] = takes[1] || plan.offload_layers >= (int32_t)out->job.model.num_layers;
+    }
+    out->n_offload = 0;
+    for (uint32_t i = 0; i < 2; i++)
+        if (takes[i])
+            out->offload[out->n_offload++] = i == 1;
+    return out->n_offload > 0
+               ? MAQ_OK
+               : refuse(maq_axis_key(MAQ_AXIS_OFFLOAD),
+                        "offloads the activations of no layer, or of all (as many as the model has)", diag);
+}
+
 static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space,
                                  struct maq_diag *diag)
 {
@@ -145,6 +185,8 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
     drop_late_zero(out, space);
     take_recompute(out, space);
     take_host(out, space);
+    MAQ_TRY(take_copies(out, space, diag));
+    MAQ_TRY(take_offload(out, space, diag));
     if (out->n_redo == 0)
         return refuse(maq_axis_key(MAQ_AXIS_RECOMPUTE), "recomputes a module or every layer of a stage", diag);
     return MAQ_OK;

@@ -97,6 +97,8 @@ static bool take(struct uniform *u)
             .replicas = replicas,
             .devices = each,
             .optimizer_offload = way->host,
+            .optimizer_instances = way->copies,
+            .offload = way->offload,
             .recompute = run->space.redo[way->redo].recompute,
             .recompute_parts = run->space.redo[way->redo].parts,
             .sharding = way->sharding,

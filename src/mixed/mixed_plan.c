@@ -225,11 +225,13 @@ static void write_stage(struct writer *w, json_t *map, const struct maq_mixed_st
         put_text(w, map, "data_parallel_sharding_strategy", maq__mixed_shardings[s->sharding]);
     if (s->recompute != MAQ_RECOMPUTE_NONE)
         put_text(w, map, "recompute_granularity", maq__mixed_recomputes[s->recompute]);
-    if (s->recompute == MAQ_RECOMPUTE_SELECTIVE)
+    if (s->recompute == MAQ_RECOMPUTE_SELECTIVE && s->recompute_parts != 0)
         write_modules(w, map, s->recompute_parts);
     put_count(w, map, "recompute_num_layers", s->recompute_layers, 0);
     if (s->optimizer_offload > 0)
         put(w, map, "optimizer_offload_fraction", json_real(s->optimizer_offload));
+    put_count(w, map, "num_distributed_optimizer_instances", s->optimizer_instances, 0);
+    put_count(w, map, "cpu_offloading_num_layers", s->offload_layers, 0);
     if (s->on_devices_of >= 0)
         put(w, map, "on_devices_of", json_integer(s->on_devices_of));
     json_t *replicas = put_list(w, map, "replicas");
@@ -324,6 +326,8 @@ bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_st
                                     .recompute = s->recompute,
                                     .recompute_parts = s->recompute_parts,
                                     .optimizer_offload = s->optimizer_offload,
+                                    .optimizer_instances = s->optimizer_instances > 1 ? s->optimizer_instances : 0,
+                                    .offload_layers = s->offload_layers,
                                     .on_devices_of = -1};
     return true;
 }

@@ -38,6 +38,7 @@ struct maq_even_stage {
     int sharding, recompute;  /* enum maq_sharding, enum maq_recompute */
     uint32_t recompute_parts; /* selective */
     double optimizer_offload;
+    uint32_t optimizer_instances, offload_layers;
     bool sequence_parallel; /* where tp > 1 */
 };
 

@@ -30,7 +30,7 @@ struct pipeline_keys {
     struct maq_node *stages;
 };
 struct stage_keys {
-    int32_t first_layer, layers, recompute_layers, on_devices_of;
+    int32_t first_layer, layers, recompute_layers, on_devices_of, copies, offload_layers;
     int sharding, recompute;
     double optimizer_offload;
     struct maq_node *replicas, *modules;
@@ -82,6 +82,10 @@ static const struct maq_field stage_fields[] = {
     MAQ_FIELD_NODE(struct stage_keys, modules, "recompute_modules", .doc = "selective: list of modules"),
     MAQ_FIELD_DOUBLE(struct stage_keys, optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
                      .doc = "of the optimizer's states on the host"),
+    COUNT(struct stage_keys, copies, "num_distributed_optimizer_instances", .aliases = "hsdp_replicas", .def = "1",
+          .min = 1, .doc = "copies of what ZeRO shards"),
+    COUNT(struct stage_keys, offload_layers, "cpu_offloading_num_layers", .aliases = "offload_layers", .def = "0",
+          .min = 0, .doc = "activations of the first so many layers go to the host"),
     MAQ_FIELD_I32(struct stage_keys, on_devices_of, "on_devices_of", .def = "-1", .min = -1, .max = MILLION,
                   .doc = "index of an earlier stage whose devices it shares"),
     MAQ_FIELD_NODE(struct stage_keys, replicas, "replicas", .required = true, .doc = "list of replicas"),
@@ -269,6 +273,11 @@ static enum maq_status check_stage(struct mixed_reader *r, const struct maq_mixe
     if (s->recompute_layers > 0 && s->recompute != MAQ_RECOMPUTE_FULL)
         return FAIL(r, TECHNIQUE, node, "add `recompute_granularity: full`, or take recompute_num_layers out",
                     "recompute_num_layers without full recomputation");
+    if (s->optimizer_instances > 1 && s->sharding == MAQ_SHARDING_NONE)
+        return FAIL(r, TECHNIQUE, node, "set data_parallel_sharding_strategy",
+                    "nothing is sharded, so there are no copies of shards");
+    if (s->offload_layers > s->layers)
+        return FAIL(r, TECHNIQUE, node, NULL, "%u layers offloaded in a stage of %u", s->offload_layers, s->layers);
     if (s->recompute_layers > s->layers)
         return FAIL(r, TECHNIQUE, node, NULL, "%u layers recomputed in a stage of %u", s->recompute_layers, s->layers);
     for (uint32_t i = 0; i < s->n_replicas; i++)
@@ -326,6 +335,8 @@ static enum maq_status read_stage(struct mixed_reader *r, struct maq_mixed_stage
                                     .recompute = k.recompute,
                                     .recompute_layers = (uint32_t)k.recompute_layers,
                                     .optimizer_offload = k.optimizer_offload,
+                                    .optimizer_instances = k.copies > 1 ? (uint32_t)k.copies : 0,
+                                    .offload_layers = (uint32_t)k.offload_layers,
                                     .on_devices_of = k.on_devices_of};
     MAQ_TRY(read_modules(r, out, k.modules, node));
     MAQ_TRY(read_replicas(r, out, k.replicas));

@@ -27,6 +27,8 @@ static void add_stage(struct maq_json list, const struct maq_mixed_search_stage 
     maq_json_text(map, "recompute", maq_words_recompute(s->recompute));
     add_modules(map, s);
     maq_json_real(map, "optimizer_offload_fraction", s->optimizer_offload);
+    maq_json_bool(map, "offload_activations", s->offload);
+    maq_json_int(map, "num_distributed_optimizer_instances", s->optimizer_instances);
     maq_json_text(map, "sharding", maq_words_sharding(s->sharding));
     maq_json_real(map, "compute_s", s->compute_s);
     maq_json_real(map, "hop_s", s->hop_s);

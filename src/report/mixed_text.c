@@ -58,6 +58,16 @@ static void put_recompute(struct maq_table *table, const struct maq_mixed_search
     maq_buf_fini(&words);
 }
 
+/* "ZeRO-1 x2, on host, activations offloaded" */
+static void put_sharding(struct maq_table *table, const struct maq_mixed_search_stage *s)
+{
+    char copies[24] = "";
+    if (s->optimizer_instances > 1)
+        maq__snprintf(copies, sizeof copies, " x%u", s->optimizer_instances);
+    maq_table_cell(table, "%s%s%s%s", maq_words_sharding(s->sharding), copies,
+                   s->optimizer_offload > 0 ? ", on host" : "", s->offload ? ", activations offloaded" : "");
+}
+
 static void put_stages(struct maq_page *page, const struct maq_mixed_search_result *r)
 {
     static const struct maq_table_column columns[] = {
@@ -76,7 +86,7 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
         put_layers(&table, s, r->n_layers);
         put_degrees(&table, s);
         put_recompute(&table, s);
-        maq_table_cell(&table, "%s%s", maq_words_sharding(s->sharding), s->optimizer_offload > 0 ? ", on host" : "");
+        put_sharding(&table, s);
         maq_table_cell(&table, "%s", s->compute_s > 0 ? maq_format_time(time, s->compute_s) : "-");
         maq_table_cell(&table, "%s", s->compute_s > 0 ? maq_format_time(hop, s->hop_s) : "-");
         maq_table_cell(&table, "%s of %s", maq_format_bytes(bytes, s->memory_bytes),

@@ -226,8 +226,9 @@ static struct maq_parallelizer_stage stage_of(const struct state *s, const struc
     struct maq_chain_option is = maq_chain_option_of(&s->chain->costs, o->id);
     const struct maq_stage_part part = {option, wave->replicas};
     const struct maq_chain_sends sends = maq_chain_costs_sends(t, option);
-    /* mixed plans have no word for experts that are cut otherwise than the rest, and for an optimizer on the host */
-    bool is_said = is.host <= 0 && (is.ep <= 1 || is.etp == is.tp);
+    const struct maq_chain_redo *redo = &s->chain->space.redo[is.redo];
+    /* a parallelizer's stage has no word for experts that are cut otherwise than the rest, for HSDP, for what is on the host */
+    bool is_said = is.host <= 0 && !is.offload && is.copies <= 1 && (is.ep <= 1 || is.etp == is.tp);
     return (struct maq_parallelizer_stage){.atoms = slice->atoms,
                                            .devices = o->devices * wave->replicas,
                                            .replicas = wave->replicas,
@@ -242,7 +243,7 @@ static struct maq_parallelizer_stage stage_of(const struct state *s, const struc
                                            .context_parallel_size = is.cp,
                                            .expert_parallel_size = is.ep,
                                            .micro_batch_size = o->samples,
-                                           .recompute = s->chain->space.redo[is.redo].recompute,
+                                           .recompute = redo->recompute,
                                            .sharding = is.sharding};
 }
 
@@ -280,13 +281,15 @@ static bool write_down(struct answer *a, struct state *s)
         const char *modules = word(s, redo->recompute == MAQ_RECOMPUTE_SELECTIVE, "modules", redo->parts),
                    *cp = word(s, way->cp > 1, "cp", way->cp), *ep = word(s, way->ep > 1, "ep", way->ep),
                    *etp = word(s, way->ep > 1, "expert_tp", way->etp),
+                   *copies = word(s, way->copies > 1, "hsdp_replicas", way->copies),
+                   *offload = word(s, way->offload, "offload_layers", stage->atoms),
                    *host = word(s, way->host > 0, "optimizer_on_host_percent", (uint32_t)lround(100 * way->host));
         a->plans[i] = (struct maq_parallelizer_plan){.n_stages = 1, .stages = stage};
-        if (modules && cp && ep && etp && host)
+        if (modules && cp && ep && etp && copies && offload && host)
             a->plans[i].text =
-                maq_arena_printf(&s->answers, "tp=%u dp=%u micro_batch=%u recompute=%s zero=%s%s%s%s%s%s", way->tp,
+                maq_arena_printf(&s->answers, "tp=%u dp=%u micro_batch=%u recompute=%s zero=%s%s%s%s%s%s%s%s", way->tp,
                                  stage->replicas, stage->micro_batch_size, maq__mixed_recomputes[stage->recompute],
-                                 maq__mixed_shardings[stage->sharding], modules, cp, ep, etp, host);
+                                 maq__mixed_shardings[stage->sharding], modules, cp, ep, etp, copies, offload, host);
         if (!a->plans[i].text)
             return false;
     }

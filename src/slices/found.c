@@ -116,19 +116,17 @@ static const char *fault_of(const struct maq_slices_plan *p)
 static bool fill_mixed_stage(struct maq_mixed_stage *out, const struct maq_slices_stage *s, const char *device,
                              bool sequence_parallel, struct maq_arena *arena)
 {
-    const struct maq_even_stage stage = {
-        .device = device,
-        .island = s->island,
-        .first_layer = s->first_layer,
-        .layers = s->layers,
-        .replicas = s->replicas,
-        .tp = s->tp,
-        .cp = s->cp,
-        .ep = s->ep,
-        .sharding = s->sharding,
-        .recompute = s->recompute,
-        .recompute_parts = s->recompute == MAQ_RECOMPUTE_SELECTIVE ? 1u << MAQ_PART_CORE_ATTENTION : 0,
-        .sequence_parallel = sequence_parallel};
+    const struct maq_even_stage stage = {.device = device,
+                                         .island = s->island,
+                                         .first_layer = s->first_layer,
+                                         .layers = s->layers,
+                                         .replicas = s->replicas,
+                                         .tp = s->tp,
+                                         .cp = s->cp,
+                                         .ep = s->ep,
+                                         .sharding = s->sharding,
+                                         .recompute = s->recompute,
+                                         .sequence_parallel = sequence_parallel};
     return maq__mixed_even_stage(out, &stage, arena);
 }
 
