@@ -35,7 +35,8 @@
 
 /* One question, one answer, in turn. An operator's name (op.name_bytes) follows its question, the members of a
  * communicator (comm.n_members global ranks) follow a collective's. */
-enum maq_ask_kind { MAQ_ASK_OP = 1, MAQ_ASK_COLL = 2 };
+/* The last one is none: a program that ends says its virtual time (`bytes`), and waits until that is heard. */
+enum maq_ask_kind { MAQ_ASK_OP = 1, MAQ_ASK_COLL = 2, MAQ_ASK_END = 3 };
 struct maq_ask {
     uint32_t kind;
     uint32_t coll;  /* enum maq_rec_coll */

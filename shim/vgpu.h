@@ -124,6 +124,8 @@ void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes b
 uint32_t vg_text(const char *text, size_t bytes);        /* id of a DEF_TEXT */
 
 /* --- questions. core/ask.c ---------------------------------------------------------------------------------------------- */
+/* The program ends at this virtual time. */
+void vg_ask_end(int64_t now);
 int64_t vg_ask_op(const struct maq_rec_op *what, const char *name);
 int64_t vg_ask_coll(const struct maq_rec_comm *comm, const uint32_t *members, enum maq_rec_coll kind, uint64_t bytes);
 

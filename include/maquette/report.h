@@ -169,6 +169,12 @@ MAQ_API enum maq_status maq_report_session_capture_text(char **out, const struct
 MAQ_API enum maq_status maq_report_session_capture_json(char **out, const struct maq_session *session,
                                                         const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* Live ranks of an emulation. Schema "maquette.emulate/1". */
+MAQ_API enum maq_status maq_report_session_emulate_text(char **out, const struct maq_session *session,
+                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_session_emulate_json(char **out, const struct maq_session *session,
+                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

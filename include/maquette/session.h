@@ -117,6 +117,16 @@ struct maq_session_capture {
     bool stable;                                         /* nothing changed in the last pass */
 };
 
+/* A live rank of an emulation, beside what the capture knows of it. */
+struct maq_session_live {
+    uint32_t rank;
+    uint64_t virtual_ns;                      /* at its end, among replayed peers; 0 = it did not say */
+    uint64_t replayed_ns;                     /* its end in the replay of all ranks */
+    uint64_t peak_bytes, captured_peak_bytes; /* of device memory */
+    uint64_t records, captured_records;
+    bool differs; /* its program is not that of its class */
+};
+
 struct maq_session {
     const char *device; /* title in the catalogue */
     uint32_t world, per_node;
@@ -124,11 +134,13 @@ struct maq_session {
     const struct maq_session_rank *rank;
     uint32_t n_asked;
     const struct maq_asked *asked;
-    uint64_t store_requests;            /* at the rendezvous store */
-    uint32_t invented;                  /* keys of it that nobody set */
-    int32_t status;                     /* of the program: the first that is not 0 */
-    struct maq_session_capture capture; /* of maq_session_capture() */
-    void *owner;                        /* internal */
+    uint64_t store_requests;             /* at the rendezvous store */
+    uint32_t invented;                   /* keys of it that nobody set */
+    int32_t status;                      /* of the program: the first that is not 0 */
+    struct maq_session_capture capture;  /* of maq_session_capture() */
+    const struct maq_session_live *live; /* [n_ranks] of maq_session_emulate(); NULL otherwise */
+    uint64_t peers;                      /* ranks that were replayed */
+    void *owner;                         /* internal */
 };
 
 /*
@@ -156,6 +168,23 @@ struct maq_session_capture_opts {
  * did not run; writes the job. Killed, it goes on where it was. MAQ_NO: verification found a rank that does something else than its class.
  */
 MAQ_API enum maq_status maq_session_capture(struct maq_session **out, const struct maq_session_capture_opts *opts,
+                                            struct maq_diag *diag);
+
+struct maq_session_emulate_opts {
+    uint32_t size;               /* set by MAQ_SESSION_EMULATE_OPTS_INIT */
+    struct maq_session_opts run; /* world and per_node are the captured job's; rank, all are not read */
+    const char *path;            /* of the .mqt file; PATH.peers beside it */
+    const uint32_t *rank;        /* those that live */
+    uint32_t n_ranks;
+    const char *const *slow; /* edits of the others: maq_edit_slow() of maquette/replay.h */
+    uint32_t n_slow;
+};
+#define MAQ_SESSION_EMULATE_OPTS_INIT                                                                                  \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_session_emulate_opts), .run = MAQ_SESSION_OPTS_INIT                                  \
+    }
+/* Runs the program as some ranks of a captured job, while all others are replayed and meet them in virtual time. */
+MAQ_API enum maq_status maq_session_emulate(struct maq_session **out, const struct maq_session_emulate_opts *opts,
                                             struct maq_diag *diag);
 
 MAQ_API void maq_session_free(struct maq_session *session);

@@ -98,6 +98,15 @@ int64_t vg_ask_op(const struct maq_rec_op *what, const char *name)
     return ns;
 }
 
+void vg_ask_end(int64_t now)
+{
+    struct maq_ask question;
+    memset(&question, 0, sizeof question);
+    question.kind = MAQ_ASK_END;
+    question.bytes = (uint64_t)now;
+    (void)ask(&question, NULL, 0);
+}
+
 /* --- collectives: answers are kept by (communicator, kind, bytes) ------------------------------------------------------- */
 
 struct known {

@@ -75,6 +75,8 @@ static void at_exit(int status, void *nothing)
 {
     (void)nothing;
     vg_lock();
+    if (state == OPEN)
+        vg_ask_end(vg_now());
     end((uint32_t)status & 255, 0);
     vg_unlock();
 }

@@ -38,7 +38,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_session_capture_
                          "'%.80s' stands before `--`", cli->args[0]);
     if (!cli->values[OPT_WRITE])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "-o job.mqt", "it is not said where the captured job goes");
-    enum maq_status status = cli_session_opts(&o->run, cli);
+    enum maq_status status = cli_session_opts(&o->run, cli, false);
     for (size_t i = 0; i < CLI_COUNT(counts) && status == MAQ_OK; i++)
         status = cli_count(cli, counts[i].to, counts[i].option, counts[i].least, counts[i].most, counts[i].otherwise);
     o->path = cli->values[OPT_WRITE];

@@ -31,7 +31,7 @@ static enum maq_status run(struct cli *cli)
     if (cli->n_before > 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette run [OPTION...] -- PROGRAM ARGUMENT...",
                          "'%.80s' stands before `--`", cli->args[0]);
-    enum maq_status status = cli_session_opts(&opts, cli);
+    enum maq_status status = cli_session_opts(&opts, cli, false);
     if (status == MAQ_OK)
         status = cli_count(cli, &opts.rank, OPT_RANK, 0, UINT32_MAX - 1, 0);
     if (status != MAQ_OK)

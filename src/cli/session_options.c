@@ -31,7 +31,7 @@ static uint32_t generation(const char *word)
     return word[1] == '2' ? 12 : 13;
 }
 
-enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli)
+enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, bool captured)
 {
     uint32_t seconds;
     *out = (struct maq_session_opts)MAQ_SESSION_OPTS_INIT;
@@ -47,7 +47,7 @@ enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli)
         status = cli_count(cli, &seconds, CLI_SESSION_TIMEOUT, 1, MOST_SECONDS, 0);
     if (status != MAQ_OK)
         return status;
-    if (!out->world && !cli->values[CLI_SESSION_CLUSTER])
+    if (!captured && !out->world && !cli->values[CLI_SESSION_CLUSTER])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--world 8192, or --cluster",
                          "it is not said how many ranks the job has");
     if (cli->values[CLI_SESSION_CLUSTER] && cli->values[CLI_SESSION_DEVICE])

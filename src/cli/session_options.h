@@ -41,8 +41,8 @@ extern const char *const cli_generations[], *const cli_clocks[];
     [CLI_SESSION_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard error", NULL, NULL}
 /* clang-format on */
 
-/* The options above, and the program behind `--`, into `out`. */
-enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli);
+/* The options above, and the program behind `--`, into `out`. captured: a captured job says how many ranks there are. */
+enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, bool captured);
 /* The report to --output, or to standard error, for standard output is the program's. Takes `text` (free()). */
 enum maq_status cli_session_write(struct cli *cli, char *text);
 

@@ -155,6 +155,8 @@ void maq_ask_fini(struct maq_ask_service *s)
 /* Bytes that follow a question; SIZE_MAX: it makes no sense. */
 static size_t tail_of(const struct maq_ask *ask)
 {
+    if (ask->kind == MAQ_ASK_END)
+        return 0;
     if (ask->kind == MAQ_ASK_OP)
         return ask->op.name_bytes <= NAME_MAX_BYTES ? ask->op.name_bytes : SIZE_MAX;
     if (ask->kind == MAQ_ASK_COLL && ask->coll < MAQ_REC_COLL_COUNT && ask->comm.size > 0 &&
@@ -175,12 +177,18 @@ static size_t take(void *user, struct maq_conn *conn, const char *at, size_t n)
         return MAQ_CONN_BAD;
     if (n < sizeof ask + tail)
         return 0;
+    struct maq_answer answer = {0};
+    if (ask.kind == MAQ_ASK_END) {
+        port->ended_ns = ask.bytes;
+        maq_conn_send(conn, &answer, sizeof answer);
+        return sizeof ask;
+    }
     struct maq_asked *a = maq_ask_answer(port->service, &ask, port->rank, at + sizeof ask, tail);
     if (!a) {
         port->service->failed = true;
         return MAQ_CONN_BAD;
     }
-    struct maq_answer answer = {a->ns};
+    answer.ns = a->ns;
     a->times++;
     port->service->times++;
     maq_conn_send(conn, &answer, sizeof answer);

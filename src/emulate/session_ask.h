@@ -30,6 +30,7 @@ struct maq_ask_port {
     struct maq_server server;
     struct maq_ask_service *service;
     uint32_t rank;
+    uint64_t ended_ns; /* virtual time of the program at its end, as its last process that used the device said it */
     const char *path;
 };
 
