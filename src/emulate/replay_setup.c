@@ -295,6 +295,7 @@ static void fill_worklist(struct maq_engine *e)
     for (uint32_t i = e->world; i-- > 0;)
         if (e->rank[i].program && !e->rank[i].live) {
             e->rank[i].queued = true;
+            e->n_ranks++;
             e->worklist[e->n_work++] = i;
         }
 }
