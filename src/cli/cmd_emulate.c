@@ -15,14 +15,13 @@ static const struct cli_option options[] = {
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
-/* "a,b,c" as a list, for the life of the run; NULL when out of memory. */
+/* "a,b,c" as a list, to be freed; its words live as long as the run. NULL when out of memory. */
 static const char **cut(struct cli *cli, const char *text, uint32_t *n)
 {
-    *n = 0;
     char *copy = cli_printf(cli, "%s", text ? text : "");
-    const char **list =
-        copy ? (const char **)(void *)cli_printf(cli, "%*s", (int)((strlen(copy) + 2) * sizeof *list), "") : NULL;
-    for (char *at = copy; list && at && *at;) {
+    const char **list = copy ? calloc(strlen(copy) + 1, sizeof *list) : NULL;
+    *n = 0;
+    for (char *at = copy; list && *at;) {
         size_t len = strcspn(at, ",");
         bool last = at[len] == '\0';
         at[len] = '\0';
@@ -35,19 +34,21 @@ static const char **cut(struct cli *cli, const char *text, uint32_t *n)
 static enum maq_status read_ranks(struct cli *cli, uint32_t **ranks, uint32_t *n)
 {
     const char **texts = cut(cli, cli->values[OPT_RANK], n);
+    enum maq_status status = MAQ_OK;
     *ranks = texts ? calloc(*n + 1, sizeof **ranks) : NULL;
     if (!*ranks)
-        return MAQ_NO_MEMORY;
-    for (uint32_t i = 0; i < *n; i++) {
+        status = MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < *n && status == MAQ_OK; i++) {
         uint64_t rank = 0;
         size_t digits = strspn(texts[i], "0123456789");
         for (size_t k = 0; k < digits && rank <= UINT32_MAX; k++)
             rank = rank * 10 + (uint64_t)(texts[i][k] - '0');
         if (digits == 0 || texts[i][digits] != '\0' || rank >= UINT32_MAX)
-            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rank 0,4095", "--rank does not take '%.80s'", texts[i]);
+            status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rank 0,4095", "--rank does not take '%.80s'", texts[i]);
         (*ranks)[i] = (uint32_t)rank;
     }
-    return MAQ_OK;
+    free(texts);
+    return status;
 }
 
 static enum maq_status report(struct cli *cli, const struct maq_session *session)
@@ -78,6 +79,7 @@ static enum maq_status emulate(struct cli *cli, struct maq_session_emulate_opts 
 static enum maq_status run(struct cli *cli)
 {
     struct maq_session_emulate_opts opts = MAQ_SESSION_EMULATE_OPTS_INIT;
+    const char **slow = NULL;
     uint32_t *ranks = NULL;
     if (cli->n_before != 1)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette emulate JOB.mqt --rank 0 -- PROGRAM ARGUMENT...",
@@ -88,9 +90,11 @@ static enum maq_status run(struct cli *cli)
         status = read_ranks(cli, &ranks, &opts.n_ranks);
     opts.rank = ranks;
     if (status == MAQ_OK) {
-        opts.slow = cut(cli, cli->values[OPT_SLOW], &opts.n_slow);
-        status = opts.slow ? emulate(cli, &opts) : MAQ_NO_MEMORY;
+        slow = cut(cli, cli->values[OPT_SLOW], &opts.n_slow);
+        opts.slow = slow;
+        status = slow ? emulate(cli, &opts) : MAQ_NO_MEMORY;
     }
+    free(slow);
     free(ranks);
     return status;
 }
