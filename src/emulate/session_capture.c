@@ -267,6 +267,12 @@ static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
     if (!peers)
         return no_memory(diag);
     MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+    for (uint32_t i = 0; i < c->slices.n; i++) {
+        uint32_t rank = c->slices.at[i]->rank;
+        struct maq_said ran = {.channel = MAQ_PEERS_RAN, .rank = rank, .by = rank, .bytes = ""};
+        MAQ_TRY(maq_said_add(&c->slices.said, &ran, diag));
+    }
+    maq_said_settle(&c->slices.said);
     MAQ_TRY(maq_said_write(&c->slices.said, peers, diag));
     return maq_capture_write(c->job, c->opts->path, diag);
 }
