@@ -17,6 +17,12 @@ static _Thread_local bool drives;
 static int64_t now;
 static int64_t untold; /* host time since the last record */
 
+/* A child must not find the lock held by a thread that it does not have. */
+__attribute__((constructor)) static void mind_forks(void)
+{
+    pthread_atfork(vg_lock, vg_unlock, vg_unlock);
+}
+
 void vg_lock(void)
 {
     if (depth++ == 0)

@@ -44,8 +44,12 @@ static uint32_t number(const void *handle)
 
 struct vg_event *vg_event_of(void *handle)
 {
-    struct vg_event *e = handle;
-    return number(handle) != UINT32_MAX && e->magic == VG_EVENT_MAGIC ? e : NULL;
+    vg_lock();
+    struct vg_event *e = number(handle) != UINT32_MAX ? handle : NULL;
+    if (e != NULL && e->magic != VG_EVENT_MAGIC)
+        e = NULL;
+    vg_unlock();
+    return e;
 }
 
 void vg_event_free(struct vg_event *e)

@@ -244,15 +244,17 @@ struct vg_exec *vg_exec_new(const struct vg_graph *graph)
     uint32_t *space = calloc(4 * n, sizeof *space);
     if (exec != NULL)
         exec->graph = vg_graph_copy(graph);
-    struct chains c = {.branch = space, .event = space + n, .last = space + 2 * n};
-    if (exec == NULL || space == NULL || exec->graph == NULL || !cut(exec, &c, space + 3 * n)) {
-        free(space);
-        if (exec != NULL)
-            vg_exec_free(exec);
-        return NULL;
+    bool ok = exec != NULL && space != NULL && exec->graph != NULL;
+    if (ok) {
+        struct chains c = {.branch = space, .event = space + n, .last = space + 2 * n};
+        ok = cut(exec, &c, space + 3 * n);
+        exec->magic = VG_EXEC_MAGIC;
     }
-    exec->magic = VG_EXEC_MAGIC;
     free(space);
+    if (!ok && exec != NULL) {
+        vg_exec_free(exec);
+        exec = NULL;
+    }
     return exec;
 }
 
@@ -329,6 +331,7 @@ void vg_exec_launch(struct vg_exec *exec, struct vg_stream *s)
         vg_unlock();
         return;
     }
+    vg_stream_join(s);
     for (uint32_t i = 0; i < exec->n_steps; i++) {
         const struct vg_step *step = &exec->steps[i];
         struct vg_stream *on = vg_stream_branch(s, step->branch);

@@ -9,7 +9,7 @@
  * managed and pinned ones are the host's own memory. Of a large one, blocks become real where a copy of at most 1 MiB
  * goes to or comes from, up to 128 MiB in all; larger copies move no bytes.
  *
- * Truth. What the host wrote is known until a kernel that could reach the allocation, a library or a peer may have
+ * Truth. What the host wrote is known until a kernel that could reach it, a library or a peer may have
  * written there; after that a read is invented (zeros, or an oracle's value) and marked so in the trace.
  */
 #include "shim/core/memory.h"
@@ -75,6 +75,7 @@ void vg_mem_leave(uint64_t base)
     if (i == 0 || table[i - 1].base != base)
         return;
     free(table[i - 1].blocks);
+    free(table[i - 1].known);
     memmove(&table[i - 1], &table[i], (n_table - i) * sizeof *table);
     n_table--;
 }
@@ -394,23 +395,59 @@ bool vg_mem_touch(const void *p, uint64_t bytes)
     return real;
 }
 
+/* The first known range that ends after `offset`. */
+static uint32_t range_after(const struct vg_mem *mem, uint64_t offset)
+{
+    uint32_t low = 0, high = mem->n_known;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (mem->known[mid].to <= offset)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Room for one more range at place i; false: too many, or no memory. Then a range less is known, which is safe. */
+static bool open_range(struct vg_mem *mem, uint32_t i)
+{
+    if (mem->n_known == mem->known_room) {
+        uint32_t more = mem->known_room == 0 ? 8 : mem->known_room * 2;
+        struct vg_range *bigger = more <= VG_RANGES ? realloc(mem->known, more * sizeof *bigger) : NULL;
+        if (bigger == NULL)
+            return false;
+        mem->known = bigger;
+        mem->known_room = more;
+    }
+    memmove(&mem->known[i + 1], &mem->known[i], (mem->n_known - i) * sizeof *mem->known);
+    mem->n_known++;
+    return true;
+}
+
+static void close_ranges(struct vg_mem *mem, uint32_t i, uint32_t n)
+{
+    if (n > 0)
+        memmove(&mem->known[i], &mem->known[i + n], (mem->n_known - i - n) * sizeof *mem->known);
+    mem->n_known -= n;
+}
+
 /* Cuts [from, to) out of what is known. */
 static void forget(struct vg_mem *mem, uint64_t from, uint64_t to)
 {
-    for (unsigned i = 0; i < mem->n_known;) {
-        struct vg_range *r = &mem->known[i];
-        if (r->to <= from || to <= r->from) {
-            i++;
-        } else if (r->from < from) { /* its tail goes, and the end of a range that is cut in two */
-            r->to = from;
-            i++;
-        } else if (to < r->to) {
-            r->from = to;
-            i++;
-        } else {
-            *r = mem->known[--mem->n_known];
-        }
+    uint32_t i = range_after(mem, from);
+    if (i < mem->n_known && mem->known[i].from < from) { /* its tail goes, or its middle */
+        const struct vg_range whole = mem->known[i];
+        mem->known[i++].to = from;
+        if (to < whole.to && open_range(mem, i))
+            mem->known[i] = (struct vg_range){to, whole.to};
     }
+    uint32_t end = i;
+    while (end < mem->n_known && mem->known[end].to <= to)
+        end++;
+    close_ranges(mem, i, end - i);
+    if (i < mem->n_known && mem->known[i].from < to)
+        mem->known[i].from = to;
 }
 
 void vg_mem_told(const void *p, uint64_t bytes)
@@ -420,17 +457,19 @@ void vg_mem_told(const void *p, uint64_t bytes)
     if (mem != NULL && bytes > 0) {
         uint64_t from = (uintptr_t)p - mem->base, to = from + bytes;
         forget(mem, from, to);
-        for (unsigned i = 0; i < mem->n_known;) /* neighbours become one */
-            if (mem->known[i].to == from || mem->known[i].from == to) {
-                from = mem->known[i].from < from ? mem->known[i].from : from;
-                to = mem->known[i].to > to ? mem->known[i].to : to;
-                mem->known[i] = mem->known[--mem->n_known];
-            } else {
-                i++;
-            }
-        if (mem->n_known == VG_RANGES) /* one is forgotten: then it reads as invented, which is safe */
-            memmove(mem->known, mem->known + 1, (--mem->n_known) * sizeof *mem->known);
-        mem->known[mem->n_known++] = (struct vg_range){from, to};
+        uint32_t i = range_after(mem, from);
+        const bool joins = i > 0 && mem->known[i - 1].to == from; /* neighbours become one */
+        const bool meets = i < mem->n_known && mem->known[i].from == to;
+        if (joins && meets) {
+            mem->known[i - 1].to = mem->known[i].to;
+            close_ranges(mem, i, 1);
+        } else if (joins) {
+            mem->known[i - 1].to = to;
+        } else if (meets) {
+            mem->known[i].from = from;
+        } else if (open_range(mem, i)) {
+            mem->known[i] = (struct vg_range){from, to};
+        }
     }
     vg_unlock();
 }
@@ -459,9 +498,11 @@ bool vg_mem_true(const void *p, uint64_t bytes)
     vg_lock();
     const struct vg_mem *mem = vg_mem_at(p);
     bool known = mem == NULL; /* the host's own memory */
-    uint64_t from = mem != NULL ? (uintptr_t)p - mem->base : 0;
-    for (unsigned i = 0; mem != NULL && i < mem->n_known; i++)
-        known = known || (mem->known[i].from <= from && from + bytes <= mem->known[i].to);
+    if (mem != NULL) {
+        uint64_t from = (uintptr_t)p - mem->base;
+        uint32_t i = range_after(mem, from);
+        known = i < mem->n_known && mem->known[i].from <= from && from + bytes <= mem->known[i].to;
+    }
     vg_unlock();
     return known;
 }

@@ -11,7 +11,7 @@ enum {
     VG_SMALL_BYTES = 1 << 20,  /* up to this size allocations share pages, and the host sees them */
     VG_GRAIN_BYTES = 512,      /* of allocations in a shared page */
     VG_BLOCK_BYTES = 64 << 10, /* of larger ones, what becomes real at a time */
-    VG_RANGES = 16             /* ranges of an allocation that are known to be the host's own bytes */
+    VG_RANGES = 1 << 16        /* most ranges of an allocation that are known to be the host's own bytes */
 };
 #define VG_TOUCHED_MOST ((uint64_t)128 << 20) /* larger allocations become real up to this much, all together */
 
@@ -24,9 +24,9 @@ struct vg_mem {
     uint8_t kind, device;
     bool visible;     /* the host may read and write all of it */
     bool shared_page; /* lies in a page with others */
-    uint8_t n_known;
-    struct vg_range known[VG_RANGES]; /* bytes that the host wrote, and that no kernel can have changed since */
-    unsigned char *blocks;            /* bitmap of blocks that are real; NULL = none */
+    uint32_t n_known, known_room;
+    struct vg_range *known; /* ascending, apart: bytes that the host wrote and that no kernel can have changed since */
+    unsigned char *blocks;  /* bitmap of blocks that are real; NULL = none */
 };
 
 /* The allocation that contains p, or NULL. Good until the table changes. */

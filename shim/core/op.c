@@ -98,15 +98,13 @@ uint32_t vg_op(const struct maq_rec_op *given, const char *name)
         uint32_t at = (uint32_t)hash & (n_slots - 1);
         while (slots[at] != 0 && !same(&ops[slots[at] - 1], &what, name, hash))
             at = (at + 1) & (n_slots - 1);
-        char *copy = slots[at] == 0 ? strndup(name, what.name_bytes) : NULL;
-        if (slots[at] != 0) {
-            id = slots[at] - 1;
-        } else if (copy != NULL) {
-            id = n_ops++;
-            ops[id] = (struct op){.what = what, .name = copy, .ns = vg_ask_op(&what, copy), .hash = hash};
-            slots[at] = id + 1;
-            define(id);
+        if (slots[at] == 0 && (ops[n_ops].name = strndup(name, what.name_bytes)) != NULL) {
+            struct op *op = &ops[n_ops];
+            *op = (struct op){.what = what, .name = op->name, .ns = vg_ask_op(&what, op->name), .hash = hash};
+            slots[at] = ++n_ops;
+            define(n_ops - 1);
         }
+        id = slots[at] != 0 ? slots[at] - 1 : 0;
     }
     vg_unlock();
     return id;

@@ -109,12 +109,15 @@ struct vg_stream *vg_stream_of(void *handle)
         return vg_stream_legacy(vg_device());
     if (h == 2)
         return of_thread();
+    struct vg_stream *found = NULL;
+    vg_lock();
     for (size_t c = 0; c < CHUNKS && chunks[c] != NULL; c++) {
         uintptr_t off = h - (uintptr_t)chunks[c];
-        if (off < CHUNK * sizeof(struct vg_stream) && off % sizeof(struct vg_stream) == 0)
-            return ((struct vg_stream *)handle)->magic == VG_STREAM_MAGIC ? handle : NULL;
+        if (off < CHUNK * sizeof *found && off % sizeof *found == 0)
+            found = ((struct vg_stream *)handle)->magic == VG_STREAM_MAGIC ? handle : NULL;
     }
-    return NULL;
+    vg_unlock();
+    return found;
 }
 
 void vg_stream_foreach(void (*visit)(struct vg_stream *s, void *user), void *user)
@@ -354,8 +357,10 @@ static void progress(void)
 static void push(struct vg_stream *s, struct vg_queued q)
 {
     struct vg_queued *copy = malloc(sizeof *copy);
-    if (copy == NULL)
+    if (copy == NULL) {
+        free(q.parts);
         return;
+    }
     *copy = q;
     if (s->last != NULL)
         s->last->next = copy;

@@ -130,9 +130,11 @@ int vg_copy(void *to, const void *from, size_t bytes, int kind, void *stream, bo
         return VG_INVALID_VALUE;
     enum maq_rec_copy d = direction(&t, &f);
     bool staged = (d == MAQ_REC_H2D && !f.ours) || (d == MAQ_REC_D2H && !t.ours);
-    if (s->capture != NULL && (waits || staged))
+    if (s->capture != NULL && waits) {
+        s->capture->spoiled = true;
         return VG_CAPTURE_UNSUPPORTED;
-    waits = (waits && d != MAQ_REC_D2D) || staged;
+    }
+    waits = (waits && d != MAQ_REC_D2D) || (staged && s->capture == NULL);
     struct maq_rec rec = vg_copy_record(d, bytes);
     rec.flags = waits ? MAQ_REC_WAITS : 0;
     vg_payload_settle(from, bytes, s);

@@ -6,7 +6,8 @@
  *                architecture (at 28, 4), ..., flags (at 40, 8: 2000 LZ4, 8000 zstd), ..., unpacked bytes (at 56, 8)
  *   cubin        ELF64; section .nv.info.<kernel> is a list of attributes {format (1), attribute (1), value or size (2)};
  *                attribute 17 (KPARAM_INFO) has 12 bytes: index, ordinal (2), offset (2), and a word whose upper 14
- *                bits are the size. .text.<kernel>: registers in the upper byte of sh_info. .nv.shared.<kernel>: its size.
+ *                bits are the size; where parameters take more than 4 KiB it is attribute 45, whose word is the size.
+ *                .text.<kernel>: registers in the upper byte of sh_info. .nv.shared.<kernel>: its size.
  *
  * Layouts: NVIDIA's cuobjdump --dump-elf output on known kernels, and the published notes of the ZLUDA and
  * cuda-fatbin-decompression projects. zstd comes from libzstd.so.1 where the process can load it; LZ4 blocks are undone here.
@@ -20,8 +21,8 @@
 
 enum { FAT_MAGIC = (int)0xba55ed50, FAT_HEAD = 16, ENTRY_HEAD = 64, KIND_CUBIN = 2 };
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
-enum { ATTR_KPARAM_INFO = 0x17, ATTR_MAX_THREADS = 0x05, FORMAT_SIZED = 4 };
-enum { UNPACKED_MOST = 1 << 30 };
+enum { ATTR_KPARAM_INFO = 0x17, ATTR_KPARAM_INFO_2 = 0x45, ATTR_MAX_THREADS = 0x05, FORMAT_SIZED = 4 };
+enum { UNPACKED_MOST = 1 << 30, LZ4_RATIO_MOST = 255 };
 
 struct bytes {
     const unsigned char *at;
@@ -141,7 +142,7 @@ static bool open_cubin(struct cubin *c, struct bytes file)
            contents(c, &strings, &c->names);
 }
 
-static bool take_param(struct vg_code *code, const unsigned char *at)
+static bool take_param(struct vg_code *code, const unsigned char *at, bool is_wide)
 {
     uint32_t ordinal = (uint32_t)little(at + 4, 2), n = ordinal + 1;
     if (n > VG_PARAMS_MOST)
@@ -154,7 +155,8 @@ static bool take_param(struct vg_code *code, const unsigned char *at)
         code->param = bigger;
         code->n_params = n;
     }
-    code->param[ordinal] = (struct vg_param){(uint32_t)little(at + 6, 2), (uint32_t)little(at + 8, 4) >> 18};
+    const uint32_t word = (uint32_t)little(at + 8, 4);
+    code->param[ordinal] = (struct vg_param){(uint32_t)little(at + 6, 2), is_wide ? word : word >> 18};
     return true;
 }
 
@@ -166,7 +168,8 @@ static void read_info(struct vg_code *code, struct bytes info)
         i += 4;
         if (size > info.n - i)
             return;
-        if (attribute == ATTR_KPARAM_INFO && size == 12 && !take_param(code, info.at + i))
+        const bool is_wide = attribute == ATTR_KPARAM_INFO_2;
+        if ((attribute == ATTR_KPARAM_INFO || is_wide) && size == 12 && !take_param(code, info.at + i, is_wide))
             return;
         if (attribute == ATTR_MAX_THREADS && size == 12)
             code->max_threads =
@@ -265,6 +268,8 @@ static struct bytes pick(struct bytes image, uint32_t capability, unsigned char 
         return none;
     if (!(best.flags & (FLAG_LZ4 | FLAG_ZSTD)))
         return best.packed;
+    if (best.flags & FLAG_LZ4 && best.unpacked / LZ4_RATIO_MOST > best.packed.n)
+        return none;
     if (best.unpacked == 0 || best.unpacked > UNPACKED_MOST || (*owned = malloc(best.unpacked)) == NULL)
         return none;
     bool ok = best.flags & FLAG_ZSTD ? unpack_zstd(*owned, best.unpacked, best.packed)

@@ -13,7 +13,7 @@ enum { WARP = 32, REGISTER_UNIT = 256, SYSTEM_SHARED = 1024, SHARED_STATIC_MOST 
 static const struct vg_kernel *prepared(void *handle)
 {
     const struct vg_kernel *kernel = vg_kernel_of(handle);
-    if (kernel != NULL && kernel->image != NULL && !kernel->image->read)
+    if (kernel != NULL)
         vg_kernel_prepare(kernel);
     return kernel;
 }

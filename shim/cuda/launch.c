@@ -11,13 +11,17 @@
  * outside how much. It depends on the place of a pointer only at the end of an allocation, so that layers of a model whose
  * tensors lie in one allocation stay one operator.
  *
+ * A structure of more than 2 KiB is a list, as kernels over many tensors get: its unused places hold what was on the stack, and
+ * nobody can tell which they are. It counts as one vector read and one written by each thread, so that a launch is the
+ * same operator every time.
+ *
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
 #include "shim/cuda/cuda.h"
 
 #include <string.h>
 
-enum { BYTES_PER_THREAD = 16, POINTERS_MOST = 256 };
+enum { BYTES_PER_THREAD = 16, POINTERS_MOST = 256, LIST_BYTES = 2048 };
 
 struct vg_kernel *vg_kernel_of(void *handle)
 {
@@ -34,17 +38,19 @@ struct reach {
     uint64_t per_pointer, bytes;
 };
 
-/* A word of the arguments that may be a pointer. */
-static void follow(struct reach *r, uint64_t word)
+/* A word of the arguments that may be a pointer; `counts`: one that the kernel surely has. */
+static void follow(struct reach *r, uint64_t word, bool counts)
 {
     struct vg_alloc a;
     const void *p = (const void *)(uintptr_t)word; // NOLINT(performance-no-int-to-ptr)
     if (word < 4096 || !vg_mem_find(p, &a))
         return;
-    vg_mem_written(p, UINT64_MAX / 2);
+    vg_mem_written(p, r->per_pointer); /* what lies behind in the same allocation is often another tensor */
     for (unsigned i = 0; i < r->n; i++)
         if (r->seen[i] == word)
             return;
+    if (!counts)
+        return;
     if (r->n < POINTERS_MOST)
         r->seen[r->n++] = word;
     uint64_t rest = a.base + a.bytes - word;
@@ -53,11 +59,14 @@ static void follow(struct reach *r, uint64_t word)
 
 static void follow_all(struct reach *r, const void *from, uint64_t bytes)
 {
+    const bool is_list = bytes > LIST_BYTES;
     uint64_t word;
     for (uint64_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
         memcpy(&word, (const char *)from + i, sizeof word);
-        follow(r, word);
+        follow(r, word, !is_list);
     }
+    if (is_list)
+        r->bytes += 2 * r->per_pointer;
 }
 
 struct maq_rec vg_launch_record(const struct vg_launch *l)

@@ -43,17 +43,34 @@ static int get(void **kernel, void *image, const char *name)
     return *kernel != NULL ? VG_OK : VG_NOT_FOUND;
 }
 
-/* A variable of loaded code, by name: nobody says how large it is, so it has a page. */
+/* A variable of loaded code, by name: nobody says how large it is, so it has a page, which the host sees. */
 enum { GLOBAL_BYTES = 4096 };
+struct global {
+    struct global *next;
+    void *image;
+    unsigned char bytes[GLOBAL_BYTES];
+    char name[];
+};
+static struct global *globals;
+
 static int get_global(uint64_t *at, size_t *bytes, void *image, const char *name)
 {
-    struct vg_kernel *variable = image != NULL ? vg_kernel_new(NULL, name) : NULL;
-    void *p = variable != NULL ? calloc(1, GLOBAL_BYTES) : NULL;
+    vg_lock();
+    struct global *g = globals;
+    while (g != NULL && (g->image != image || strcmp(g->name, name) != 0))
+        g = g->next;
+    if (g == NULL && (g = calloc(1, sizeof *g + strlen(name) + 1)) != NULL) {
+        memcpy(g->name, name, strlen(name) + 1);
+        g->image = image;
+        g->next = globals;
+        globals = g;
+    }
+    vg_unlock();
     if (at != NULL)
-        *at = (uintptr_t)p;
+        *at = g != NULL ? (uintptr_t)g->bytes : 0;
     if (bytes != NULL)
         *bytes = GLOBAL_BYTES;
-    return p != NULL ? VG_OK : VG_NOT_FOUND;
+    return g != NULL ? VG_OK : VG_OUT_OF_MEMORY;
 }
 
 /* --- driver: modules --------------------------------------------------------------------------------------------------------- */

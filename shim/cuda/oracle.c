@@ -37,27 +37,35 @@ static int64_t number(const char *text)
     return strcmp(text, "*") == 0 ? ANY : end != text && *end == '\0' && n >= 0 ? n : INT64_MAX;
 }
 
+static uint32_t put(unsigned char *out, const void *value, uint32_t bytes)
+{
+    memcpy(out, value, bytes);
+    return bytes;
+}
+
 /* One value of a type at out; bytes of it, 0 = none. */
 static uint32_t value(const char *type, const char *text, unsigned char *out)
 {
     char *end;
     double d = strtod(text, &end);
     bool real = end != text && *end == '\0';
-    long long n = strtoll(text, &end, 0);
+    int64_t n = strtoll(text, &end, 0);
     bool whole = end != text && *end == '\0';
+    unsigned long byte = strtoul(text, &end, 16);
+    bool hex = end != text && *end == '\0' && byte < 256;
     if (strcmp(type, "f32") == 0 && real)
-        return (uint32_t)sizeof(float) * (memcpy(out, &(float){(float)d}, sizeof(float)) != NULL);
+        return put(out, &(float){(float)d}, sizeof(float));
     if (strcmp(type, "f64") == 0 && real)
-        return (uint32_t)sizeof d * (memcpy(out, &d, sizeof d) != NULL);
+        return put(out, &d, sizeof d);
     if (strcmp(type, "i32") == 0 && whole)
-        return (uint32_t)sizeof(int32_t) * (memcpy(out, &(int32_t){(int32_t)n}, sizeof(int32_t)) != NULL);
+        return put(out, &(int32_t){(int32_t)n}, sizeof(int32_t));
     if (strcmp(type, "i64") == 0 && whole)
-        return (uint32_t)sizeof(int64_t) * (memcpy(out, &(int64_t){n}, sizeof(int64_t)) != NULL);
+        return put(out, &n, sizeof n);
+    unsigned char one = (unsigned char)n, other = (unsigned char)byte;
     if (strcmp(type, "u8") == 0 && whole)
-        return (uint32_t)(*out = (unsigned char)n, 1);
-    unsigned byte;
-    if (strcmp(type, "hex") == 0 && sscanf(text, "%2x", &byte) == 1)
-        return (uint32_t)(*out = (unsigned char)byte, 1);
+        return put(out, &one, 1);
+    if (strcmp(type, "hex") == 0 && hex)
+        return put(out, &other, 1);
     return 0;
 }
 
