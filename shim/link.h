@@ -20,6 +20,7 @@
  *   launch_ns     host time of a launch              memory_khz, bus_bits, l2, power_w
  *   mode          alone | meet                       copy_bps      host to device, bytes/s
  *   hbm_bps       device memory, bytes/s             values        zero | file of an oracle
+ *   clock         virtual | real (boot/clock.c)      tcp           ports of a rendezvous, 12345,29400 (boot/tcp.c)
  *
  * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
  * OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID of the process says it, and `%r` in paths is replaced by it.

@@ -102,7 +102,7 @@ int maq_meet_create(const char *path, const struct maq_meet_opts *opts)
 /* Sizes in the head, against the size of the file. */
 static bool sound(const struct maq_meet_head *h, uint64_t bytes)
 {
-    if (bytes < sizeof *h || memcmp(h->magic, MAQ_MEET_MAGIC, sizeof h->magic) || h->version != 1)
+    if (bytes < sizeof *h || memcmp(h->magic, MAQ_MEET_MAGIC, sizeof h->magic) != 0 || h->version != 1)
         return false;
     if (!h->n_slots || h->n_slots > bytes / sizeof(struct maq_meet_slot) || h->data_at > bytes)
         return false;
@@ -294,32 +294,14 @@ static uint64_t payload(uint32_t need, uint64_t bytes)
 
 /* --- slots ------------------------------------------------------------------------------------------------------------ */
 
-static bool claim(struct maq_meet *m, struct maq_meet_slot *s, uint32_t need, uint64_t bytes)
-{
-    uint64_t data = UINT64_MAX;
-    if (bytes) {
-        data = take_block(m, payload(need, bytes));
-        if (data == UINT64_MAX)
-            return false;
-        memset(m->data + data + (uint64_t)need * bytes, 0, need);
-    }
-    STORE(s->state, (uint32_t)CLAIMED);
-    s->need = need;
-    s->came[0] = s->came[1] = s->left = 0;
-    s->at[0] = s->at[1] = s->ns = INT64_MIN;
-    s->bytes = bytes;
-    s->data = data;
-    return true;
-}
-
 /* Under the lock: the slot of that name, or one for it. */
 static struct maq_meet_slot *find(struct maq_meet *m, uint64_t a, uint64_t b, bool *found)
 {
     uint64_t n = m->head->n_slots, at = maq_rec_mix(a, b) % n;
-    struct maq_meet_slot *place = NULL;
+    struct maq_meet_slot *table = m->slot, *place = NULL;
     *found = false;
-    for (uint64_t i = 0; i < n; i++, at = at + 1 == n ? 0 : at + 1) {
-        struct maq_meet_slot *s = &m->slot[at];
+    for (uint64_t i = 0; i < n && table; i++, at = at + 1 == n ? 0 : at + 1) {
+        struct maq_meet_slot *s = &table[at];
         uint32_t state = LOAD(s->state);
         if (state == USED && s->a == a && s->b == b) {
             *found = true;
@@ -333,26 +315,42 @@ static struct maq_meet_slot *find(struct maq_meet *m, uint64_t a, uint64_t b, bo
     return place;
 }
 
+/* Under the lock: a free slot becomes the one of that name. */
+static bool claim(struct maq_meet *m, struct maq_meet_slot *s, uint64_t a, uint64_t b, uint32_t need, uint64_t bytes)
+{
+    uint64_t data = UINT64_MAX;
+    if (bytes) {
+        data = take_block(m, payload(need, bytes));
+        if (data == UINT64_MAX)
+            return false;
+        memset(m->data + data + (uint64_t)need * bytes, 0, need);
+    }
+    STORE(s->state, (uint32_t)CLAIMED);
+    s->a = a;
+    s->b = b;
+    s->need = need;
+    s->came[0] = s->came[1] = s->left = 0;
+    s->at[0] = s->at[1] = s->ns = INT64_MIN;
+    s->bytes = bytes;
+    s->data = data;
+    STORE(s->state, (uint32_t)USED);
+    return true;
+}
+
 struct maq_meet_slot *maq_meet_join(struct maq_meet *m, uint64_t a, uint64_t b, uint32_t need, uint64_t bytes)
 {
-    bool found, full = false;
+    bool found;
     if (!lock(m))
         return NULL;
     struct maq_meet_slot *s = find(m, a, b, &found);
-    if (!found) {
-        full = !s || !claim(m, s, need, (uint64_t)need * bytes <= MAQ_MEET_PAYLOAD ? bytes : 0);
-        if (!full) {
-            s->a = a;
-            s->b = b;
-            STORE(s->state, (uint32_t)USED);
-        }
-    }
+    if (s && !found && !claim(m, s, a, b, need, (uint64_t)need * bytes <= MAQ_MEET_PAYLOAD ? bytes : 0))
+        s = NULL;
     unlock(m);
-    if (full) {
+    if (!s) {
         maq_meet_stop(m);
         errno = ENOSPC;
     }
-    return full ? NULL : s;
+    return s;
 }
 
 void maq_meet_put(struct maq_meet *m, struct maq_meet_slot *s, uint32_t index, const void *data, uint64_t bytes)

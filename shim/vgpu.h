@@ -132,8 +132,8 @@ int64_t vg_ask_coll(const struct maq_rec_comm *comm, const uint32_t *members, en
 /* --- exchanges and meetings. nccl/exchange.c, nccl/meet.c --------------------------------------------------------------- */
 /*
  * Puts in `bytes` of `mine` and fills all[n * bytes] (all[me] is mine). From the meeting segment when ranks run together;
- * otherwise what the slices of the others recorded; otherwise a copy of one's own, for `nodes` with the node rule of
- * docs/emulation.md. Records a BOOT. false: a peer failed.
+ * otherwise what the slices of the others recorded; otherwise a guess: patterns, the node rule, a copy of one's own
+ * (docs/peers.md). Records a BOOT. false: a peer failed.
  */
 bool vg_exchange(uint64_t channel, uint32_t n, uint32_t me, const void *mine, uint64_t bytes, void *all);
 /* The same where only the root has something to say. */

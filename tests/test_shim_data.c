@@ -147,28 +147,43 @@ static void test_patterns(void **state)
     assert_int_equal(all[9], 8);
 }
 
-/* Without a card a node has one rank: everybody else is on another host. */
-static void test_hosts(void **state)
+static uint64_t hashed(uint64_t hash, const char *text)
 {
-    (void)state;
+    for (const char *at = text; *at; at++)
+        hash = (hash * 33) ^ (unsigned char)*at;
+    return hash;
+}
+
+/* Without a card a node has one rank: everybody else is on another host. */
+static void hosts(const char *suffix)
+{
     char name[HOST_NAME_MAX + 1] = "";
     gethostname(name, sizeof name - 1);
     name[strcspn(name, ".")] = '\0';
-    uint64_t hash = 5381, all[N] = {0};
-    for (const char *at = name; *at; at++)
-        hash = (hash * 33) ^ (unsigned char)*at;
+    uint64_t hash = hashed(hashed(5381, name), suffix), all[N] = {0};
     unsigned char have[N] = {0};
     all[3] = hash;
     vg_guess(all, have, N, 3, NULL, sizeof *all);
     assert_true(all[3] == hash);
     for (uint32_t i = 4; i < N; i++) {
         char other[VG_HOST_NAME];
-        uint64_t wanted = 5381;
         vg_host_name(other, i - 3);
-        for (const char *at = other; *at; at++)
-            wanted = (wanted * 33) ^ (unsigned char)*at;
-        assert_true(all[i] == wanted);
+        assert_true(all[i] == hashed(hashed(5381, other), suffix));
     }
+}
+
+static void test_hosts(void **state)
+{
+    (void)state;
+    char boot[64] = "";
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f) {
+        assert_non_null(fgets(boot, sizeof boot, f));
+        boot[strcspn(boot, "\n")] = '\0';
+        fclose(f);
+    }
+    hosts("");
+    hosts(boot);
 }
 
 /* --- contributions ---------------------------------------------------------------------------------------------------- */

@@ -346,6 +346,7 @@ static void test_several_devices(void **state)
         assert_int_equal(ncclCommInitRank(&d[i], 8, id, i), VG_NCCL_SUCCESS);
     assert_int_equal(ncclAllReduce(NULL, NULL, 1, MAQ_REC_F32, VG_NCCL_SUM, d[0], NULL), VG_NCCL_INVALID_USAGE);
     assert_int_equal(ncclGroupEnd(), VG_NCCL_INVALID_USAGE); /* the group remembers */
+    assert_null(d[0]);
     assert_int_equal(ncclGroupStart(), VG_NCCL_SUCCESS);
     for (int i = 0; i < 8; i++)
         assert_int_equal(ncclCommInitRank(&d[i], 8, id, i), VG_NCCL_SUCCESS);

@@ -163,8 +163,53 @@ def host_clocks(folder):
     assert run(folder, 8192, [8], [program, "real"], card="call_ns 0\nclock real\n") == ["host node00001\n"]
 
 
+def boots(path):
+    """(channel, rank in it, bytes) of the exchanges of a trace."""
+    data, at, found = path.read_bytes(), 64, []
+    while at + 32 <= len(data):
+        kind, _, _, _, _, arg, size, ns = struct.unpack_from("<BBHIIIQQ", data, at)
+        at += 32
+        if kind in (1, 2, 3, 19, 20):  # with payloads: operator, communicator, text, read, exchange
+            if kind == 20:
+                found.append((ns, arg, data[at:at + size]))
+            at += (size + 31) // 32 * 32
+    return found
+
+
+def contributions(path, traces):
+    """The file of contributions from the traces of slices (link.h): entries by (channel, seq, rank), then the bytes."""
+    entries, blob = [], b""
+    for trace in traces:
+        count = {}
+        for channel, rank, data in boots(trace):
+            seq = count.setdefault(channel, 0)
+            count[channel] += 1
+            if data:
+                entries.append((channel, seq, rank, len(blob), len(data)))
+                blob += data
+    start = 16 + 32 * len(entries)
+    rows = b"".join(struct.pack("<QIIQQ", c, s, r, start + at, n) for c, s, r, at, n in sorted(entries))
+    path.write_bytes(b"maqpeers" + struct.pack("<Q", len(entries)) + rows + blob)
+
+
+def tcp(folder):
+    """Rank 0 of 8,192 is told of 8,191 clients; rank 4,095 then reads what it told them, and before that zeros."""
+    links, port = device_folder(folder), 12345
+    program = compile_c(folder, "tests/victims/tcp_id.c", str(links / "libnccl.so.2"))
+
+    def rank(r, more=""):
+        return run(folder, 8192, [r], [program, str(r), "8192", str(port)], card=f"tcp {port}\n{more}")
+    assert rank(4095) == ["\n"]
+    assert rank(0) == ["maqnccl\n"]
+    contributions(folder / "peers", [folder / "trace.0"])
+    assert rank(4095, f"peers {folder}/peers\n") == ["maqnccl\n"]
+    lineages = {struct.unpack_from("<Q", (folder / f"trace.{r}").read_bytes(), (folder / f"trace.{r}").read_bytes().index(
+        struct.pack("<II", 8192, r), 64) - 8) for r in (0, 4095)}
+    assert len(lineages) == 1, lineages
+
+
 def main():
-    checks = [abi_of_nccl, abi_of_mpi, sizes_of_mpi, mpi_ranks_meet, mpi_copies, mpi_alone, mpi_twice, host_clocks]
+    checks = [abi_of_nccl, abi_of_mpi, sizes_of_mpi, mpi_ranks_meet, mpi_copies, mpi_alone, mpi_twice, host_clocks, tcp]
     print(f"1..{len(checks)}")
     for number, check in enumerate(checks, 1):
         with tempfile.TemporaryDirectory(prefix="maquette-shim-") as folder:

@@ -240,6 +240,8 @@ static int reduce(const struct vg_mpi_comm *c, const void *in, void *out, int co
     struct vg_mpi_type t;
     if (count < 0 || !vg_mpi_type_of(&t, type) || !t.bytes)
         return count < 0 ? VG_MPI_ERR_COUNT : VG_MPI_ERR_TYPE;
+    if (!in)
+        return count ? VG_MPI_ERR_BUFFER : VG_MPI_SUCCESS;
     uint64_t most = MOST / c->n / t.bytes ? MOST / c->n / t.bytes : 1, n = (uint64_t)count;
     int error = VG_MPI_SUCCESS;
     for (uint64_t at = 0; at < n && error == VG_MPI_SUCCESS; at += most)

@@ -187,9 +187,11 @@ static int64_t together(struct part *parts, uint32_t n, int64_t start)
 {
     int64_t end = start;
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < i; k++)
-            if (same_comm(&parts[i], &parts[k]))
-                parts[i].end = latest(parts[i].end, parts[k].end + (int64_t)parts[i].meeting.rec.ns);
+        uint32_t k = parts[i].meeting.rec.kind == MAQ_REC_COLL ? i : 0;
+        while (k > 0 && !same_comm(&parts[i], &parts[k - 1]))
+            k--;
+        if (k > 0) /* the one before it on that communicator, which is after all others */
+            parts[i].end = latest(parts[i].end, parts[k - 1].end + (int64_t)parts[i].meeting.rec.ns);
         end = latest(end, parts[i].end);
     }
     return end;
@@ -478,9 +480,9 @@ void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting 
     struct vg_meeting *mine = calloc(n, sizeof *mine);
     for (uint32_t i = 0; i < n && mine != NULL; i++) {
         uint32_t count = 0;
-        bool first = true;
-        for (uint32_t k = 0; k < i; k++)
-            first = first && streams[k] != streams[i];
+        bool first = i == 0 || streams[i - 1] != streams[i];
+        for (uint32_t k = 0; k < i && first; k++)
+            first = streams[k] != streams[i];
         for (uint32_t k = i; k < n && first; k++)
             if (streams[k] == streams[i])
                 mine[count++] = parts[k];

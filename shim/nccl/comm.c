@@ -178,6 +178,13 @@ static int end_members(struct vg_comm_job *job)
     return vg_comm_define(comm);
 }
 
+static void drop_members(struct vg_comm_job *job)
+{
+    free(job->comm->members);
+    free(job->comm);
+    *job->out = NULL;
+}
+
 static int check_config(const struct vg_nccl_config *config)
 {
     if (!config)
@@ -197,7 +204,8 @@ static int init(struct vg_comm **out, int n, int me, const struct vg_nccl_id *id
     *out = vg_comm_new((uint32_t)n, (uint32_t)me, lineage_of(ids, n_ids));
     if (!*out)
         return VG_NCCL_SYSTEM_ERROR;
-    return vg_group_job(&(struct vg_comm_job){.comm = *out, .begin = begin_members, .end = end_members});
+    return vg_group_job(&(struct vg_comm_job){
+        .comm = *out, .out = out, .begin = begin_members, .end = end_members, .drop = drop_members});
 }
 
 NCCL_API(int, ncclCommInitRank, struct vg_comm **out, int n, struct vg_nccl_id id, int rank);

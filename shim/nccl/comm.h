@@ -11,9 +11,11 @@
 
 struct vg_comm_job {
     struct vg_comm *comm;
-    struct vg_comm **out;                  /* splits: where the handle goes */
+    struct vg_comm **out;                  /* where the handle goes */
     int (*begin)(struct vg_comm_job *job); /* an enum vg_nccl_result, like all of these */
     int (*end)(struct vg_comm_job *job);
+    void (*drop)(struct vg_comm_job *job); /* it came to nothing; NULL: nothing to undo */
+    bool ended;
     struct vg_exchange x;
     uint32_t word[2]; /* what this member puts in */
 };

@@ -60,25 +60,35 @@ static int compared(const struct maq_peers_entry *e, uint64_t channel, uint32_t 
     return e->rank < rank ? -1 : e->rank > rank;
 }
 
-const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
+/* The first entry that does not come before that place; n_entries: none. */
+static uint64_t first_from(uint64_t channel, uint32_t seq, uint32_t rank)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, open_the_cards);
     uint64_t low = 0, high = n_entries;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        const struct maq_peers_entry *e = &entries[middle];
-        int order = compared(e, channel, seq, rank);
-        if (order == 0) {
-            *bytes = e->bytes;
-            return e->at <= file_bytes && e->bytes <= file_bytes - e->at ? file + e->at : NULL;
-        }
-        if (order < 0)
+        if (compared(&entries[middle], channel, seq, rank) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return NULL;
+    return low;
+}
+
+bool vg_contributed(uint64_t channel)
+{
+    uint64_t i = first_from(channel, 0, 0);
+    return i < n_entries && entries[i].channel == channel;
+}
+
+const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
+{
+    uint64_t i = first_from(channel, seq, rank);
+    if (i == n_entries || compared(&entries[i], channel, seq, rank) != 0)
+        return NULL;
+    *bytes = entries[i].bytes;
+    return entries[i].at <= file_bytes && *bytes <= file_bytes - entries[i].at ? file + entries[i].at : NULL;
 }
 
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)

@@ -151,7 +151,7 @@ static bool comes(const struct maq_meet *meet, const struct vg_exchange *x, uint
 /* Bytes that go through a slot at one time. */
 static uint64_t piece_bytes(const struct vg_exchange *x)
 {
-    uint64_t most = MAQ_MEET_PAYLOAD / x->need;
+    uint64_t most = MAQ_MEET_PAYLOAD / (x->need ? x->need : 1);
     return x->bytes < most ? x->bytes : most;
 }
 

@@ -39,13 +39,18 @@ static int keep(int result)
 
 /* --- jobs ------------------------------------------------------------------------------------------------------------- */
 
-static int run_jobs(struct vg_comm_job *jobs, uint32_t n)
+/* error: what was wrong before; then all of them come to nothing. */
+static int run_jobs(struct vg_comm_job *jobs, uint32_t n, int error)
 {
-    int error = VG_NCCL_SUCCESS;
     for (uint32_t i = 0; i < n && error == VG_NCCL_SUCCESS; i++)
         error = jobs[i].begin(&jobs[i]);
-    for (uint32_t i = 0; i < n && error == VG_NCCL_SUCCESS; i++)
+    for (uint32_t i = 0; i < n && error == VG_NCCL_SUCCESS; i++) {
         error = jobs[i].end(&jobs[i]);
+        jobs[i].ended = error == VG_NCCL_SUCCESS;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!jobs[i].ended && jobs[i].drop)
+            jobs[i].drop(&jobs[i]);
     return error;
 }
 
@@ -53,8 +58,7 @@ int vg_group_job(const struct vg_comm_job *job)
 {
     struct vg_comm_job now = *job;
     if (!group.depth) {
-        now.x.mine = NULL;
-        return run_jobs(&now, 1);
+        return run_jobs(&now, 1, VG_NCCL_SUCCESS);
     }
     struct vg_comm_job *jobs = grown(group.jobs, group.n_jobs, &group.jobs_room, sizeof *jobs);
     if (!jobs)
@@ -171,9 +175,7 @@ int ncclGroupStart(void)
 
 static int end(void)
 {
-    int error = group.error;
-    if (error == VG_NCCL_SUCCESS)
-        error = run_jobs(group.jobs, group.n_jobs);
+    int error = run_jobs(group.jobs, group.n_jobs, group.error);
     if (error == VG_NCCL_SUCCESS && group.n_parts)
         error = launch_all(group.parts, group.n_parts);
     group.n_jobs = group.n_parts = 0;

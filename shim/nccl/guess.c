@@ -9,8 +9,9 @@
  *    data groups. The first (a, b) that explains all known words is taken. Where none does, a sum over the digits of i
  *    (digits.c).
  * 2. The node rule. Where the own contribution holds the own host name, or a hash of it by one of the usual functions
- *    (Bernstein's h * 33 + c and h * 33 ^ c from 5381, 64 and 32 bit: what NCCL's documentation, nccl-tests and llm.c
- *    use), ranks on other nodes have their own node's. Otherwise all ranks of a job would be on one host.
+ *    (Bernstein's h * 33 + c and h * 33 ^ c from 5381, 64 and 32 bit, of the name or of the name and the boot id of the
+ *    kernel behind it: what NCCL's documentation, nccl-tests and llm.c use), ranks on other nodes have their own node's.
+ *    Otherwise all ranks of a job would be on one host.
  * 3. A copy of one's own.
  *
  * Later slices replace guesses by what was said; `maquette capture` repeats until nothing changes.
@@ -18,6 +19,7 @@
 #include "shim/nccl/digits.h"
 #include "shim/nccl/nccl.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,20 +149,35 @@ static bool fill_by_patterns(unsigned char *all, const struct known *k)
 
 /* --- nodes ------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t bernstein(const char *name, bool xors)
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_BYTES 40
+
+static uint64_t bernstein(const char *name, const char *suffix, bool xors)
 {
     uint64_t h = 5381;
-    for (; *name; name++)
-        h = xors ? (h * 33) ^ (unsigned char)*name : h * 33 + (unsigned char)*name;
+    for (int part = 0; part < 2; part++)
+        for (const char *at = part ? suffix : name; *at; at++)
+            h = xors ? (h * 33) ^ (unsigned char)*at : h * 33 + (unsigned char)*at;
     return h;
+}
+
+static void read_boot_id(char *out)
+{
+    int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, out, BOOT_ID_BYTES - 1);
+    if (fd >= 0)
+        (void)close(fd);
+    out[n > 0 ? n : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
 }
 
 /* How a contribution tells its host. */
 struct host {
     enum { NOTHING, TEXT, HASH } how;
-    uint64_t at;    /* where in it */
-    unsigned width; /* of the hash */
-    bool xors;
+    uint64_t at;                /* where in it */
+    unsigned width;             /* of the hash */
+    bool xors;                  /* which hash */
+    char suffix[BOOT_ID_BYTES]; /* behind the name */
 };
 
 static bool find_text(struct host *h, const unsigned char *mine, uint64_t bytes, const char *name)
@@ -172,14 +189,18 @@ static bool find_text(struct host *h, const unsigned char *mine, uint64_t bytes,
     return found != NULL;
 }
 
+/* A hash of the name and the suffix that *h has. */
 static bool find_hash(struct host *h, const unsigned char *mine, uint64_t bytes, const char *name)
 {
     for (int xors = 0; xors < 2; xors++) {
-        uint64_t hash = bernstein(name, xors);
+        uint64_t hash = bernstein(name, h->suffix, xors);
         for (unsigned width = 8; width >= 4; width -= 4)
             for (uint64_t at = 0; at + width <= bytes && bytes <= 4096; at += 4)
                 if (memcmp(mine + at, &hash, width) == 0) {
-                    *h = (struct host){.how = HASH, .at = at, .width = width, .xors = xors};
+                    h->how = HASH;
+                    h->at = at;
+                    h->width = width;
+                    h->xors = xors;
                     return true;
                 }
     }
@@ -189,8 +210,10 @@ static bool find_hash(struct host *h, const unsigned char *mine, uint64_t bytes,
 static struct host find_host(const unsigned char *mine, uint64_t bytes, const char *name)
 {
     struct host h = {0};
-    if (!find_text(&h, mine, bytes, name))
-        (void)find_hash(&h, mine, bytes, name);
+    if (find_text(&h, mine, bytes, name) || find_hash(&h, mine, bytes, name))
+        return h;
+    read_boot_id(h.suffix);
+    (void)find_hash(&h, mine, bytes, name);
     return h;
 }
 
@@ -210,7 +233,7 @@ static void tell_host(unsigned char *to, const struct host *h, uint64_t bytes, u
     if (h->how == TEXT && strlen(name) <= bytes - h->at)
         memcpy(to + h->at, name, strlen(name));
     if (h->how == HASH) {
-        uint64_t hash = bernstein(name, h->xors);
+        uint64_t hash = bernstein(name, h->suffix, h->xors);
         memcpy(to + h->at, &hash, h->width);
     }
 }

@@ -86,6 +86,8 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
 /* The same of any size. */
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
+/* Whether anybody put anything into that channel. */
+bool vg_contributed(uint64_t channel);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 

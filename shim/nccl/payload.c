@@ -85,6 +85,7 @@ struct source {
     const struct maq_meet *meet; /* NULL: alone */
     const struct maq_meet_slot *slot;
     uint64_t bytes;
+    bool asked; /* somebody else may have brought something */
 };
 
 static bool of_integers(const struct vg_meeting *m)
@@ -102,6 +103,8 @@ static uint64_t channel_of(const struct vg_meeting *m)
 static const void *at_place(const struct source *s, uint32_t place)
 {
     const void *got = s->meet ? maq_meet_got(s->meet, s->slot, place) : NULL;
+    if (!s->asked)
+        return NULL;
     return got || !of_integers(s->m) ? got : vg_contribution(channel_of(s->m), 0, place, s->bytes);
 }
 
@@ -117,16 +120,16 @@ static void fold(const struct source *s, uint64_t at, uint64_t bytes)
     unsigned type = MAQ_REC_COLL_TYPE(s->m->rec.id), op = MAQ_REC_COLL_OP(s->m->rec.id);
     uint64_t count = bytes / vg_type_bytes(type);
     unsigned char *acc = malloc(2 * bytes + 1), *own = acc ? acc + bytes : NULL;
-    uint32_t known = 0, n = s->comm->n;
-    for (uint32_t i = 0; acc && i < n; i++) {
-        const unsigned char *p = from(s, i);
+    uint32_t known = 0, n = s->comm->n, last = s->asked ? n : 1; /* nobody to ask: only one's own */
+    for (uint32_t i = 0; acc && i < last; i++) {
+        const unsigned char *p = s->asked ? from(s, i) : s->m->in;
         if (p && known++ == 0)
             memcpy(acc, p + at, bytes);
         else if (p)
             vg_reduce(acc, p + at, count, type, op);
     }
-    if (acc && known == 1 && op == VG_NCCL_AVG) {
-        memcpy(s->m->out, acc, bytes); /* of n equal values; n times a rounded one is another */
+    if (acc && known == 1) { /* n equal ones: rounded once */
+        vg_repeat(s->m->out, acc, count, type, op, op == VG_NCCL_AVG ? 1 : n);
     } else if (acc && known) {
         if (known < n) {
             vg_repeat(own, (const unsigned char *)s->m->in + at, count, type, op, n - known);
@@ -152,7 +155,7 @@ static void gather(const struct source *s, uint64_t at, uint64_t own_step, uint6
         const unsigned char *p = from(s, i);
         if (p)
             memcpy(all + i * bytes, p + at, bytes);
-        else if (!in_place)
+        else if (!in_place && in)
             memcpy(all + i * bytes, in + i * own_step, bytes);
     }
     memcpy(out, all, n * bytes);
@@ -193,8 +196,9 @@ static void collect(const struct source *s)
 }
 
 /* A message has places 0 = sender, 1 = receiver. */
-static void finish(const struct source *s)
+static void finish(struct source *s)
 {
+    s->asked = s->meet || (of_integers(s->m) && vg_contributed(channel_of(s->m)));
     const void *sent = is_message(s->m) && s->m->out ? at_place(s, 0) : NULL;
     if (sent)
         memcpy(s->m->out, sent, s->m->rec.bytes);

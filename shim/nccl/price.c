@@ -74,7 +74,6 @@ static uint64_t of_messages(const struct vg_part *parts, uint32_t n, const struc
 
 void vg_price(struct vg_part *parts, uint32_t n)
 {
-    const struct vg_comm *priced = NULL;
     uint64_t together = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct vg_part *part = &parts[i];
@@ -83,10 +82,8 @@ void vg_price(struct vg_part *parts, uint32_t n)
                 of_comm(part->comm, (enum maq_rec_coll)MAQ_REC_COLL_KIND(part->m.rec.id), part->m.rec.bytes);
             continue;
         }
-        if (part->comm != priced) {
-            priced = part->comm;
+        if (i == 0 || part[-1].m.rec.kind == MAQ_REC_COLL || part[-1].comm != part->comm)
             together = of_messages(parts, n, part);
-        }
         part->m.rec.ns = together ? together : of_pair(part);
     }
 }
