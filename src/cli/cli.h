@@ -103,8 +103,8 @@ struct cli_command {
 extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
-extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile, cli_run, cli_capture,
-    cli_emulate;
+extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
+extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
 #ifdef MAQ_HAVE_VALIDATE
 extern const struct cli_command cli_validate;
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/codes.h"
+#include "cluster/cluster_load.h"
 #include "emulate/codes.h"
 #include "emulate/replay_box.h"
 
@@ -20,25 +21,41 @@ static void play(struct maq_engine *e)
     while (!e->out_of_memory && maq_engine_look_ahead(e));
 }
 
-/* One try; *again: rings were too short for how far ranks run ahead of each other. */
+struct trial {
+    uint32_t depth; /* of rings */
+    bool folds;
+    bool again;
+};
+
+/* One try. Again: with longer rings where ranks run further ahead of each other; rank by rank where not all come to their end, so
+ * that what is told of that is told of every rank. */
 static enum maq_status attempt(struct maq_replay **out, const struct maq_capture *capture,
-                               const struct maq_replay_opts *opts, uint32_t depth, bool *again, struct maq_diag *diag)
+                               const struct maq_replay_opts *opts, struct trial *t, struct maq_diag *diag)
 {
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     struct maq_engine e = {.capture = capture, .opts = opts, .arena = &arena, .diag = diag, .world = capture->world};
-    struct maq_setup setup = {0};
+    struct maq_setup setup = {.folds = t->folds};
     enum maq_status status = MAQ_OK;
+    t->again = false;
     e.rank = MAQ_ARENA_NEW(&arena, struct maq_rank_state, e.world);
     if (!e.rank)
         status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     if (status == MAQ_OK)
-        status = maq_engine_open(&e, &setup, depth);
+        status = maq_engine_open(&e, &setup, t->depth);
     if (status == MAQ_OK) {
         play(&e);
-        *again = e.depth_was_short && e.n_ended < e.n_ranks && depth < LAST_DEPTH;
-        if (!*again)
+        bool stuck = e.n_ended < e.n_ranks && !e.out_of_memory;
+        if (stuck && e.depth_was_short && t->depth < LAST_DEPTH) {
+            t->depth *= 8;
+            t->again = true;
+        } else if (stuck && t->folds) {
+            t->folds = false;
+            t->again = true;
+        } else {
+            maq_engine_unfold(&e);
             status = maq_replay_box_of(out, &e, &setup);
+        }
     }
     maq_kernel_times_free(setup.kernels);
     free(e.channel);
@@ -46,15 +63,43 @@ static enum maq_status attempt(struct maq_replay **out, const struct maq_capture
     return status;
 }
 
+static enum maq_status replay_on(struct maq_replay **out, const struct maq_capture *capture,
+                                 const struct maq_replay_opts *opts, struct maq_diag *diag)
+{
+    struct trial t = {.depth = FIRST_DEPTH, .folds = !opts->every_rank, .again = true};
+    enum maq_status status = MAQ_OK;
+    while (t.again && status == MAQ_OK)
+        status = attempt(out, capture, opts, &t, diag);
+    return status;
+}
+
+/* A cluster from text. */
+static enum maq_status load_cluster(struct maq_cluster *out, const char *text, struct maq_arena *arena,
+                                    struct maq_diag *diag)
+{
+    size_t n = strlen(text);
+    struct maq_node node = {
+        .kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = {text, n}, .used = true, .at = {0, 0, (uint32_t)n}};
+    node.at.file = maq_diag_add_source(diag, "--cluster", text, n);
+    return maq_cluster_load(out, &node, arena, diag);
+}
+
 enum maq_status maq_capture_replay(struct maq_replay **out, const struct maq_capture *capture,
                                    const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
-    static const struct maq_replay_opts none = MAQ_REPLAY_OPTS_INIT;
+    struct maq_replay_opts own = MAQ_REPLAY_OPTS_INIT;
+    struct maq_cluster cluster;
+    struct maq_arena arena;
     enum maq_status status = MAQ_OK;
-    bool again = true;
-    for (uint32_t depth = FIRST_DEPTH; again && status == MAQ_OK; depth *= 8) {
-        again = false;
-        status = attempt(out, capture, opts ? opts : &none, depth, &again, diag);
+    if (opts)
+        own = *opts;
+    maq_arena_init(&arena, 0);
+    if (own.on && !own.cluster) {
+        status = load_cluster(&cluster, own.on, &arena, diag);
+        own.cluster = &cluster;
     }
+    if (status == MAQ_OK)
+        status = replay_on(out, capture, &own, diag);
+    maq_arena_fini(&arena);
     return status;
 }
