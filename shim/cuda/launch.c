@@ -11,9 +11,9 @@
  * outside how much. It depends on the place of a pointer only at the end of an allocation, so that layers of a model whose
  * tensors lie in one allocation stay one operator.
  *
- * A structure of more than 2 KiB is a list, as kernels over many tensors get: its unused places hold what was on the stack, and
- * nobody can tell which they are. It counts as one vector read and one written by each thread, so that a launch is the
- * same operator every time.
+ * A structure of more than 64 bytes has places that nobody filled: lists of tensors, sizes of dimensions that a tensor does not
+ * have. They hold what was on the stack, which may be a pointer as well. Such structures count as one vector read and
+ * one written by each thread, unless plain pointers say more, so that a launch is the same operator every time.
  *
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-enum { BYTES_PER_THREAD = 16, POINTERS_MOST = 256, LIST_BYTES = 2048 };
+enum { BYTES_PER_THREAD = 16, POINTERS_MOST = 256, PLAIN_BYTES = 64 };
 
 struct vg_kernel *vg_kernel_of(void *handle)
 {
@@ -36,6 +36,7 @@ struct reach {
     uint64_t seen[POINTERS_MOST];
     unsigned n;
     uint64_t per_pointer, bytes;
+    bool has_structures; /* of which not every word is the kernel's */
 };
 
 /* A word of the arguments that may be a pointer; `counts`: one that the kernel surely has. */
@@ -59,14 +60,13 @@ static void follow(struct reach *r, uint64_t word, bool counts)
 
 static void follow_all(struct reach *r, const void *from, uint64_t bytes)
 {
-    const bool is_list = bytes > LIST_BYTES;
+    const bool is_plain = bytes <= PLAIN_BYTES;
     uint64_t word;
     for (uint64_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
         memcpy(&word, (const char *)from + i, sizeof word);
-        follow(r, word, !is_list);
+        follow(r, word, is_plain);
     }
-    if (is_list)
-        r->bytes += 2 * r->per_pointer;
+    r->has_structures = r->has_structures || !is_plain;
 }
 
 struct maq_rec vg_launch_record(const struct vg_launch *l)
@@ -76,13 +76,18 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     struct reach r = {.n = 0, .per_pointer = threads * BYTES_PER_THREAD};
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
-    if (l->args != NULL && kernel->code.found)
-        for (uint32_t i = 0; i < kernel->code.n_params; i++)
-            follow_all(&r, l->args[i], kernel->code.param[i].bytes);
-    else if (l->packed != NULL)
+    const struct vg_param *param = kernel->code.param;
+    for (uint32_t i = 0; kernel->code.found && i < kernel->code.n_params; i++)
+        if (l->args != NULL)
+            follow_all(&r, l->args[i], param[i].bytes);
+        else if (l->packed != NULL && (uint64_t)param[i].offset + param[i].bytes <= l->packed_bytes)
+            follow_all(&r, (const char *)l->packed + param[i].offset, param[i].bytes);
+    if (!kernel->code.found && l->packed != NULL)
         follow_all(&r, l->packed, l->packed_bytes);
     else if (!kernel->code.found)
         vg_mem_written_anywhere();
+    if (r.has_structures && r.bytes < 2 * r.per_pointer)
+        r.bytes = 2 * r.per_pointer;
     struct maq_rec_op op = {.kind = MAQ_REC_KERNEL,
                             .type = MAQ_REC_TYPE_OTHER,
                             .out = MAQ_REC_TYPE_OTHER,
