@@ -53,8 +53,7 @@ static const struct vg_hooks *virtual_time(void)
 
 static int real_clock(clockid_t id, struct timespec *t)
 {
-    static void *behind;
-    return ((int (*)(clockid_t, struct timespec *))vg_behind(&behind, "clock_gettime"))(id, t);
+    return ((int (*)(clockid_t, struct timespec *))vg_behind(VG_BEHIND_clock_gettime))(id, t);
 }
 
 static int64_t real_ns(clockid_t id)
@@ -151,22 +150,20 @@ static int64_t ns_of(const struct timespec *t)
 
 VG_EXPORT int nanosleep(const struct timespec *wanted, struct timespec *left)
 {
-    static void *behind;
     if (is_time(wanted) && slept(ns_of(wanted)))
         return 0;
-    return ((int (*)(const struct timespec *, struct timespec *))vg_behind(&behind, "nanosleep"))(wanted, left);
+    return ((int (*)(const struct timespec *, struct timespec *))vg_behind(VG_BEHIND_nanosleep))(wanted, left);
 }
 
 VG_EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *wanted, struct timespec *left)
 {
-    static void *behind;
     const struct vg_hooks *device = tells_time(id) && is_time(wanted) ? virtual_time() : NULL;
     if (device) {
         int64_t ns = ns_of(wanted);
         (void)slept(flags & TIMER_ABSTIME ? ns - virtual_ns(device, id) : ns);
         return 0;
     }
-    return ((int (*)(clockid_t, int, const struct timespec *, struct timespec *))vg_behind(&behind, "clock_nanosleep"))(
+    return ((int (*)(clockid_t, int, const struct timespec *, struct timespec *))vg_behind(VG_BEHIND_clock_nanosleep))(
         id, flags, wanted, left);
 }
 
@@ -184,30 +181,27 @@ VG_EXPORT unsigned sleep(unsigned seconds)
 
 VG_EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
-    static void *behind;
     if (n == 0 && timeout_ms >= 0 && slept((int64_t)timeout_ms * 1000000))
         return 0;
-    return ((int (*)(struct pollfd *, nfds_t, int))vg_behind(&behind, "poll"))(fds, n, timeout_ms);
+    return ((int (*)(struct pollfd *, nfds_t, int))vg_behind(VG_BEHIND_poll))(fds, n, timeout_ms);
 }
 
 VG_EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-    static void *behind;
     if (n == 0 && is_time(timeout) && slept(ns_of(timeout)))
         return 0;
-    return ((int (*)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))vg_behind(&behind, "ppoll"))(
+    return ((int (*)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))vg_behind(VG_BEHIND_ppoll))(
         fds, n, timeout, mask);
 }
 
 VG_EXPORT int select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict odd,
                      struct timeval *restrict timeout)
 {
-    static void *behind;
     bool none = n <= 0 || (!in && !out && !odd);
     if (none && timeout && slept((int64_t)timeout->tv_sec * SECOND + (int64_t)timeout->tv_usec * 1000))
         return 0;
-    return ((int (*)(int, fd_set *, fd_set *, fd_set *, struct timeval *))vg_behind(&behind, "select"))(n, in, out, odd,
-                                                                                                        timeout);
+    return ((int (*)(int, fd_set *, fd_set *, fd_set *, struct timeval *))vg_behind(VG_BEHIND_select))(n, in, out, odd,
+                                                                                                       timeout);
 }
 
 /* --- condition variables ---------------------------------------------------------------------------------------------- */
@@ -236,8 +230,7 @@ VG_EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mute
 VG_EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, clockid_t id,
                                      const struct timespec *restrict deadline)
 {
-    static void *behind;
     struct timespec t = real_deadline(deadline);
     return ((int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))vg_behind(
-        &behind, "pthread_cond_clockwait"))(cond, mutex, id, &t);
+        VG_BEHIND_pthread_cond_clockwait))(cond, mutex, id, &t);
 }

@@ -22,13 +22,31 @@ const struct vg_hooks *vg_device_beside(void)
     return hooks && hooks->card()->there ? hooks : NULL;
 }
 
-void *vg_behind(void **kept, const char *name)
+static void *behind[VG_BEHIND_COUNT];
+
+static void *find(enum vg_behind_id id)
 {
-    void *function = __atomic_load_n(kept, __ATOMIC_RELAXED);
-    if (!function) {
-        function = dlsym(RTLD_NEXT, name);
-        __atomic_store_n(kept, function, __ATOMIC_RELAXED);
-    }
+    static const char *const names[] = {
+#define VG_BEHIND_NAME(name) #name,
+        VG_BEHIND_LIST(VG_BEHIND_NAME)};
+    void *found = dlsym(RTLD_NEXT, names[id]);
+    __atomic_store_n(&behind[id], found, __ATOMIC_RELAXED);
+    return found;
+}
+
+__attribute__((constructor)) static void find_all(void)
+{
+    for (unsigned id = 0; id < VG_BEHIND_COUNT; id++)
+        (void)find((enum vg_behind_id)id);
+}
+
+vg_function *vg_behind(enum vg_behind_id id)
+{
+    void *found = __atomic_load_n(&behind[id], __ATOMIC_RELAXED);
+    if (!found) /* another library's constructor was before ours */
+        found = find(id);
+    vg_function *function;
+    memcpy(&function, &found, sizeof function); /* dlsym() gives functions as objects */
     return function;
 }
 
@@ -73,10 +91,9 @@ static bool own_name(char *out)
 
 VG_EXPORT int gethostname(char *name, size_t room)
 {
-    static void *behind;
     char own[NAME_BYTES];
     if (!own_name(own))
-        return ((int (*)(char *, size_t))vg_behind(&behind, "gethostname"))(name, room);
+        return ((int (*)(char *, size_t))vg_behind(VG_BEHIND_gethostname))(name, room);
     if (strlen(own) >= room) {
         errno = ENAMETOOLONG;
         return -1;
@@ -87,9 +104,8 @@ VG_EXPORT int gethostname(char *name, size_t room)
 
 VG_EXPORT int uname(struct utsname *out)
 {
-    static void *behind;
     char own[NAME_BYTES];
-    int result = ((int (*)(struct utsname *))vg_behind(&behind, "uname"))(out);
+    int result = ((int (*)(struct utsname *))vg_behind(VG_BEHIND_uname))(out);
     if (result == 0 && own_name(own))
         memcpy(out->nodename, own, strlen(own) + 1);
     return result;
@@ -103,9 +119,8 @@ static bool is_node(const char *name)
 
 VG_EXPORT int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out)
 {
-    static void *behind;
     if (is_node(name) && vg_device_beside())
         name = hints && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     return ((int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))vg_behind(
-        &behind, "getaddrinfo"))(name, service, hints, out);
+        VG_BEHIND_getaddrinfo))(name, service, hints, out);
 }

@@ -10,7 +10,21 @@
 const struct vg_hooks *vg_device_beside(void);
 /* The value of a key of the run card that only this library reads, in `out`; false: not there. */
 bool vg_card_word(char *out, size_t room, const char *key);
-/* The function of the C library that stands behind ours. */
-void *vg_behind(void **kept, const char *name);
+/* The functions of the C library that stand behind ours; the caller knows their types. Found when the library is loaded: a
+ * first write() may come from a signal's handler. */
+/* clang-format off */
+#define VG_BEHIND_LIST(X)                                                                                              \
+    X(clock_gettime) X(nanosleep) X(clock_nanosleep) X(poll) X(ppoll) X(select) X(pthread_cond_clockwait)              \
+    X(gethostname) X(uname) X(getaddrinfo)                                                                             \
+    X(accept4) X(connect) X(send) X(recv) X(write) X(read) X(close)
+/* clang-format on */
+enum vg_behind_id {
+#define VG_BEHIND_ENUM(name) VG_BEHIND_##name,
+    VG_BEHIND_LIST(VG_BEHIND_ENUM)
+#undef VG_BEHIND_ENUM
+        VG_BEHIND_COUNT
+};
+typedef void vg_function(void);
+vg_function *vg_behind(enum vg_behind_id id);
 
 #endif

@@ -114,12 +114,11 @@ static int new_socket(int flags)
 
 static int real_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    static void *behind;
-    return ((int (*)(int, struct sockaddr *, socklen_t *, int))vg_behind(&behind, "accept4"))(fd, address, length,
-                                                                                              flags);
+    return ((int (*)(int, struct sockaddr *, socklen_t *, int))vg_behind(VG_BEHIND_accept4))(fd, address, length,
+                                                                                             flags);
 }
 
-VG_EXPORT int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict length, int flags)
+static int accepted(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     struct sockaddr_in mine = {0};
     socklen_t bytes = sizeof mine;
@@ -145,20 +144,26 @@ VG_EXPORT int accept4(int fd, struct sockaddr *restrict address, socklen_t *rest
     return out;
 }
 
-VG_EXPORT int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
+/* glibc's addresses are unions of pointers. */
+VG_EXPORT int accept4(int fd, __SOCKADDR_ARG address, socklen_t *restrict length, int flags)
 {
-    return accept4(fd, address, length, 0);
+    return accepted(fd, address.__sockaddr__, length, flags);
+}
+
+VG_EXPORT int accept(int fd, __SOCKADDR_ARG address, socklen_t *restrict length)
+{
+    return accepted(fd, address.__sockaddr__, length, 0);
 }
 
 /* --- the others ------------------------------------------------------------------------------------------------------- */
 
-VG_EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
+VG_EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
 {
-    static void *behind;
+    const struct sockaddr *address = to.__sockaddr__;
     struct port *port =
         address && length >= sizeof(struct sockaddr_in) && fd >= 0 && fd < FDS ? virtual_port(address) : NULL;
     if (!port || vg_device_beside()->card()->rank == 0)
-        return ((int (*)(int, const struct sockaddr *, socklen_t))vg_behind(&behind, "connect"))(fd, address, length);
+        return ((int (*)(int, const struct sockaddr *, socklen_t))vg_behind(VG_BEHIND_connect))(fd, address, length);
     mark(fd, READS, port->number);
     return 0;
 }
@@ -205,40 +210,35 @@ static ssize_t sent(int fd, const void *data, size_t bytes)
 
 VG_EXPORT ssize_t send(int fd, const void *data, size_t bytes, int flags)
 {
-    static void *behind;
     if (kind_of(fd) != REAL)
         return sent(fd, data, bytes);
-    return ((ssize_t(*)(int, const void *, size_t, int))vg_behind(&behind, "send"))(fd, data, bytes, flags);
+    return ((ssize_t(*)(int, const void *, size_t, int))vg_behind(VG_BEHIND_send))(fd, data, bytes, flags);
 }
 
 VG_EXPORT ssize_t recv(int fd, void *to, size_t bytes, int flags)
 {
-    static void *behind;
     if (kind_of(fd) != REAL)
         return received(fd, to, bytes);
-    return ((ssize_t(*)(int, void *, size_t, int))vg_behind(&behind, "recv"))(fd, to, bytes, flags);
+    return ((ssize_t(*)(int, void *, size_t, int))vg_behind(VG_BEHIND_recv))(fd, to, bytes, flags);
 }
 
 VG_EXPORT ssize_t write(int fd, const void *data, size_t bytes)
 {
-    static void *behind;
     if (kind_of(fd) != REAL)
         return sent(fd, data, bytes);
-    return ((ssize_t(*)(int, const void *, size_t))vg_behind(&behind, "write"))(fd, data, bytes);
+    return ((ssize_t(*)(int, const void *, size_t))vg_behind(VG_BEHIND_write))(fd, data, bytes);
 }
 
 VG_EXPORT ssize_t read(int fd, void *to, size_t bytes)
 {
-    static void *behind;
     if (kind_of(fd) != REAL)
         return received(fd, to, bytes);
-    return ((ssize_t(*)(int, void *, size_t))vg_behind(&behind, "read"))(fd, to, bytes);
+    return ((ssize_t(*)(int, void *, size_t))vg_behind(VG_BEHIND_read))(fd, to, bytes);
 }
 
 VG_EXPORT int close(int fd)
 {
-    static void *behind;
     if (kind_of(fd) != REAL)
         mark(fd, REAL, 0);
-    return ((int (*)(int))vg_behind(&behind, "close"))(fd);
+    return ((int (*)(int))vg_behind(VG_BEHIND_close))(fd);
 }

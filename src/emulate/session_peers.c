@@ -138,7 +138,7 @@ enum maq_status maq_said_add_store(struct maq_said_table *t, uint32_t rank, cons
 
 enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, struct maq_diag *diag)
 {
-    struct maq_peers_head head;
+    struct maq_peers_head head = {.n_entries = 0};
     char *bytes;
     size_t n;
     MAQ_TRY(maq_folder_read(&bytes, &n, path, FILE_MAX, diag));
