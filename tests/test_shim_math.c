@@ -83,6 +83,31 @@ int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t bytes, void **record);
 int cuptiUnsubscribe(void *subscriber);
 
+int cudaMalloc(void **p, size_t bytes);
+int cudaFree(void *p);
+int cudnnCreateTensorDescriptor(void **out);
+int cudnnCreateFilterDescriptor(void **out);
+int cudnnCreateConvolutionDescriptor(void **out);
+int cudnnDestroyTensorDescriptor(void *descriptor);
+int cudnnDestroyFilterDescriptor(void *descriptor);
+int cudnnDestroyConvolutionDescriptor(void *descriptor);
+int cudnnSetTensor4dDescriptor(void *d, int format, int type, int n, int c, int h, int w);
+int cudnnGetTensorNdDescriptor(const void *d, int wanted, int *type, int *n, int *dims, int *strides);
+int cudnnSetFilterNdDescriptor(void *d, int type, int format, int n, const int *dims);
+int cudnnConvolutionBackwardFilter(void *handle, const void *alpha, const void *dx, const void *x, const void *dy,
+                                   const void *y, const void *conv, int algorithm, void *workspace, size_t bytes,
+                                   const void *beta, const void *dw, void *w);
+int nvmlInit_v2(void);
+int nvmlDeviceGetCount_v2(unsigned *n);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **device);
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
+int nvmlDeviceGetUUID(void *device, char *out, unsigned bytes);
+int nvmlDeviceGetPciInfo_v3(void *device, struct abi_nvml_pci *out);
+int nvmlDeviceGetMemoryInfo(void *device, struct abi_nvml_memory *out);
+int nvmlDeviceGetPowerManagementLimit(void *device, unsigned *milliwatt);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n, struct abi_nvml_process *out);
+
 /* --- the trace so far ----------------------------------------------------------------------------------------------------- */
 
 enum { MOST = 4096 };
@@ -558,7 +583,81 @@ static void test_other_graphs(void **unused)
         cudnnBackendDestroyDescriptor(all[i]);
 }
 
-/* --- NVRTC, CUPTI ------------------------------------------------------------------------------------------------------------ */
+/* The gradient of 64 filters of 3 x 3 over 32 channels, as programs from before the backend API ask for it. */
+static void test_older_convolution(void **unused)
+{
+    (void)unused;
+    void *h, *x, *y, *w, *conv;
+    const char *name;
+    const int filter[4] = {64, 32, 3, 3};
+    int type = 0, n = 0, dims[4], strides[4];
+    assert_int_equal(cudnnCreate(&h), 0);
+    assert_int_equal(cudnnCreateTensorDescriptor(&x), 0);
+    assert_int_equal(cudnnCreateTensorDescriptor(&y), 0);
+    assert_int_equal(cudnnCreateFilterDescriptor(&w), 0);
+    assert_int_equal(cudnnCreateConvolutionDescriptor(&conv), 0);
+    assert_int_equal(cudnnSetTensor4dDescriptor(x, 0, ABI_CUDNN_HALF, 8, 32, 56, 56), 0);
+    assert_int_equal(cudnnSetTensor4dDescriptor(y, 1, ABI_CUDNN_HALF, 8, 64, 56, 56), 0);
+    assert_int_equal(cudnnGetTensorNdDescriptor(y, 4, &type, &n, dims, strides), 0);
+    assert_true(type == ABI_CUDNN_HALF && n == 4 && dims[1] == 64 && strides[1] == 1 && strides[3] == 64);
+    assert_int_equal(cudnnSetFilterNdDescriptor(w, ABI_CUDNN_HALF, 0, 4, filter), 0);
+    assert_int_equal(cudnnConvolutionBackwardFilter(h, &one, x, memory, y, memory, conv, 1, NULL, 0, &zero, w, memory),
+                     0);
+    const struct maq_rec_op *op = last(&name);
+    assert_int_equal(op->kind, MAQ_REC_CONV);
+    assert_int_equal(op->d[0], 2ll * 8 * 64 * 56 * 56 * 32 * 3 * 3);
+    assert_int_equal(op->bytes, 2 * (8 * 32 * 56 * 56 + 8 * 64 * 56 * 56 + 64 * 32 * 3 * 3));
+    assert_string_equal(name, "cudnnConvolutionBackwardFilter");
+    cudnnDestroyTensorDescriptor(x);
+    cudnnDestroyTensorDescriptor(y);
+    cudnnDestroyFilterDescriptor(w);
+    cudnnDestroyConvolutionDescriptor(conv);
+    cudnnDestroy(h);
+}
+
+/* --- NVML, NVRTC, CUPTI ------------------------------------------------------------------------------------------------------------ */
+
+static void test_nvml(void **unused)
+{
+    (void)unused;
+    unsigned n = 0, limit = 0;
+    void *device, *same, *p;
+    char uuid[80];
+    struct abi_nvml_pci pci;
+    struct abi_nvml_memory before, after;
+    struct abi_nvml_process process;
+    assert_int_equal(nvmlInit_v2(), 0);
+    assert_int_equal(nvmlDeviceGetCount_v2(&n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), 0);
+    assert_int_equal(nvmlDeviceGetHandleByIndex_v2(1, &same), ABI_NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvmlDeviceGetPciInfo_v3(device, &pci), 0);
+    assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2(pci.bus_id, &same), 0);
+    assert_ptr_equal(same, device);
+    assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2(pci.legacy_bus_id, &same), 0);
+    assert_ptr_equal(same, device);
+    assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2("0000:ff:1f.0", &same), ABI_NVML_NOT_FOUND);
+    assert_int_equal(nvmlDeviceGetUUID(device, uuid, sizeof uuid), 0);
+    assert_int_equal(strlen(uuid), 40);
+    assert_int_equal(nvmlDeviceGetHandleByUUID(uuid, &same), 0);
+    assert_ptr_equal(same, device);
+    assert_int_equal(nvmlDeviceGetUUID(device, uuid, 8), ABI_NVML_INSUFFICIENT_SIZE);
+    assert_int_equal(nvmlDeviceGetMemoryInfo(device, &before), 0);
+    assert_int_equal(cudaMalloc(&p, 64u << 20), 0);
+    assert_int_equal(nvmlDeviceGetMemoryInfo(device, &after), 0);
+    assert_int_equal(after.used, before.used + (64u << 20));
+    assert_int_equal(after.free + after.used, vg_card()->memory_bytes);
+    assert_int_equal(cudaFree(p), 0);
+    assert_int_equal(nvmlDeviceGetPowerManagementLimit(device, &limit), 0);
+    assert_int_equal(limit, 1000 * vg_card()->power_w);
+    n = 0;
+    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, NULL), ABI_NVML_INSUFFICIENT_SIZE);
+    assert_int_equal(n, 1);
+    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, &process), 0);
+    assert_int_equal(process.pid, getpid());
+    assert_int_equal(nvmlDeviceGetCount_v2(NULL), ABI_NVML_INVALID_ARGUMENT);
+    assert_int_equal(nvmlDeviceGetUUID(memory, uuid, sizeof uuid), ABI_NVML_INVALID_ARGUMENT); /* no device */
+}
 
 static void test_nvrtc(void **unused)
 {
@@ -626,10 +725,19 @@ static int end(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),      cmocka_unit_test(test_gemm_ex),   cmocka_unit_test(test_gemm_refuses),
-        cmocka_unit_test(test_dot),       cmocka_unit_test(test_matmul),    cmocka_unit_test(test_matmul_row_order),
-        cmocka_unit_test(test_desc_fits), cmocka_unit_test(test_attention), cmocka_unit_test(test_other_graphs),
-        cmocka_unit_test(test_nvrtc),     cmocka_unit_test(test_cupti),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemm_ex),
+        cmocka_unit_test(test_gemm_refuses),
+        cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_matmul_row_order),
+        cmocka_unit_test(test_desc_fits),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_other_graphs),
+        cmocka_unit_test(test_nvrtc),
+        cmocka_unit_test(test_older_convolution),
+        cmocka_unit_test(test_nvml),
+        cmocka_unit_test(test_cupti),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
