@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`maquette capture`: slices say what all ranks at once say, to the byte; a killed capture goes on; ranks that do not fit are told.
 
-The truth is `maquette run --all`: every rank a process, meeting in a segment of memory.
+The truth is `maquette run --all`: every rank a process, meeting in a segment of memory. `maquette emulate` has to give its times for ranks
+that live among replayed ones, and the replay of the whole job as well.
 """
 import json
 import os
@@ -50,6 +51,11 @@ class Scratch(tempfile.TemporaryDirectory):
         assert code == 0 and out == "", (code, err)
         return json.loads((self.path / "capture.json").read_text())
 
+    def emulate(self, ranks, *arguments, name="job.mqt"):
+        code, out, err = self.run("emulate", name, "--rank", ranks, "--json", "--output", "emulate.json", *arguments)
+        assert code == 0, (code, err, out)
+        return {x["rank"]: x for x in json.loads((self.path / "emulate.json").read_text())["live"]}
+
     def last_traces(self, world, name="job.mqt"):
         """The trace of each rank in its last pass."""
         found = {}
@@ -80,6 +86,11 @@ def truth(world, *kind):
         assert found["stable"] and found["passes"] == 3 and found["probed_ranks"] == world and found["unknown_ranks"] == 0, found
         peaks = [r["device_peak_bytes"] for r in json.loads((s.path / "all.json").read_text())["ranks"]]
         assert all(p > 90 << 20 for p in peaks), peaks
+        ends = {r["rank"]: r["virtual_s"] for r in json.loads((s.path / "all.json").read_text())["ranks"]}
+        live = s.emulate("1,6", "--memory", "4GiB", "--", *JOB, *kind)
+        for rank, x in live.items():
+            assert x["virtual_s"] == x["replayed_s"] == ends[rank], (x, ends[rank])
+            assert not x["differs"] and x["device_peak_bytes"] == x["captured_peak_bytes"] == peaks[rank], x
         if "--grow" in kind:  # out of memory in the same call: the line that each rank prints says in which
             said = [max((s.path / "job.mqt.slices").glob(f"p*-r{r}.log")).read_text() for r in range(world)]
             assert sorted(out.splitlines()) == sorted("".join(said).splitlines()) and len(out.splitlines()) == world, (out, said)
@@ -87,6 +98,69 @@ def truth(world, *kind):
 
     case.__name__ = f"truth {world} {' '.join(kind)}"
     return case
+
+
+def stragglers(*kind):
+    """A live rank among a slow one ends when the replay of the whole says."""
+
+    def case(s):
+        needs_device()
+        s.capture("--world", 8, "--", *JOB, *kind)
+        alike = s.emulate("0,5", "--", *JOB, *kind)
+        for edit in ("rank:2=1.5x", "node:0=1.3x,rank:3=2x"):
+            slow = s.emulate("0,5", "--slow", edit, "--", *JOB, *kind)
+            for rank, x in slow.items():
+                assert abs(x["virtual_s"] / x["replayed_s"] - 1) < 1e-3, (edit, x)
+                assert x["virtual_s"] > alike[rank]["virtual_s"] * 1.01, (edit, x, alike[rank])
+
+    case.__name__ = f"stragglers {' '.join(kind)}"
+    return case
+
+
+def inferred(s):
+    """Six ranks of 16 run; the others are inferred, and the job's times are those of all 16 at once."""
+    needs_device()
+    kind = ("3d", "--tp", "2", "--pp", "4")
+    code, _, err = s.run("run", "--all", "--world", 16, "--json", "--output", "all.json", "--", *JOB, *kind)
+    assert code == 0, err
+    ends = {r["rank"]: r["virtual_s"] for r in json.loads((s.path / "all.json").read_text())["ranks"]}
+    found = s.capture("--world", 16, "--slices", 8, "--tp", 2, "--pp", 4, "--verify", 2, "--", *JOB, *kind)
+    assert found["probed_ranks"] < 16 and found["verified_ranks"] == 2 and found["unknown_ranks"] == 0 and found["stable"], found
+    assert (found["classes"], found["communicators"]) == (4, 1 + 8 + 8 + 4), found
+    ran = {x["rank"] for x in found["slices"]}
+    others = [r for r in range(16) if r not in ran][:2]
+    live = s.emulate(",".join(map(str, [0, *others])), "--", *JOB, *kind)
+    assert all(x["virtual_s"] == x["replayed_s"] == ends[r] for r, x in live.items()) and len(live) == 3, (live, ends)
+
+
+def large(s):
+    """4,096 ranks of three axes from a few, and one that never ran lives among the others."""
+    needs_device()
+    kind = ("3d", "--tp", "8", "--pp", "4")
+    found = s.capture("--world", 4096, "--tp", 8, "--pp", 4, "--jobs", 2, "--", *JOB, *kind)
+    assert found["probed_ranks"] < 40 and found["unknown_ranks"] == 0 and found["verified_ranks"] == 2, found
+    assert (found["classes"], found["communicators"]) == (4, 1 + 512 + 32 + 1024), found
+    live = s.emulate("0,4093", "--slow", "rank:2048=1.4x", "--", *JOB, *kind)
+    assert all(abs(x["virtual_s"] / x["replayed_s"] - 1) < 1e-3 and not x["differs"] for x in live.values()), live
+
+
+def odd_one(s):
+    """A live program that is not the captured one is told so."""
+    needs_device()
+    s.capture("--world", 8, "--", *JOB, "zero", "--steps", "3")
+    run = s.start("emulate", "job.mqt", "--rank", "1", "--json", "--output", "emulate.json", "--", *JOB, "zero", "--steps", "2")
+    _, err = run.communicate(timeout=150)
+    x = json.loads((s.path / "emulate.json").read_text())["live"][0]
+    assert x["differs"] and x["records"] < x["captured_records"] and "MAQ1688" in err, (x, err)
+
+
+def startup(s):
+    """Rank 0 and rank 4,095 of 8,192 start with less than 300 MB beyond the program's own, which is some 15 MB of Python here."""
+    needs_device()
+    for rank in (0, 4095):
+        code, _, err = s.run("run", "--world", 8192, "--rank", rank, "--json", "--output", "run.json", "--", *JOB, "3d", "--tp", "8", "--pp", "16")
+        x = json.loads((s.path / "run.json").read_text())["ranks"][0]
+        assert code == 0 and x["host_peak_bytes"] < 300e6 and x["communicators"] == 4 and x["host_cpu_s"] < 5, (x, err)
 
 
 def resumes(s):
@@ -134,8 +208,8 @@ def same_for_jobs(s):
 
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
-         truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), resumes, other_job,
-         failing, same_for_jobs]
+         truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
+         stragglers("ep"), inferred, large, odd_one, startup, resumes, other_job, failing, same_for_jobs]
 
 
 def main():

@@ -78,7 +78,8 @@ enum {
     PING,
     QUEUE_PUSH,
     QUEUE_POP,
-    QUEUE_LEN
+    QUEUE_LEN,
+    LIST_KEYS
 };
 
 static int dial(const struct served *s, bool validate)
@@ -238,6 +239,11 @@ static void test_all_live(void **state)
     ask_several(a, MULTI_GET, "m", "n");
     get_text(a, "1");
     get_text(a, "2");
+
+    put_byte(a, LIST_KEYS);
+    assert_int_equal(get_number(a), 5);
+    for (int i = 0; i < 5; i++)
+        get_text(a, ((const char *[]){"init/", "k", "l", "m", "n"})[i]);
 
     ask_several(a, WAIT, "never", NULL);
     put_byte(a, CANCEL_WAIT);

@@ -83,7 +83,7 @@ struct maq_session_rank {
     uint64_t calls; /* records of its trace */
     uint64_t launches, collectives, messages, exchanges;
     uint32_t operators, communicators;
-    uint64_t virtual_ns; /* of the program, alone: peers never late */
+    uint64_t virtual_ns; /* of the program at its end; alone, peers are never late */
     uint64_t device_ns;  /* of launches, copies and communication, added up */
     uint64_t by_provider_ns
         [MAQ_PROVIDER_COUNT]; /* NONE: copies, fills, rules; `modelled` is in MAQ_PROVIDER_ANALYTICAL ... */

@@ -4,7 +4,18 @@
 #include "cli/codes.h"
 #include "cli/session_options.h"
 
-enum { OPT_WRITE = CLI_SESSION_COUNT, OPT_TP, OPT_CP, OPT_EP, OPT_PP, OPT_SLICES, OPT_VERIFY, OPT_JOBS, OPT_EXPLAIN, OPT_KEEP };
+enum {
+    OPT_WRITE = CLI_SESSION_COUNT,
+    OPT_TP,
+    OPT_CP,
+    OPT_EP,
+    OPT_PP,
+    OPT_SLICES,
+    OPT_VERIFY,
+    OPT_JOBS,
+    OPT_EXPLAIN,
+    OPT_KEEP
+};
 
 static const struct cli_option options[] = {
     CLI_SESSION_OPTIONS,

@@ -47,6 +47,9 @@ enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, 
         status = cli_count(cli, &seconds, CLI_SESSION_TIMEOUT, 1, MOST_SECONDS, 0);
     if (status != MAQ_OK)
         return status;
+    if (captured && (out->world || out->per_node))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "leave it out", "%s: the captured job says that",
+                         out->world ? "--world" : "--per-node");
     if (!captured && !out->world && !cli->values[CLI_SESSION_CLUSTER])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--world 8192, or --cluster",
                          "it is not said how many ranks the job has");

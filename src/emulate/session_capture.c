@@ -158,8 +158,14 @@ static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *
     const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, n);
     if (!paths)
         return no_memory(diag);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         paths[i] = c->slices.at[i]->trace;
+        if (access(paths[i], F_OK) != 0)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0},
+                                 "is it built with shared CUDA libraries? nvcc -cudart shared",
+                                 "the program as rank %u used no device: there is nothing to capture",
+                                 c->slices.at[i]->rank);
+    }
     maq_capture_free(c->job);
     c->job = NULL;
     return maq_capture_of_ranks(&c->job, paths, n, diag);
@@ -267,6 +273,12 @@ static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
     if (!peers)
         return no_memory(diag);
     MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+    for (uint32_t i = 0; i < c->slices.n; i++) {
+        uint32_t rank = c->slices.at[i]->rank;
+        struct maq_said ran = {.channel = MAQ_PEERS_RAN, .rank = rank, .by = rank, .bytes = ""};
+        MAQ_TRY(maq_said_add(&c->slices.said, &ran, diag));
+    }
+    maq_said_settle(&c->slices.said);
     MAQ_TRY(maq_said_write(&c->slices.said, peers, diag));
     return maq_capture_write(c->job, c->opts->path, diag);
 }

@@ -5,7 +5,11 @@
  * (shim/meet.h), where an arrival is a virtual time, so it does not matter how long either takes. What live ranks ask of the others
  * before they communicate (exchanges, keys of the store) is answered with what the capture recorded.
  *
- * The same job is then replayed as a whole, with the same edits: a live rank that does what its class did ends at the same time.
+ * A communicator is met by its name, which the capture has from members that ran. A live rank that did not run then is run alone first:
+ * its communicators, in the order of their first use, are those that the capture inferred for it.
+ *
+ * The same job is then replayed as a whole, with the same edits: a live rank that does what its class did ends at the same time. Edits are
+ * of the others: a live rank is as fast as it is.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +26,7 @@
 #include "maquette/replay.h"
 
 #define LIVE_MAX 256u
-#define GRACE_S 60.0 /* for the replay to come to its end after the live ranks did */
+#define GRACE_S 30.0 /* for the replay to come to its end after the live ranks did */
 
 struct emulation {
     const struct maq_session_emulate_opts *opts;
@@ -34,10 +38,11 @@ struct emulation {
     struct maq_live *live;
     struct maq_live **list;
     struct maq_edit *edits;
+    uint32_t n_edits;
     struct maq_meet meet;
     const char *segment;
     struct maq_session_box *box;
-    uint32_t n;
+    uint32_t n; /* live ranks that were started */
 };
 
 static enum maq_status no_memory(struct maq_diag *diag)
@@ -81,13 +86,116 @@ static enum maq_status open_job(struct emulation *e, struct maq_diag *diag)
         e->run.device = e->job->device;
     MAQ_TRY(maq_room_open(&e->room, &e->run, diag));
     const char *peers = maq_arena_printf(&e->room.arena, "%s.peers", o->path);
-    e->edits = MAQ_ARENA_NEW(&e->room.arena, struct maq_edit, o->n_slow);
-    if (!peers || !e->edits)
+    if (!peers)
         return no_memory(diag);
-    for (uint32_t i = 0; i < o->n_slow; i++)
-        MAQ_TRY(maq_edit_slow(&e->edits[i], o->slow[i], e->job, diag));
     MAQ_TRY(maq_said_add_file(&e->said, peers, diag));
     maq_said_settle(&e->said);
+    return MAQ_OK;
+}
+
+/* ---- names of communicators that were inferred ---- */
+
+static enum maq_status run_alone(struct emulation *e, uint32_t rank, const char *trace, const char *peers,
+                                 struct maq_diag *diag)
+{
+    struct maq_store store;
+    struct maq_live live = {0}, *list = &live;
+    struct maq_session_progress at = {.phase = "a live rank alone, for the names of its communicators"};
+    const char *log = maq_arena_printf(&e->room.arena, "%s.log", trace);
+    struct maq_live_opts opts = {.rank = rank, .store = &store, .trace = trace, .peers = peers, .output = log};
+    if (!log)
+        return no_memory(diag);
+    enum maq_status status = maq_store_open(&store, &e->room.loop, e->job->world, 1, false, diag);
+    if (status == MAQ_OK) {
+        maq_said_give(&e->said, &store, rank);
+        status = maq_live_start(&live, &e->room, &opts, diag);
+    }
+    if (status == MAQ_OK)
+        status = maq_room_serve(&e->room, &list, 1, true, &at, diag);
+    if (live.room)
+        maq_live_end(&live);
+    maq_store_close(&store);
+    return status;
+}
+
+/* The names that rank's communicators have in its own trace, for those that the job has for it. */
+static enum maq_status take_names(struct emulation *e, uint32_t rank, const char *trace, struct maq_diag *diag)
+{
+    const struct maq_rank_class *class = &e->job->class_of_ranks[e->job->class_of[rank]], *own;
+    struct maq_capture *alone = NULL;
+    uint32_t at = 0;
+    if (access(trace, F_OK) != 0)
+        return MAQ_OK;
+    MAQ_TRY(maq_capture_of_ranks(&alone, &trace, 1, diag));
+    own = &alone->class_of_ranks[0];
+    while (at < class->n_ranks && class->rank[at] != rank)
+        at++;
+    for (uint32_t k = 0; at < class->n_ranks && own->n_comms == class->n_comms && k < own->n_comms; k++) {
+        const struct maq_captured_comm *real = &alone->comm[own->comm[k]],
+                                       *comm = &e->job->comm[class->comm[at * class->n_comms + k]];
+        if (real->size == comm->size) /* the job is ours: nobody else reads it */
+            ((struct maq_captured_comm *)(uintptr_t)comm)->lineage = real->lineage;
+    }
+    maq_capture_free(alone);
+    return MAQ_OK;
+}
+
+static enum maq_status name_communicators(struct emulation *e, const char *peers, struct maq_diag *diag)
+{
+    for (uint32_t i = 0; i < e->opts->n_ranks; i++) {
+        uint32_t rank = e->opts->rank[i];
+        const char *trace = maq_arena_printf(&e->room.arena, "%s/alone-%u.trace", e->room.folder, rank);
+        if (e->job->class_of[rank] == UINT32_MAX || maq_said_ran(&e->said, rank))
+            continue;
+        if (!trace)
+            return no_memory(diag);
+        MAQ_TRY(run_alone(e, rank, trace, peers, diag));
+        MAQ_TRY(take_names(e, rank, trace, diag));
+    }
+    return MAQ_OK;
+}
+
+/* An edit without one rank: what is before it and what is behind it. Returns how many are left of it. */
+static uint32_t without(struct maq_edit out[2], const struct maq_edit *edit, uint32_t rank)
+{
+    uint32_t stride = edit->stride > 0 ? edit->stride : 1, n = 0, at = (rank - edit->first) / stride;
+    if (rank < edit->first || (rank - edit->first) % stride != 0 || at >= edit->count) {
+        out[0] = *edit;
+        return 1;
+    }
+    if (at > 0) {
+        out[n] = *edit;
+        out[n++].count = at;
+    }
+    if (at + 1 < edit->count) {
+        out[n] = *edit;
+        out[n].first = rank + stride;
+        out[n++].count = edit->count - at - 1;
+    }
+    return n;
+}
+
+/* Edits of live ranks are taken out. */
+static enum maq_status read_edits(struct emulation *e, struct maq_diag *diag)
+{
+    const struct maq_session_emulate_opts *o = e->opts;
+    e->edits = MAQ_ARENA_NEW(&e->room.arena, struct maq_edit, (size_t)o->n_slow * (o->n_ranks + 1) + 1);
+    if (!e->edits)
+        return no_memory(diag);
+    for (uint32_t i = 0; i < o->n_slow; i++) {
+        uint32_t from = e->n_edits++;
+        MAQ_TRY(maq_edit_slow(&e->edits[from], o->slow[i], e->job, diag));
+        for (uint32_t k = 0; k < o->n_ranks; k++)
+            for (uint32_t j = from, end = e->n_edits; j < end; j++) {
+                struct maq_edit left[2] = {e->edits[j], e->edits[j]};
+                uint32_t n = without(left, &e->edits[j], o->rank[k]);
+                e->edits[j] = left[0];
+                if (n == 0)
+                    e->edits[j].count = 0;
+                if (n == 2)
+                    e->edits[e->n_edits++] = left[1];
+            }
+    }
     return MAQ_OK;
 }
 
@@ -115,6 +223,7 @@ static enum maq_status start(struct emulation *e, struct maq_diag *diag)
     if (!peers || !e->live || !e->list)
         return no_memory(diag);
     MAQ_TRY(maq_said_write(&e->said, peers, diag));
+    MAQ_TRY(name_communicators(e, peers, diag));
     MAQ_TRY(maq_store_open(&e->store, &e->room.loop, e->job->world, n, false, diag));
     maq_said_give(&e->said, &e->store, n == 1 ? e->opts->rank[0] : UINT32_MAX);
     for (uint32_t i = 0; i < n; i++) {
@@ -145,7 +254,7 @@ static void *play(void *user)
     struct others *o = user;
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
     opts.edit = o->e->edits;
-    opts.n_edits = o->e->opts->n_slow;
+    opts.n_edits = o->e->n_edits;
     o->status =
         maq_replay_live(&o->replay, o->e->job, o->e->opts->rank, o->e->opts->n_ranks, &o->e->meet, &opts, o->diag);
     if (o->status != MAQ_OK)
@@ -205,6 +314,15 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
 
 /* ---- what came of it ---- */
 
+/* The shape of a class's program (capture_build.h); 0 when out of memory. */
+static uint64_t shape_of(const struct maq_capture *job, const struct maq_rank_class *class, struct maq_arena *scratch)
+{
+    uint64_t *op = MAQ_ARENA_NEW(scratch, uint64_t, job->n_ops);
+    for (uint32_t i = 0; op && i < job->n_ops; i++)
+        op[i] = maq_capture_op_shape(&job->op[i]);
+    return op ? maq_capture_signature(class->record, class->n_records, op) : 0;
+}
+
 /* The live rank's trace beside the class that the capture has for it. */
 static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_session_live *out, struct maq_diag *diag)
 {
@@ -220,7 +338,7 @@ static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_sessi
     out->captured_records = class->n_records;
     out->peak_bytes = own->peak_bytes;
     out->captured_peak_bytes = class->peak_bytes;
-    out->differs = own->signature != class->signature;
+    out->differs = shape_of(alone, own, &e->room.arena) != shape_of(e->job, class, &e->room.arena);
     maq_capture_free(alone);
     return MAQ_OK;
 }
@@ -234,7 +352,7 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     if (!live)
         return no_memory(diag);
     opts.edit = e->edits;
-    opts.n_edits = e->opts->n_slow;
+    opts.n_edits = e->n_edits;
     MAQ_TRY(maq_capture_replay(&replay, e->job, &opts, diag));
     enum maq_status status = MAQ_OK;
     for (uint32_t i = 0; i < e->n && status == MAQ_OK; i++) {
@@ -256,6 +374,7 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
 static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
 {
     MAQ_TRY(open_job(e, diag));
+    MAQ_TRY(read_edits(e, diag));
     MAQ_TRY(open_segment(e, diag));
     MAQ_TRY(start(e, diag));
     MAQ_TRY(play_together(e, diag));

@@ -90,7 +90,11 @@ enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *l
     if (e->error != 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
                              "cannot run '%.200s': %s", live->room->program, strerror(e->error));
-    return live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->room->asks, diag) : MAQ_OK;
+    enum maq_status status =
+        live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->room->asks, diag) : MAQ_OK;
+    if (live->port.ended_ns > 0) /* its own clock, peers and all */
+        out->virtual_ns = live->port.ended_ns;
+    return status;
 }
 
 /* ---- the loop ---- */

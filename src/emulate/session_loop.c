@@ -79,13 +79,10 @@ void maq_loop_turn(struct maq_loop *loop, int limit_ms)
 
 /* ---- connections ---- */
 
-static void close_conn(struct maq_conn *conn)
+/* Frees a connection that is on no list any more. */
+static void drop_conn(struct maq_conn *conn)
 {
     struct maq_server *server = conn->server;
-    struct maq_conn **at = &server->conns;
-    while (*at != conn)
-        at = &(*at)->next;
-    *at = conn->next;
     if (server->forget)
         server->forget(server->user, conn);
     maq_loop_remove(server->loop, conn->fd);
@@ -93,6 +90,15 @@ static void close_conn(struct maq_conn *conn)
     maq_buf_fini(&conn->in);
     maq_buf_fini(&conn->out);
     free(conn);
+}
+
+static void close_conn(struct maq_conn *conn)
+{
+    struct maq_conn **at = &conn->server->conns;
+    while (*at != conn)
+        at = &(*at)->next;
+    *at = conn->next;
+    drop_conn(conn);
 }
 
 /* Sends what waits; false: nobody reads. */
@@ -188,8 +194,11 @@ void maq_server_close(struct maq_server *server)
 {
     if (server->fd < 0 || !server->loop)
         return;
-    while (server->conns)
-        close_conn(server->conns);
+    for (struct maq_conn *conn = server->conns, *next; conn; conn = next) {
+        next = conn->next;
+        drop_conn(conn);
+    }
+    server->conns = NULL;
     maq_loop_remove(server->loop, server->fd);
     close(server->fd);
     server->fd = -1;

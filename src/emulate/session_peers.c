@@ -108,7 +108,7 @@ enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, cons
         return MAQ_OK;
     while (fine && maq_trace_next(&trace, &more, &rec, &payload, NULL) == MAQ_OK && more) {
         struct maq_said said = {.channel = rec.ns, .rank = rec.arg, .by = rank, .n = rec.bytes};
-        if (rec.kind != MAQ_REC_BOOT || rec.ns == MAQ_PEERS_STORE)
+        if (rec.kind != MAQ_REC_BOOT || rec.ns >= MAQ_PEERS_RAN)
             continue;
         fine = next_of(&counters, rec.ns, &said.seq) && (rec.bytes == 0 || add_bytes(t, said, payload));
     }
@@ -138,7 +138,7 @@ enum maq_status maq_said_add_store(struct maq_said_table *t, uint32_t rank, cons
 
 enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, struct maq_diag *diag)
 {
-    struct maq_peers_head head;
+    struct maq_peers_head head = {.n_entries = 0};
     char *bytes;
     size_t n;
     MAQ_TRY(maq_folder_read(&bytes, &n, path, FILE_MAX, diag));
@@ -234,6 +234,14 @@ void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint
         size_t before = sizeof(uint64_t) + key.len;
         maq_store_give(store, key, s->bytes + before, s->n - before);
     }
+}
+
+bool maq_said_ran(const struct maq_said_table *t, uint32_t rank)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->at[i].channel == MAQ_PEERS_RAN && t->at[i].rank == rank)
+            return true;
+    return false;
 }
 
 uint64_t maq_said_hash(const struct maq_said_table *t)

@@ -3,7 +3,8 @@
  *
  * A table of contributions comes from the traces of slices (BOOT records) and from what they set in the store; it is written as the
  * file that the next slices read (shim/link.h). Keys of the store are entries of the same file, behind all others: channel
- * MAQ_PEERS_STORE, seq counts them, rank is who set it, and the bytes are the length of the key (uint64), the key, the value.
+ * MAQ_PEERS_STORE, seq counts them, rank is who set it, and the bytes are the length of the key (uint64), the key, the value. Before
+ * them, on channel MAQ_PEERS_RAN, is an entry without bytes for every rank that ran.
  */
 #ifndef MAQ_EMULATE_SESSION_PEERS_H
 #define MAQ_EMULATE_SESSION_PEERS_H
@@ -13,6 +14,7 @@
 #include "shim/link.h"
 
 #define MAQ_PEERS_STORE UINT64_MAX
+#define MAQ_PEERS_RAN (UINT64_MAX - 1)
 
 /* A contribution; bytes are borrowed from the table's arena. */
 struct maq_said {
@@ -46,6 +48,8 @@ enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, st
 void maq_said_settle(struct maq_said_table *t);
 /* The keys, for a slice of `rank`: those that it set are left to it. */
 void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint32_t rank);
+/* Whether a settled table has it that this rank ran. */
+bool maq_said_ran(const struct maq_said_table *t, uint32_t rank);
 /* Of a settled table. */
 enum maq_status maq_said_write(const struct maq_said_table *t, const char *path, struct maq_diag *diag);
 uint64_t maq_said_hash(const struct maq_said_table *t);

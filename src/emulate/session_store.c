@@ -64,7 +64,7 @@ struct maq_store_key *maq_store_at(struct maq_store *s, struct maq_str key)
     char *name;
     if (k)
         return k;
-    if ((s->n == s->size && !grow(s)) || !(name = maq__malloc(key.len + 1))) {
+    if ((s->n == s->size && !grow(s)) || !s->keys || !(name = maq__malloc(key.len + 1))) {
         s->failed = true;
         return NULL;
     }

@@ -7,12 +7,12 @@
  *   torch 1.13, 2.0    SET 0, COMPARE_SET 1, GET 2, ADD 3, CHECK 4, WAIT 5, GETNUMKEYS 6, WATCH_KEY 7, DELETE_KEY 8, APPEND 9,
  *                      MULTI_GET 10, MULTI_SET 11, CANCEL_WAIT 12
  *   torch 2.2 on       VALIDATE 0 with a magic number first; then SET 1 ... GETNUMKEYS 7, DELETE_KEY 8, APPEND 9, MULTI_GET 10,
- *                      MULTI_SET 11, CANCEL_WAIT 12, PING 13, QUEUE_PUSH 14, QUEUE_POP 15, QUEUE_LEN 16; the server on libuv and the
+ *                      MULTI_SET 11, CANCEL_WAIT 12, PING 13, QUEUE_PUSH 14, QUEUE_POP 15, QUEUE_LEN 16, LIST_KEYS 17; the server on libuv and the
  *                      older one are asked alike
  *
  * Answers: COMPARE_SET, GET a value with its length; MULTI_GET one after the other; ADD, GETNUMKEYS, DELETE_KEY, QUEUE_LEN an int64;
  * CHECK 0 = all there, 1 = not; WAIT 0, when all are there; CANCEL_WAIT 1; PING its number; QUEUE_POP how many there were (int64) and
- * the first; SET, APPEND, MULTI_SET, QUEUE_PUSH nothing. Source: torch/csrc/distributed/c10d/TCPStore.cpp, TCPStoreBackend.{hpp,cpp},
+ * the first; LIST_KEYS how many (int64) and each with its length; SET, APPEND, MULTI_SET, QUEUE_PUSH nothing. Source: torch/csrc/distributed/c10d/TCPStore.cpp, TCPStoreBackend.{hpp,cpp},
  * TCPStoreLibUvBackend.cpp of pytorch/pytorch, whose limits on lengths are here too.
  */
 #include <stdlib.h>
@@ -46,6 +46,7 @@ enum query {
     QUEUE_PUSH,
     QUEUE_POP,
     QUEUE_LEN,
+    LIST_KEYS,
     WATCH_KEY,
     VALIDATE,
     NONSENSE
@@ -55,7 +56,7 @@ static const uint8_t old_queries[] = {SET,       COMPARE_SET, GET,    ADD,      
                                       WATCH_KEY, DELETE_KEY,  APPEND, MULTI_GET, MULTI_SET, CANCEL_WAIT};
 static const uint8_t new_queries[] = {VALIDATE,    SET,        COMPARE_SET, GET,       ADD,       CHECK,
                                       WAIT,        GETNUMKEYS, DELETE_KEY,  APPEND,    MULTI_GET, MULTI_SET,
-                                      CANCEL_WAIT, PING,       QUEUE_PUSH,  QUEUE_POP, QUEUE_LEN};
+                                      CANCEL_WAIT, PING,       QUEUE_PUSH,  QUEUE_POP, QUEUE_LEN, LIST_KEYS};
 
 /* Keys that a connection waits for. */
 struct waits {
@@ -291,6 +292,14 @@ static void take_keyed(struct maq_store *s, struct maq_conn *conn, enum query qu
         answer_byte(conn, 3); /* registered; changes are not told: torch.distributed itself watches nothing */
 }
 
+static void list_keys(const struct maq_store *s, struct maq_conn *conn)
+{
+    answer_number(conn, (int64_t)maq_store_count(s));
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->keys[i].there)
+            answer_value(conn, s->keys[i].key);
+}
+
 static void take_query(struct maq_store *s, struct maq_conn *conn, enum query query, struct request *r)
 {
     uint32_t number;
@@ -303,6 +312,9 @@ static void take_query(struct maq_store *s, struct maq_conn *conn, enum query qu
         return;
     case GETNUMKEYS:
         answer_number(conn, (int64_t)maq_store_count(s));
+        return;
+    case LIST_KEYS:
+        list_keys(s, conn);
         return;
     case CANCEL_WAIT:
         maq_store_forget(s, conn);

@@ -37,7 +37,7 @@ enum maq_status maq_report_session_emulate_text(char **out, const struct maq_ses
         maq_table_cell(&t, "%.3f %%", 100 * off(l));
         maq_table_cell(&t, "%s", maq_format_bytes(a, (double)l->peak_bytes));
         maq_table_cell(&t, "%s", maq_format_bytes(a, (double)l->captured_peak_bytes));
-        maq_table_cell(&t, "%s", l->differs ? "another than its class's" : "that of its class");
+        maq_table_cell(&t, "%s", l->differs ? "differs" : "as captured");
     }
     maq_table_print(&page, &t, 0);
     maq_table_fini(&t);
