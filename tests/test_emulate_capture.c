@@ -341,6 +341,37 @@ static void test_mqt_folds(void **state)
     assert_true(n[1] < n[0] + 64);
 }
 
+/* examples/captured.mqt is this job; MAQ_WRITE_EXAMPLE=1 writes it anew. */
+static void test_example(void **state)
+{
+    static const struct gen_job job = {.tp = 2,
+                                       .pp = 2,
+                                       .dp = 8,
+                                       .steps = 4,
+                                       .layers = 6,
+                                       .micro = 8,
+                                       .message = 8 << 20,
+                                       .zero = true,
+                                       .members = true,
+                                       .pairs = true,
+                                       .marks = true};
+    const char *root = getenv("MAQ_SOURCE_ROOT");
+    char path[4096];
+    const char *paths = path;
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *now, *kept;
+    snprintf(path, sizeof path, "%s/examples/captured.mqt", root ? root : ".");
+    (void)probe_all(&now, &job, diag);
+    if (getenv("MAQ_WRITE_EXAMPLE"))
+        assert_int_equal(maq_capture_write(now, path, diag), MAQ_OK);
+    if (maq_capture_read(&kept, &paths, 1, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    same_job(now, kept);
+    maq_capture_free(now);
+    maq_capture_free(kept);
+    maq_diag_free(diag);
+}
+
 /* One rank leaves a collective out, one reduces another size, one sends what nobody receives. */
 static void test_check(void **state)
 {
@@ -387,7 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_infer),   cmocka_unit_test(test_infer_large), cmocka_unit_test(test_deltas),
         cmocka_unit_test(test_damaged), cmocka_unit_test(test_mqt),         cmocka_unit_test(test_mqt_folds),
-        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_example), cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 #include "maquette/peers.h"
 #include "maquette/plan.h"
 #include "maquette/profile.h"
+#include "maquette/replay.h"
 #include "maquette/report.h"
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"

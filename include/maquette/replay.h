@@ -51,6 +51,9 @@ struct maq_replay_span {
     uint32_t rank, record, stream;
     int64_t start_ns, end_ns;
     int64_t waited_ns; /* collectives and messages: for the other members, at its beginning */
+    const char *name;  /* of the operator, or "all-reduce", "copy", "wait", ... */
+    const char *kind;  /* "kernel", "communication", "memory" or "host" */
+    uint64_t bytes;    /* of communication and copies, as the record has them */
 };
 typedef void maq_replay_watch(const struct maq_replay_span *span, void *user);
 
@@ -61,6 +64,7 @@ struct maq_replay_opts {
     /* Other hardware; NULL = durations as they were recorded. Operators take what they took, times what the cost chain
      * makes of the change of device, where the capture names its own; communication is costed anew. */
     const struct maq_cluster *cluster;
+    const char *on; /* the same as text: "h200-sxm:8 x 4, rail 400G" or a file; where `cluster` is NULL */
     const struct maq_costs *costs;
     const char *kernels;        /* CSV of measured kernel times: name,ns or name,grid,ns; NULL = none */
     int64_t timeout_ns;         /* of collectives, where a rank fails; 0 = ten minutes, as PyTorch has it */
@@ -98,7 +102,7 @@ struct maq_replay {
     uint32_t world, n_known; /* ranks, and those of which something is known */
     uint32_t n_steps;
     bool steps_marked;          /* by the program; false: found as the period of its records */
-    const int64_t *step_end_ns; /* [n_steps] the last rank's host begins the step after */
+    const int64_t *step_end_ns; /* [n_steps] the last rank's host is done with it */
     uint32_t n_classes;
     const struct maq_replay_class *class_of_ranks;
     const int64_t *end_ns;                /* [world] of each rank; 0 = unknown */

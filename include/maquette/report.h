@@ -11,6 +11,7 @@
 #include "maquette/compose.h"
 #include "maquette/islands.h"
 #include "maquette/mixed_search.h"
+#include "maquette/replay.h"
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
 #include "maquette/search.h"
@@ -161,6 +162,30 @@ MAQ_API enum maq_status maq_report_run_text(char **out, const struct maq_report_
 /* Schema "maquette.risk.run/1". */
 MAQ_API enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run,
                                             const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* A captured job. */
+struct maq_report_graph {
+    const struct maq_capture *capture;
+    const struct maq_capture_stats *stats;
+    bool checked, meets; /* maq_capture_check() was asked, and what it said */
+    bool in_full;        /* text: communicators, records and operators too */
+};
+MAQ_API enum maq_status maq_report_graph_text(char **out, const struct maq_report_graph *graph,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.graph/1". */
+MAQ_API enum maq_status maq_report_graph_json(char **out, const struct maq_report_graph *graph,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* A replayed job. */
+struct maq_report_replay {
+    const struct maq_replay *replay;
+    const struct maq_replay *base; /* without edits, where there are some; NULL = none */
+};
+MAQ_API enum maq_status maq_report_replay_text(char **out, const struct maq_report_replay *replay,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.replay/1". */
+MAQ_API enum maq_status maq_report_replay_json(char **out, const struct maq_report_replay *replay,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* "2027-01-31" as days after 1970-01-01; false where it is no day. */
 MAQ_API bool maq_date_read(int64_t *day, const char *text);

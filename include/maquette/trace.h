@@ -7,6 +7,7 @@
 #ifndef MAQUETTE_TRACE_H
 #define MAQUETTE_TRACE_H
 
+#include "maquette/replay.h"
 #include "maquette/train.h"
 
 #ifdef __cplusplus
@@ -20,6 +21,14 @@ extern "C" {
  */
 MAQ_API enum maq_status maq_trace_train(const char *path, const struct maq_train_graph *graph, const double *finish_ns,
                                         const struct maq_train_memory *memory, struct maq_diag *diag);
+
+/*
+ * A captured job, replayed: one process for each of `ranks` (NULL: the first of every class), one thread per stream and one for
+ * where the host waits. opts as for maq_capture_replay(); *out as of it.
+ */
+MAQ_API enum maq_status maq_trace_replay(const char *path, struct maq_replay **out, const struct maq_capture *capture,
+                                         const struct maq_replay_opts *opts, const uint32_t *ranks, uint32_t n_ranks,
+                                         struct maq_diag *diag);
 
 /*
  * Any graph with times, a captured job's for instance: one process per class, one thread per stream, the host's work included

@@ -102,6 +102,7 @@ extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
+extern const struct cli_command cli_graph, cli_replay;
 #ifdef MAQ_HAVE_VALIDATE
 extern const struct cli_command cli_validate;
 #endif

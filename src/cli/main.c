@@ -22,7 +22,7 @@ const struct cli_command *const cli_commands[] = {
 #ifdef MAQ_HAVE_VALIDATE
     &cli_validate,
 #endif
-    &cli_profile,  &cli_risk, NULL,
+    &cli_profile,  &cli_risk, &cli_graph,   &cli_replay, NULL,
 };
 
 _Noreturn static void on_bug(const char *what, const char *file, int line)

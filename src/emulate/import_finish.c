@@ -406,6 +406,22 @@ static enum maq_status finish_all(struct finish *f, struct maq_capture **out)
     return maq_import_meet(job, id) && put_capture(f, out) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
+/* Says which ranks nobody traced. */
+static void tell(const struct maq_capture *c, uint32_t traced, struct maq_diag *diag)
+{
+    uint32_t known = 0, unknown = 0;
+    for (uint32_t q = 0; q < c->world; q++)
+        *(c->class_of[q] == NONE ? &unknown : &known) += 1;
+    if (unknown > 0)
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_IMPORT_FILLED, nowhere, "trace one rank of each pipeline stage",
+                     "%u of %u ranks are unknown: no traced rank has their place", unknown, c->world);
+    if (known > traced)
+        maq_diag_add(
+            diag, MAQ_NOTE, MAQ_CODE_IMPORT_FILLED, nowhere, NULL,
+            "%u of %u ranks were not traced, and are taken to do what the nearest traced one of the same place does",
+            known - traced, c->world);
+}
+
 enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_job *job)
 {
     struct finish f = {.job = job, .arena = job->arena};
@@ -419,6 +435,8 @@ enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_jo
         status = finish_all(&f, out);
     if (status == MAQ_NO_MEMORY)
         maq_diag_add(job->diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for an imported trace");
+    if (status == MAQ_OK)
+        tell(*out, job->n_ranks, job->diag);
     if (status == MAQ_OK)
         job->arena = NULL; /* the capture's from now on */
     maq_import_table_fini(&f.comms);

@@ -6,26 +6,12 @@
 
 #include "base/check.h"
 #include "base/codes.h"
+#include "cluster/cluster_load.h"
 #include "emulate/codes.h"
-#include "emulate/replay_setup.h"
+#include "emulate/replay_box.h"
 
-#define TIMEOUT_NS INT64_C(600000000000) /* torch.distributed.constants.default_pg_nccl_timeout: ten minutes */
 #define FIRST_DEPTH 8u
 #define LAST_DEPTH 8192u
-
-struct replay_box {
-    struct maq_replay replay;
-    struct maq_arena arena;
-};
-
-void maq_replay_free(struct maq_replay *replay)
-{
-    if (!replay)
-        return;
-    struct replay_box *box = replay->owner;
-    maq_arena_fini(&box->arena);
-    free(box);
-}
 
 /* Until all have ended, or nobody can go on. */
 static void play(struct maq_engine *e)
@@ -35,114 +21,8 @@ static void play(struct maq_engine *e)
     while (!e->out_of_memory && maq_engine_look_ahead(e));
 }
 
-/* What a failed rank does to the others: the first that times out says so. */
-static void judge_failure(const struct maq_engine *e, struct maq_replay *out)
-{
-    int64_t timeout = e->opts->timeout_ns > 0 ? e->opts->timeout_ns : TIMEOUT_NS;
-    out->failed_ns = out->reported_ns = INT64_MAX;
-    out->reporting_rank = MAQ_NOBODY;
-    for (uint32_t i = 0; i < e->world; i++) {
-        const struct maq_rank_state *r = &e->rank[i];
-        if (!r->program || r->ended)
-            continue;
-        if (r->failed) {
-            out->failed = true;
-            if (r->host < out->failed_ns) {
-                out->failed_ns = r->host;
-                out->failed_rank = i;
-            }
-        } else {
-            out->n_waiting++;
-            if (r->posted_at + timeout < out->reported_ns) {
-                out->reported_ns = r->posted_at + timeout;
-                out->reporting_rank = i;
-            }
-        }
-    }
-    if (out->reporting_rank == MAQ_NOBODY)
-        out->reported_ns = out->failed_ns;
-}
-
-static void add_share(struct maq_replay_share *sum, const struct maq_replay_share *s)
-{
-    sum->compute_ns += s->compute_ns;
-    sum->communication_ns += s->communication_ns;
-    sum->peers_ns += s->peers_ns;
-    sum->host_ns += s->host_ns;
-}
-
-static void describe_class(const struct maq_engine *e, const struct maq_rank_class *c, struct maq_replay_class *out)
-{
-    struct maq_replay_share sum = {0};
-    *out = (struct maq_replay_class){.name = c->name,
-                                     .n_ranks = c->n_ranks,
-                                     .peak_bytes = c->peak_bytes,
-                                     .records = c->n_records,
-                                     .first_end_ns = INT64_MAX,
-                                     .last_end_ns = -1};
-    for (uint32_t i = 0; i < c->n_ranks; i++) {
-        const struct maq_rank_state *r = &e->rank[c->rank[i]];
-        add_share(&sum, &r->share);
-        out->first_end_ns = r->host < out->first_end_ns ? r->host : out->first_end_ns;
-        if (r->host > out->last_end_ns) {
-            out->last_end_ns = r->host;
-            out->last_rank = r->rank;
-        }
-    }
-    int64_t n = c->n_ranks > 0 ? c->n_ranks : 1;
-    out->mean =
-        (struct maq_replay_share){sum.compute_ns / n, sum.communication_ns / n, sum.peers_ns / n, sum.host_ns / n};
-}
-
-static bool describe(struct maq_engine *e, struct maq_replay *out, struct maq_arena *arena)
-{
-    const struct maq_capture *c = e->capture;
-    struct maq_replay_class *classes = MAQ_ARENA_NEW(arena, struct maq_replay_class, c->n_classes);
-    int64_t *end = MAQ_ARENA_NEW(arena, int64_t, e->world), *steps = MAQ_ARENA_NEW(arena, int64_t, e->n_steps);
-    struct maq_replay_share *share = MAQ_ARENA_NEW(arena, struct maq_replay_share, e->world);
-    if (!classes || !end || !share || !steps)
-        return false;
-    for (uint32_t i = 0; i < e->world; i++) {
-        if (!e->rank[i].program)
-            continue;
-        out->n_known++;
-        end[i] = e->rank[i].host;
-        share[i] = e->rank[i].share;
-        out->makespan_ns = end[i] > out->makespan_ns ? end[i] : out->makespan_ns;
-    }
-    for (uint32_t k = 0; k < c->n_classes; k++)
-        describe_class(e, &c->class_of_ranks[k], &classes[k]);
-    if (e->n_steps > 0)
-        memcpy(steps, e->step_end, e->n_steps * sizeof *steps);
-    out->world = e->world;
-    out->n_steps = e->n_steps;
-    out->step_end_ns = steps;
-    out->n_classes = c->n_classes;
-    out->class_of_ranks = classes;
-    out->end_ns = end;
-    out->share = share;
-    out->records = e->records;
-    out->meetings = e->meetings;
-    return true;
-}
-
-static enum maq_status conclude(struct maq_engine *e, struct maq_replay *out, struct maq_arena *arena)
-{
-    if (e->out_of_memory || !describe(e, out, arena))
-        return maq_diag_fail(MAQ_NO_MEMORY, e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for the replay");
-    if (e->n_ended == out->n_known)
-        return MAQ_OK;
-    judge_failure(e, out);
-    if (!out->failed)
-        return maq_engine_stuck(e);
-    if (out->reported_ns > out->makespan_ns)
-        out->makespan_ns = out->reported_ns;
-    return MAQ_OK;
-}
-
 /* One try; *again: rings were too short for how far ranks run ahead of each other. */
-static enum maq_status attempt(struct replay_box *box, const struct maq_capture *capture,
+static enum maq_status attempt(struct maq_replay **out, const struct maq_capture *capture,
                                const struct maq_replay_opts *opts, uint32_t depth, bool *again, struct maq_diag *diag)
 {
     struct maq_arena arena;
@@ -157,11 +37,9 @@ static enum maq_status attempt(struct replay_box *box, const struct maq_capture 
         status = maq_engine_open(&e, &setup, depth);
     if (status == MAQ_OK) {
         play(&e);
-        *again = e.depth_was_short && depth < LAST_DEPTH;
-        box->replay.steps_marked = setup.marked;
-        box->replay.memory_bytes = arena.used + e.n_channels * sizeof *e.channel;
+        *again = e.depth_was_short && e.n_ended < e.n_ranks && depth < LAST_DEPTH;
         if (!*again)
-            status = conclude(&e, &box->replay, &box->arena);
+            status = maq_replay_box_of(out, &e, &setup);
     }
     maq_kernel_times_free(setup.kernels);
     free(e.channel);
@@ -169,25 +47,45 @@ static enum maq_status attempt(struct replay_box *box, const struct maq_capture 
     return status;
 }
 
+static enum maq_status replay_on(struct maq_replay **out, const struct maq_capture *capture,
+                                 const struct maq_replay_opts *opts, struct maq_diag *diag)
+{
+    enum maq_status status = MAQ_OK;
+    bool again = true;
+    for (uint32_t depth = FIRST_DEPTH; again && status == MAQ_OK; depth *= 8) {
+        again = false;
+        status = attempt(out, capture, opts, depth, &again, diag);
+    }
+    return status;
+}
+
+/* A cluster from text. */
+static enum maq_status load_cluster(struct maq_cluster *out, const char *text, struct maq_arena *arena,
+                                    struct maq_diag *diag)
+{
+    size_t n = strlen(text);
+    struct maq_node node = {
+        .kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = {text, n}, .used = true, .at = {0, 0, (uint32_t)n}};
+    node.at.file = maq_diag_add_source(diag, "--cluster", text, n);
+    return maq_cluster_load(out, &node, arena, diag);
+}
+
 enum maq_status maq_capture_replay(struct maq_replay **out, const struct maq_capture *capture,
                                    const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
-    static const struct maq_replay_opts none = MAQ_REPLAY_OPTS_INIT;
-    struct replay_box *box = calloc(1, sizeof *box);
+    struct maq_replay_opts own = MAQ_REPLAY_OPTS_INIT;
+    struct maq_cluster cluster;
+    struct maq_arena arena;
     enum maq_status status = MAQ_OK;
-    bool again = true;
-    if (!box)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-    maq_arena_init(&box->arena, 0);
-    box->replay.owner = box;
-    for (uint32_t depth = FIRST_DEPTH; again && status == MAQ_OK; depth *= 8) {
-        again = false;
-        status = attempt(box, capture, opts ? opts : &none, depth, &again, diag);
+    if (opts)
+        own = *opts;
+    maq_arena_init(&arena, 0);
+    if (own.on && !own.cluster) {
+        status = load_cluster(&cluster, own.on, &arena, diag);
+        own.cluster = &cluster;
     }
-    if (status != MAQ_OK) {
-        maq_replay_free(&box->replay);
-        return status;
-    }
-    *out = &box->replay;
-    return MAQ_OK;
+    if (status == MAQ_OK)
+        status = replay_on(out, capture, &own, diag);
+    maq_arena_fini(&arena);
+    return status;
 }

@@ -22,7 +22,7 @@
 struct maq_meeting {
     uint32_t nth, came; /* nth: UINT32_MAX = none yet */
     int64_t at, ns;     /* the latest arrival, the longest duration */
-    bool settled, told; /* told: put into the segment of live ranks */
+    bool settled;
 };
 
 struct maq_meeting_place { /* a communicator */
@@ -47,7 +47,6 @@ struct maq_channel {
     struct maq_message *ring;
     uint32_t comm, placement; /* job's; of prices */
     uint32_t from_position, to_position;
-    uint32_t told[2]; /* arrivals of either side that live ranks know of */
     bool leaves_node;
 };
 
@@ -78,8 +77,10 @@ struct maq_engine;
 /* Live ranks take part: replay_live.c. */
 struct maq_engine_hooks {
     void *user;
-    void (*collective)(struct maq_engine *e, uint32_t comm, struct maq_meeting *m, void *user);
-    void (*message)(struct maq_engine *e, uint32_t channel, uint32_t nth, void *user);
+    void (*collective)(struct maq_engine *e, const struct maq_rec *rec, uint32_t comm, struct maq_meeting *m,
+                       void *user);
+    void (*message)(struct maq_engine *e, const struct maq_rec *rec, uint32_t channel, uint32_t nth, bool sender,
+                    void *user);
 };
 
 struct maq_engine {
@@ -98,8 +99,9 @@ struct maq_engine {
     uint64_t shuffle;
     const int64_t *price; /* [rows * n_placements]; NULL = as recorded */
     uint32_t n_placements, n_rows;
-    int64_t *step_end; /* [n_steps] */
-    uint32_t n_steps, n_ended;
+    int64_t *step_end;                  /* [n_steps] */
+    uint32_t *step_ended;               /* [n_steps] ranks that ended it */
+    uint32_t n_steps, n_ended, n_ranks; /* n_ranks: that are replayed */
     uint64_t meetings;
     uint64_t records;
     int64_t *chain; /* [most comms] scratch of a group */
@@ -131,7 +133,9 @@ bool maq_part_settled(const struct maq_engine *e, const struct maq_rank_state *r
 /* The rank is done with all parts of the group. */
 void maq_parts_done(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t n);
 void maq_meeting_settle(struct maq_engine *e, uint32_t comm, struct maq_meeting *m);
-bool maq_message_arrive(struct maq_engine *e, uint32_t channel, bool sender, uint32_t nth, int64_t t, int64_t ns);
+/* rec: the message's, of a rank that is replayed. */
+bool maq_message_arrive(struct maq_engine *e, const struct maq_rec *rec, uint32_t channel, bool sender, uint32_t nth,
+                        int64_t t, int64_t ns);
 /* When a group whose parts are all settled ends, and the wait for peers in it. */
 int64_t maq_group_end(struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet, int64_t arrived,
                       int64_t *waited);

@@ -49,6 +49,13 @@ static int64_t part_ns(const struct maq_engine *e, const struct maq_rank_state *
     return ns;
 }
 
+static const struct maq_rec *record_of(const struct maq_engine *e, const struct maq_rank_state *r,
+                                       const struct maq_ins *part)
+{
+    uint32_t record = r->program->record_of[part - r->program->ins];
+    return &e->capture->class_of_ranks[e->capture->class_of[r->rank]].record[record];
+}
+
 static bool collective_arrive(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t nth,
                               int64_t t)
 {
@@ -73,7 +80,7 @@ static bool collective_arrive(struct maq_engine *e, struct maq_rank_state *r, co
     if (p->virtual_need == p->need)
         maq_meeting_settle(e, comm, m);
     else
-        e->hooks.collective(e, comm, m, e->hooks.user);
+        e->hooks.collective(e, record_of(e, r, part), comm, m, e->hooks.user);
     return true;
 }
 
@@ -94,13 +101,18 @@ static bool grow_channel(struct maq_engine *e, struct maq_channel *c, uint32_t f
     return true;
 }
 
-bool maq_message_arrive(struct maq_engine *e, uint32_t channel, bool sender, uint32_t nth, int64_t t, int64_t ns)
+bool maq_message_arrive(struct maq_engine *e, const struct maq_rec *rec, uint32_t channel, bool sender, uint32_t nth,
+                        int64_t t, int64_t ns)
 {
     struct maq_channel *c = &e->channel[channel];
     uint32_t first = c->sent < c->received ? c->sent : c->received;
     uint32_t *mine = sender ? &c->sends : &c->receives, other = sender ? c->receives : c->sends;
     if (nth < *mine)
         return true;
+    if (nth < first) { /* a live rank takes what its eager sender is long done with */
+        *mine = nth + 1;
+        return true;
+    }
     if (nth - first >= c->depth && !grow_channel(e, c, first, nth))
         return false;
     struct maq_message *m = &c->ring[nth & (c->depth - 1)];
@@ -115,7 +127,7 @@ bool maq_message_arrive(struct maq_engine *e, uint32_t channel, bool sender, uin
         wake(e, peer, channel | MAQ_PARKED_CHANNEL);
     }
     if (e->hooks.message && peer != MAQ_NOBODY && e->rank[peer].live)
-        e->hooks.message(e, channel, nth, e->hooks.user);
+        e->hooks.message(e, rec, channel, nth, sender, e->hooks.user);
     return true;
 }
 
@@ -132,7 +144,8 @@ bool maq_part_arrive(struct maq_engine *e, struct maq_rank_state *r, const struc
 {
     if (part->op == MAQ_INS_PART_COLL)
         return collective_arrive(e, r, part, nth, t);
-    return maq_message_arrive(e, r->channel[part->id], part->op == MAQ_INS_PART_SEND, nth, t, part_ns(e, r, part));
+    return maq_message_arrive(e, e->hooks.message ? record_of(e, r, part) : NULL, r->channel[part->id],
+                              part->op == MAQ_INS_PART_SEND, nth, t, part_ns(e, r, part));
 }
 
 bool maq_part_settled(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part,

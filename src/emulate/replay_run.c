@@ -19,6 +19,30 @@ static int64_t shorter(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static void name_span(struct maq_replay_span *span, const struct maq_engine *e, const struct maq_rec *r)
+{
+    static const char *const copies[] = {"copy on the host", "copy to the device", "copy to the host",
+                                         "copy on the device", "copy to a peer"};
+    span->kind = "memory";
+    span->bytes = r->bytes;
+    if (span->stream == MAQ_NOBODY) {
+        span->kind = "host";
+        span->name = "wait";
+    } else if (r->kind == MAQ_REC_LAUNCH) {
+        span->kind = "kernel";
+        span->name = e->capture->op[r->id].name;
+    } else if (r->kind == MAQ_REC_COLL || r->kind == MAQ_REC_SEND || r->kind == MAQ_REC_RECV) {
+        span->kind = "communication";
+        span->name = r->kind == MAQ_REC_SEND   ? "send"
+                     : r->kind == MAQ_REC_RECV ? "receive"
+                                               : maq_rec_coll_word(MAQ_REC_COLL_KIND(r->id));
+    } else {
+        span->name = r->kind == MAQ_REC_COPY && r->id <= MAQ_REC_P2P ? copies[r->id]
+                     : r->kind == MAQ_REC_SET                        ? "memset"
+                                                                     : "host function";
+    }
+}
+
 static void tell(const struct maq_engine *e, const struct maq_rank_state *r, uint32_t pc, uint32_t stream,
                  int64_t start, int64_t end, int64_t waited)
 {
@@ -28,8 +52,10 @@ static void tell(const struct maq_engine *e, const struct maq_rank_state *r, uin
                                    .start_ns = start,
                                    .end_ns = end,
                                    .waited_ns = waited};
-    if (end > start)
-        e->opts->watch(&span, e->opts->user);
+    if (end <= start)
+        return;
+    name_span(&span, e, &e->capture->class_of_ranks[e->capture->class_of[r->rank]].record[span.record]);
+    e->opts->watch(&span, e->opts->user);
 }
 
 static void run(const struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *ins)
@@ -121,8 +147,10 @@ static bool meet(struct maq_engine *e, struct maq_rank_state *r, const struct ma
 
 static void step(struct maq_engine *e, const struct maq_rank_state *r, uint32_t which)
 {
-    if (which < e->n_steps)
-        e->step_end[which] = longer(e->step_end[which], r->host);
+    if (which >= e->n_steps)
+        return;
+    e->step_end[which] = longer(e->step_end[which], r->host);
+    e->step_ended[which]++;
 }
 
 static void sync_host(const struct maq_engine *e, struct maq_rank_state *r, int64_t until)

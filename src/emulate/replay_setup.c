@@ -281,7 +281,8 @@ static enum maq_status open_ranks(struct maq_setup *s, uint32_t depth)
     e->chain = MAQ_ARENA_NEW(e->arena, int64_t, comms);
     e->chain_of = MAQ_ARENA_NEW(e->arena, uint32_t, comms);
     e->step_end = MAQ_ARENA_NEW(e->arena, int64_t, e->n_steps);
-    if (!e->chain || !e->chain_of || !e->step_end || !open_places(e, depth, most))
+    e->step_ended = MAQ_ARENA_NEW(e->arena, uint32_t, e->n_steps);
+    if (!e->step_ended || !e->chain || !e->chain_of || !e->step_end || !open_places(e, depth, most))
         return no_memory(e);
     for (uint32_t k = 0; k < c->n_classes; k++)
         for (uint32_t i = 0; i < c->class_of_ranks[k].n_ranks; i++)
@@ -295,6 +296,7 @@ static void fill_worklist(struct maq_engine *e)
     for (uint32_t i = e->world; i-- > 0;)
         if (e->rank[i].program && !e->rank[i].live) {
             e->rank[i].queued = true;
+            e->n_ranks++;
             e->worklist[e->n_work++] = i;
         }
 }

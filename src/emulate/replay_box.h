@@ -1,0 +1,10 @@
+/* replay_box.h - the result of a replay, made from the state of its engine. */
+#ifndef MAQ_EMULATE_REPLAY_BOX_H
+#define MAQ_EMULATE_REPLAY_BOX_H
+
+#include "emulate/replay_setup.h"
+
+/* Of an engine that came to its end: all have ended, or a rank failed; otherwise an error that says who waits for what. */
+enum maq_status maq_replay_box_of(struct maq_replay **out, struct maq_engine *e, const struct maq_setup *setup);
+
+#endif
