@@ -75,7 +75,7 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
 static void find_tile(struct pattern *p, const struct maq_import_comm *c, uint32_t world)
 {
     p->size = c->size;
-    if (!c->member || c->position == NONE)
+    if (!c->member || c->position == NONE || c->size == 0)
         return;
     uint32_t stride = c->size > 1 ? c->member[1] - c->member[0] : 1;
     if (stride == 0 || stride > world || (uint64_t)stride * c->size > world || world % (stride * c->size) != 0)
@@ -103,6 +103,7 @@ static bool find_patterns(struct finish *f)
         for (uint32_t k = 0; k < r->n_comms; k++) {
             struct pattern *p = &f->pattern[i][k];
             const struct maq_import_comm *c = &r->comm[k];
+            MAQ_ASSERT(c->size > 0); /* readers look */
             for (uint32_t j = 0; j < k; j++)
                 p->nth += c->member && r->comm[j].member && r->comm[j].size == c->size &&
                           memcmp(r->comm[j].member, c->member, c->size * sizeof *c->member) == 0;
