@@ -55,24 +55,11 @@ struct program {
 
 /* --- the draft ---------------------------------------------------------------------------------------------------------- */
 
-static bool grow(void **column, uint32_t *size, uint32_t n, size_t each)
-{
-    if (n < *size)
-        return true;
-    uint64_t more = *size ? (uint64_t)*size * 2 : 1024;
-    void *p = more <= UINT32_MAX / 2 ? maq__realloc(*column, more * each) : NULL;
-    if (!p)
-        return false;
-    *column = p;
-    *size = (uint32_t)more;
-    return true;
-}
-
 uint32_t maq_draft_node(struct maq_draft *d, uint64_t ns, uint32_t stream, enum maq_item_sort sort, uint32_t name,
                         struct maq_node_tag tag)
 {
     d->too_many |= d->n >= MAQ_DRAFT_NODES;
-    if (d->too_many || !grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
+    if (d->too_many || !maq_import_grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
         d->failed = true;
         return NONE;
     }
@@ -85,7 +72,7 @@ void maq_draft_edge(struct maq_draft *d, uint32_t from, uint32_t to)
 {
     if (from == NONE || to == NONE || from == to)
         return;
-    if (!grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
+    if (!maq_import_grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
         d->failed = true;
         return;
     }
@@ -94,7 +81,7 @@ void maq_draft_edge(struct maq_draft *d, uint32_t from, uint32_t to)
 
 uint32_t maq_draft_name(struct maq_draft *d, const char *name)
 {
-    uint32_t id = maq_import_intern(&d->names, d->arena, name, strlen(name));
+    uint32_t id = maq_intern_put(&d->names, name, strlen(name), NULL);
     d->failed |= id == NONE;
     return id == NONE ? 0 : id;
 }
@@ -103,7 +90,7 @@ static void share(struct maq_draft *d, uint32_t node, uint32_t stream)
 {
     if (node == NONE || d->node[node].stream / MAQ_STREAM_COUNT == stream / MAQ_STREAM_COUNT)
         return;
-    if (!grow((void **)&d->share, &d->share_size, d->n_shares, sizeof *d->share)) {
+    if (!maq_import_grow((void **)&d->share, &d->share_size, d->n_shares, sizeof *d->share)) {
         d->failed = true;
         return;
     }
@@ -219,7 +206,7 @@ static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
         key[5] = nth(p, ordinal, r->arg, r->kind);
     }
     uint64_t *at = maq_import_map_at(p->meetings, &d->scratch, key, sizeof key);
-    if (!at || !grow((void **)p->meeting, p->meeting_size, *p->n_meetings, sizeof **p->meeting)) {
+    if (!at || !maq_import_grow((void **)p->meeting, p->meeting_size, *p->n_meetings, sizeof **p->meeting)) {
         d->failed = true;
         return NULL;
     }
@@ -475,6 +462,7 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
     if (!d.arena)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for a graph");
     maq_arena_init(d.arena, 0);
+    maq_intern_init(&d.names, d.arena);
     maq_arena_init(&d.scratch, 0);
     g.owner = d.arena;
     enum maq_status status = MAQ_OK;
@@ -486,7 +474,6 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
     else
         status = maq_draft_freeze(&g, &d, diag);
     maq_arena_fini(&d.scratch);
-    maq_import_table_fini(&d.names);
     free(d.node);
     free(d.edge);
     free(d.share);

@@ -25,9 +25,9 @@ struct pattern {
 struct finish {
     struct maq_import_job *job;
     struct maq_arena *arena;
-    struct maq_import_table comms; /* {nth, members...} -> id of the job */
-    struct maq_import_map moved;   /* {rank's index, ordinal, base} -> id + 1 */
-    const char **comm_name;        /* [comms.n] */
+    struct maq_intern comms;     /* {nth, members...} -> id of the job */
+    struct maq_import_map moved; /* {rank's index, ordinal, base} -> id + 1 */
+    const char **comm_name;      /* [comms.n] */
     uint32_t comm_name_size;
     struct pattern **pattern; /* [traced rank][ordinal] */
     uint32_t *order;          /* traced ranks by number */
@@ -53,10 +53,10 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
         while (b.len % 4 != 0 && !b.failed)
             maq_buf_addc(&b, ' ');
     }
-    uint32_t before = f->comms.n;
-    uint32_t id = b.failed ? NONE : maq_import_intern(&f->comms, f->arena, b.ptr, b.len);
+    bool added = false;
+    uint32_t id = b.failed ? NONE : maq_intern_put(&f->comms, b.ptr, b.len, &added);
     maq_buf_fini(&b);
-    if (id == before && id == f->comm_name_size) {
+    if (added && id == f->comm_name_size) {
         uint32_t size_now = id ? id * 2 : 64;
         const char **names = size_now <= UINT32_MAX / 2 ? maq__realloc(f->comm_name, size_now * sizeof *names) : NULL;
         f->failed |= !names;
@@ -66,7 +66,7 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
     f->failed |= id == NONE;
     if (f->failed)
         return 0;
-    if (id == before)
+    if (added)
         f->comm_name[id] = name;
     return id;
 }
@@ -321,10 +321,10 @@ static bool put_ops(struct finish *f, struct maq_capture *out)
     if (!op || !text)
         return false;
     for (uint32_t i = 0; i < job->op.n; i++) /* values are zero-terminated and aligned */
-        op[i] = (struct maq_captured_op){.what = job->op.value[i].bytes,
-                                         .name = (const char *)job->op.value[i].bytes + sizeof(struct maq_rec_op)};
+        op[i] = (struct maq_captured_op){.what = job->op.key[i].bytes,
+                                         .name = (const char *)job->op.key[i].bytes + sizeof(struct maq_rec_op)};
     for (uint32_t i = 0; i < job->text.n; i++)
-        text[i] = job->text.value[i].bytes;
+        text[i] = job->text.key[i].bytes;
     for (uint32_t i = 0; i < job->n_ranks; i++)
         for (uint32_t k = 0; k < job->rank[i].n_records; k++)
             if (job->rank[i].record[k].kind == MAQ_REC_LAUNCH) {
@@ -344,7 +344,7 @@ static bool put_comms(struct finish *f, struct maq_capture *out)
 {
     struct maq_captured_comm *comm = MAQ_ARENA_NEW(f->arena, struct maq_captured_comm, f->comms.n);
     for (uint32_t i = 0; comm && i < f->comms.n; i++) {
-        const struct maq_import_value *v = &f->comms.value[i];
+        const struct maq_intern_key *v = &f->comms.key[i];
         const uint32_t *words = v->bytes;
         comm[i] = (struct maq_captured_comm){.lineage = v->hash, .name = f->comm_name[i]};
         comm[i].member = words + 1;
@@ -426,6 +426,7 @@ static void tell(const struct maq_capture *c, uint32_t traced, struct maq_diag *
 enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_job *job)
 {
     struct finish f = {.job = job, .arena = job->arena};
+    maq_intern_init(&f.comms, job->arena);
     for (uint32_t i = 0; i < job->n_ranks; i++)
         job->world = job->rank[i].rank >= job->world ? job->rank[i].rank + 1 : job->world;
     enum maq_status status = MAQ_OK;
@@ -440,7 +441,6 @@ enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_jo
         tell(*out, job->n_ranks, job->diag);
     if (status == MAQ_OK)
         job->arena = NULL; /* the capture's from now on */
-    maq_import_table_fini(&f.comms);
     maq_import_map_fini(&f.moved);
     free(f.comm_name);
     maq_import_drop(job);

@@ -297,6 +297,7 @@ static void begin(struct maq_kineto *out, const char *path, struct maq_arena *ar
 {
     *out = (struct maq_kineto){
         .path = path, .arena = arena, .begin = INT64_MAX, .end = INT64_MIN, .rank = -1, .world = -1};
+    maq_intern_init(&out->names, arena);
 }
 
 static yajl_handle new_parser(struct maq_kineto_reader *r)
@@ -362,7 +363,6 @@ enum maq_status maq_kineto_read(struct maq_kineto *out, const char *path, struct
 
 void maq_kineto_fini(struct maq_kineto *k)
 {
-    maq_import_table_fini(&k->names);
     free(k->event);
     free(k->group);
     *k = (struct maq_kineto){0};
