@@ -45,6 +45,7 @@ struct program {
     struct meeting **meeting;
     uint32_t *n_meetings, *meeting_size;
     struct maq_import_map count; /* of collectives on a communicator, of messages with a peer */
+    struct maq_import_map peers; /* {ordinal, relative} -> class << 32 | ordinal of the peer, + 1; all ones: nobody */
     uint32_t class_id, join_name, host_name;
     const struct maq_rank_class *k;
     uint32_t host, *stream, *event; /* last nodes */
@@ -186,6 +187,21 @@ static uint32_t nth(struct program *p, uint32_t ordinal, uint32_t peer, unsigned
     return at ? (uint32_t)(*at)++ : 0;
 }
 
+/* Who is on the other side of a message: looked up once for each distance. */
+static uint32_t peer_of(struct program *p, uint32_t ordinal, uint32_t relative, uint32_t *other)
+{
+    uint32_t key[2] = {ordinal, relative};
+    uint64_t *at = maq_import_map_at(&p->peers, &p->d->scratch, key, sizeof key);
+    p->d->failed |= !at;
+    if (at && *at == 0) {
+        uint32_t peer = maq_quotient_peer(p->d, p->class_id, ordinal, relative, other);
+        *at = peer == NONE ? UINT64_MAX : ((uint64_t)peer << 32 | *other) + 1;
+    }
+    bool known = at && *at != UINT64_MAX;
+    *other = known ? (uint32_t)(*at - 1) : 0;
+    return known ? (uint32_t)((*at - 1) >> 32) : NONE;
+}
+
 /* The meeting that a record takes part in; NULL when out of memory. */
 static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
 {
@@ -197,7 +213,7 @@ static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
     } else {
         bool sends = r->kind == MAQ_REC_SEND;
         uint32_t other = 0, size = d->capture->comm[p->k->comm[ordinal]].size;
-        uint32_t peer = maq_quotient_peer(d, p->class_id, ordinal, r->arg, &other);
+        uint32_t peer = peer_of(p, ordinal, r->arg, &other);
         key[0] = NONE;
         key[1] = sends ? p->class_id << 16 | ordinal : peer << 16 | other;
         key[2] = sends ? peer << 16 | other : p->class_id << 16 | ordinal;
@@ -388,6 +404,7 @@ static bool put_program(struct program *p)
     free(p->stream);
     free(p->event);
     maq_import_map_fini(&p->count);
+    maq_import_map_fini(&p->peers);
     return ok && !p->d->failed;
 }
 
