@@ -141,7 +141,7 @@ static struct maq_capture *job(uint32_t dp)
                         : i < n_tp + n_pp        ? j + m * TP * dp
                         : i < n_tp + n_pp + n_dp ? j % TP + TP * (m + dp * (j / TP))
                                                  : m;
-        comm[i] = (struct maq_captured_comm){i, size, member};
+        comm[i] = (struct maq_captured_comm){.lineage = i, .size = size, .member = member};
     }
     for (uint32_t i = 0; i < 21; i++)
         op[i] = (struct maq_captured_op){.name = "kernel", .what = what};
