@@ -81,7 +81,7 @@ static void test_own_kernels(void **state)
     struct maq_price pool = maq_price_op(&m.pricer, &k, NULL, d);
     double moved = 65536.0 * 256 * 48;
     assert_true(pool.modelled);
-    assert_true(pool.ns > moved / d->mem_bps * 1e9 && pool.ns < 2 * moved / d->mem_bps * 1e9);
+    assert_true((double)pool.ns > moved / d->mem_bps * 1e9 && (double)pool.ns < 2 * moved / d->mem_bps * 1e9);
     k.grid[0] = (uint32_t)d->sms;
     k.bytes = 1ull << 30;
     assert_true((double)maq_price_op(&m.pricer, &k, NULL, d).ns > (double)k.bytes / d->mem_bps * 1e9);

@@ -80,7 +80,17 @@ static struct maq_replay *replay(const struct job *j, struct maq_replay_opts *op
 static void same_as_naive(struct job *j, struct maq_replay_opts *opts, double *slow)
 {
     int64_t *end = naive_run(j->rank, j->n, slow);
-    struct maq_replay *r = replay(j, opts);
+    struct maq_replay *r = replay(j, opts), *each;
+    struct maq_replay_opts own = MAQ_REPLAY_OPTS_INIT;
+    own = opts ? *opts : own;
+    own.every_rank = true;
+    each = replay(j, &own);
+    assert_memory_equal(r->end_ns, each->end_ns, j->n * sizeof *r->end_ns);
+    assert_memory_equal(r->share, each->share, j->n * sizeof *r->share);
+    assert_int_equal(r->records, each->records);
+    assert_int_equal(r->meetings, each->meetings);
+    assert_int_equal(r->n_steps, each->n_steps);
+    maq_replay_free(each);
     for (uint32_t i = 0; i < j->n; i++) {
         const struct maq_replay_share *s = &r->share[i];
         assert_int_equal(r->end_ns[i], end[i]);

@@ -68,6 +68,7 @@ struct maq_replay_opts {
     const struct maq_costs *costs;
     const char *kernels;        /* CSV of measured kernel times: name,ns or name,grid,ns; NULL = none */
     int64_t timeout_ns;         /* of collectives, where a rank fails; 0 = ten minutes, as PyTorch has it */
+    bool every_rank;            /* also those that cannot differ from others: the result is the same (for tests) */
     uint64_t shuffle;           /* another order of looking at ranks: the result is the same (for tests) */
     const uint32_t *watch_rank; /* [n_watch] ranks whose spans are told, in program order of each rank */
     uint32_t n_watch;

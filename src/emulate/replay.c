@@ -21,25 +21,41 @@ static void play(struct maq_engine *e)
     while (!e->out_of_memory && maq_engine_look_ahead(e));
 }
 
-/* One try; *again: rings were too short for how far ranks run ahead of each other. */
+struct trial {
+    uint32_t depth; /* of rings */
+    bool folds;
+    bool again;
+};
+
+/* One try. Again: with longer rings where ranks run further ahead of each other; rank by rank where not all come to their end, so
+ * that what is told of that is told of every rank. */
 static enum maq_status attempt(struct maq_replay **out, const struct maq_capture *capture,
-                               const struct maq_replay_opts *opts, uint32_t depth, bool *again, struct maq_diag *diag)
+                               const struct maq_replay_opts *opts, struct trial *t, struct maq_diag *diag)
 {
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     struct maq_engine e = {.capture = capture, .opts = opts, .arena = &arena, .diag = diag, .world = capture->world};
-    struct maq_setup setup = {0};
+    struct maq_setup setup = {.folds = t->folds};
     enum maq_status status = MAQ_OK;
+    t->again = false;
     e.rank = MAQ_ARENA_NEW(&arena, struct maq_rank_state, e.world);
     if (!e.rank)
         status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     if (status == MAQ_OK)
-        status = maq_engine_open(&e, &setup, depth);
+        status = maq_engine_open(&e, &setup, t->depth);
     if (status == MAQ_OK) {
         play(&e);
-        *again = e.depth_was_short && e.n_ended < e.n_ranks && depth < LAST_DEPTH;
-        if (!*again)
+        bool stuck = e.n_ended < e.n_ranks && !e.out_of_memory;
+        if (stuck && e.depth_was_short && t->depth < LAST_DEPTH) {
+            t->depth *= 8;
+            t->again = true;
+        } else if (stuck && t->folds) {
+            t->folds = false;
+            t->again = true;
+        } else {
+            maq_engine_unfold(&e);
             status = maq_replay_box_of(out, &e, &setup);
+        }
     }
     maq_kernel_times_free(setup.kernels);
     free(e.channel);
@@ -50,12 +66,10 @@ static enum maq_status attempt(struct maq_replay **out, const struct maq_capture
 static enum maq_status replay_on(struct maq_replay **out, const struct maq_capture *capture,
                                  const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
+    struct trial t = {.depth = FIRST_DEPTH, .folds = !opts->every_rank, .again = true};
     enum maq_status status = MAQ_OK;
-    bool again = true;
-    for (uint32_t depth = FIRST_DEPTH; again && status == MAQ_OK; depth *= 8) {
-        again = false;
-        status = attempt(out, capture, opts, depth, &again, diag);
-    }
+    while (t.again && status == MAQ_OK)
+        status = attempt(out, capture, opts, &t, diag);
     return status;
 }
 

@@ -107,7 +107,7 @@ static bool describe(struct maq_engine *e, struct maq_replay *out, struct maq_ar
         memcpy(steps, e->step_end, e->n_steps * sizeof *steps);
     out->world = e->world;
     while (out->n_steps < e->n_steps && e->step_ended[out->n_steps] > 0 &&
-           (e->n_ended == out->n_known || e->step_ended[out->n_steps] == out->n_known))
+           (e->n_ended == e->n_ranks || e->step_ended[out->n_steps] == out->n_known))
         out->n_steps++; /* where a rank failed: steps that all of them ended */
     out->step_end_ns = steps;
     out->n_classes = c->n_classes;
@@ -124,7 +124,7 @@ static enum maq_status conclude(struct maq_engine *e, struct maq_replay *out, st
     if (e->out_of_memory || !describe(e, out, arena))
         return maq_diag_fail(MAQ_NO_MEMORY, e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
                              "out of memory for the replay");
-    if (e->n_ended == out->n_known)
+    if (e->n_ended == e->n_ranks)
         return MAQ_OK;
     judge_failure(e, out);
     if (!out->failed)

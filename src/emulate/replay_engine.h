@@ -31,6 +31,7 @@ struct maq_meeting_place { /* a communicator */
     uint32_t depth;        /* of the ring, a power of two */
     uint32_t seats, size;  /* first of its seats */
     uint32_t placement;    /* of prices */
+    uint32_t times;        /* communicators that it stands for */
     bool leaves_node;
     struct maq_meeting *ring;
 };
@@ -46,6 +47,7 @@ struct maq_channel {
     uint32_t from, to; /* ranks; MAQ_NOBODY = nobody knows: whatever it does, it is there in time */
     struct maq_message *ring;
     uint32_t comm, placement; /* job's; of prices */
+    uint32_t times;           /* channels that it stands for */
     uint32_t from_position, to_position;
     bool leaves_node;
 };
@@ -54,6 +56,7 @@ struct maq_rank_state {
     int64_t host;
     const struct maq_program *program;
     uint32_t pc, rank;
+    uint32_t leader, times;  /* rank that stands for it; ranks that it stands for */
     int64_t *stream;         /* [n_streams] */
     int64_t *reg;            /* [n_registers] */
     uint32_t *done;          /* [n_comms] collectives that it is done with */

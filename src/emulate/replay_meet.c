@@ -29,7 +29,7 @@ void maq_meeting_settle(struct maq_engine *e, uint32_t comm, struct maq_meeting 
 {
     const struct maq_meeting_place *p = &e->place[comm];
     m->settled = true;
-    e->meetings++;
+    e->meetings += p->times;
     for (uint32_t i = 0; i < p->size; i++)
         if (e->seat[p->seats + i] != MAQ_NOBODY)
             wake(e, e->seat[p->seats + i], comm);
@@ -123,7 +123,7 @@ bool maq_message_arrive(struct maq_engine *e, const struct maq_rec *rec, uint32_
     *mine = nth + 1;
     uint32_t peer = sender ? c->to : c->from;
     if (nth < other) {
-        e->meetings++;
+        e->meetings += c->times;
         wake(e, peer, channel | MAQ_PARKED_CHANNEL);
     }
     if (e->hooks.message && peer != MAQ_NOBODY && e->rank[peer].live)

@@ -96,7 +96,7 @@ static void ended(struct maq_engine *e, struct maq_rank_state *r)
     r->host = end;
     r->ended = true;
     e->n_ended++;
-    e->records += r->program->n_records;
+    e->records += r->program->n_records * r->times;
 }
 
 static void park(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part)
@@ -150,7 +150,7 @@ static void step(struct maq_engine *e, const struct maq_rank_state *r, uint32_t 
     if (which >= e->n_steps)
         return;
     e->step_end[which] = longer(e->step_end[which], r->host);
-    e->step_ended[which]++;
+    e->step_ended[which] += r->times;
 }
 
 static void sync_host(const struct maq_engine *e, struct maq_rank_state *r, int64_t until)

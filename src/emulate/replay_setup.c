@@ -189,6 +189,7 @@ static bool open_places(struct maq_engine *e, uint32_t depth, uint32_t most_in_g
             }
         }
         p->depth = depth;
+        p->times = 1;
         p->ring = MAQ_ARENA_NEW(e->arena, struct maq_meeting, depth);
         if (!p->ring)
             return false;
@@ -223,6 +224,7 @@ static uint32_t channel(struct maq_setup *s, uint32_t comm, uint32_t from, uint3
         (struct maq_channel){.from = seat[from],
                              .to = seat[to],
                              .comm = comm,
+                             .times = 1,
                              .from_position = from,
                              .to_position = to,
                              .leaves_node = a == MAQ_NOBODY || b == MAQ_NOBODY || a / per_node != b / per_node};
@@ -271,6 +273,8 @@ static enum maq_status open_ranks(struct maq_setup *s, uint32_t depth)
             struct maq_rank_state *r = &e->rank[c->class_of_ranks[k].rank[i]];
             r->rank = c->class_of_ranks[k].rank[i];
             r->link = 1;
+            r->leader = r->rank;
+            r->times = 1;
             r->fail_at = INT64_MAX;
             enum maq_status status = program_of(s, r, k);
             if (status != MAQ_OK)
@@ -294,7 +298,7 @@ static enum maq_status open_ranks(struct maq_setup *s, uint32_t depth)
 static void fill_worklist(struct maq_engine *e)
 {
     for (uint32_t i = e->world; i-- > 0;)
-        if (e->rank[i].program && !e->rank[i].live) {
+        if (e->rank[i].program && !e->rank[i].live && e->rank[i].leader == i) {
             e->rank[i].queued = true;
             e->n_ranks++;
             e->worklist[e->n_work++] = i;
@@ -312,6 +316,8 @@ enum maq_status maq_engine_open(struct maq_engine *e, struct maq_setup *s, uint3
         return no_memory(e);
     MAQ_TRY(maq_setup_begin_prices(s));
     MAQ_TRY(open_ranks(s, depth));
+    if (s->folds && !maq_engine_fold(e))
+        return no_memory(e);
     fill_worklist(e);
     return MAQ_OK;
 }

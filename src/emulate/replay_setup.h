@@ -13,6 +13,7 @@ struct maq_setup {
     struct maq_program **program; /* by variant */
     uint32_t program_room, channel_room;
     bool marked; /* steps are marked by the program */
+    bool folds;  /* ranks that cannot differ are replayed once */
     /* replay_price.c */
     bool priced;
     struct maq_price_rows rows;
@@ -33,5 +34,10 @@ enum maq_status maq_setup_prices(struct maq_setup *s);
 /* e: capture, opts, arena, diag, world and rank[] are set, with `live` of those that run for real. `depth` of rings, per
  * collective of one communicator in a group. What it leaves in s->kernels and e->channel the caller frees. */
 enum maq_status maq_engine_open(struct maq_engine *e, struct maq_setup *s, uint32_t depth);
+
+/* Ranks that cannot differ: one of each stays on the worklist, and the others get its result afterwards. false: out of
+ * memory. replay_fold.c */
+bool maq_engine_fold(struct maq_engine *e);
+void maq_engine_unfold(struct maq_engine *e);
 
 #endif
