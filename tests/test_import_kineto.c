@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/rng.h"
@@ -484,6 +485,139 @@ static void test_messages(void **state)
     }
 }
 
+static void test_hostile(void **state)
+{
+    static const struct {
+        const char *text;
+        uint16_t code;
+    } cases[] = {
+        {"", 1710},
+        {"[", 1710},
+        {"{\"traceEvents\": [{\"ph\": \"X\"", 1710},
+        {"{\"traceEvents\": [}", 1711},
+        {"not JSON", 1711},
+        {"[]", 1713},
+        {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": 5, \"dur\": -1}]", 1716},
+        {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": 5}]", 1716},
+    };
+    size_t n = 80u << 20;
+    char *large = malloc(n);
+    for (uint32_t i = 0; i < MAQ_COUNT(cases) + 2; i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_import_job job;
+        struct maq_kineto k;
+        const char *text = large;
+        size_t len = n;
+        uint16_t code = i == MAQ_COUNT(cases) ? 1712 : 1715;
+        if (i < MAQ_COUNT(cases)) {
+            text = cases[i].text;
+            len = strlen(text);
+            code = cases[i].code;
+        } else /* nested without end; a text without end */
+            memset(large, i == MAQ_COUNT(cases) ? '[' : 'x', n);
+        if (i > MAQ_COUNT(cases))
+            large[0] = '"';
+        assert_int_equal(maq_import_begin(&job, diag), MAQ_OK);
+        enum maq_status status = maq_kineto_parse(&k, "f", text, len, job.arena, diag);
+        if (status == MAQ_OK)
+            status = maq_kineto_records(&job, maq_import_add_rank(&job, "f", 0), &k);
+        assert_int_not_equal(status, MAQ_OK);
+        assert_int_equal(maq_diag_count(diag), 1);
+        if (maq_diag_at(diag, 0)->code != code)
+            fail_msg("case %u: %s", i, maq_diag_format(diag, 0, false));
+        maq_kineto_fini(&k);
+        maq_import_drop(&job);
+        maq_diag_free(diag);
+    }
+    free(large);
+}
+
+/* Times keep their nanoseconds: doubles would not, 54 years after the epoch. */
+static void test_times(void **state)
+{
+    static const struct {
+        const char *text;
+        bool ok;
+        int64_t ns;
+    } cases[] = {
+        {"1740461679479712", true, INT64_C(1740461679479712000)},
+        {"1740461679479712.123", true, INT64_C(1740461679479712123)},
+        {"1740461679479712.1", true, INT64_C(1740461679479712100)},
+        {"0.0019", true, 1}, /* less than a nanosecond is cut off */
+        {"-2.5", true, -2500},
+        {"1.5e3", true, 1500000},
+        {"-", false, 0},
+        {"", false, 0},
+        {"abc", false, 0},
+        {"99999999999999999999", false, 0},
+        {"1e300", false, 0},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        int64_t ns = 0;
+        bool ok = maq_kineto_ns(&ns, maq_str_of(cases[i].text));
+        assert_int_equal(ok, cases[i].ok);
+        assert_true(!ok || ns == cases[i].ns);
+    }
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static size_t asked, refused;
+
+static bool refuse_one(size_t bytes)
+{
+    return ++asked != refused;
+}
+
+/* Whichever allocation fails, there is a diagnostic and nothing is lost. */
+static void test_out_of_memory(void **state)
+{
+    const char *root = getenv("MAQ_SOURCE_ROOT");
+    char path[1024], folder[64];
+    snprintf(path, sizeof path, "%s/examples/profiler-trace.json", root ? root : ".");
+    snprintf(folder, sizeof folder, "/tmp/maq-kineto-et-%ld", (long)getpid());
+    const char *paths[] = {path};
+    struct maq_capture *c = NULL;
+    for (refused = 1; !c; refused++) {
+        struct maq_diag *diag = maq_diag_new();
+        asked = 0;
+        maq__set_alloc_gate(refuse_one);
+        enum maq_status status = maq_import_kineto(&c, paths, 1, diag);
+        maq__set_alloc_gate(NULL);
+        assert_true(status == MAQ_OK || status == MAQ_NO_MEMORY || status == MAQ_BAD_INPUT || status == MAQ_IO);
+        assert_true(status != MAQ_OK || c);
+        maq_diag_free(diag);
+        assert_true(refused < 100000);
+    }
+    struct maq_captured_graph g = {0};
+    for (refused = 1; !g.owner; refused++) {
+        asked = 0;
+        maq__set_alloc_gate(refuse_one);
+        enum maq_status status = maq_capture_graph(&g, c, NULL);
+        if (status == MAQ_OK && asked < refused) {
+            maq__set_alloc_gate(NULL);
+            break;
+        }
+        maq__set_alloc_gate(NULL);
+        assert_true(status == MAQ_OK || status == MAQ_NO_MEMORY);
+    }
+    for (refused = 1;; refused++) {
+        asked = 0;
+        maq__set_alloc_gate(refuse_one);
+        enum maq_status status = maq_capture_write_chakra(c, folder, "t", false, NULL);
+        maq__set_alloc_gate(NULL);
+        assert_true(status == MAQ_OK || status == MAQ_NO_MEMORY);
+        if (status == MAQ_OK)
+            break;
+    }
+    char file[96];
+    snprintf(file, sizeof file, "%s/t.0.et", folder);
+    unlink(file);
+    rmdir(folder);
+    maq_captured_graph_free(&g);
+    maq_capture_free(c);
+}
+
 /* DeepSeek's published trace of a forward and backward chunk: one rank of 64. */
 static void test_deepseek(void **state)
 {
@@ -529,9 +663,11 @@ static void test_deepseek(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_two_ranks),       cmocka_unit_test(test_symmetry),      cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_deepseek),
+        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait),
+        cmocka_unit_test(test_shapes),          cmocka_unit_test(test_two_ranks),
+        cmocka_unit_test(test_symmetry),        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_hostile),         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_deepseek),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("import_kineto", tests, NULL, NULL);

@@ -9,6 +9,8 @@
  * (all ranks of a class then do the same at the same time); where it is not, a class waits for every class that any of its
  * ranks waits for, and `exact` is false.
  *
+ * Durations are those of a class's program: what single ranks of it took instead (maq_rank_delta) is for the replay.
+ *
  * A collective begins when its last member is there. A message of at most 4 MiB leaves its sender alone (NCCL's buffers hold it),
  * a larger one needs both sides.
  */

@@ -3,13 +3,20 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/graph_export.h"
 
-enum { OPT_CHECK, OPT_STATS, OPT_WRITE, OPT_JSON, OPT_OUTPUT };
+enum { OPT_CHECK, OPT_STATS, OPT_TIMES, OPT_WRITE, OPT_EXPORT, OPT_EVERY_RANK, OPT_JSON, OPT_OUTPUT };
 
 static const struct cli_option options[] = {
     [OPT_CHECK] = {"--check", CLI_FLAG, NULL, "whether collectives and messages meet on all their members", NULL, NULL},
     [OPT_STATS] = {"--stats", CLI_FLAG, NULL, "communicators, records and the largest operators too", NULL, NULL},
+    [OPT_TIMES] = {"--times", CLI_FLAG, NULL, "instead: where the time of the busiest class goes", NULL, NULL},
     [OPT_WRITE] = {"--write", CLI_VALUE, "JOB.mqt", "write the job to one file", NULL, NULL},
+    [OPT_EXPORT] = {"--export", CLI_VALUE, "perfetto|chakra",
+                    "write a timeline to the --output FILE, or execution traces to the --output FOLDER", NULL,
+                    cli_export_words},
+    [OPT_EVERY_RANK] = {"--every-rank", CLI_FLAG, NULL, "--export chakra: of all ranks, not of one of each class", NULL,
+                        NULL},
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
@@ -53,7 +60,13 @@ static enum maq_status run(struct cli *cli)
     enum maq_status status = maq_capture_read(&capture, cli->args, (uint32_t)cli->n_args, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = look(cli, capture);
+    const char *format = cli->values[OPT_EXPORT], *file = cli->values[OPT_OUTPUT];
+    if (format)
+        status = cli_graph_export(cli, capture, format, file, cli->values[OPT_EVERY_RANK] != NULL);
+    else if (cli->values[OPT_TIMES])
+        status = cli_graph_times(cli, capture, cli->values[OPT_JSON] != NULL, file);
+    else
+        status = look(cli, capture);
     maq_capture_free(capture);
     return status;
 }
@@ -65,9 +78,13 @@ const struct cli_command cli_graph = {
     .about =
         "Reads a captured job, or the traces of some of its ranks: a folder, or file by file. Ranks that do the same\n"
         "are one class; ranks that did not run are filled in where those that did say enough. --check looks whether\n"
-        "every collective and message meets on all its members, and exits with 1 where one does not.\n",
+        "every collective and message meets on all its members, and exits with 1 where one does not. Traces of other\n"
+        "tools are read, and written with --export: docs/imports.md.\n",
     .examples = "  maquette graph job.mqt --check --stats\n"
-                "  maquette graph traces/ --write job.mqt\n",
+                "  maquette graph traces/ --write job.mqt\n"
+                "  maquette graph trace.json.gz --times\n"
+                "  maquette graph job.mqt --export perfetto --output job.pftrace\n"
+                "  maquette graph job.mqt --export chakra --output job-et\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = SIZE_MAX,

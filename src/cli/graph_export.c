@@ -52,8 +52,9 @@ enum maq_status cli_graph_export(struct cli *cli, const struct maq_capture *capt
 {
     struct run run;
     if (!path)
-        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "--export perfetto -o job.pftrace, --export chakra -o FOLDER",
-                         "--export needs -o");
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION,
+                         "--export perfetto --output job.pftrace, --export chakra --output FOLDER",
+                         "--export needs --output");
     if (strcmp(format, "chakra") == 0) {
         const char *prefix = prefix_of(cli, path);
         return prefix ? maq_capture_write_chakra(capture, path, prefix, every_rank, cli->diag) : MAQ_NO_MEMORY;

@@ -9,7 +9,7 @@
 extern const char *const cli_export_words[]; /* of --export */
 
 /*
- * --export perfetto -o FILE: a trace for a viewer. --export chakra -o FOLDER: execution traces, FOLDER/PREFIX.RANK.et with the last part of
+ * --export perfetto --output FILE: a trace for a viewer. --export chakra --output FOLDER: execution traces, FOLDER/PREFIX.RANK.et with the last part of
  * FOLDER as PREFIX, of the first rank of each class, or of every rank.
  */
 enum maq_status cli_graph_export(struct cli *cli, const struct maq_capture *capture, const char *format,

@@ -45,6 +45,7 @@ struct program {
     struct meeting **meeting;
     uint32_t *n_meetings, *meeting_size;
     struct maq_import_map count; /* of collectives on a communicator, of messages with a peer */
+    struct maq_import_map peers; /* {ordinal, relative} -> class << 32 | ordinal of the peer, + 1; all ones: nobody */
     uint32_t class_id, join_name, host_name;
     const struct maq_rank_class *k;
     uint32_t host, *stream, *event; /* last nodes */
@@ -55,24 +56,11 @@ struct program {
 
 /* --- the draft ---------------------------------------------------------------------------------------------------------- */
 
-static bool grow(void **column, uint32_t *size, uint32_t n, size_t each)
-{
-    if (n < *size)
-        return true;
-    uint64_t more = *size ? (uint64_t)*size * 2 : 1024;
-    void *p = more <= UINT32_MAX / 2 ? maq__realloc(*column, more * each) : NULL;
-    if (!p)
-        return false;
-    *column = p;
-    *size = (uint32_t)more;
-    return true;
-}
-
 uint32_t maq_draft_node(struct maq_draft *d, uint64_t ns, uint32_t stream, enum maq_item_sort sort, uint32_t name,
                         struct maq_node_tag tag)
 {
     d->too_many |= d->n >= MAQ_DRAFT_NODES;
-    if (d->too_many || !grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
+    if (d->too_many || !maq_import_grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
         d->failed = true;
         return NONE;
     }
@@ -85,7 +73,7 @@ void maq_draft_edge(struct maq_draft *d, uint32_t from, uint32_t to)
 {
     if (from == NONE || to == NONE || from == to)
         return;
-    if (!grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
+    if (!maq_import_grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
         d->failed = true;
         return;
     }
@@ -94,7 +82,7 @@ void maq_draft_edge(struct maq_draft *d, uint32_t from, uint32_t to)
 
 uint32_t maq_draft_name(struct maq_draft *d, const char *name)
 {
-    uint32_t id = maq_import_intern(&d->names, d->arena, name, strlen(name));
+    uint32_t id = maq_intern_put(&d->names, name, strlen(name), NULL);
     d->failed |= id == NONE;
     return id == NONE ? 0 : id;
 }
@@ -103,7 +91,7 @@ static void share(struct maq_draft *d, uint32_t node, uint32_t stream)
 {
     if (node == NONE || d->node[node].stream / MAQ_STREAM_COUNT == stream / MAQ_STREAM_COUNT)
         return;
-    if (!grow((void **)&d->share, &d->share_size, d->n_shares, sizeof *d->share)) {
+    if (!maq_import_grow((void **)&d->share, &d->share_size, d->n_shares, sizeof *d->share)) {
         d->failed = true;
         return;
     }
@@ -199,6 +187,21 @@ static uint32_t nth(struct program *p, uint32_t ordinal, uint32_t peer, unsigned
     return at ? (uint32_t)(*at)++ : 0;
 }
 
+/* Who is on the other side of a message: looked up once for each distance. */
+static uint32_t peer_of(struct program *p, uint32_t ordinal, uint32_t relative, uint32_t *other)
+{
+    uint32_t key[2] = {ordinal, relative};
+    uint64_t *at = maq_import_map_at(&p->peers, &p->d->scratch, key, sizeof key);
+    p->d->failed |= !at;
+    if (at && *at == 0) {
+        uint32_t peer = maq_quotient_peer(p->d, p->class_id, ordinal, relative, other);
+        *at = peer == NONE ? UINT64_MAX : ((uint64_t)peer << 32 | *other) + 1;
+    }
+    bool known = at && *at != UINT64_MAX;
+    *other = known ? (uint32_t)(*at - 1) : 0;
+    return known ? (uint32_t)((*at - 1) >> 32) : NONE;
+}
+
 /* The meeting that a record takes part in; NULL when out of memory. */
 static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
 {
@@ -210,7 +213,7 @@ static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
     } else {
         bool sends = r->kind == MAQ_REC_SEND;
         uint32_t other = 0, size = d->capture->comm[p->k->comm[ordinal]].size;
-        uint32_t peer = maq_quotient_peer(d, p->class_id, ordinal, r->arg, &other);
+        uint32_t peer = peer_of(p, ordinal, r->arg, &other);
         key[0] = NONE;
         key[1] = sends ? p->class_id << 16 | ordinal : peer << 16 | other;
         key[2] = sends ? peer << 16 | other : p->class_id << 16 | ordinal;
@@ -219,7 +222,7 @@ static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
         key[5] = nth(p, ordinal, r->arg, r->kind);
     }
     uint64_t *at = maq_import_map_at(p->meetings, &d->scratch, key, sizeof key);
-    if (!at || !grow((void **)p->meeting, p->meeting_size, *p->n_meetings, sizeof **p->meeting)) {
+    if (!at || !maq_import_grow((void **)p->meeting, p->meeting_size, *p->n_meetings, sizeof **p->meeting)) {
         d->failed = true;
         return NULL;
     }
@@ -401,6 +404,7 @@ static bool put_program(struct program *p)
     free(p->stream);
     free(p->event);
     maq_import_map_fini(&p->count);
+    maq_import_map_fini(&p->peers);
     return ok && !p->d->failed;
 }
 
@@ -475,6 +479,7 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
     if (!d.arena)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for a graph");
     maq_arena_init(d.arena, 0);
+    maq_intern_init(&d.names, d.arena);
     maq_arena_init(&d.scratch, 0);
     g.owner = d.arena;
     enum maq_status status = MAQ_OK;
@@ -486,7 +491,6 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
     else
         status = maq_draft_freeze(&g, &d, diag);
     maq_arena_fini(&d.scratch);
-    maq_import_table_fini(&d.names);
     free(d.node);
     free(d.edge);
     free(d.share);

@@ -33,7 +33,7 @@ struct maq_draft {
     const struct maq_capture *capture;
     struct maq_arena *arena; /* of what stays with the graph */
     struct maq_arena scratch;
-    struct maq_import_table names;
+    struct maq_intern names;
     uint32_t n, size;
     struct maq_draft_node *node;
     uint32_t n_edges, edge_size;

@@ -73,16 +73,16 @@ static bool sort(struct order *o)
 /* --- items ------------------------------------------------------------------------------------------------------------------ */
 
 struct items {
-    struct maq_import_table table; /* {ns, name, sort} */
+    struct maq_intern table; /* {ns, name, sort} */
     double *dur;
     const char **name;
     uint8_t *sort;
 };
 
-static uint32_t item_of(struct items *t, struct maq_draft *d, const struct maq_draft_node *v)
+static uint32_t item_of(struct items *t, const struct maq_draft_node *v)
 {
     uint64_t key[2] = {v->ns, (uint64_t)v->name << 8 | v->sort};
-    return maq_import_intern(&t->table, &d->scratch, key, sizeof key);
+    return maq_intern_put(&t->table, key, sizeof key, NULL);
 }
 
 static bool fill_items(struct items *t, struct maq_draft *d)
@@ -92,9 +92,9 @@ static bool fill_items(struct items *t, struct maq_draft *d)
     t->name = MAQ_ARENA_NEW(d->arena, const char *, n);
     t->sort = MAQ_ARENA_NEW(d->arena, uint8_t, n);
     for (uint32_t i = 0; t->dur && t->name && t->sort && i < n; i++) {
-        const uint64_t *key = t->table.value[i].bytes;
+        const uint64_t *key = t->table.key[i].bytes;
         t->dur[i] = (double)key[0];
-        t->name[i] = d->names.value[key[1] >> 8].bytes;
+        t->name[i] = d->names.key[key[1] >> 8].bytes;
         t->sort[i] = (uint8_t)key[1];
     }
     return t->dur && t->name && t->sort;
@@ -116,7 +116,7 @@ static bool build(struct maq_captured_graph *out, struct order *o, struct items 
     if (!ranks || !preds || maq_graph_builder_init(&b, c->n_classes, ranks) != MAQ_OK)
         return false;
     for (uint32_t i = 0; i < d->n && !b.failed; i++) {
-        uint32_t v = o->queue[i], n = 0, item = item_of(items, d, &d->node[v]);
+        uint32_t v = o->queue[i], n = 0, item = item_of(items, &d->node[v]);
         for (uint32_t e = o->pred_at[v]; e < o->pred_at[v + 1]; e++)
             preds[n++] = o->place[o->pred[e]];
         b.failed |= item == NONE;
@@ -172,7 +172,7 @@ static bool describe(struct maq_captured_graph *out, struct order *o, struct ite
     return ok;
 }
 
-static void drop(struct order *o, struct items *items)
+static void drop(struct order *o)
 {
     free(o->succ_at);
     free(o->succ);
@@ -181,13 +181,13 @@ static void drop(struct order *o, struct items *items)
     free(o->waits);
     free(o->queue);
     free(o->place);
-    maq_import_table_fini(&items->table);
 }
 
 enum maq_status maq_draft_freeze(struct maq_captured_graph *out, struct maq_draft *d, struct maq_diag *diag)
 {
     struct order o = {.d = d};
     struct items items = {0};
+    maq_intern_init(&items.table, &d->scratch);
     enum maq_status status = MAQ_OK;
     if (!sort(&o))
         status = MAQ_NO_MEMORY;
@@ -195,18 +195,17 @@ enum maq_status maq_draft_freeze(struct maq_captured_graph *out, struct maq_draf
         uint32_t v = 0;
         while (v < d->n && o.waits[v] == 0)
             v++;
-        status =
-            maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere,
-                          "`maquette graph --check` says which collectives do not meet",
-                          "ranks of this job wait for each other in a circle; '%s' of class %u is in it",
-                          (const char *)d->names.value[d->node[v].name].bytes, d->node[v].stream / MAQ_STREAM_COUNT);
+        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere,
+                               "`maquette graph --check` says which collectives do not meet",
+                               "ranks of this job wait for each other in a circle; '%s' of class %u is in it",
+                               (const char *)d->names.key[d->node[v].name].bytes, d->node[v].stream / MAQ_STREAM_COUNT);
     } else if (!build(out, &o, &items) || !describe(out, &o, &items)) {
         maq_graph_fini(&out->timed.graph);
         status = MAQ_NO_MEMORY;
     }
     if (status == MAQ_NO_MEMORY)
         maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for a graph");
-    drop(&o, &items);
+    drop(&o);
     return status;
 }
 

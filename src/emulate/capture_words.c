@@ -28,17 +28,48 @@ static const char *type_name(unsigned type)
     return type < MAQ_REC_TYPE_COUNT ? names[type] : "";
 }
 
-/* "void at::native::elementwise_kernel<128, 2, ...>(int)" -> "at::native::elementwise_kernel". */
+/* The first of some template arguments that is a type of somebody's own, without its arguments: what a general kernel is for. */
+static struct maq_str first_type(struct maq_str args)
+{
+    size_t from = 0, depth = 0;
+    bool looked = false; /* at the argument that begins at `from` */
+    for (size_t i = 0; i < args.len; i++) {
+        char c = args.ptr[i];
+        bool ends = depth == 0 && (c == ',' || c == '>');
+        if (ends || c == '<' || c == '(') {
+            struct maq_str arg = maq_str_trim((struct maq_str){args.ptr + from, i - from});
+            if (depth == 0 && !looked && memmem(arg.ptr, arg.len, "::", 2))
+                return arg;
+            looked = !ends;
+        }
+        depth += c == '<' || c == '(';
+        if (depth == 0 && c == '>')
+            break;
+        depth -= depth > 0 && (c == '>' || c == ')');
+        from = ends ? i + 1 : from;
+    }
+    return (struct maq_str){"", 0};
+}
+
+/* "void cutlass::device_kernel<ours::gemm<128, 64> >(int)" -> "cutlass::device_kernel<ours::gemm>". */
 static void plain_name(char buf[160], const char *name)
 {
-    struct maq_str s = maq_str_of(name), head;
+    struct maq_str s = maq_str_of(name), head, args;
     if (maq_str_starts(s, "void "))
         s = (struct maq_str){s.ptr + 5, s.len - 5};
-    struct maq_str whole = s;
+    args = maq_str_split(s, '<', &head);
+    if (args.ptr) {
+        struct maq_str type = first_type(args);
+        int shown = (int)(head.len < 70 ? head.len : 70);
+        if (type.len > 0)
+            maq__snprintf(buf, 160, "%.*s<%.*s>", shown, head.ptr, (int)(type.len < 70 ? type.len : 70), type.ptr);
+        else
+            maq__snprintf(buf, 160, "%.*s", shown, head.ptr);
+        return;
+    }
     if (!maq_str_starts(s, "(anonymous"))
-        (void)maq_str_split(s, '(', &s);
-    (void)maq_str_split(s, '<', &head);
-    head = maq_str_trim(head.len > 0 ? head : whole);
+        (void)maq_str_split(s, '(', &head);
+    head = maq_str_trim(head.len > 0 ? head : s);
     maq__snprintf(buf, 160, "%.*s", (int)(head.len < 150 ? head.len : 150), head.ptr);
 }
 

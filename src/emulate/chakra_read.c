@@ -27,19 +27,6 @@ static enum maq_status no_memory(struct maq_diag *diag, const char *path)
     return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "%s: out of memory", path);
 }
 
-static bool grow(void **column, uint32_t *size, uint32_t n, size_t each)
-{
-    if (n < *size)
-        return true;
-    uint64_t more = *size ? (uint64_t)*size * 2 : 256;
-    void *p = more <= UINT32_MAX / 2 ? maq__realloc(*column, more * each) : NULL;
-    if (!p)
-        return false;
-    *column = p;
-    *size = (uint32_t)more;
-    return true;
-}
-
 /* --- attributes ------------------------------------------------------------------------------------------------------- */
 
 struct attr {
@@ -147,7 +134,7 @@ static bool node_attr(struct maq_chakra *c, struct maq_chakra_node *v, const str
 
 static bool add_dep(struct maq_chakra *c, struct maq_chakra_node *v, uint64_t id)
 {
-    if (!grow((void **)&c->dep, &c->dep_size, c->n_deps, sizeof *c->dep))
+    if (!maq_import_grow((void **)&c->dep, &c->dep_size, c->n_deps, sizeof *c->dep))
         return false;
     c->dep[c->n_deps++] = id;
     v->n_deps++;
@@ -171,7 +158,7 @@ static enum maq_status take_node(struct maq_chakra *c, struct maq_str s, struct 
     struct maq_pb_field f;
     struct attr a;
     int64_t micros = 0;
-    if (c->n >= MAX_NODES || !grow((void **)&c->node, &c->size, c->n, sizeof *c->node))
+    if (c->n >= MAX_NODES || !maq_import_grow((void **)&c->node, &c->size, c->n, sizeof *c->node))
         return c->n >= MAX_NODES ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_IMPORT_LIMIT, nowhere, NULL,
                                                  "%s has more than %u nodes", c->path, MAX_NODES)
                                  : no_memory(diag, c->path);
@@ -227,7 +214,7 @@ static bool take_group(struct maq_chakra *c, const struct attr *a)
     while (list.len > 0 && maq_pb_get_varint(&v, &list))
         n++;
     uint32_t *member = MAQ_ARENA_NEW(c->arena, uint32_t, n);
-    if (!member || !grow((void **)&c->group, &c->group_size, c->n_groups, sizeof *c->group))
+    if (!member || !maq_import_grow((void **)&c->group, &c->group_size, c->n_groups, sizeof *c->group))
         return false;
     list = a->list;
     for (uint32_t i = 0; i < n && maq_pb_get_varint(&v, &list); i++)

@@ -17,7 +17,8 @@
     X(IMPORT_DEPENDENCY, 1717,                                                                                         \
       "a Chakra trace whose nodes wait for each other in a circle, or for a node that is not there")                   \
     X(GRAPH_LIMIT, 1718, "a captured job with more nodes than a graph can hold")                                       \
-    X(GRAPH_FOLDER, 1719, "a folder that exported traces cannot be written to")
+    X(GRAPH_FOLDER, 1719, "a folder that exported traces cannot be written to")                                        \
+    X(IMPORT_FILLED, 1720, "ranks of an imported job that were not traced")
 
 enum maq_import_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -25,9 +25,9 @@ struct pattern {
 struct finish {
     struct maq_import_job *job;
     struct maq_arena *arena;
-    struct maq_import_table comms; /* {nth, members...} -> id of the job */
-    struct maq_import_map moved;   /* {rank's index, ordinal, base} -> id + 1 */
-    const char **comm_name;        /* [comms.n] */
+    struct maq_intern comms;     /* {nth, members...} -> id of the job */
+    struct maq_import_map moved; /* {rank's index, ordinal, base} -> id + 1 */
+    const char **comm_name;      /* [comms.n] */
     uint32_t comm_name_size;
     struct pattern **pattern; /* [traced rank][ordinal] */
     uint32_t *order;          /* traced ranks by number */
@@ -53,10 +53,10 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
         while (b.len % 4 != 0 && !b.failed)
             maq_buf_addc(&b, ' ');
     }
-    uint32_t before = f->comms.n;
-    uint32_t id = b.failed ? NONE : maq_import_intern(&f->comms, f->arena, b.ptr, b.len);
+    bool added = false;
+    uint32_t id = b.failed ? NONE : maq_intern_put(&f->comms, b.ptr, b.len, &added);
     maq_buf_fini(&b);
-    if (id == before && id == f->comm_name_size) {
+    if (added && id == f->comm_name_size) {
         uint32_t size_now = id ? id * 2 : 64;
         const char **names = size_now <= UINT32_MAX / 2 ? maq__realloc(f->comm_name, size_now * sizeof *names) : NULL;
         f->failed |= !names;
@@ -66,7 +66,7 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
     f->failed |= id == NONE;
     if (f->failed)
         return 0;
-    if (id == before)
+    if (added)
         f->comm_name[id] = name;
     return id;
 }
@@ -75,7 +75,7 @@ static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, 
 static void find_tile(struct pattern *p, const struct maq_import_comm *c, uint32_t world)
 {
     p->size = c->size;
-    if (!c->member || c->position == NONE)
+    if (!c->member || c->position == NONE || c->size == 0)
         return;
     uint32_t stride = c->size > 1 ? c->member[1] - c->member[0] : 1;
     if (stride == 0 || stride > world || (uint64_t)stride * c->size > world || world % (stride * c->size) != 0)
@@ -103,6 +103,7 @@ static bool find_patterns(struct finish *f)
         for (uint32_t k = 0; k < r->n_comms; k++) {
             struct pattern *p = &f->pattern[i][k];
             const struct maq_import_comm *c = &r->comm[k];
+            MAQ_ASSERT(c->size > 0); /* readers look */
             for (uint32_t j = 0; j < k; j++)
                 p->nth += c->member && r->comm[j].member && r->comm[j].size == c->size &&
                           memcmp(r->comm[j].member, c->member, c->size * sizeof *c->member) == 0;
@@ -320,10 +321,10 @@ static bool put_ops(struct finish *f, struct maq_capture *out)
     if (!op || !text)
         return false;
     for (uint32_t i = 0; i < job->op.n; i++) /* values are zero-terminated and aligned */
-        op[i] = (struct maq_captured_op){.what = job->op.value[i].bytes,
-                                         .name = (const char *)job->op.value[i].bytes + sizeof(struct maq_rec_op)};
+        op[i] = (struct maq_captured_op){.what = job->op.key[i].bytes,
+                                         .name = (const char *)job->op.key[i].bytes + sizeof(struct maq_rec_op)};
     for (uint32_t i = 0; i < job->text.n; i++)
-        text[i] = job->text.value[i].bytes;
+        text[i] = job->text.key[i].bytes;
     for (uint32_t i = 0; i < job->n_ranks; i++)
         for (uint32_t k = 0; k < job->rank[i].n_records; k++)
             if (job->rank[i].record[k].kind == MAQ_REC_LAUNCH) {
@@ -343,7 +344,7 @@ static bool put_comms(struct finish *f, struct maq_capture *out)
 {
     struct maq_captured_comm *comm = MAQ_ARENA_NEW(f->arena, struct maq_captured_comm, f->comms.n);
     for (uint32_t i = 0; comm && i < f->comms.n; i++) {
-        const struct maq_import_value *v = &f->comms.value[i];
+        const struct maq_intern_key *v = &f->comms.key[i];
         const uint32_t *words = v->bytes;
         comm[i] = (struct maq_captured_comm){.lineage = v->hash, .name = f->comm_name[i]};
         comm[i].member = words + 1;
@@ -406,9 +407,26 @@ static enum maq_status finish_all(struct finish *f, struct maq_capture **out)
     return maq_import_meet(job, id) && put_capture(f, out) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
+/* Says which ranks nobody traced. */
+static void tell(const struct maq_capture *c, uint32_t traced, struct maq_diag *diag)
+{
+    uint32_t known = 0, unknown = 0;
+    for (uint32_t q = 0; q < c->world; q++)
+        *(c->class_of[q] == NONE ? &unknown : &known) += 1;
+    if (unknown > 0)
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_IMPORT_FILLED, nowhere, "trace one rank of each pipeline stage",
+                     "%u of %u ranks are unknown: no traced rank has their place", unknown, c->world);
+    if (known > traced)
+        maq_diag_add(
+            diag, MAQ_NOTE, MAQ_CODE_IMPORT_FILLED, nowhere, NULL,
+            "%u of %u ranks were not traced, and are taken to do what the nearest traced one of the same place does",
+            known - traced, c->world);
+}
+
 enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_job *job)
 {
     struct finish f = {.job = job, .arena = job->arena};
+    maq_intern_init(&f.comms, job->arena);
     for (uint32_t i = 0; i < job->n_ranks; i++)
         job->world = job->rank[i].rank >= job->world ? job->rank[i].rank + 1 : job->world;
     enum maq_status status = MAQ_OK;
@@ -420,8 +438,9 @@ enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_jo
     if (status == MAQ_NO_MEMORY)
         maq_diag_add(job->diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for an imported trace");
     if (status == MAQ_OK)
+        tell(*out, job->n_ranks, job->diag);
+    if (status == MAQ_OK)
         job->arena = NULL; /* the capture's from now on */
-    maq_import_table_fini(&f.comms);
     maq_import_map_fini(&f.moved);
     free(f.comm_name);
     maq_import_drop(job);

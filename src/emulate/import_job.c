@@ -9,9 +9,9 @@
 #include "base/codes.h"
 #include "base/str.h"
 
-/* --- distinct values ------------------------------------------------------------------------------------------------- */
+/* --- maps -------------------------------------------------------------------------------------------------------------- */
 
-static bool grow(void **column, uint32_t *size, uint32_t n, size_t each)
+bool maq_import_grow(void **column, uint32_t *size, uint32_t n, size_t each)
 {
     if (n < *size)
         return true;
@@ -24,65 +24,21 @@ static bool grow(void **column, uint32_t *size, uint32_t n, size_t each)
     return true;
 }
 
-static bool rehash(struct maq_import_table *t)
-{
-    uint32_t size = t->size ? t->size * 2 : 256;
-    uint32_t *slot = maq__malloc(size * sizeof *slot);
-    if (!slot)
-        return false;
-    memset(slot, 0xff, size * sizeof *slot);
-    for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t at = (uint32_t)t->value[i].hash & (size - 1);
-        while (slot[at] != UINT32_MAX)
-            at = (at + 1) & (size - 1);
-        slot[at] = i;
-    }
-    free(t->slot);
-    t->slot = slot;
-    t->size = size;
-    return true;
-}
-
-uint32_t maq_import_intern(struct maq_import_table *t, struct maq_arena *arena, const void *bytes, size_t len)
-{
-    if ((uint64_t)t->n * 2 >= t->size && (t->size > UINT32_MAX / 4 || !rehash(t)))
-        return UINT32_MAX;
-    uint64_t hash = maq_rec_hash(bytes, len, 0);
-    uint32_t at = (uint32_t)hash & (t->size - 1);
-    for (; t->slot[at] != UINT32_MAX; at = (at + 1) & (t->size - 1)) {
-        const struct maq_import_value *v = &t->value[t->slot[at]];
-        if (v->hash == hash && v->len == len && (len == 0 || memcmp(v->bytes, bytes, len) == 0))
-            return t->slot[at];
-    }
-    char *copy = maq_arena_alloc(arena, len + 1, 8);
-    if (!copy || !grow((void **)&t->value, &t->value_size, t->n, sizeof *t->value))
-        return UINT32_MAX;
-    if (len > 0)
-        memcpy(copy, bytes, len);
-    t->value[t->n] = (struct maq_import_value){copy, len, hash};
-    return t->slot[at] = t->n++;
-}
-
-void maq_import_table_fini(struct maq_import_table *t)
-{
-    free(t->slot);
-    free(t->value);
-    *t = (struct maq_import_table){0};
-}
-
 uint64_t *maq_import_map_at(struct maq_import_map *map, struct maq_arena *arena, const void *key, size_t len)
 {
-    uint32_t before = map->key.n, at = maq_import_intern(&map->key, arena, key, len);
-    if (at == UINT32_MAX || !grow((void **)&map->value, &map->value_size, at, sizeof *map->value))
+    bool added;
+    if (!map->key.arena)
+        maq_intern_init(&map->key, arena);
+    uint32_t at = maq_intern_put(&map->key, key, len, &added);
+    if (at == UINT32_MAX || !maq_import_grow((void **)&map->value, &map->value_size, at, sizeof *map->value))
         return NULL;
-    if (at == before)
+    if (added)
         map->value[at] = 0;
     return &map->value[at];
 }
 
 void maq_import_map_fini(struct maq_import_map *map)
 {
-    maq_import_table_fini(&map->key);
     free(map->value);
     *map = (struct maq_import_map){0};
 }
@@ -97,6 +53,8 @@ enum maq_status maq_import_begin(struct maq_import_job *job, struct maq_diag *di
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
                              "out of memory for an imported trace");
     maq_arena_init(job->arena, 0);
+    maq_intern_init(&job->op, job->arena);
+    maq_intern_init(&job->text, job->arena);
     return MAQ_OK;
 }
 
@@ -107,8 +65,6 @@ void maq_import_drop(struct maq_import_job *job)
         free(job->rank[i].comm);
     }
     free(job->rank);
-    maq_import_table_fini(&job->op);
-    maq_import_table_fini(&job->text);
     if (job->arena)
         maq_arena_fini(job->arena);
     free(job->arena);
@@ -117,7 +73,7 @@ void maq_import_drop(struct maq_import_job *job)
 
 struct maq_import_rank *maq_import_add_rank(struct maq_import_job *job, const char *path, uint32_t rank)
 {
-    if (!grow((void **)&job->rank, &job->rank_size, job->n_ranks, sizeof *job->rank)) {
+    if (!maq_import_grow((void **)&job->rank, &job->rank_size, job->n_ranks, sizeof *job->rank)) {
         job->failed = true;
         return NULL;
     }
@@ -135,7 +91,7 @@ uint32_t maq_import_op(struct maq_import_job *job, const struct maq_rec_op *what
     op.name_bytes = (uint32_t)name.len;
     maq_buf_add(&b, &op, sizeof op);
     maq_buf_add(&b, name.ptr ? name.ptr : "", name.len);
-    uint32_t id = b.failed ? UINT32_MAX : maq_import_intern(&job->op, job->arena, b.ptr, b.len);
+    uint32_t id = b.failed ? UINT32_MAX : maq_intern_put(&job->op, b.ptr, b.len, NULL);
     maq_buf_fini(&b);
     job->failed |= id == UINT32_MAX;
     return id == UINT32_MAX ? 0 : id;
@@ -143,7 +99,7 @@ uint32_t maq_import_op(struct maq_import_job *job, const struct maq_rec_op *what
 
 uint32_t maq_import_text(struct maq_import_job *job, struct maq_str text)
 {
-    uint32_t id = maq_import_intern(&job->text, job->arena, text.ptr ? text.ptr : "", text.len);
+    uint32_t id = maq_intern_put(&job->text, text.ptr ? text.ptr : "", text.len, NULL);
     job->failed |= id == UINT32_MAX;
     return id == UINT32_MAX ? 0 : id;
 }
@@ -161,7 +117,7 @@ uint32_t maq_import_comm(struct maq_import_job *job, struct maq_import_rank *ran
     for (uint32_t i = 0; i < rank->n_comms; i++)
         if (same_comm(&rank->comm[i], name, member, size))
             return i;
-    if (!grow((void **)&rank->comm, &rank->comm_size, rank->n_comms, sizeof *rank->comm)) {
+    if (!maq_import_grow((void **)&rank->comm, &rank->comm_size, rank->n_comms, sizeof *rank->comm)) {
         job->failed = true;
         return 0;
     }
@@ -193,7 +149,7 @@ const uint32_t *maq_import_everyone(struct maq_import_job *job, uint32_t n)
 
 static struct maq_rec *add_record(struct maq_import_job *job, struct maq_import_rank *rank, enum maq_rec_kind kind)
 {
-    if (!grow((void **)&rank->record, &rank->record_size, rank->n_records, sizeof *rank->record)) {
+    if (!maq_import_grow((void **)&rank->record, &rank->record_size, rank->n_records, sizeof *rank->record)) {
         job->failed = true;
         return &job->spare;
     }

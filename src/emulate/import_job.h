@@ -16,22 +16,11 @@
 #ifndef MAQ_EMULATE_IMPORT_JOB_H
 #define MAQ_EMULATE_IMPORT_JOB_H
 
-#include "base/arena.h"
+#include "emulate/intern.h"
 #include "maquette/capture.h"
 #include "shim/record.h"
 
 #define MAQ_IMPORT_WORLD (UINT32_C(1) << 20) /* ranks at most */
-
-struct maq_import_table { /* of distinct byte strings, open addressing */
-    uint32_t n, size;
-    uint32_t *slot;
-    struct maq_import_value {
-        const void *bytes;
-        size_t len;
-        uint64_t hash;
-    } * value;
-    uint32_t value_size;
-};
 
 struct maq_import_comm {
     const char *name; /* NULL = none */
@@ -51,17 +40,16 @@ struct maq_import_rank {
     struct maq_import_comm *comm;
 };
 
-/* Number of a value in its table, added when it is new; UINT32_MAX when out of memory. */
-uint32_t maq_import_intern(struct maq_import_table *table, struct maq_arena *arena, const void *bytes, size_t len);
-void maq_import_table_fini(struct maq_import_table *table);
+/* Room for one more than n in a heap column of `size`; false when out of memory, and the column is as it was. */
+bool maq_import_grow(void **column, uint32_t *size, uint32_t n, size_t each);
 
 /* A number for each key, 0 at first. */
 struct maq_import_map {
-    struct maq_import_table key;
+    struct maq_intern key;
     uint64_t *value;
     uint32_t value_size;
 };
-/* Good until the next call; NULL when out of memory. */
+/* Good until the next call; NULL when out of memory. The first call says in which arena the keys are. */
 uint64_t *maq_import_map_at(struct maq_import_map *map, struct maq_arena *arena, const void *key, size_t len);
 void maq_import_map_fini(struct maq_import_map *map);
 
@@ -70,7 +58,7 @@ struct maq_import_job {
     struct maq_diag *diag;
     uint32_t world, per_node; /* 0 = not said */
     const char *device;       /* name in the catalogue; NULL = not said */
-    struct maq_import_table op, text;
+    struct maq_intern op, text;
     uint32_t n_ranks, rank_size;
     struct maq_import_rank *rank;
     struct maq_rec spare; /* written to when there is no memory for a record */

@@ -67,7 +67,7 @@ struct maq_kineto_group {
 struct maq_kineto {
     const char *path;
     struct maq_arena *arena; /* of the texts and shapes: lives as long as this */
-    struct maq_import_table names;
+    struct maq_intern names;
     uint32_t n_events, event_size;
     struct maq_kineto_event *event;
     int64_t begin, end; /* of all that is timed, INT64_MAX and INT64_MIN when nothing is */

@@ -38,12 +38,12 @@ int maq_kineto_fail(struct maq_kineto_reader *r, enum maq_status status)
 const char *maq_kineto_text(struct maq_kineto_reader *r, struct maq_str s)
 {
     s.len = strnlen(s.ptr, s.len < MAX_TEXT ? s.len : MAX_TEXT);
-    uint32_t id = maq_import_intern(&r->k->names, r->k->arena, s.ptr, s.len);
+    uint32_t id = maq_intern_put(&r->k->names, s.ptr, s.len, NULL);
     if (id == UINT32_MAX) {
         maq_kineto_fail(r, maq_kineto_no_memory(r->diag, r->k->path));
         return "";
     }
-    return r->k->names.value[id].bytes;
+    return r->k->names.key[id].bytes;
 }
 
 /* --- numbers --------------------------------------------------------------------------------------------------------- */

@@ -54,11 +54,12 @@ static void put_mark(struct writer *w, enum maq_rec_mark mark, const char *text,
     r->arg = mark;
 }
 
-static void put_event(struct writer *w, struct maq_kineto_step *s, uint16_t stream)
+/* What a stream has then; whoever waits for it comes later on this host. */
+static void put_event(struct writer *w, struct maq_kineto_step *s, uint16_t stream, int64_t t)
 {
     s->number = w->n_events++;
-    w->event_at[s->number] = later(w->stream_end[stream], w->host);
-    struct maq_rec *r = put(w, MAQ_REC_EVENT_RECORD, w->host);
+    w->event_at[s->number] = w->stream_end[stream];
+    struct maq_rec *r = put(w, MAQ_REC_EVENT_RECORD, t);
     r->stream = stream;
     r->id = s->number;
 }
@@ -155,7 +156,7 @@ static void put_launch(struct writer *w, struct maq_kineto_step *s)
         w->host = later(w->host, w->stream_end[stream]);
     }
     if (s->recorded)
-        put_event(w, s, stream);
+        put_event(w, s, stream, w->host);
 }
 
 static void put_sync(struct writer *w, const struct maq_kineto_step *s)
@@ -189,10 +190,8 @@ static void put_step(struct writer *w, struct maq_kineto_step *s)
             put_wait(w, &w->t->step[s->until], (uint16_t)maq_kineto_stream(w->t, s->stream), s->t);
         break;
     case MAQ_STEP_RECORD:
-        if (s->recorded) {
-            w->host = later(w->host, w->host);
-            put_event(w, s, (uint16_t)maq_kineto_stream(w->t, s->stream));
-        }
+        if (s->recorded)
+            put_event(w, s, (uint16_t)maq_kineto_stream(w->t, s->stream), s->t);
         break;
     case MAQ_STEP_PUSH:
         put_mark(w, MAQ_REC_PUSH, name, s->t);

@@ -18,6 +18,9 @@
 #include "emulate/import_codes.h"
 #include "emulate/import_kineto_gather.h"
 
+#define MAX_QUIET (UINT32_C(64) << 20) /* bytes without the end of a value */
+#define MAX_NESTED 4096u               /* levels below those that mean something */
+
 static const struct maq_span nowhere;
 
 /* --- callbacks --------------------------------------------------------------------------------------------------------- */
@@ -29,9 +32,12 @@ static enum maq_kineto_place place_now(const struct maq_kineto_reader *r)
 
 static int enter(struct maq_kineto_reader *r, enum maq_kineto_place place)
 {
+    r->heard = true;
     if (r->depth + 1 == MAQ_KINETO_DEPTH) {
-        r->skip++;
-        return r->skip < UINT32_MAX / 2;
+        if (++r->skip <= MAX_NESTED)
+            return 1;
+        return maq_kineto_fail(r, maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_IMPORT_FORM, nowhere, NULL,
+                                                "%s is nested more than %u levels deep", r->k->path, MAX_NESTED));
     }
     r->place[++r->depth] = place;
     return 1;
@@ -39,6 +45,7 @@ static int enter(struct maq_kineto_reader *r, enum maq_kineto_place place)
 
 static void leave(struct maq_kineto_reader *r)
 {
+    r->heard = true;
     if (r->skip > 0)
         r->skip--;
     else if (r->depth > 0)
@@ -47,6 +54,7 @@ static void leave(struct maq_kineto_reader *r)
 
 static int value(struct maq_kineto_reader *r, struct maq_str s, bool is_text)
 {
+    r->heard = true;
     struct maq_kineto_gathered *g = &r->g;
     switch (place_now(r)) {
     case MAQ_PLACE_EVENT:
@@ -139,6 +147,7 @@ static int on_key(void *user, const unsigned char *s, size_t n)
     struct maq_kineto_reader *r = user;
     enum maq_kineto_place here = place_now(r);
     r->key = MAQ_KEY_NONE;
+    r->heard = true;
     for (size_t i = 0; i < MAQ_COUNT(keys); i++)
         if (keys[i].len == n && keys[i].place == (uint8_t)here && memcmp(keys[i].text, s, n) == 0)
             r->key = (enum maq_kineto_key)keys[i].key;
@@ -255,29 +264,20 @@ static const yajl_callbacks callbacks = {.yajl_null = on_null,
                                          .yajl_start_array = on_array,
                                          .yajl_end_array = on_array_end};
 
-static void *take(void *user, size_t n)
-{
-    (void)user;
-    return maq__malloc(n);
-}
-
-static void *retake(void *user, void *old, size_t n)
-{
-    (void)user;
-    return maq__realloc(old, n);
-}
-
-static void give(void *user, void *old)
-{
-    (void)user;
-    free(old);
-}
-
-/* One piece of the file, or its end (n = 0). at: bytes before it. */
+/*
+ * One piece of the file, or its end (n = 0). at: bytes before it. yajl holds a text until its end and does not look whether there
+ * was memory for it, so a text that does not end is a fault here.
+ */
 static enum maq_status feed(struct maq_kineto_reader *r, yajl_handle yajl, const unsigned char *bytes, size_t n,
                             uint64_t at)
 {
+    r->heard = false;
     yajl_status status = n > 0 ? yajl_parse(yajl, bytes, n) : yajl_complete_parse(yajl);
+    r->quiet = r->heard ? 0 : r->quiet + n;
+    if (r->quiet > MAX_QUIET && r->status == MAQ_OK)
+        return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_IMPORT_LIMIT, nowhere, NULL,
+                             "%s: a text at byte %llu does not end within %u MiB", r->k->path, (unsigned long long)at,
+                             MAX_QUIET >> 20);
     if (r->status != MAQ_OK || status == yajl_status_ok)
         return r->status;
     if (n == 0)
@@ -297,12 +297,12 @@ static void begin(struct maq_kineto *out, const char *path, struct maq_arena *ar
 {
     *out = (struct maq_kineto){
         .path = path, .arena = arena, .begin = INT64_MAX, .end = INT64_MIN, .rank = -1, .world = -1};
+    maq_intern_init(&out->names, arena);
 }
 
 static yajl_handle new_parser(struct maq_kineto_reader *r)
 {
-    yajl_alloc_funcs memory = {take, retake, give, NULL};
-    yajl_handle yajl = yajl_alloc(&callbacks, &memory, r);
+    yajl_handle yajl = yajl_alloc(&callbacks, NULL, r);
     if (yajl)
         (void)yajl_config(yajl, yajl_dont_validate_strings, 1); /* names are only shown, and cleaned when they are */
     return yajl;
@@ -362,7 +362,6 @@ enum maq_status maq_kineto_read(struct maq_kineto *out, const char *path, struct
 
 void maq_kineto_fini(struct maq_kineto *k)
 {
-    maq_import_table_fini(&k->names);
     free(k->event);
     free(k->group);
     *k = (struct maq_kineto){0};

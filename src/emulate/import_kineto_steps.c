@@ -11,8 +11,8 @@
  *     host  = T_i - T_{i-1}, or after a call that waited T_i - max(T_{i-1}, end of what it waited for)
  *
  * so a replay of the records without edits puts every end where the trace has it. c is the median, over kernels that found their
- * stream idle, of start - end of the launching call. What of `start - ready` is longer than MAQ_KINETO_GAP_NS is no property of the kernel: it
- * becomes an operator of its own, "gap that the trace does not explain".
+ * stream idle, of start - end of the launching call. What of `start - ready` is longer than MAQ_KINETO_GAP_NS is no property of the kernel:
+ * it becomes an operator of its own, "gap that the trace does not explain".
  *
  * Dependencies between streams. Newer traces (cuda_sync events) say which stream waits for which record of an event. In
  * others only the calls of cudaStreamWaitEvent are seen, without stream and event; then a kernel that starts within MAQ_KINETO_GAP_NS after the
@@ -35,13 +35,12 @@
 
 static struct maq_kineto_step *add(struct maq_kineto_timeline *t)
 {
-    static struct maq_kineto_step spare;
     if (t->n == t->size) {
         uint32_t size = t->size ? t->size * 2 : 1024;
         struct maq_kineto_step *p = size <= UINT32_MAX / 4 ? maq__realloc(t->step, size * sizeof *p) : NULL;
         if (!p) {
             t->failed = true;
-            return &spare;
+            return &t->spare;
         }
         t->step = p;
         t->size = size;

@@ -41,13 +41,13 @@ struct maq_kineto_timeline {
     struct maq_kineto *k;
     struct maq_arena scratch;
     uint32_t n, size;
-    struct maq_kineto_step *step;
-    struct maq_import_map call;    /* correlation -> event + 1 */
-    struct maq_import_map streams; /* stream -> ordinal + 1 */
-    uint32_t *on;                  /* [n] launches: the one before on its stream; NONE */
-    uint32_t *above;               /* [n_events] of calls: the operator of the host around it; NONE */
-    bool *backward;                /* [n_events] of calls: inside the autograd engine */
-    bool says_waits;               /* the trace has cuda_sync events */
+    struct maq_kineto_step *step, spare; /* spare: written to when there is no memory for another */
+    struct maq_import_map call;          /* correlation -> event + 1 */
+    struct maq_import_map streams;       /* stream -> ordinal + 1 */
+    uint32_t *on;                        /* [n] launches: the one before on its stream; NONE */
+    uint32_t *above;                     /* [n_events] of calls: the operator of the host around it; NONE */
+    bool *backward;                      /* [n_events] of calls: inside the autograd engine */
+    bool says_waits;                     /* the trace has cuda_sync events */
     bool failed;
 };
 

@@ -54,7 +54,7 @@ uint32_t maq_intern_put(struct maq_intern *t, const void *bytes, size_t len, boo
     uint32_t at = slot_of(t, hash, bytes, len);
     if (t->slot[at] != 0)
         return t->slot[at] - 1;
-    char *copy = maq_arena_alloc(t->arena, len, 8);
+    char *copy = maq_arena_alloc(t->arena, len + 1, 8);
     if (!copy)
         return UINT32_MAX;
     if (len > 0)

@@ -25,7 +25,15 @@ struct maq_mqt_section {
     uint32_t crc32; /* of the stored bytes */
     uint64_t at, stored, raw;
 };
-enum maq_mqt_kind { MAQ_MQT_JOB = 1, MAQ_MQT_TEXTS, MAQ_MQT_OPS, MAQ_MQT_COMMS, MAQ_MQT_CLASS, MAQ_MQT_RECORDS };
+enum maq_mqt_kind {
+    MAQ_MQT_JOB = 1,
+    MAQ_MQT_TEXTS,
+    MAQ_MQT_OPS,
+    MAQ_MQT_COMMS,
+    MAQ_MQT_CLASS,
+    MAQ_MQT_RECORDS,
+    MAQ_MQT_NAMES
+};
 
 /* Probe and reader, for the table of readers; n paths, of which there may be one only. */
 bool maq_mqt_probe(const unsigned char *head, size_t n);

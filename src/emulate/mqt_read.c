@@ -216,10 +216,6 @@ static enum maq_status read_comms(struct reading *r)
         for (uint32_t k = 0; k < m->size; k++)
             if (m->member[k] >= r->c->world && m->member[k] != UINT32_MAX)
                 return damaged(r, "has a member outside of the job");
-        m->name = take_text(r);
-        if (!m->name)
-            return damaged(r, "has a communicator that cannot be");
-        m->name = m->name[0] ? m->name : NULL;
     }
     r->c->comm = r->comms;
     return close_section(r);
@@ -329,6 +325,19 @@ static enum maq_status read_head(struct reading *r)
     return MAQ_OK;
 }
 
+/* Of communicators; only there when one has a name. */
+static enum maq_status read_names(struct reading *r)
+{
+    MAQ_TRY(open_section(r, MAQ_MQT_NAMES));
+    for (uint32_t i = 0; i < r->c->n_comms; i++) {
+        const char *name = take_text(r);
+        if (!name)
+            return damaged(r, "is too short");
+        r->comms[i].name = name[0] ? name : NULL;
+    }
+    return close_section(r);
+}
+
 static enum maq_status read_all(struct reading *r)
 {
     MAQ_TRY(read_head(r));
@@ -338,6 +347,8 @@ static enum maq_status read_all(struct reading *r)
     MAQ_TRY(read_comms(r));
     maq_arena_fini(&r->scratch);
     MAQ_TRY(read_classes(r));
+    if (r->next < r->head.n_sections)
+        MAQ_TRY(read_names(r));
     if (r->next != r->head.n_sections)
         return damaged(r, "is one too many");
     const char *fault = maq_capture_fault(r->c, &r->scratch);

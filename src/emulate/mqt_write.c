@@ -153,6 +153,7 @@ static void end_section(struct writing *w, enum maq_mqt_kind kind, struct maq_bu
 static void put_sections(struct writing *w, const struct maq_capture *c)
 {
     struct maq_buf b;
+    bool named = false; /* communicators of an imported job */
     maq_buf_init(&b, SECTION_MOST);
     put_job(&b, c);
     end_section(w, MAQ_MQT_JOB, &b);
@@ -166,7 +167,7 @@ static void put_sections(struct writing *w, const struct maq_capture *c)
         put64(&b, c->comm[i].lineage);
         put32(&b, c->comm[i].size);
         put_differences(&b, c->comm[i].member, c->comm[i].size, 1);
-        put_text(&b, c->comm[i].name ? c->comm[i].name : "");
+        named |= c->comm[i].name != NULL;
     }
     end_section(w, MAQ_MQT_COMMS, &b);
     for (uint32_t k = 0; k < c->n_classes; k++) {
@@ -175,6 +176,10 @@ static void put_sections(struct writing *w, const struct maq_capture *c)
         put_records(&b, &c->class_of_ranks[k]);
         end_section(w, MAQ_MQT_RECORDS, &b);
     }
+    for (uint32_t i = 0; named && i < c->n_comms; i++)
+        put_text(&b, c->comm[i].name ? c->comm[i].name : "");
+    if (named)
+        end_section(w, MAQ_MQT_NAMES, &b);
     maq_buf_fini(&b);
 }
 
@@ -214,7 +219,7 @@ static enum maq_status write_file(const struct writing *w, const char *path, str
 
 enum maq_status maq_capture_write(const struct maq_capture *capture, const char *path, struct maq_diag *diag)
 {
-    struct writing w = {.room = 4 + 2 * capture->n_classes};
+    struct writing w = {.room = 5 + 2 * capture->n_classes};
     enum maq_status status;
     maq_buf_init(&w.body, SIZE_MAX / 2);
     w.section = calloc(w.room, sizeof *w.section);

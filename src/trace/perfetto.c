@@ -15,8 +15,8 @@
  * Field numbers: github.com/google/perfetto, protos/perfetto/trace/ (trace_packet, track_event/{track_event,track_descriptor,
  * process_descriptor,thread_descriptor,counter_descriptor,debug_annotation}, interned_data/interned_data).
  */
-#include "base/proto.h"
 #include "base/check.h"
+#include "base/proto.h"
 #include "base/text.h"
 #include "trace/trace_backend.h"
 #include "trace/trace_intern.h"
