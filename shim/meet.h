@@ -43,8 +43,9 @@ struct maq_meet {
 #define MAQ_MEET_SLOTS (1u << 16)
 #define MAQ_MEET_DATA (UINT64_C(1) << 30)    /* address space: pages that nobody writes take none */
 #define MAQ_MEET_PAYLOAD (UINT64_C(4) << 20) /* need * bytes of one meeting, at most */
-/* Wall time without any arrival anywhere. The default time-out of PyTorch's collectives (10 minutes). */
-#define MAQ_MEET_PATIENCE_NS INT64_C(600000000000)
+/* Real time without any arrival anywhere: three times the default time-out of PyTorch's collectives, since many ranks share
+ * a few cores here while they start. */
+#define MAQ_MEET_PATIENCE_NS INT64_C(1800000000000)
 
 struct maq_meet_opts {
     uint32_t world;

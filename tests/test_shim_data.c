@@ -100,7 +100,7 @@ static void guessed(uint32_t *all, uint32_t (*f)(uint32_t), uint32_t me, const u
         all[known[i]] = f(known[i]);
     }
     all[me] = f(me);
-    vg_guess(all, have, N, me, NULL, sizeof *all);
+    vg_guess(all, have, N, me, NULL, sizeof *all, false);
 }
 
 static uint32_t same(uint32_t i)
@@ -147,6 +147,27 @@ static void test_patterns(void **state)
     assert_int_equal(all[9], 8);
 }
 
+/* Groups of 64 ranks whose colors are hashes: 16 data groups of stride 4 in 4 stages, as PyTorch splits them, one at a time. */
+static void test_hashed_colors(void **state)
+{
+    (void)state;
+    uint32_t all[N][2] = {{0}};
+    unsigned char have[N] = {0};
+    static const uint32_t known[] = {1, 5, 13, 0, 16, 17, 63}; /* three members; four who are not */
+    for (unsigned i = 0; i < 7; i++) {
+        bool member = known[i] % 4 == 1 && known[i] < 16;
+        have[known[i]] = 1;
+        all[known[i]][0] = member ? 0x12345678 : UINT32_MAX;
+        all[known[i]][1] = member ? known[i] / 4 : 0;
+    }
+    vg_guess(all, have, N, 5, NULL, sizeof *all, true);
+    for (uint32_t i = 0; i < N; i++) {
+        bool member = i % 4 == 1 && i < 16;
+        assert_int_equal(all[i][0], member ? 0x12345678 : UINT32_MAX);
+        assert_int_equal(all[i][1], member ? i / 4 : 0);
+    }
+}
+
 static uint64_t hashed(uint64_t hash, const char *text)
 {
     for (const char *at = text; *at; at++)
@@ -163,7 +184,7 @@ static void hosts(const char *suffix)
     uint64_t hash = hashed(hashed(5381, name), suffix), all[N] = {0};
     unsigned char have[N] = {0};
     all[3] = hash;
-    vg_guess(all, have, N, 3, NULL, sizeof *all);
+    vg_guess(all, have, N, 3, NULL, sizeof *all, false);
     assert_true(all[3] == hash);
     for (uint32_t i = 4; i < N; i++) {
         char other[VG_HOST_NAME];
@@ -234,8 +255,9 @@ static void test_contributions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_reals), cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_hosts), cmocka_unit_test(test_contributions),
+        cmocka_unit_test(test_integers),      cmocka_unit_test(test_reals),         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_patterns),      cmocka_unit_test(test_hashed_colors), cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_contributions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

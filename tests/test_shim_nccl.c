@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <sys/resource.h>
+
 #include <cmocka.h>
 
 #include "nccl_calls.h"
@@ -67,6 +69,10 @@ static int start(void)
     ranks_say(&said, sizeof said);
     OK(ncclCommDestroy(world));
     REQUIRE(ncclCommCount(world, &count) == VG_NCCL_INVALID_ARGUMENT);
+#ifndef __SANITIZE_ADDRESS__
+    struct rusage used;
+    REQUIRE(getrusage(RUSAGE_SELF, &used) == 0 && used.ru_maxrss < 32 * 1024); /* KiB, of 8,192 ranks */
+#endif
     return 0;
 }
 

@@ -12,10 +12,12 @@ const struct vg_hooks *vg_device_beside(void);
 bool vg_card_word(char *out, size_t room, const char *key);
 /* The functions of the C library that stand behind ours; the caller knows their types. Found when the library is loaded: a
  * first write() may come from a signal's handler. */
+/* clang-format off */
 #define VG_BEHIND_LIST(X)                                                                                              \
-    X(clock_gettime)                                                                                                   \
-    X(nanosleep) X(clock_nanosleep) X(poll) X(ppoll) X(select) X(pthread_cond_clockwait) X(gethostname) X(uname)       \
-        X(getaddrinfo) X(accept4) X(connect) X(send) X(recv) X(write) X(read) X(close)
+    X(clock_gettime) X(nanosleep) X(clock_nanosleep) X(poll) X(ppoll) X(select) X(pthread_cond_clockwait)              \
+    X(gethostname) X(uname) X(getaddrinfo)                                                                             \
+    X(accept4) X(connect) X(send) X(recv) X(write) X(read) X(close)
+/* clang-format on */
 enum vg_behind_id {
 #define VG_BEHIND_ENUM(name) VG_BEHIND_##name,
     VG_BEHIND_LIST(VG_BEHIND_ENUM)

@@ -39,6 +39,8 @@ bool vg_mpi_reduce(void *acc, const void *x, uint64_t count, struct vg_mpi_type 
 
 /* An exchange on a communicator; all: [n * bytes]. */
 int vg_mpi_exchange(const struct vg_mpi_comm *comm, const void *mine, uint64_t bytes, void *all);
+/* The same of colors and keys. */
+int vg_mpi_colors(const struct vg_mpi_comm *comm, const uint32_t mine[2], uint32_t (*all)[2]);
 
 /* Ends the program as MPI's default error handler does, where the program has not asked for errors back. */
 int vg_mpi_error(const char *call, int error);

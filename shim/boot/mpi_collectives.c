@@ -34,6 +34,13 @@ int vg_mpi_exchange(const struct vg_mpi_comm *comm, const void *mine, uint64_t b
     return vg_exchange_put(&x) && vg_exchange_get(&x, all) ? VG_MPI_SUCCESS : VG_MPI_ERR_OTHER;
 }
 
+int vg_mpi_colors(const struct vg_mpi_comm *comm, const uint32_t mine[2], uint32_t (*all)[2])
+{
+    struct vg_exchange x = exchange_on(comm, mine, sizeof *all, MAQ_REC_NONE);
+    x.colors = true;
+    return vg_exchange_put(&x) && vg_exchange_get(&x, all) ? VG_MPI_SUCCESS : VG_MPI_ERR_OTHER;
+}
+
 static int from_root(const struct vg_mpi_comm *comm, void *data, uint64_t bytes, uint32_t root)
 {
     struct vg_exchange x = exchange_on(comm, comm->me == root ? data : NULL, bytes, root);

@@ -268,7 +268,7 @@ int MPI_Comm_split(void *comm, int color, int key, void **out)
         return vg_mpi_error("MPI_Comm_split", VG_MPI_ERR_COMM);
     uint32_t mine[2] = {(uint32_t)color, (uint32_t)key}, n = 0;
     uint32_t(*all)[2] = malloc(c->n * sizeof *all);
-    int error = all ? vg_mpi_exchange(c, mine, sizeof mine, all) : VG_MPI_ERR_NO_MEM;
+    int error = all ? vg_mpi_colors(c, mine, all) : VG_MPI_ERR_NO_MEM;
     uint32_t *ranks = NULL;
     *out = ompi_mpi_comm_null;
     if (error == VG_MPI_SUCCESS && color != VG_MPI_UNDEFINED) {

@@ -245,7 +245,7 @@ bool vg_exchange_get(struct vg_exchange *x, void *all)
     for (uint32_t i = 0; i < x->n; i++)
         x->certain = x->certain && (have[i] || (x->root != MAQ_REC_NONE && i != x->root));
     if (ok && !x->certain && x->root == MAQ_REC_NONE)
-        vg_guess(all, have, x->n, x->me, x->members, x->bytes);
+        vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors);
     free(have);
     return ok;
 }

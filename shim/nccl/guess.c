@@ -7,11 +7,14 @@
  *    the rank i in the exchange: the same for all, or  w(i) = w0 + s * ((i / a) mod b)  with a, b that divide n: ranks
  *    (a = 1, b = n), local ranks (a = 1, b = ranks on a node), nodes (a = ranks on a node), colors of tensor, pipeline and
  *    data groups. The first (a, b) that explains all known words is taken.
- * 2. The node rule. Where the own contribution holds the own host name, or a hash of it by one of the usual functions
+ * 2. A group, in a split: colors may be hashes (PyTorch's are), and then no pattern has them. Where two members or more of the
+ *    own color are known, ranks and keys of a group are taken to grow evenly: rank = first + stride * key. It has as many
+ *    members as its largest known key asks for, rounded up to a divisor of n where nobody known stands in the way.
+ * 3. The node rule. Where the own contribution holds the own host name, or a hash of it by one of the usual functions
  *    (Bernstein's h * 33 + c and h * 33 ^ c from 5381, 64 and 32 bit, of the name or of the name and the boot id of the
  *    kernel behind it: what NCCL's documentation, nccl-tests and llm.c use), ranks on other nodes have their own node's.
  *    Otherwise all ranks of a job would be on one host.
- * 3. A copy of one's own.
+ * 4. A copy of one's own.
  *
  * Later slices replace guesses by what was said; `maquette capture` repeats until nothing changes.
  */
@@ -121,6 +124,70 @@ static bool fill_by_patterns(unsigned char *all, const struct known *k)
     return true;
 }
 
+/* --- groups ----------------------------------------------------------------------------------------------------------- */
+
+struct group {
+    uint32_t color;
+    int64_t first, stride, members;
+};
+
+/* Key of rank i in the group if it is on its line, from 0 on; -1: it is not. */
+static int64_t on_line(const struct group *g, uint32_t i)
+{
+    int64_t away = (int64_t)i - g->first;
+    return away >= 0 && away % g->stride == 0 ? away / g->stride : -1;
+}
+
+/* The line through all known members of the own color; false: they are on none, or there is one alone. */
+static bool find_line(struct group *g, const struct known *k)
+{
+    int64_t key = (int32_t)word(k, k->me, 4);
+    *g = (struct group){.color = word(k, k->me, 0)};
+    for (uint32_t i = 0; i < k->n && !g->stride; i++) {
+        int64_t keys = (int32_t)word(k, i, 4) - key, ranks = (int64_t)i - k->me;
+        if (is_known(k, i) && word(k, i, 0) == g->color && keys != 0 && ranks % keys == 0)
+            g->stride = ranks / keys;
+    }
+    g->first = k->me - key * g->stride;
+    bool fits = g->stride > 0 && g->first >= 0 && key >= 0;
+    for (uint32_t i = 0; i < k->n && fits; i++)
+        if (is_known(k, i) && word(k, i, 0) == g->color)
+            fits = on_line(g, i) == (int32_t)word(k, i, 4);
+    return fits;
+}
+
+/* How many there are: between the largest known key and the first known one on the line who is no member. */
+static void count_members(struct group *g, const struct known *k)
+{
+    int64_t least = 1, most = ((int64_t)k->n - 1 - g->first) / g->stride + 1;
+    for (uint32_t i = 0; i < k->n; i++) {
+        int64_t key = is_known(k, i) ? on_line(g, i) : -1;
+        if (key >= least && word(k, i, 0) == g->color)
+            least = key + 1;
+        else if (key >= 0 && key < most && word(k, i, 0) != g->color)
+            most = key;
+    }
+    g->members = least > 0 ? least : 1;
+    while (g->members < most && k->n % g->members != 0)
+        g->members++;
+}
+
+static bool fill_by_group(unsigned char *all, const struct known *k)
+{
+    struct group g;
+    if (k->bytes != 8 || (int32_t)word(k, k->me, 0) < 0 || !find_line(&g, k))
+        return false;
+    count_members(&g, k);
+    for (uint32_t i = 0; i < k->n; i++) {
+        int64_t key = on_line(&g, i);
+        bool member = key >= 0 && key < g.members;
+        uint32_t said[2] = {member ? g.color : UINT32_MAX, member ? (uint32_t)key : 0}; /* UINT32_MAX: no color */
+        if (!is_known(k, i))
+            memcpy(all + (uint64_t)i * k->bytes, said, sizeof said);
+    }
+    return true;
+}
+
 /* --- nodes ------------------------------------------------------------------------------------------------------------ */
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
@@ -212,12 +279,13 @@ static void tell_host(unsigned char *to, const struct host *h, uint64_t bytes, u
     }
 }
 
-void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes)
+void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
+              bool colors)
 {
     const struct known k = {.all = all, .have = have, .n = n, .me = me, .bytes = bytes};
     unsigned char *to = all;
     const unsigned char *mine = to + (uint64_t)me * bytes;
-    if (bytes == 0 || fill_by_patterns(to, &k))
+    if (bytes == 0 || fill_by_patterns(to, &k) || (colors && fill_by_group(to, &k)))
         return;
     char name[HOST_NAME_MAX + 1] = "";
     (void)gethostname(name, sizeof name - 1);

@@ -51,6 +51,7 @@ struct vg_exchange {
     const void *mine;        /* NULL: this member has nothing to say */
     uint64_t bytes;
     uint32_t root; /* who alone speaks; MAQ_REC_NONE: all do */
+    bool colors;   /* colors and keys of a split, for guesses */
     /* Set by vg_exchange_put(). all_ranks: member i is rank i, since it is of all and this one has its own place. */
     bool all_ranks;
     uint32_t seq, need, place;
@@ -91,8 +92,9 @@ bool vg_contributed(uint64_t channel);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 
-/* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. */
-void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes);
+/* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. colors: of a split. */
+void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
+              bool colors);
 /* The host name of a node, by the node rule; `out` has room for VG_HOST_NAME. */
 #define VG_HOST_NAME 16
 void vg_host_name(char *out, uint32_t node);

@@ -66,7 +66,8 @@ static int begin_split(struct vg_comm_job *job)
                                   .members = parent->members,
                                   .mine = job->word,
                                   .bytes = sizeof job->word,
-                                  .root = MAQ_REC_NONE};
+                                  .root = MAQ_REC_NONE,
+                                  .colors = true};
     return vg_exchange_put(&job->x) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
 }
 
