@@ -21,7 +21,7 @@ def main():
         parallelize_module(block, mesh["tensor"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
         fully_shard(block, mesh=mesh["data"])
     fully_shard(model, mesh=mesh["data"])
-    train(model, optimizer_of("foreach", model.parameters()), 2)
+    train(model, optimizer_of("loop", model.parameters()), 3, clip=False)
     print("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
     dist.destroy_process_group()
 
