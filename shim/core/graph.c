@@ -332,6 +332,7 @@ void vg_exec_launch(struct vg_exec *exec, struct vg_stream *s)
         return;
     }
     vg_stream_join(s);
+    vg_mem_written_anywhere(); /* what its kernels reach was looked at when they were captured, and not kept */
     for (uint32_t i = 0; i < exec->n_steps; i++) {
         const struct vg_step *step = &exec->steps[i];
         struct vg_stream *on = vg_stream_branch(s, step->branch);

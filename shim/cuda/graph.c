@@ -395,6 +395,54 @@ VG_EXPORT int cudaGraphGetRootNodes(void *graph, void **nodes, size_t *n)
     return vg_result(list(graph_of(graph), nodes, n, true));
 }
 
+static int dependencies(struct vg_node *node, void **out, size_t *n)
+{
+    if (node == NULL)
+        return VG_INVALID_VALUE;
+    for (size_t i = 0; out != NULL && i < *n && i < node->n_deps; i++)
+        out[i] = node->graph->nodes[node->deps[i]];
+    *n = out == NULL || node->n_deps < *n ? node->n_deps : *n;
+    return VG_OK;
+}
+
+/* CUDA 12's first form has no edge data: (node, dependencies, n). */
+VG_EXPORT int cudaGraphNodeGetDependencies(void *node, void **out, void *edges, size_t *n)
+{
+    return vg_result(dependencies(node_of(node), out, vg_cuda_major < 13 ? edges : n));
+}
+
+VG_EXPORT int cudaGraphNodeGetDependencies_v2(void *node, void **out, void *edges, size_t *n)
+{
+    (void)edges;
+    return vg_result(dependencies(node_of(node), out, n));
+}
+
+static int edges_of(struct vg_graph *graph, void **from, void **to, size_t *n)
+{
+    size_t count = 0;
+    if (graph == NULL)
+        return VG_INVALID_VALUE;
+    for (uint32_t i = 0; i < graph->n; i++)
+        for (uint32_t k = 0; k < graph->nodes[i]->n_deps; k++, count++)
+            if (from != NULL && to != NULL && count < *n) {
+                from[count] = graph->nodes[graph->nodes[i]->deps[k]];
+                to[count] = graph->nodes[i];
+            }
+    *n = from == NULL || count < *n ? count : *n;
+    return VG_OK;
+}
+
+VG_EXPORT int cudaGraphGetEdges(void *graph, void **from, void **to, void *data, size_t *n)
+{
+    return vg_result(edges_of(graph_of(graph), from, to, vg_cuda_major < 13 ? data : n));
+}
+
+VG_EXPORT int cudaGraphGetEdges_v2(void *graph, void **from, void **to, void *data, size_t *n)
+{
+    (void)data;
+    return vg_result(edges_of(graph_of(graph), from, to, n));
+}
+
 VG_EXPORT int cudaGraphNodeGetType(void *handle, int *type)
 {
     struct vg_node *node = node_of(handle);

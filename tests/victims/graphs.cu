@@ -58,6 +58,10 @@ int main()
     OK(cudaGraphGetNodes(graph, NULL, &nodes));
     if (nodes != 4)
         return 2;
+    size_t edges = 0; /* forward to memset and to backward, both to the second forward */
+    OK(cudaGraphGetEdges(graph, NULL, NULL, NULL, &edges));
+    if (edges != 4)
+        return 5;
     cudaGraphExec_t exec;
     OK(cudaGraphInstantiate(&exec, graph, 0));
     OK(cudaGraphLaunch(exec, s));
