@@ -142,7 +142,7 @@ CASES = [("start", "start.py", (), start), ("gpt-fused", "gpt.py", ("--attention
          ("gpt-efficient", "gpt.py", ("--attention", "efficient"), efficient),
          ("gpt-math", "gpt.py", ("--attention", "math"), plain), ("gpt-cudnn", "gpt.py", ("--attention", "cudnn"), cudnn),
          ("gpt-profile", "gpt.py", ("--attention", "cudnn", "--profile"), cudnn), ("ddp", "ddp.py", (), ddp),
-         ("fsdp2", "fsdp2.py", (), fsdp2), ("nvml", "nvml.py", (), None)]
+         ("fsdp2", "fsdp2.py", (), fsdp2), ("tp", "tp.py", (), None), ("nvml", "nvml.py", (), None)]
 
 
 def check(python, script, arguments, look):
