@@ -191,6 +191,10 @@ static void test_deltas(void **state)
     for (uint32_t i = 1; i < m->n_deltas; i++)
         assert_true(m->delta[i - 1].rank < m->delta[i].rank || m->delta[i - 1].record < m->delta[i].record);
     assert_int_equal(c->class_of[7], UINT32_MAX);
+    struct maq_edit edit;
+    assert_int_equal(maq_edit_slow(&edit, "rank:9=2x", c, diag), MAQ_OK);
+    assert_int_equal(maq_edit_slow(&edit, "rank:7=2x", c, diag), MAQ_USAGE); /* it would change nothing */
+    assert_int_equal(maq_edit_fail(&edit, "rank:7=step:1", c, diag), MAQ_USAGE);
     assert_int_equal(m->peak_bytes, 1u << 30);
     maq_capture_free(c);
     maq_diag_free(diag);

@@ -184,12 +184,61 @@ static void test_closed_form(void **state)
     close_job(&j);
 }
 
+/* Without marks the steps are the period of the records, and take the same time. */
+static void test_steps_without_marks(void **state)
+{
+    struct gen_job unmarked = jobs[0];
+    struct job a, b;
+    unmarked.steps = 6;
+    open_job(&a, &unmarked);
+    unmarked.marks = false;
+    open_job(&b, &unmarked);
+    struct maq_replay *marked = replay(&a, NULL), *found = replay(&b, NULL);
+    assert_true(marked->steps_marked && !found->steps_marked);
+    assert_in_range(found->n_steps, 5, 6);
+    for (uint32_t i = 2; i + 1 < found->n_steps; i++) /* a mark is a record more for the host */
+        assert_int_equal(found->step_end_ns[i] - found->step_end_ns[i - 1],
+                         marked->step_end_ns[i] - marked->step_end_ns[i - 1] - 1500);
+    maq_replay_free(marked);
+    maq_replay_free(found);
+    close_job(&a);
+    close_job(&b);
+}
+
+/* A rank that stops: steps that all ended count, and the others wait until the time-out. */
+static void test_failure(void **state)
+{
+    struct job j;
+    open_job(&j, &jobs[0]);
+    struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
+    struct maq_edit edit;
+    struct maq_replay *whole = replay(&j, NULL);
+    assert_int_equal(maq_edit_fail(&edit, "rank:6=step:2", j.capture, j.diag), MAQ_OK);
+    opts.edit = &edit;
+    opts.n_edits = 1;
+    opts.timeout_ns = 1000000000;
+    struct maq_replay *r = replay(&j, &opts);
+    assert_true(r->failed);
+    assert_int_equal(r->failed_rank, 6);
+    assert_int_equal(r->failed_ns, whole->step_end_ns[1]);
+    assert_int_equal(r->n_waiting, 7);
+    assert_int_equal(r->n_steps, 2);
+    /* they come to the reduction of the third step, and wait a second */
+    int64_t until = whole->step_end_ns[2] - 50000 - 700000 - 1500;
+    assert_in_range(r->reported_ns, until + 1000000000 - 5000, until + 1000000000 + 5000);
+    maq_replay_free(r);
+    maq_replay_free(whole);
+    close_job(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_like_the_naive_one),
         cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_closed_form),
+        cmocka_unit_test(test_steps_without_marks),
+        cmocka_unit_test(test_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@ struct counting {
     struct maq_intern axes; /* of (size, stride) */
     struct maq_capture_axis *axis;
     uint32_t *axis_of; /* [n_comms] */
+    uint64_t *seats;   /* [axes.n] ranks of which something is known */
     uint32_t room;
 };
 
@@ -92,6 +93,7 @@ static bool count_communication(struct counting *k, const struct maq_rank_class 
         a->collectives += of[i % m->n_comms].collectives;
         a->messages += of[i % m->n_comms].messages;
         a->bytes += of[i % m->n_comms].bytes;
+        k->seats[k->axis_of[m->comm[i]]]++;
     }
     return of != NULL;
 }
@@ -166,11 +168,12 @@ static bool count_all(struct counting *k, struct maq_capture_stats *s)
     maq_intern_init(&k->axes, k->arena);
     if (!find_axes(k) || !count_records(k, s) || !count_operators(k, s))
         return false;
+    k->seats = MAQ_ARENA_NEW(k->arena, uint64_t, k->axes.n);
     for (uint32_t m = 0; m < k->c->n_classes; m++)
-        if (!count_communication(k, &k->c->class_of_ranks[m]))
+        if (!k->seats || !count_communication(k, &k->c->class_of_ranks[m]))
             return false;
     for (uint32_t i = 0; i < k->axes.n; i++) { /* of one rank */
-        double seats = (double)k->axis[i].size * k->axis[i].count;
+        double seats = k->seats[i] > 0 ? (double)k->seats[i] : 1;
         k->axis[i].collectives /= seats;
         k->axis[i].messages /= seats;
         k->axis[i].bytes /= seats;

@@ -38,6 +38,15 @@ static bool number_behind(uint32_t *out, struct maq_str s, const char *prefix)
     return true;
 }
 
+/* An edit of ranks of which nothing is known would change nothing, silently. */
+static const char *nobody_known(const struct maq_edit *e, const struct maq_capture *c)
+{
+    for (uint32_t i = 0; i < e->count && e->first + (uint64_t)i * e->stride < c->world; i++)
+        if (c->class_of[e->first + i * e->stride] != UINT32_MAX)
+            return NULL;
+    return "nothing is known of it";
+}
+
 /* Whose edit it is; NULL, or why it is nobody's. */
 static const char *read_who(struct maq_edit *out, struct maq_str who, const struct maq_capture *c)
 {
@@ -50,7 +59,7 @@ static const char *read_who(struct maq_edit *out, struct maq_str who, const stru
             out->first = n;
             out->stride = per_node;
             out->count = n < c->world ? (c->world - 1 - n) / per_node + 1 : 0;
-            return n >= per_node ? "a node has not so many rails" : NULL;
+            return n >= per_node ? "a node has not so many rails" : nobody_known(out, c);
         }
         if (number_behind(&n, who, "rank"))
             out->first = n;
@@ -67,7 +76,7 @@ static const char *read_who(struct maq_edit *out, struct maq_str who, const stru
     } else {
         return "not a rank, node or link";
     }
-    return out->first >= c->world ? "the job has not so many ranks" : NULL;
+    return out->first >= c->world ? "the job has not so many ranks" : nobody_known(out, c);
 }
 
 static bool read_steps(struct maq_edit *out, struct maq_str range)

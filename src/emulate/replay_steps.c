@@ -9,13 +9,9 @@
 #include "base/check.h"
 #include "emulate/replay_program.h"
 
-#define WINDOW 16u
+#define WINDOW 16u /* records; fewer in a short program */
+#define LEAST 4u
 #define CANDIDATES 256u
-
-static bool same_window(const uint64_t *shape, uint32_t a, uint32_t b)
-{
-    return memcmp(shape + a, shape + b, WINDOW * sizeof *shape) == 0;
-}
 
 /* The run of i with shape[i] == shape[i + period] that goes through `middle`. */
 static uint32_t run_around(const uint64_t *shape, uint32_t n, uint32_t middle, uint32_t period, uint32_t *first)
@@ -32,12 +28,12 @@ static uint32_t run_around(const uint64_t *shape, uint32_t n, uint32_t middle, u
 uint32_t maq_records_period(const uint64_t *shape, uint32_t n, uint32_t *first, uint32_t *count)
 {
     uint32_t best = 0, best_run = 0, tried = 0;
-    if (n < 4 * WINDOW)
+    if (n < 4 * LEAST)
         return 0;
-    uint32_t middle = n / 3;
-    for (uint32_t p = WINDOW; p < n / 2 && middle + p + WINDOW <= n && tried < CANDIDATES; p++) {
+    uint32_t middle = n / 3, window = n / 8 < LEAST ? LEAST : n / 8 < WINDOW ? n / 8 : WINDOW;
+    for (uint32_t p = window; p < n / 2 && middle + p + window <= n && tried < CANDIDATES; p++) {
         uint32_t low;
-        if (!same_window(shape, middle, middle + p))
+        if (memcmp(shape + middle, shape + middle + p, window * sizeof *shape) != 0)
             continue;
         tried++;
         uint32_t run = run_around(shape, n, middle, p, &low);

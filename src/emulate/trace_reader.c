@@ -45,8 +45,7 @@ static enum maq_status read_head(struct maq_trace_reader *r, struct maq_diag *di
     if (h->version != MAQ_REC_VERSION || h->head_bytes != sizeof *h)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_FORM, (struct maq_span){0},
                              "run the program again under this maquette",
-                             "%s: a trace of version %u, this maquette reads %u", r->path, h->version,
-                             (unsigned)MAQ_REC_VERSION);
+                             "%s: a trace of version %u, this maquette reads %d", r->path, h->version, MAQ_REC_VERSION);
     if (h->world == 0 || h->rank >= h->world || h->world > (1u << 24))
         return damaged(r, "a rank outside of its job", diag);
     r->at = sizeof *h;

@@ -254,7 +254,7 @@ static void find_sources(struct maq_risk_graph *out, struct sampler *s, const st
 {
     double whole = out->figure[MAQ_RISK_P95].value_s;
     for (uint32_t i = 0; i < MAQ_SOURCE_COUNT; i++) {
-        if (!(SOURCES & 1u << i))
+        if (!(SOURCES & 1u << i) || !maq_variation_has(v, (enum maq_source)i))
             continue;
         struct maq_variation alone = maq_variation_only(v, 1u << i),
                              others = maq_variation_only(v, SOURCES & ~(1u << i));
