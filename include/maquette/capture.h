@@ -52,7 +52,8 @@ struct maq_rank_delta {
 struct maq_rank_class {
     uint64_t signature;
     uint32_t n_records;
-    const struct maq_rec *record; /* [n_records] no DEF_*; peers of SEND and RECV are relative: (peer - own rank) mod size
+    const struct maq_rec
+        *record; /* [n_records] no DEF_*; peers of SEND and RECV are relative: (peer - own rank) mod size
                                      of the communicator; roots are ranks in it, the same on all members */
     uint32_t n_streams, n_events, n_comms;
     uint32_t n_ranks;

@@ -263,8 +263,7 @@ static enum maq_status read_records(struct reading *r, struct maq_rank_class *c)
         written = take32(r);
         repeated = take32(r);
     }
-    if (!r->p || (c->n_records > 0 && c->n_records > RAW_MOST / sizeof(struct maq_rec)) ||
-        r->raw + (uint64_t)c->n_records * sizeof(struct maq_rec) > RAW_MOST)
+    if (!r->p || r->raw + (uint64_t)c->n_records * sizeof(struct maq_rec) > RAW_MOST)
         return damaged(r, "is too short or too long");
     const unsigned char *literal = r->p;
     r->raw += (uint64_t)c->n_records * sizeof(struct maq_rec);

@@ -221,14 +221,14 @@ static bool fold_places(struct fold *f, const uint32_t *leader)
     return true;
 }
 
-static bool fold_channels(struct fold *f, const uint32_t *leader)
+/* The folded channels, and which of them each channel is; false: out of memory. */
+static bool number_channels(struct fold *f, const uint32_t *leader, struct maq_channel *channel, uint32_t *now,
+                            uint32_t *n)
 {
-    struct maq_engine *e = f->e;
+    const struct maq_engine *e = f->e;
     struct maq_intern ids;
-    struct maq_channel *channel = malloc((e->n_channels + (size_t)1) * sizeof *channel);
-    uint32_t *now = MAQ_ARENA_NEW(&f->scratch, uint32_t, e->n_channels);
     maq_intern_init(&ids, &f->scratch);
-    for (uint32_t i = 0; channel && now && i < e->n_channels; i++) {
+    for (uint32_t i = 0; i < e->n_channels; i++) {
         const struct maq_channel *c = &e->channel[i];
         uint32_t key[6] = {color_of(f, c->from), f->channel_ordinal[2 * (size_t)i],
                            color_of(f, c->to),   f->channel_ordinal[2 * (size_t)i + 1],
@@ -236,35 +236,40 @@ static bool fold_channels(struct fold *f, const uint32_t *leader)
         bool added;
         now[i] = maq_intern_put(&ids, key, sizeof key, &added);
         if (now[i] == UINT32_MAX)
-            break;
+            return false;
         if (added) {
             channel[now[i]] = *c;
             channel[now[i]].times = 0;
-            if (c->from != MAQ_NOBODY)
-                channel[now[i]].from = leader[f->color[c->from]];
-            if (c->to != MAQ_NOBODY)
-                channel[now[i]].to = leader[f->color[c->to]];
+            channel[now[i]].from = c->from != MAQ_NOBODY ? leader[f->color[c->from]] : MAQ_NOBODY;
+            channel[now[i]].to = c->to != MAQ_NOBODY ? leader[f->color[c->to]] : MAQ_NOBODY;
         }
         channel[now[i]].times++;
     }
-    if (!channel || !now || (e->n_channels > 0 && now[e->n_channels - 1] == UINT32_MAX)) {
+    *n = ids.n;
+    return true;
+}
+
+static bool fold_channels(struct fold *f, const uint32_t *leader)
+{
+    struct maq_engine *e = f->e;
+    struct maq_channel *channel = calloc(e->n_channels + (size_t)1, sizeof *channel);
+    uint32_t *now = MAQ_ARENA_NEW(&f->scratch, uint32_t, e->n_channels), n = 0;
+    bool done = channel && now && number_channels(f, leader, channel, now, &n);
+    for (uint32_t k = 0; k < f->n_colors && done; k++) {
+        struct maq_rank_state *r = &e->rank[leader[k]];
+        uint32_t *ids = MAQ_ARENA_NEW(e->arena, uint32_t, r->program->n_channels);
+        for (uint32_t i = 0; ids && i < r->program->n_channels; i++)
+            ids[i] = now[r->channel[i]];
+        r->channel = ids;
+        done = ids != NULL;
+    }
+    if (!done) {
         free(channel);
         return false;
     }
-    for (uint32_t k = 0; k < f->n_colors; k++) {
-        struct maq_rank_state *r = &e->rank[leader[k]];
-        uint32_t *ids_of = MAQ_ARENA_NEW(e->arena, uint32_t, r->program->n_channels);
-        for (uint32_t i = 0; ids_of && i < r->program->n_channels; i++)
-            ids_of[i] = now[r->channel[i]];
-        r->channel = ids_of;
-        if (!ids_of) {
-            free(channel);
-            return false;
-        }
-    }
     free(e->channel);
     e->channel = channel;
-    e->n_channels = ids.n;
+    e->n_channels = n;
     return true;
 }
 

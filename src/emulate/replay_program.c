@@ -72,6 +72,7 @@ static void release(struct compiler *k, uint32_t event)
 
 static struct maq_ins *emit(struct compiler *k, uint32_t record, struct maq_ins ins)
 {
+    MAQ_ASSERT(k->ins && k->record_of);
     k->record_of[k->n] = record;
     k->ins[k->n] = ins;
     k->open = false;
