@@ -168,6 +168,34 @@ static void test_hashed_colors(void **state)
     }
 }
 
+/* A rank that knows nobody: PyTorch's color is the rank of the first member, its key the place. */
+static void test_named_groups(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t me, color, key, first, stride, members;
+    } cases[] = {
+        {21, 5, 1, 5, 16, 4},  /* 4 groups of stride 16 */
+        {21, 20, 1, 20, 1, 4}, /* blocks of 4 */
+        {20, 20, 0, 20, 1, 4}, /* the first of a block */
+        {9, 1, 2, 1, 4, 16},   /* stride 4; they may be as many as fit */
+        {0, 0, 0, 0, 1, 64},
+    };
+    for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+        uint32_t all[N][2] = {{0}};
+        unsigned char have[N] = {0};
+        all[cases[c].me][0] = cases[c].color;
+        all[cases[c].me][1] = cases[c].key;
+        vg_guess(all, have, N, cases[c].me, NULL, sizeof *all, true);
+        for (uint32_t i = 0; i < N; i++) {
+            uint32_t key = (i - cases[c].first) / cases[c].stride;
+            bool member = i >= cases[c].first && (i - cases[c].first) % cases[c].stride == 0 && key < cases[c].members;
+            assert_int_equal(all[i][0], member ? cases[c].color : UINT32_MAX);
+            assert_int_equal(all[i][1], member ? key : 0);
+        }
+    }
+}
+
 static uint64_t hashed(uint64_t hash, const char *text)
 {
     for (const char *at = text; *at; at++)
@@ -255,9 +283,9 @@ static void test_contributions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_integers),      cmocka_unit_test(test_reals),         cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_patterns),      cmocka_unit_test(test_hashed_colors), cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_contributions),
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_reals),         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_hashed_colors), cmocka_unit_test(test_named_groups),
+        cmocka_unit_test(test_hosts),    cmocka_unit_test(test_contributions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
  * 2. A group, in a split: colors may be hashes (PyTorch's are), and then no pattern has them. Where two members or more of the
  *    own color are known, ranks and keys of a group are taken to grow evenly: rank = first + stride * key. It has as many
  *    members as its largest known key asks for, rounded up to a divisor of n where nobody known stands in the way.
+ *    Where nobody else is known, the color is taken for the rank of the first member, as it is in PyTorch from 2.15 on, and
+ *    groups for blocks of a regular mesh, as large as they can be. A first member takes its stride to be 1.
  * 3. The node rule. Where the own contribution holds the own host name, or a hash of it by one of the usual functions
  *    (Bernstein's h * 33 + c and h * 33 ^ c from 5381, 64 and 32 bit, of the name or of the name and the boot id of the
  *    kernel behind it: what NCCL's documentation, nccl-tests and llm.c use), ranks on other nodes have their own node's.
@@ -155,6 +157,7 @@ static bool fill_by_patterns(unsigned char *all, const struct known *k)
 struct group {
     uint32_t color;
     int64_t first, stride, members;
+    bool named; /* nobody else is known: the color says who is first */
 };
 
 /* Key of rank i in the group if it is on its line, from 0 on; -1: it is not. */
@@ -164,7 +167,7 @@ static int64_t on_line(const struct group *g, uint32_t i)
     return away >= 0 && away % g->stride == 0 ? away / g->stride : -1;
 }
 
-/* The line through all known members of the own color; false: they are on none, or there is one alone. */
+/* The line through all known members of the own color; false: they are on none. */
 static bool find_line(struct group *g, const struct known *k)
 {
     int64_t key = (int32_t)word(k, k->me, 4);
@@ -174,6 +177,9 @@ static bool find_line(struct group *g, const struct known *k)
         if (is_known(k, i) && word(k, i, 0) == g->color && keys != 0 && ranks % keys == 0)
             g->stride = ranks / keys;
     }
+    g->named = !g->stride && g->color <= k->me && (key > 0 ? (k->me - g->color) % key == 0 : g->color == k->me);
+    if (g->named)
+        g->stride = key > 0 ? (k->me - g->color) / key : 1;
     g->first = k->me - key * g->stride;
     bool fits = g->stride > 0 && g->first >= 0 && key >= 0;
     for (uint32_t i = 0; i < k->n && fits; i++)
@@ -194,6 +200,12 @@ static void count_members(struct group *g, const struct known *k)
             most = key;
     }
     g->members = least > 0 ? least : 1;
+    if (g->named && k->n % g->stride == 0) {
+        int64_t blocks = k->n / g->stride;
+        for (g->members = blocks; g->members > least && (blocks % g->members || g->first / g->stride % g->members);)
+            g->members--;
+        return;
+    }
     while (g->members < most && k->n % g->members != 0)
         g->members++;
 }
