@@ -198,6 +198,12 @@ def failing(s):
     assert not (s.path / "job.mqt").exists()
 
 
+def elsewhere(s):
+    """A program that changes its folder leaves its trace where it belongs."""
+    found = s.capture("--world", 2, "--libraries", "none", "--", "sh", "-c", 'cd / && exec "$@"', "sh", *RANK)
+    assert found["stable"] and found["unknown_ranks"] == 0, found
+
+
 def same_for_jobs(s):
     """Several slices at a time change nothing."""
     job = ("--world", 8, "--libraries", "none", "--", *RANK, "--tp", "2", "--pp", "2")
@@ -209,7 +215,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, large, odd_one, startup, resumes, other_job, failing, same_for_jobs]
+         stragglers("ep"), inferred, large, odd_one, startup, resumes, other_job, failing, elsewhere, same_for_jobs]
 
 
 def main():

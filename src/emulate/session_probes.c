@@ -27,7 +27,8 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_room *room, con
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the work folder '%.200s': %s", folder, strerror(errno));
-    const char *path = maq_arena_printf(&room->arena, "%s/job", folder);
+    MAQ_TRY(maq_room_absolute(&s->folder, folder, &room->arena)); /* programs may change their folder */
+    const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
     if (!path)
         return MAQ_NO_MEMORY;
     MAQ_TRY(maq_folder_read(&has, &n, path, 4096, diag));

@@ -83,7 +83,7 @@ static enum maq_status open_machine(struct maq_room *room, struct maq_diag *diag
 
 /* ---- program and libraries ---- */
 
-static enum maq_status absolute(const char **out, const char *path, struct maq_arena *arena)
+enum maq_status maq_room_absolute(const char **out, const char *path, struct maq_arena *arena)
 {
     char here[PATH_MAX];
     *out = path;
@@ -133,8 +133,8 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
                              "give the program and its arguments after `--`", "there is no program to run");
     MAQ_TRY(open_machine(room, diag));
     MAQ_TRY(maq_program_find(&room->program, opts->arguments[0], &room->arena, diag));
-    MAQ_TRY(absolute(&room->trace, opts->trace, &room->arena));
-    MAQ_TRY(absolute(&room->values, opts->values, &room->arena));
+    MAQ_TRY(maq_room_absolute(&room->trace, opts->trace, &room->arena));
+    MAQ_TRY(maq_room_absolute(&room->values, opts->values, &room->arena));
     MAQ_TRY(maq_folder_make(&room->folder, &room->arena, diag));
     room->identity = identity_of(room);
     return open_libraries(room, diag);

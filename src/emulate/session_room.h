@@ -38,6 +38,9 @@ void maq_room_close(struct maq_room *room);
 /* Seconds since it was opened. */
 double maq_room_age(const struct maq_room *room);
 
+/* A path that holds wherever a program goes; NULL stays NULL. */
+enum maq_status maq_room_absolute(const char **out, const char *path, struct maq_arena *arena);
+
 /* How a rank is to live. */
 struct maq_live_opts {
     uint32_t rank;
