@@ -57,6 +57,8 @@ struct sum {
     struct maq_ask_service *asks;
     struct maq_arena arena; /* members of communicators */
     struct table ops, comms, streams, events, allocs;
+    struct table in_group; /* by stream: number of the last group that had a part on it */
+    uint64_t groups;
     uint64_t host, last;                       /* clocks */
     uint64_t group_at, group_end, group_colls; /* of a kernel of several parts */
     bool grouped;
@@ -128,9 +130,9 @@ static struct maq_asked *collective_row(struct sum *s, const struct maq_rec *rec
 /* Work on a stream, of which the parts of a group are one. */
 static void run(struct sum *s, const struct maq_rec *rec)
 {
-    uint64_t *stream = row(&s->streams, rec->stream);
+    uint64_t *stream = row(&s->streams, rec->stream), *group = row(&s->in_group, rec->stream);
     bool collective = rec->kind == MAQ_REC_COLL;
-    if (!stream) {
+    if (!stream || !group) {
         s->failed = true;
         return;
     }
@@ -138,8 +140,11 @@ static void run(struct sum *s, const struct maq_rec *rec)
         s->group_at = 0;
         s->group_colls = 0;
         s->group_end = 0;
+        s->groups++;
     }
-    s->group_at = later(s->group_at, later(*stream, s->host));
+    /* a stream that this group moved is no later for that */
+    s->group_at = later(s->group_at, *group == s->groups ? s->host : later(*stream, s->host));
+    *group = s->groups;
     s->group_colls += collective ? rec->ns : 0;
     s->group_end = later(s->group_end, s->group_at + (collective ? s->group_colls : rec->ns));
     s->grouped = (rec->flags & MAQ_REC_MORE) != 0;
@@ -273,6 +278,7 @@ enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *pat
                     .comms.item = sizeof(struct comm_row),
                     .streams.item = sizeof(uint64_t),
                     .events.item = sizeof(uint64_t),
+                    .in_group.item = sizeof(uint64_t),
                     .allocs.item = sizeof(uint64_t)};
     if (access(path, F_OK) != 0)
         return MAQ_OK; /* it used no device */
@@ -285,7 +291,7 @@ enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *pat
     out->ended = s.has_end;
     maq_trace_close_rank(&reader);
     maq_arena_fini(&s.arena);
-    struct table *tables[] = {&s.ops, &s.comms, &s.streams, &s.events, &s.allocs};
+    struct table *tables[] = {&s.ops, &s.comms, &s.streams, &s.events, &s.allocs, &s.in_group};
     for (size_t i = 0; i < MAQ_COUNT(tables); i++)
         free(tables[i]->at);
     if (status == MAQ_OK && (s.failed || asks->failed))
