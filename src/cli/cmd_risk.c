@@ -321,8 +321,9 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_risk = {
     .name = "risk",
-    .args = "[JOB.yaml|JOB.mqt] [--tokens N] | fit STEPS.csv|TRACE.json|KERNELS.db... | replay OPS.csv --meta META.yaml "
-            "[OPTION...]",
+    .args =
+        "[JOB.yaml|JOB.mqt] [--tokens N] | fit STEPS.csv|TRACE.json|KERNELS.db... | replay OPS.csv --meta META.yaml "
+        "[OPTION...]",
     .summary = "how sure a duration is, and when a run will be done",
     .about =
         "Predicts the distribution of a job's step time, with the interval of each quantile, and what drives it.\n"
