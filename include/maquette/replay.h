@@ -51,6 +51,7 @@ struct maq_replay_span {
     uint32_t rank, record, stream;
     int64_t start_ns, end_ns;
     int64_t waited_ns; /* collectives and messages: for the other members, at its beginning */
+    int64_t peers_ns;  /* when the last of those who are not watched came; INT64_MIN = nobody is waited for */
     const char *name;  /* of the operator, or "all-reduce", "copy", "wait", ... */
     const char *kind;  /* "kernel", "communication", "memory" or "host" */
     uint64_t bytes;    /* of communication and copies, as the record has them */

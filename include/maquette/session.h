@@ -25,6 +25,8 @@ extern "C" {
 
 /* The program gets the libraries that it finds: it uses no device. */
 #define MAQ_SESSION_NO_LIBRARIES UINT32_MAX
+/* The program's own CUDA runs on the GPU of this machine; NCCL alone is stood in for, and the peers are virtual. */
+#define MAQ_SESSION_GPU (UINT32_MAX - 1)
 
 /* A sign of life, a few times a second. */
 struct maq_session_progress {
@@ -44,9 +46,10 @@ struct maq_session_opts {
     const char *measured;         /* file of measured kernels; NULL = none */
     const char *kernels;          /* table of kernel times, name,ns[,grid]; NULL = none */
     uint32_t
-        libraries; /* 12 or 13: generation of the CUDA libraries; 0 = as the program asks for; MAQ_SESSION_NO_LIBRARIES */
+        libraries; /* 12 or 13: generation of the CUDA libraries; 0 = as the program asks for; MAQ_SESSION_NO_LIBRARIES, _GPU */
     const char *trace;  /* file, or folder where several ranks run, that keeps the traces; NULL = not kept */
     const char *values; /* values that the program reads back from the device; NULL = zeros */
+    const char *tcp;    /* ports of the program's own rendezvous over TCP, "12345,29400"; NULL = none */
     bool real_clock;    /* host clocks are real, not those of the device */
     bool all;           /* every rank at once, meeting each other */
     const char *memory; /* of a device, with its unit: "80 GB"; NULL = as the catalogue says */

@@ -112,7 +112,10 @@ static uint32_t operator_of(struct assembly *a, const struct vg_activity *k)
 {
     const char *name = k->name ? k->name : "kernel";
     size_t bytes = strlen(name);
-    struct maq_rec_op op = {.kind = MAQ_REC_KERNEL, .type = MAQ_REC_TYPE_OTHER, .out = MAQ_REC_TYPE_OTHER};
+    struct maq_rec_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = MAQ_REC_KERNEL;
+    op.type = op.out = MAQ_REC_TYPE_OTHER;
     memcpy(op.grid, k->grid, sizeof op.grid);
     memcpy(op.block, k->block, sizeof op.block);
     op.shared = k->shared;

@@ -7,7 +7,7 @@
 
 #include "cli/codes.h"
 
-const char *const cli_generations[] = {"12", "13", "auto", "none", NULL};
+const char *const cli_generations[] = {"12", "13", "auto", "none", "gpu", NULL};
 const char *const cli_clocks[] = {"virtual", "real", NULL};
 
 #define MOST_RANKS (1u << 20)
@@ -28,6 +28,8 @@ static uint32_t generation(const char *word)
         return 0;
     if (strcmp(word, "none") == 0)
         return MAQ_SESSION_NO_LIBRARIES;
+    if (strcmp(word, "gpu") == 0)
+        return MAQ_SESSION_GPU;
     return word[1] == '2' ? 12 : 13;
 }
 
@@ -53,6 +55,9 @@ enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, 
     if (!captured && !out->world && !cli->values[CLI_SESSION_CLUSTER])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--world 8192, or --cluster",
                          "it is not said how many ranks the job has");
+    const char *ports = cli->values[CLI_SESSION_TCP];
+    if (ports && (!*ports || strspn(ports, "0123456789,") != strlen(ports)))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--tcp 12345,29400", "--tcp: '%.60s' is no list of ports", ports);
     if (cli->values[CLI_SESSION_CLUSTER] && cli->values[CLI_SESSION_DEVICE])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "a cluster says what its devices are", "--device beside --cluster");
     out->arguments = cli->args + cli->n_before;
@@ -61,6 +66,7 @@ enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, 
     out->libraries = generation(cli->values[CLI_SESSION_LIBRARIES]);
     out->memory = cli->values[CLI_SESSION_MEMORY];
     out->values = cli->values[CLI_SESSION_VALUES];
+    out->tcp = cli->values[CLI_SESSION_TCP];
     out->measured = cli->values[CLI_SESSION_MEASURED];
     out->kernels = cli->values[CLI_SESSION_KERNELS];
     out->real_clock = cli->values[CLI_SESSION_CLOCK] && strcmp(cli->values[CLI_SESSION_CLOCK], "real") == 0;

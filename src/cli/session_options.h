@@ -13,6 +13,7 @@ enum cli_session_option {
     CLI_SESSION_LIBRARIES,
     CLI_SESSION_MEMORY,
     CLI_SESSION_CLOCK,
+    CLI_SESSION_TCP,
     CLI_SESSION_VALUES,
     CLI_SESSION_MEASURED,
     CLI_SESSION_KERNELS,
@@ -30,9 +31,10 @@ extern const char *const cli_generations[], *const cli_clocks[];
     [CLI_SESSION_PER_NODE] = {"--per-node", CLI_VALUE, "N", "ranks on a node (devices of a node)", NULL, NULL},         \
     [CLI_SESSION_DEVICE] = {"--device", CLI_VALUE, "NAME", "the GPU that the program finds (h100-sxm); maquette show gpus", NULL, NULL}, \
     [CLI_SESSION_CLUSTER] = {"--cluster", CLI_VALUE, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file, for the times of collectives", NULL, NULL}, \
-    [CLI_SESSION_LIBRARIES] = {"--libraries", CLI_VALUE, "12|13|auto|none", "CUDA generation of the program's libraries (auto); none: it uses no device", NULL, cli_generations}, \
+    [CLI_SESSION_LIBRARIES] = {"--libraries", CLI_VALUE, "12|13|auto|none|gpu", "CUDA generation of the program's libraries (auto); none: it uses no device; gpu: its own CUDA on this machine's GPU, NCCL alone is stood in for", NULL, cli_generations}, \
     [CLI_SESSION_MEMORY] = {"--memory", CLI_VALUE, "SIZE", "memory of a device: 80GB, 40GiB (as the catalogue says)", NULL, NULL}, \
     [CLI_SESSION_CLOCK] = {"--clock", CLI_VALUE, "virtual|real", "what host clocks of the program show (virtual)", NULL, cli_clocks}, \
+    [CLI_SESSION_TCP] = {"--tcp", CLI_VALUE, "PORTS", "ports of the program's own rendezvous over TCP: 12345,29400 (none)", NULL, NULL}, \
     [CLI_SESSION_VALUES] = {"--values", CLI_VALUE, "FILE", "values that the program reads back from the device (zeros)", NULL, NULL}, \
     [CLI_SESSION_MEASURED] = {"--measured", CLI_VALUE, "FILE", "look costs up in FILE first, kernels that `maquette profile` measured", NULL, NULL}, \
     [CLI_SESSION_KERNELS] = {"--kernels", CLI_VALUE, "FILE.csv", "times of the program's own kernels: name,ns or name,grid,ns", NULL, NULL}, \

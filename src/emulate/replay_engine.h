@@ -22,6 +22,7 @@
 struct maq_meeting {
     uint32_t nth, came; /* nth: UINT32_MAX = none yet */
     int64_t at, ns;     /* the latest arrival, the longest duration */
+    int64_t others;     /* the latest of those who are not watched; INT64_MIN = none came */
     bool settled;
 };
 
@@ -116,6 +117,8 @@ struct maq_engine {
 
 /* Runs what can run. replay_run.c */
 void maq_engine_run(struct maq_engine *e);
+/* When the last of the others came to the meetings of a group that is settled; INT64_MIN: there are none. replay_meet.c */
+int64_t maq_group_peers(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet);
 /* Parked ranks arrive ahead of themselves; whether anybody did. replay_ahead.c */
 bool maq_engine_look_ahead(struct maq_engine *e);
 /* "all-reduce". replay_stuck.c */

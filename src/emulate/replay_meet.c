@@ -72,8 +72,10 @@ static bool collective_arrive(struct maq_engine *e, struct maq_rank_state *r, co
     r->arrived[part->id] = nth + 1;
     ns = part_ns(e, r, part);
     if (m->nth != nth)
-        *m = (struct maq_meeting){.nth = nth, .at = INT64_MIN};
+        *m = (struct maq_meeting){.nth = nth, .at = INT64_MIN, .others = INT64_MIN};
     m->at = longer(m->at, t);
+    if (!r->watched)
+        m->others = longer(m->others, t);
     m->ns = longer(m->ns, ns);
     if (++m->came < p->virtual_need)
         return true;
@@ -201,6 +203,25 @@ int64_t maq_group_start(const struct maq_ins *meet, int64_t host, const int64_t 
     for (uint32_t i = 1; i <= meet->parts; i++)
         t = longer(t, stream[meet[i].stream]);
     return t;
+}
+
+int64_t maq_group_peers(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet)
+{
+    int64_t latest = INT64_MIN;
+    for (uint32_t i = 1; i <= meet->parts; i++) {
+        const struct maq_ins *part = &meet[i];
+        uint32_t nth = maq_part_nth(e, r, part);
+        if (part->op == MAQ_INS_PART_COLL) {
+            latest = longer(latest, maq_meeting_of(&e->place[r->comm[part->id]], nth)->others);
+            continue;
+        }
+        const struct maq_channel *c = &e->channel[r->channel[part->id]];
+        bool sends = part->op == MAQ_INS_PART_SEND;
+        const struct maq_message *m = &c->ring[nth & (c->depth - 1)];
+        if ((sends ? c->to : c->from) != MAQ_NOBODY && !(sends && part->eager))
+            latest = longer(latest, sends ? m->received : m->sent);
+    }
+    return latest;
 }
 
 int64_t maq_group_end(struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet, int64_t arrived,

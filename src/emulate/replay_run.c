@@ -44,14 +44,15 @@ static void name_span(struct maq_replay_span *span, const struct maq_engine *e, 
 }
 
 static void tell(const struct maq_engine *e, const struct maq_rank_state *r, uint32_t pc, uint32_t stream,
-                 int64_t start, int64_t end, int64_t waited)
+                 int64_t start, int64_t end, int64_t waited, int64_t peers)
 {
     struct maq_replay_span span = {.rank = r->rank,
                                    .record = r->program->record_of[pc],
                                    .stream = stream,
                                    .start_ns = start,
                                    .end_ns = end,
-                                   .waited_ns = waited};
+                                   .waited_ns = waited,
+                                   .peers_ns = peers};
     if (end <= start)
         return;
     name_span(&span, e, &e->capture->class_of_ranks[e->capture->class_of[r->rank]].record[span.record]);
@@ -66,7 +67,7 @@ static void run(const struct maq_engine *e, struct maq_rank_state *r, const stru
         r->share.host_ns += t - s - ins->D;
     }
     if (r->watched)
-        tell(e, r, r->pc, ins->stream, t - ins->D, t, 0);
+        tell(e, r, r->pc, ins->stream, t - ins->D, t, 0, INT64_MIN);
     r->stream[ins->stream] = t;
     r->host += ins->H;
 }
@@ -126,6 +127,7 @@ static bool meet(struct maq_engine *e, struct maq_rank_state *r, const struct ma
         }
     }
     end = maq_group_end(e, r, ins, r->posted_at, &waited);
+    int64_t peers = r->watched ? maq_group_peers(e, r, ins) : INT64_MIN;
     for (uint32_t i = 1; i <= ins->parts; i++) {
         uint16_t s = ins[i].stream;
         if (s == r->program->main_stream && r->stream[s] != end) {
@@ -137,7 +139,7 @@ static bool meet(struct maq_engine *e, struct maq_rank_state *r, const struct ma
         r->last_peer_ns[s] = waited;
         r->stream[s] = end;
         if (r->watched)
-            tell(e, r, r->pc + i, s, r->posted_at, end, waited);
+            tell(e, r, r->pc + i, s, r->posted_at, end, waited, peers);
     }
     maq_parts_done(e, r, ins + 1, ins->parts);
     r->posted = false;
@@ -156,7 +158,7 @@ static void step(struct maq_engine *e, const struct maq_rank_state *r, uint32_t 
 static void sync_host(const struct maq_engine *e, struct maq_rank_state *r, int64_t until)
 {
     if (r->watched && until > r->host)
-        tell(e, r, r->pc, MAQ_NOBODY, r->host, until, 0);
+        tell(e, r, r->pc, MAQ_NOBODY, r->host, until, 0, INT64_MIN);
     r->host = longer(r->host, until);
 }
 

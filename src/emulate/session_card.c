@@ -81,6 +81,8 @@ enum maq_status maq_card_write(const struct maq_card *card, const char *path, st
     put_path(&b, "ask", card->ask);
     put_path(&b, "peers", card->peers);
     put_path(&b, "meet", card->meet);
+    put_path(&b, "waits", card->waits);
+    put_path(&b, "tcp", card->tcp);
     put_path(&b, "values", card->values ? card->values : "zero");
     enum maq_status status = b.failed ? MAQ_NO_MEMORY : maq_folder_write(path, b.ptr, b.len, diag);
     maq_buf_fini(&b);
@@ -141,6 +143,19 @@ enum maq_status maq_libraries_link(struct maq_libraries *out, const char *folder
     out->preload = preload.ptr ? maq_arena_strdup(arena, maq_str_of(preload.ptr)) : NULL;
     maq_buf_fini(&preload);
     return status == MAQ_OK && !out->preload ? MAQ_NO_MEMORY : status;
+}
+
+enum maq_status maq_libraries_link_nccl(struct maq_libraries *out, const char *folder, const char *nccl,
+                                        struct maq_arena *arena, struct maq_diag *diag)
+{
+    char target[4096];
+    const char *path = maq_arena_printf(arena, "%s/lib", folder), *file = realpath(nccl, target);
+    if (!path || !file || mkdir(path, 0700) != 0)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+                             "cannot make a folder of libraries in '%.200s'", folder);
+    *out = (struct maq_libraries){
+        .path = path, .preload = "libnccl.so.2", .inject = maq_arena_strdup(arena, maq_str_of(file))};
+    return out->inject ? link_one(file, path, "libnccl.so.2", arena, diag) : MAQ_NO_MEMORY;
 }
 
 /* ---- environment ---- */
@@ -249,12 +264,15 @@ char **maq_environment(const struct maq_card *card, const char *card_path, uint1
     }
     if (e.failed)
         return NULL;
-    unset(&e, "CUDA_VISIBLE_DEVICES");
+    if (!libraries || !libraries->inject)
+        unset(&e, "CUDA_VISIBLE_DEVICES");
     set_ranks(&e, card, port);
     set(&e, MAQ_RUN_CARD, "%s", card_path);
     if (libraries) {
         prepend(&e, "LD_LIBRARY_PATH", libraries->path);
         prepend(&e, "LD_PRELOAD", libraries->preload);
+        if (libraries->inject)
+            set(&e, "CUDA_INJECTION64_PATH", "%s", libraries->inject);
     }
     return e.failed ? NULL : e.list;
 }

@@ -24,7 +24,7 @@ struct maq_card {
     uint32_t world, rank, per_node;
     const struct maq_device *device;
     double memory_bytes; /* 0 = the device's */
-    const char *trace, *ask, *peers, *meet, *values;
+    const char *trace, *ask, *peers, *meet, *values, *waits, *tcp;
     bool real_clock;
 };
 
@@ -35,7 +35,11 @@ enum maq_status maq_card_write(const struct maq_card *card, const char *path, st
  * clocks (NULL = none). */
 struct maq_libraries {
     const char *path, *preload;
+    const char *inject; /* what traces on a GPU (CUDA_INJECTION64_PATH); NULL = the device is not a real one */
 };
+/* The same with NCCL alone, for a program that runs on a GPU. */
+enum maq_status maq_libraries_link_nccl(struct maq_libraries *out, const char *folder, const char *nccl,
+                                        struct maq_arena *arena, struct maq_diag *diag);
 enum maq_status maq_libraries_link(struct maq_libraries *out, const char *folder, const char *shim, const char *clock,
                                    uint32_t generation, struct maq_arena *arena, struct maq_diag *diag);
 

@@ -23,6 +23,7 @@
 #include "emulate/session_codes.h"
 #include "emulate/session_peers.h"
 #include "emulate/session_result.h"
+#include "emulate/waits.h"
 #include "maquette/replay.h"
 
 #define LIVE_MAX 256u
@@ -214,6 +215,20 @@ static enum maq_status open_segment(struct emulation *e, struct maq_diag *diag)
                                       "cannot make the segment in which ranks meet: %s", strerror(error));
 }
 
+static bool on_gpu(const struct emulation *e)
+{
+    return e->opts->run.libraries == MAQ_SESSION_GPU;
+}
+
+/* On a real GPU the others are a table. */
+static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *live, struct maq_diag *diag)
+{
+    live->waits = maq_arena_printf(&e->room.arena, "%s/waits-%u", e->room.folder, live->rank);
+    if (!live->waits)
+        return no_memory(diag);
+    return maq_waits_write(live->waits, e->job, live->rank, e->edits, e->n_edits, diag);
+}
+
 static enum maq_status start(struct emulation *e, struct maq_diag *diag)
 {
     const char *peers = maq_arena_printf(&e->room.arena, "%s/peers", e->room.folder);
@@ -232,6 +247,8 @@ static enum maq_status start(struct emulation *e, struct maq_diag *diag)
             .rank = e->opts->rank[i], .store = &e->store, .trace = trace, .peers = peers, .meet = e->segment};
         if (!trace)
             return no_memory(diag);
+        if (on_gpu(e))
+            MAQ_TRY(write_waits(e, &live, diag));
         MAQ_TRY(maq_live_start(&e->live[i], &e->room, &live, diag));
         e->list[i] = &e->live[i];
         e->n++;
@@ -312,6 +329,13 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
     return status;
 }
 
+/* With nobody beside them: their peers are in their tables. */
+static enum maq_status serve_alone(struct emulation *e, struct maq_diag *diag)
+{
+    struct maq_session_progress at = {.phase = "live ranks on the GPU"};
+    return maq_room_serve(&e->room, e->list, e->n, true, &at, diag);
+}
+
 /* ---- what came of it ---- */
 
 /* The shape of a class's program (capture_build.h); 0 when out of memory. */
@@ -359,6 +383,8 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
         live[i] = (struct maq_session_live){.rank = e->opts->rank[i], .virtual_ns = e->live[i].port.ended_ns};
         live[i].replayed_ns = (uint64_t)replay->end_ns[live[i].rank];
         status = maq_live_result(&e->box->rank[i], &e->live[i], diag);
+        if (live[i].virtual_ns == 0) /* on a GPU: what its trace adds up to */
+            live[i].virtual_ns = e->box->rank[i].virtual_ns;
         if (status == MAQ_OK)
             status = compare(e, i, &live[i], diag);
     }
@@ -375,9 +401,10 @@ static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
 {
     MAQ_TRY(open_job(e, diag));
     MAQ_TRY(read_edits(e, diag));
-    MAQ_TRY(open_segment(e, diag));
+    if (!on_gpu(e))
+        MAQ_TRY(open_segment(e, diag));
     MAQ_TRY(start(e, diag));
-    MAQ_TRY(play_together(e, diag));
+    MAQ_TRY(on_gpu(e) ? serve_alone(e, diag) : play_together(e, diag));
     return report(e, diag);
 }
 

@@ -44,7 +44,9 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, con
                             .ask = ask,
                             .peers = opts->peers,
                             .meet = opts->meet,
+                            .waits = opts->waits,
                             .values = room->values,
+                            .tcp = o->tcp,
                             .real_clock = o->real_clock};
     MAQ_TRY(maq_card_write(&card, path, diag));
     char **environment = maq_environment(&card, path, opts->store ? opts->store->port : 0,

@@ -99,6 +99,14 @@ static enum maq_status open_libraries(struct maq_room *room, struct maq_diag *di
     uint32_t generation = room->opts->libraries;
     if (generation == MAQ_SESSION_NO_LIBRARIES)
         return MAQ_OK;
+    if (generation == MAQ_SESSION_GPU) {
+        if (!maq_module_find(shim, "libmaquette-nccl.so", "shim/gpu"))
+            return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_LIBRARY, (struct maq_span){0},
+                                 "it is built where nvcc and CUPTI are",
+                                 "the libnccl with virtual peers, libmaquette-nccl.so, is not there");
+        room->device = true;
+        return maq_libraries_link_nccl(&room->libraries, room->folder, shim, &room->arena, diag);
+    }
     if (generation == 0)
         generation = maq_elf_generation(room->program);
     (void)snprintf(file, sizeof file, "libmaquette-vgpu-%u.so", generation);

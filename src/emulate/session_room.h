@@ -47,6 +47,7 @@ struct maq_live_opts {
     struct maq_store *store;
     const char *trace;                 /* file of its trace */
     const char *peers, *meet, *output; /* NULL = none; output: the program's own streams */
+    const char *waits;                 /* of peers, on a real GPU; NULL = none */
 };
 
 struct maq_live {
