@@ -3,6 +3,8 @@
 BUILD   ?= build
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PROGRAM  = $(BUILD)/maquette
+# Of Meson, for the build: OPTIONS=-Dwerror=true
+OPTIONS ?=
 EXAMPLE ?= examples/llama3-405b-16k.yaml
 FUZZ_S  ?= 60
 
@@ -12,7 +14,7 @@ SHARED  ?= ../shared
 
 .PHONY: build run test bench fit lint format asan tsan fuzz clean deps golden accuracy
 build: deps
-	@tools/build.sh $(BUILD) $(JOBS)
+	@tools/build.sh $(BUILD) $(JOBS) $(OPTIONS)
 
 deps:
 	@tools/install-deps.sh build
