@@ -17,8 +17,8 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "emulate/chakra_read.h"
-#include "emulate/import.h"
+#include "imports/chakra_read.h"
+#include "imports/imports.h"
 #include "maquette/maquette.h"
 #include "maquette/replay.h"
 

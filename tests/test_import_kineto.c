@@ -17,8 +17,8 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "emulate/import.h"
-#include "emulate/import_kineto.h"
+#include "imports/imports.h"
+#include "imports/kineto.h"
 #include "maquette/maquette.h"
 #include "maquette/replay.h"
 

@@ -22,8 +22,7 @@
 #include "compose/codes.h"
 #include "cost/codes.h"
 #include "emulate/codes.h"
-#include "emulate/import_codes.h"
-#include "emulate/session_codes.h"
+#include "imports/codes.h"
 #include "maquette/maquette.h"
 #include "mixed/codes.h"
 #include "model/codes.h"
@@ -33,6 +32,7 @@
 #include "report/page.h"
 #include "risk/codes.h"
 #include "search/codes.h"
+#include "session/codes.h"
 #include "slices/codes.h"
 #include "trace/codes.h"
 #if __has_include("validate/codes.h")

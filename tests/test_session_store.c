@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "emulate/session_store.h"
+#include "session/store.h"
 
 /* ---- a server in a thread, and clients ---- */
 

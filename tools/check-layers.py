@@ -5,7 +5,7 @@ Reads the #include "..." and <maquette/...> lines of src/, include/ and shim/ an
 file:line: text. Exit status 1 when there is one. `--self-test` checks the checker.
 
 Rooms of one floor may know each other except where `STRANGERS` says no. The command line sees public headers and its own files
-only; public headers see public headers only; shim/ sees nothing of the library, and src/emulate sees shim/record.h, link.h and meet.h of it.
+only; public headers see public headers only; shim/ sees nothing of the library, and src/emulate, src/imports and src/session see shim/record.h, link.h and meet.h of it.
 """
 import pathlib
 import re
@@ -14,7 +14,7 @@ import tempfile
 
 FLOOR = {
     "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "train": 5, "serve": 5,
-    "risk": 6, "search": 6, "mixed": 6, "compose": 6, "slices": 6, "emulate": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
+    "risk": 6, "search": 6, "mixed": 6, "compose": 6, "slices": 6, "emulate": 6, "imports": 6, "session": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
@@ -25,6 +25,8 @@ PUBLIC = {
 STRANGERS = {("model", "cluster"), ("cluster", "model"), ("model", "plan"), ("cluster", "plan"), ("train", "serve"),
              ("serve", "train")}
 STRANGERS |= {(a, b) for a in ("risk", "search", "emulate") for b in ("risk", "search", "emulate") if a != b}
+# What makes captured jobs stands on the room of captured jobs, which knows neither maker; they do not know each other.
+STRANGERS |= {("emulate", "imports"), ("emulate", "session"), ("imports", "session"), ("session", "imports")}
 
 # Composition stands on both of its neighbours; they do not know it, nor each other.
 STRANGERS |= {("search", "compose"), ("search", "mixed"), ("mixed", "compose"), ("mixed", "search")}
@@ -75,7 +77,7 @@ def fault(kind, here, what):
     if kind == "shim":
         return None if there_kind == "shim" else "shim/ shares nothing with the library"
     if there_kind == "shim":
-        return None if here == "emulate" and there in ("record", "link", "meet") else "only src/emulate includes shim/record.h, link.h and meet.h"
+        return None if here in ("emulate", "imports", "session") and there in ("record", "link", "meet") else "only captured jobs, their imports and sessions include shim/record.h, link.h and meet.h"
     if here not in FLOOR:
         return f"folder src/{here} has no floor: add it to tools/check-layers.py"
     if here == "cli":

@@ -36,3 +36,16 @@ void *maq__realloc(void *old, size_t bytes)
 {
     return allowed(bytes) ? realloc(old, bytes ? bytes : 1) : NULL;
 }
+
+bool maq__grow(void **column, uint32_t *size, uint32_t n, size_t each)
+{
+    if (n < *size)
+        return true;
+    uint64_t more = *size ? (uint64_t)*size * 2 : 64;
+    void *p = more <= UINT32_MAX / 2 ? maq__realloc(*column, (size_t)more * each) : NULL;
+    if (!p)
+        return false;
+    *column = p;
+    *size = (uint32_t)more;
+    return true;
+}

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef bool maq_alloc_gate(size_t bytes);
 void maq__set_alloc_gate(maq_alloc_gate *gate);
@@ -18,5 +19,7 @@ void maq__set_alloc_gate(maq_alloc_gate *gate);
 void *maq__malloc(size_t bytes);
 void *maq__calloc(size_t bytes);
 void *maq__realloc(void *old, size_t bytes);
+/* Room for one more than n in a heap column of `size`; false when out of memory, and the column is as it was. */
+bool maq__grow(void **column, uint32_t *size, uint32_t n, size_t each);
 
 #endif

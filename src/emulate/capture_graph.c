@@ -24,7 +24,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "emulate/capture_graph.h"
-#include "emulate/import_codes.h"
+#include "emulate/codes.h"
 
 #define NONE UINT32_MAX
 #define EAGER_BYTES (UINT64_C(4) << 20) /* shim/link.h: NCCL's FIFO, 8 slots of 512 KiB */
@@ -41,11 +41,11 @@ struct meeting {
 
 struct program {
     struct maq_draft *d;
-    struct maq_import_map *meetings; /* key -> index + 1 */
+    struct maq_intern_map *meetings; /* key -> index + 1 */
     struct meeting **meeting;
     uint32_t *n_meetings, *meeting_size;
-    struct maq_import_map count; /* of collectives on a communicator, of messages with a peer */
-    struct maq_import_map peers; /* {ordinal, relative} -> class << 32 | ordinal of the peer, + 1; all ones: nobody */
+    struct maq_intern_map count; /* of collectives on a communicator, of messages with a peer */
+    struct maq_intern_map peers; /* {ordinal, relative} -> class << 32 | ordinal of the peer, + 1; all ones: nobody */
     uint32_t class_id, join_name, host_name;
     const struct maq_rank_class *k;
     uint32_t host, *stream, *event; /* last nodes */
@@ -60,7 +60,7 @@ uint32_t maq_draft_node(struct maq_draft *d, uint64_t ns, uint32_t stream, enum 
                         struct maq_node_tag tag)
 {
     d->too_many |= d->n >= MAQ_DRAFT_NODES;
-    if (d->too_many || !maq_import_grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
+    if (d->too_many || !maq__grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
         d->failed = true;
         return NONE;
     }
@@ -73,7 +73,7 @@ void maq_draft_edge(struct maq_draft *d, uint32_t from, uint32_t to)
 {
     if (from == NONE || to == NONE || from == to)
         return;
-    if (!maq_import_grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
+    if (!maq__grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
         d->failed = true;
         return;
     }
@@ -91,7 +91,7 @@ static void share(struct maq_draft *d, uint32_t node, uint32_t stream)
 {
     if (node == NONE || d->node[node].stream / MAQ_STREAM_COUNT == stream / MAQ_STREAM_COUNT)
         return;
-    if (!maq_import_grow((void **)&d->share, &d->share_size, d->n_shares, sizeof *d->share)) {
+    if (!maq__grow((void **)&d->share, &d->share_size, d->n_shares, sizeof *d->share)) {
         d->failed = true;
         return;
     }
@@ -182,7 +182,7 @@ static void put_work(struct program *p, const struct maq_rec *r)
 static uint32_t nth(struct program *p, uint32_t ordinal, uint32_t peer, unsigned kind)
 {
     uint32_t key[3] = {ordinal, peer, kind};
-    uint64_t *at = maq_import_map_at(&p->count, &p->d->scratch, key, sizeof key);
+    uint64_t *at = maq_intern_map_at(&p->count, &p->d->scratch, key, sizeof key);
     p->d->failed |= !at;
     return at ? (uint32_t)(*at)++ : 0;
 }
@@ -191,7 +191,7 @@ static uint32_t nth(struct program *p, uint32_t ordinal, uint32_t peer, unsigned
 static uint32_t peer_of(struct program *p, uint32_t ordinal, uint32_t relative, uint32_t *other)
 {
     uint32_t key[2] = {ordinal, relative};
-    uint64_t *at = maq_import_map_at(&p->peers, &p->d->scratch, key, sizeof key);
+    uint64_t *at = maq_intern_map_at(&p->peers, &p->d->scratch, key, sizeof key);
     p->d->failed |= !at;
     if (at && *at == 0) {
         uint32_t peer = maq_quotient_peer(p->d, p->class_id, ordinal, relative, other);
@@ -221,8 +221,8 @@ static struct meeting *meeting_of(struct program *p, const struct maq_rec *r)
         key[4] = peer == NONE ? p->class_id + 1 : 0;
         key[5] = nth(p, ordinal, r->arg, r->kind);
     }
-    uint64_t *at = maq_import_map_at(p->meetings, &d->scratch, key, sizeof key);
-    if (!at || !maq_import_grow((void **)p->meeting, p->meeting_size, *p->n_meetings, sizeof **p->meeting)) {
+    uint64_t *at = maq_intern_map_at(p->meetings, &d->scratch, key, sizeof key);
+    if (!at || !maq__grow((void **)p->meeting, p->meeting_size, *p->n_meetings, sizeof **p->meeting)) {
         d->failed = true;
         return NULL;
     }
@@ -403,8 +403,8 @@ static bool put_program(struct program *p)
         (void)host_now(p);
     free(p->stream);
     free(p->event);
-    maq_import_map_fini(&p->count);
-    maq_import_map_fini(&p->peers);
+    maq_intern_map_fini(&p->count);
+    maq_intern_map_fini(&p->peers);
     return ok && !p->d->failed;
 }
 
@@ -437,7 +437,7 @@ static bool sound(const struct maq_capture *c, const struct maq_rank_class *k)
 
 static bool put_programs(struct maq_draft *d, struct maq_captured_graph *out)
 {
-    struct maq_import_map meetings = {0};
+    struct maq_intern_map meetings = {0};
     struct meeting *meeting = NULL;
     uint32_t n_meetings = 0, size = 0;
     uint32_t join_name = maq_draft_name(d, "join"), host_name = maq_draft_name(d, "host");
@@ -460,7 +460,7 @@ static bool put_programs(struct maq_draft *d, struct maq_captured_graph *out)
     for (uint32_t i = 0; i < n_meetings; i++)
         out->unmet += meeting[i].came < meeting[i].need;
     out->exact = d->exact;
-    maq_import_map_fini(&meetings);
+    maq_intern_map_fini(&meetings);
     free(meeting);
     return ok && !d->failed;
 }
@@ -473,7 +473,7 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
     for (uint32_t i = 0; i < capture->n_classes; i++)
         if (!sound(capture, &capture->class_of_ranks[i])) {
             free(d.arena);
-            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_FORM, nowhere, NULL,
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_FORM, nowhere, NULL,
                                  "class %u of the captured job has records that name what it does not have", i);
         }
     if (!d.arena)

@@ -11,7 +11,7 @@
 #define MAQ_EMULATE_CAPTURE_GRAPH_H
 
 #include "base/arena.h"
-#include "emulate/import_job.h"
+#include "emulate/intern.h"
 #include "maquette/capture_graph.h"
 #include "shim/record.h"
 

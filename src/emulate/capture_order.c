@@ -11,7 +11,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "emulate/capture_graph.h"
-#include "emulate/import_codes.h"
+#include "emulate/codes.h"
 #include "graph/builder.h"
 
 #define NONE UINT32_MAX
@@ -195,7 +195,7 @@ enum maq_status maq_draft_freeze(struct maq_captured_graph *out, struct maq_draf
         uint32_t v = 0;
         while (v < d->n && o.waits[v] == 0)
             v++;
-        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere,
+        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REPLAY_DEADLOCK, nowhere,
                                "`maquette graph --check` says which collectives do not meet",
                                "ranks of this job wait for each other in a circle; '%s' of class %u is in it",
                                (const char *)d->names.key[d->node[v].name].bytes, d->node[v].stream / MAQ_STREAM_COUNT);

@@ -1,6 +1,7 @@
 /*
  * codes.h - the diagnostics of emulation, 1670 to 1689 of the range in base/codes.h: stable, never reused. Same form as
- * there. Up to 1679 traces, captured jobs and their replay; from 1680 on running programs.
+ * there. Up to 1679 traces, captured jobs and their replay; from 1680 on running programs
+ * (src/session). 1718 is of a captured job's graph.
  */
 #ifndef MAQ_EMULATE_CODES_H
 #define MAQ_EMULATE_CODES_H
@@ -15,7 +16,8 @@
     X(REPLAY_EDIT, 1676, "an edit that the captured job has no place for")                                             \
     X(REPLAY_FAILED, 1677, "a failure that ends the job")                                                              \
     X(KERNEL_TIMES, 1678, "a file of kernel times of the wrong form")                                                  \
-    X(CAPTURE_LIMIT, 1679, "a captured job larger than can be held")
+    X(CAPTURE_LIMIT, 1679, "a captured job larger than can be held")                                                   \
+    X(GRAPH_LIMIT, 1718, "a captured job with more nodes than a graph can hold")
 
 enum maq_emulate_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

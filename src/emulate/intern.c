@@ -1,8 +1,10 @@
 /* intern.c - see intern.h: open addressing, at most half full. */
 #include "emulate/intern.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "shim/record.h"
 
 void maq_intern_init(struct maq_intern *t, struct maq_arena *arena)
@@ -72,4 +74,23 @@ uint32_t maq_intern_find(const struct maq_intern *t, const void *bytes, size_t l
         return UINT32_MAX;
     uint32_t at = slot_of(t, maq_rec_hash(bytes, len, 1), bytes, len);
     return t->slot[at] != 0 ? t->slot[at] - 1 : UINT32_MAX;
+}
+
+uint64_t *maq_intern_map_at(struct maq_intern_map *map, struct maq_arena *arena, const void *key, size_t len)
+{
+    bool added;
+    if (!map->key.arena)
+        maq_intern_init(&map->key, arena);
+    uint32_t at = maq_intern_put(&map->key, key, len, &added);
+    if (at == UINT32_MAX || !maq__grow((void **)&map->value, &map->value_size, at, sizeof *map->value))
+        return NULL;
+    if (added)
+        map->value[at] = 0;
+    return &map->value[at];
+}
+
+void maq_intern_map_fini(struct maq_intern_map *map)
+{
+    free(map->value);
+    *map = (struct maq_intern_map){0};
 }

@@ -1,5 +1,5 @@
 /*
- * intern.h - equal byte strings get one number, counted from 0. Memory is the arena's.
+ * intern.h - equal byte strings get one number, counted from 0, and may have one of their own. Memory is the arena's.
  */
 #ifndef MAQ_EMULATE_INTERN_H
 #define MAQ_EMULATE_INTERN_H
@@ -22,5 +22,15 @@ void maq_intern_init(struct maq_intern *t, struct maq_arena *arena);
 uint32_t maq_intern_put(struct maq_intern *t, const void *bytes, size_t len, bool *added);
 /* UINT32_MAX: not there. */
 uint32_t maq_intern_find(const struct maq_intern *t, const void *bytes, size_t len);
+
+/* A number for each key, 0 at first. */
+struct maq_intern_map {
+    struct maq_intern key;
+    uint64_t *value;
+    uint32_t value_size;
+};
+/* Good until the next call; NULL when out of memory. The first call says in which arena the keys are. */
+uint64_t *maq_intern_map_at(struct maq_intern_map *map, struct maq_arena *arena, const void *key, size_t len);
+void maq_intern_map_fini(struct maq_intern_map *map);
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "emulate/chakra_read.h"
-#include "emulate/import.h"
 #include "emulate/mqt.h"
+#include "imports/chakra_read.h"
+#include "imports/imports.h"
 #include "maquette/capture_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "emulate/import_kineto.h"
 #include "emulate/mqt.h"
+#include "imports/kineto.h"
 #include "maquette/capture_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

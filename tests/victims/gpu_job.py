@@ -86,7 +86,7 @@ def main():
         gpu.compute()
         assert nccl.ncclAllReduce(gpu.buffer, gpu.buffer, COUNT, F32, SUM, comm, gpu.stream) == 0
         gpu.mark()
-    print(gpu.between())
+    os.write(1, b"%d\n" % gpu.between())  # one write: ranks of `run --all` share the file
 
 
 main()

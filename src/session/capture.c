@@ -1,0 +1,364 @@
+/*
+ * capture.c - which ranks of a job are run, how often, and when that is enough: maquette/session.h.
+ *
+ * 1. Rank 0 alone. It knows of nobody.
+ * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at, and rank d for every divisor d
+ *    of the world, where strides of process groups show; two at random. A small world is probed whole.
+ * 3. Passes over all probes, each with what all said in the pass before (exchanges, keys of the store), until that does not change:
+ *    a program that is told the same says the same. Two passes are expected.
+ * 4. Ranks that did not run are inferred from where the probes are in their communicators (maq_capture_infer); where that is open, the
+ *    rank that decides it is probed as well, and the passes go on.
+ * 5. Ranks at random, not probed so far, are run and have to be of the class that was inferred for them; one that is not becomes a probe.
+ *
+ * Random choices follow from the command line, so that a capture that goes on after it was killed chooses the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "emulate/capture_build.h"
+#include "maquette/replay.h"
+#include "session/codes.h"
+#include "session/folder.h"
+#include "session/probes.h"
+#include "session/result.h"
+#include "session/trace.h"
+
+#define SLICES_DEFAULT 24u
+#define TIMEOUT_DEFAULT_S 600
+#define PASSES_MAX 6u /* over all probes, until they settle */
+#define ROUNDS_MAX 4u /* of inferring and settling again */
+#define TAIL 400u     /* bytes of a failed program's output in a message */
+
+struct capture {
+    const struct maq_session_capture_opts *opts;
+    struct maq_session_opts run;
+    struct maq_room room;
+    struct maq_probes slices;
+    uint32_t n_probes; /* of the slices, the first; the others verify */
+    uint64_t given;    /* hash of what the last pass was told */
+    struct maq_capture *job;
+    struct maq_session_box *box;
+    uint32_t verified;
+    bool stable;
+};
+
+static enum maq_status no_memory(struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
+                         "out of memory for a capture");
+}
+
+/* ---- which ranks ---- */
+
+static bool choose(struct capture *c, uint32_t most, uint32_t rank, const char *why)
+{
+    return rank >= c->room.world || c->slices.n >= most || maq_probes_choose(&c->slices, rank, why) != NULL;
+}
+
+/* The second, the middle and the last of an axis, all other coordinates 0. */
+static bool choose_axis(struct capture *c, uint32_t most, const char *name, uint32_t stride, uint32_t size)
+{
+    static const char *const which[] = {"second", "middle one", "last"};
+    const uint32_t at[] = {1, size / 2, size - 1};
+    bool fine = true;
+    for (int i = 0; i < 3 && size > 1 && fine; i++) {
+        const char *why = maq_arena_printf(&c->room.arena, "the %s along %s", which[i], name);
+        fine = why && choose(c, most, at[i] * stride, why);
+    }
+    return fine;
+}
+
+/* Megatron-LM's order of ranks: tp, cp, dp (of which ep is the inner part), pp. */
+static bool choose_axes(struct capture *c, uint32_t most)
+{
+    const struct maq_session_capture_opts *o = c->opts;
+    uint32_t world = c->room.world, tp = o->tp ? o->tp : 1, cp = o->cp ? o->cp : 1, ep = o->ep ? o->ep : 1,
+             pp = o->pp ? o->pp : 1, dp = world / tp / cp / pp;
+    return choose_axis(c, most, "tp", 1, tp) && choose_axis(c, most, "cp", tp, cp) &&
+           choose_axis(c, most, "ep", tp * cp, ep) && choose_axis(c, most, "pp", world / pp, pp) &&
+           (tp * cp * pp == 1 || choose_axis(c, most, "dp", tp * cp, dp > 0 ? dp : 1));
+}
+
+static bool choose_probes(struct capture *c)
+{
+    uint32_t world = c->room.world, most = c->opts->slices ? c->opts->slices : SLICES_DEFAULT;
+    bool fine = true;
+    if (world <= most) {
+        for (uint32_t r = 0; r < world && fine; r++)
+            fine = choose(c, world, r, "all of a small world");
+        return fine;
+    }
+    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, most);
+    for (uint32_t d = 1; d < world && fine; d++)
+        if (world % d == 0)
+            fine = choose(c, most, d, "a divisor of the world");
+    for (uint64_t i = 0; i < 2 && fine; i++)
+        fine = choose(c, most, (uint32_t)(maq_rec_mix(c->room.identity, i) % world), "at random");
+    return fine;
+}
+
+/* ---- passes ---- */
+
+/* Lines end where the messages of a terminal do. */
+static enum maq_status program_failed(const struct maq_probe *slice, struct maq_diag *diag)
+{
+    char *text = NULL, how[32];
+    size_t n = 0;
+    (void)maq_folder_read(&text, &n, slice->log, (size_t)1 << 30, NULL);
+    const char *tail = text ? text + (n > TAIL ? n - TAIL : 0) : "";
+    for (char *at = text; at && at < text + n; at++)
+        *at = *at == '\n' || (*at >= ' ' && *at < 127) ? *at : ' ';
+    if (slice->status > 128)
+        maq__snprintf(how, sizeof how, "was ended by signal %d", slice->status - 128);
+    else
+        maq__snprintf(how, sizeof how, "has exit status %d", slice->status);
+    enum maq_status status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0},
+                                           "maquette run --rank R runs it by itself",
+                                           "the program as rank %u %s; its last words:\n%s", slice->rank, how, tail);
+    free(text);
+    return status;
+}
+
+static enum maq_status run_all(struct capture *c, struct maq_diag *diag)
+{
+    char phase[32];
+    maq__snprintf(phase, sizeof phase, "pass %u", c->slices.pass);
+    MAQ_TRY(maq_probes_gather(&c->slices, &c->given, diag));
+    return maq_probes_run(&c->slices, c->slices.at, c->n_probes, phase, diag);
+}
+
+/* Until what is said does not change. */
+static enum maq_status settle(struct capture *c, struct maq_diag *diag)
+{
+    c->stable = false;
+    for (uint32_t i = 0; i < PASSES_MAX && !c->stable; i++) {
+        uint64_t said;
+        MAQ_TRY(run_all(c, diag));
+        MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+        c->stable = said == c->given;
+    }
+    if (!c->stable)
+        maq_diag_add(
+            diag, MAQ_WARNING, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
+            "contributions that differ from run to run (times, process ids) are no matter; --explain shows who changed",
+            "after %u passes ranks still tell each other something new", PASSES_MAX);
+    for (uint32_t i = 0; i < c->n_probes; i++)
+        if (c->slices.at[i]->status != 0)
+            return program_failed(c->slices.at[i], diag);
+    return MAQ_OK;
+}
+
+/* ---- the job ---- */
+
+static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *diag)
+{
+    const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, n);
+    if (!paths)
+        return no_memory(diag);
+    for (uint32_t i = 0; i < n; i++) {
+        paths[i] = c->slices.at[i]->trace;
+        if (access(paths[i], F_OK) != 0)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0},
+                                 "is it built with shared CUDA libraries? nvcc -cudart shared",
+                                 "the program as rank %u used no device: there is nothing to capture",
+                                 c->slices.at[i]->rank);
+    }
+    maq_capture_free(c->job);
+    c->job = NULL;
+    return maq_capture_of_ranks(&c->job, paths, n, diag);
+}
+
+/* Probes ranks until those that did not run can be inferred. *added: some were, and nobody has been told of them yet. */
+static enum maq_status probe_what_is_open(struct capture *c, bool *added, struct maq_diag *diag)
+{
+    *added = false;
+    for (;;) {
+        uint32_t rank = UINT32_MAX, first = c->n_probes;
+        uint64_t said;
+        MAQ_TRY(read_job(c, c->n_probes, diag));
+        enum maq_status status = maq_capture_infer(c->job, &rank, diag);
+        if (status != MAQ_NO)
+            return status;
+        if (!maq_probes_choose(&c->slices, rank, "decides what ranks do that did not run"))
+            return no_memory(diag);
+        if (c->slices.n == first)
+            return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0}, NULL,
+                                 "rank %u ran, and what other ranks do is still open", rank);
+        c->n_probes = c->slices.n;
+        *added = true;
+        MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+        MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, 1, "probing", diag));
+    }
+}
+
+/* The probes' job, with all other ranks inferred. */
+static enum maq_status infer(struct capture *c, struct maq_diag *diag)
+{
+    bool added = true;
+    for (uint32_t i = 0; i < ROUNDS_MAX && added; i++) {
+        MAQ_TRY(probe_what_is_open(c, &added, diag));
+        if (added)
+            MAQ_TRY(settle(c, diag));
+    }
+    return added ? probe_what_is_open(c, &added, diag) : MAQ_OK;
+}
+
+/* ---- verification ---- */
+
+/* A rank of the same class that was probed, by the job as it was inferred; UINT32_MAX: none. */
+static uint32_t fellow(const struct capture *c, const struct maq_capture *job, uint32_t rank)
+{
+    for (uint32_t i = 0; i < c->n_probes; i++)
+        if (job->class_of[c->slices.at[i]->rank] == job->class_of[rank] && job->class_of[rank] != UINT32_MAX)
+            return c->slices.at[i]->rank;
+    return UINT32_MAX;
+}
+
+/* Runs ranks that nobody has run. *wrong: one was not what was inferred, and all of them are probes now. */
+static enum maq_status verify_some(struct capture *c, bool *wrong, struct maq_diag *diag)
+{
+    uint32_t first = c->slices.n, want = c->opts->verify;
+    uint64_t said;
+    for (uint64_t i = 0; c->slices.n < first + want && c->slices.n < c->room.world && i < 64 + 8 * (uint64_t)want; i++)
+        if (!maq_probes_choose(&c->slices, (uint32_t)(maq_rec_mix(c->room.identity, 1000 + i + first) % c->room.world),
+                               "verification"))
+            return no_memory(diag);
+    uint32_t n = c->slices.n - first;
+    *wrong = false;
+    if (n == 0)
+        return MAQ_OK;
+    uint32_t *fellows = MAQ_ARENA_NEW(&c->room.arena, uint32_t, n);
+    if (!fellows)
+        return no_memory(diag);
+    for (uint32_t i = 0; i < n; i++)
+        fellows[i] = fellow(c, c->job, c->slices.at[first + i]->rank);
+    MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+    MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, n, "verifying", diag));
+    MAQ_TRY(read_job(c, c->slices.n, diag));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_probe *slice = c->slices.at[first + i];
+        if (slice->status != 0)
+            return program_failed(slice, diag);
+        *wrong = *wrong || fellows[i] == UINT32_MAX || c->job->class_of[slice->rank] != c->job->class_of[fellows[i]];
+    }
+    c->verified += n;
+    c->n_probes = c->slices.n;
+    return MAQ_OK;
+}
+
+static enum maq_status verify(struct capture *c, struct maq_diag *diag)
+{
+    bool wrong = true;
+    for (int i = 0; i < 3 && wrong; i++) {
+        MAQ_TRY(verify_some(c, &wrong, diag));
+        if (wrong)
+            MAQ_TRY(settle(c, diag));
+        MAQ_TRY(infer(c, diag));
+    }
+    return wrong
+               ? maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
+                               "probe more ranks: --slices", "ranks at random still do something else than their class")
+               : MAQ_OK;
+}
+
+/* ---- the whole ---- */
+
+static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
+{
+    const char *peers = maq_arena_printf(&c->room.arena, "%s.peers", c->opts->path);
+    uint64_t said;
+    if (!peers)
+        return no_memory(diag);
+    MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+    for (uint32_t i = 0; i < c->slices.n; i++) {
+        uint32_t rank = c->slices.at[i]->rank;
+        struct maq_said ran = {.channel = MAQ_PEERS_RAN, .rank = rank, .by = rank, .bytes = ""};
+        MAQ_TRY(maq_said_add(&c->slices.said, &ran, diag));
+    }
+    maq_said_settle(&c->slices.said);
+    MAQ_TRY(maq_said_write(&c->slices.said, peers, diag));
+    return maq_capture_write(c->job, c->opts->path, diag);
+}
+
+static enum maq_status report(struct capture *c, struct maq_diag *diag)
+{
+    struct maq_probes *s = &c->slices;
+    MAQ_TRY(maq_session_begin(&c->box, &c->room, s->n, diag));
+    struct maq_arena *a = &c->box->arena;
+    struct maq_session_slice *log = MAQ_ARENA_NEW(a, struct maq_session_slice, s->n_log);
+    if (!log)
+        return no_memory(diag);
+    for (uint32_t i = 0; i < s->n_log; i++) {
+        log[i] = s->log[i];
+        log[i].why = maq_arena_strdup(a, maq_str_of(log[i].why));
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        c->box->rank[i] = (struct maq_session_rank){.rank = s->at[i]->rank, .status = s->at[i]->status};
+        MAQ_TRY(maq_rank_trace_sum(&c->box->rank[i], s->at[i]->trace, &c->room.asks, diag));
+        c->box->rank[i].wall_s = s->at[i]->wall_s;
+    }
+    c->box->session.capture = (struct maq_session_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
+                                                           .passes = s->pass,
+                                                           .n_slices = s->n_log,
+                                                           .slice = log,
+                                                           .n_probed = s->n,
+                                                           .n_verified = c->verified,
+                                                           .n_classes = c->job->n_classes,
+                                                           .n_comms = c->job->n_comms,
+                                                           .n_operators = c->job->n_ops,
+                                                           .contributions = s->said.n,
+                                                           .stable = c->stable};
+    for (uint32_t r = 0; r < c->job->world; r++)
+        c->box->session.capture.n_unknown += c->job->class_of[r] == UINT32_MAX;
+    return maq_session_end(c->box, &c->room);
+}
+
+static enum maq_status capture(struct capture *c, struct maq_diag *diag)
+{
+    const char *part = maq_arena_printf(&c->room.arena, "%s.slices", c->opts->path);
+    if (!part)
+        return no_memory(diag);
+    MAQ_TRY(maq_probes_open(&c->slices, &c->room, part, diag));
+    if (!maq_probes_choose(&c->slices, 0, "rank 0, always"))
+        return no_memory(diag);
+    c->n_probes = 1;
+    MAQ_TRY(run_all(c, diag));
+    if (!choose_probes(c))
+        return no_memory(diag);
+    c->n_probes = c->slices.n;
+    MAQ_TRY(settle(c, diag));
+    MAQ_TRY(infer(c, diag));
+    if (c->opts->verify > 0 && c->n_probes < c->room.world)
+        MAQ_TRY(verify(c, diag));
+    MAQ_TRY(write_job(c, diag));
+    MAQ_TRY(report(c, diag));
+    if (!c->opts->keep)
+        (void)maq_folder_remove(part);
+    return MAQ_OK;
+}
+
+enum maq_status maq_session_capture(struct maq_session **out, const struct maq_session_capture_opts *opts,
+                                    struct maq_diag *diag)
+{
+    struct capture c = {.opts = opts, .run = opts->run};
+    *out = NULL;
+    c.run.rank = 0;
+    c.run.all = false;
+    c.run.trace = NULL;
+    c.run.timeout_s = opts->run.timeout_s > 0 ? opts->run.timeout_s : TIMEOUT_DEFAULT_S;
+    maq_said_init(&c.slices.said);
+    enum maq_status status = maq_room_open(&c.room, &c.run, diag);
+    if (status == MAQ_OK)
+        status = capture(&c, diag);
+    maq_probes_close(&c.slices);
+    maq_capture_free(c.job);
+    maq_room_close(&c.room);
+    if (c.box && status == MAQ_OK)
+        *out = &c.box->session;
+    else if (c.box)
+        maq_session_free(&c.box->session);
+    return status;
+}

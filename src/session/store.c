@@ -1,0 +1,287 @@
+/* store.c - the keys of a rendezvous store: see store.h. */
+#include "session/store.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "session/codes.h"
+#include "shim/record.h"
+
+#define PATIENCE_S 0.25 /* for another thread of the program to set what one waits for */
+#define KEYS_MAX (1u << 22)
+#define COUNTED_MAX 24u /* characters of a number */
+
+struct maq_store_item {
+    struct maq_store_item *next;
+    char *value;
+    size_t n;
+};
+
+/* ---- keys ---- */
+
+static uint32_t slot_of(const struct maq_store *s, struct maq_str key)
+{
+    uint32_t mask = s->size * 2 - 1, at = (uint32_t)maq_rec_hash(key.ptr, key.len, 0) & mask;
+    while (s->table[at] != 0 && !maq_str_eq(s->keys[s->table[at] - 1].key, key))
+        at = (at + 1) & mask;
+    return at;
+}
+
+struct maq_store_key *maq_store_find(struct maq_store *s, struct maq_str key)
+{
+    uint32_t index = s->size > 0 ? s->table[slot_of(s, key)] : 0;
+    return index > 0 ? &s->keys[index - 1] : NULL;
+}
+
+static bool grow(struct maq_store *s)
+{
+    uint32_t size = s->size ? s->size * 2 : 64;
+    struct maq_store_key *keys = size <= KEYS_MAX ? maq__realloc(s->keys, size * sizeof *keys) : NULL;
+    uint32_t *table = keys ? maq__calloc(size * 2 * sizeof *table) : NULL;
+    if (keys)
+        s->keys = keys;
+    if (!table)
+        return false;
+    free(s->table);
+    s->table = table;
+    s->size = size;
+    for (uint32_t i = 0; i < s->n; i++)
+        s->table[slot_of(s, s->keys[i].key)] = i + 1;
+    return true;
+}
+
+struct maq_store_key *maq_store_at(struct maq_store *s, struct maq_str key)
+{
+    struct maq_store_key *k = maq_store_find(s, key);
+    char *name;
+    if (k)
+        return k;
+    if ((s->n == s->size && !grow(s)) || !s->keys || !(name = maq__malloc(key.len + 1))) {
+        s->failed = true;
+        return NULL;
+    }
+    if (key.len > 0)
+        memcpy(name, key.ptr, key.len);
+    struct maq_str copy = {name, key.len};
+    s->table[slot_of(s, copy)] = s->n + 1;
+    s->keys[s->n] = (struct maq_store_key){.key = copy};
+    return &s->keys[s->n++];
+}
+
+static bool put(struct maq_store *s, struct maq_store_key *k, const void *value, size_t n)
+{
+    char *copy = maq__malloc(n + 1);
+    if (!copy) {
+        s->failed = true;
+        return false;
+    }
+    if (n > 0)
+        memcpy(copy, value, n);
+    free(k->value);
+    k->value = copy;
+    k->n = n;
+    k->there = true;
+    return true;
+}
+
+void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, size_t n)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    if (k && !k->there)
+        k->given = put(s, k, value, n);
+}
+
+void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, size_t n)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    if (k && put(s, k, value, n))
+        k->set = true;
+    maq_store_wake(s);
+}
+
+void maq_store_append(struct maq_store *s, struct maq_str key, const void *value, size_t n)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    struct maq_buf whole;
+    if (!k)
+        return;
+    maq_buf_init(&whole, SIZE_MAX / 2);
+    if (k->there)
+        maq_buf_add(&whole, k->value, k->n);
+    maq_buf_add(&whole, value, n);
+    if (whole.failed)
+        s->failed = true;
+    else if (put(s, k, whole.ptr, whole.len))
+        k->set = true;
+    maq_buf_fini(&whole);
+    maq_store_wake(s);
+}
+
+/* Counters are kept as decimal text, which a GET of them sees. */
+int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    char text[COUNTED_MAX];
+    int64_t has = 0;
+    if (!k)
+        return 0;
+    if (k->there && !maq_str_to_i64(&has, (struct maq_str){k->value, k->n}))
+        has = 0;
+    if (by != 0 && !k->counted) {
+        has = (int64_t)((uint64_t)has + (uint64_t)by * (s->world - s->live));
+        k->counted = true;
+    }
+    has = (int64_t)((uint64_t)has + (uint64_t)by);
+    k->added = (int64_t)((uint64_t)k->added + (uint64_t)by);
+    int n = maq__snprintf(text, sizeof text, "%lld", (long long)has);
+    put(s, k, text, (size_t)n);
+    maq_store_wake(s);
+    return has;
+}
+
+bool maq_store_delete(struct maq_store *s, struct maq_str key)
+{
+    struct maq_store_key *k = maq_store_find(s, key);
+    bool was = k && k->there;
+    if (was)
+        k->there = false;
+    return was;
+}
+
+struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, struct maq_str expected,
+                                     struct maq_str desired)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    if (!k)
+        return expected;
+    if (!k->there && expected.len > 0)
+        return expected; /* as the original answers */
+    if ((!k->there || maq_str_eq((struct maq_str){k->value, k->n}, expected)) && put(s, k, desired.ptr, desired.len)) {
+        k->set = true;
+        maq_store_wake(s);
+    }
+    return (struct maq_str){k->value, k->n};
+}
+
+bool maq_store_has(struct maq_store *s, struct maq_str key)
+{
+    const struct maq_store_key *k = maq_store_find(s, key);
+    return k && (k->there || k->queue);
+}
+
+void maq_store_invent(struct maq_store *s, struct maq_str key)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    uint64_t value[MAQ_STORE_INVENTED / 8];
+    for (uint64_t i = 0; i < MAQ_COUNT(value); i++)
+        value[i] = maq_rec_hash(key.ptr, key.len, i + 1);
+    if (k && !k->there && put(s, k, value, sizeof value)) {
+        k->invented = true;
+        s->invented++;
+    }
+}
+
+uint64_t maq_store_count(const struct maq_store *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        n += s->keys[i].there;
+    return n;
+}
+
+/* ---- queues ---- */
+
+void maq_store_push(struct maq_store *s, struct maq_str key, const void *value, size_t n)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    struct maq_store_item *item = k ? maq__calloc(sizeof *item) : NULL, **at;
+    if (!item || !(item->value = maq__malloc(n + 1))) {
+        free(item);
+        s->failed = true;
+        return;
+    }
+    if (n > 0)
+        memcpy(item->value, value, n);
+    item->n = n;
+    for (at = &k->queue; *at;)
+        at = &(*at)->next;
+    *at = item;
+    k->queued++;
+    maq_store_wake(s);
+}
+
+char *maq_store_pop(struct maq_store *s, struct maq_str key, size_t *n)
+{
+    struct maq_store_key *k = maq_store_find(s, key);
+    struct maq_store_item *item = k ? k->queue : NULL;
+    if (!item)
+        return NULL;
+    char *value = item->value;
+    *n = item->n;
+    k->queue = item->next;
+    k->queued--;
+    free(item);
+    return value;
+}
+
+/* ---- life ---- */
+
+/* A listening socket on a free port of the loopback. */
+static int listen_on_loopback(uint16_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, SOMAXCONN) == 0 &&
+        getsockname(fd, (struct sockaddr *)&at, &n) == 0) {
+        *port = ntohs(at.sin_port);
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
+                               struct maq_diag *diag)
+{
+    *s = (struct maq_store){.world = world, .live = live, .at_once = at_once, .patience_s = PATIENCE_S};
+    s->server = (struct maq_server){.take = maq_store_take, .forget = maq_store_forget, .user = s, .fd = -1};
+    int fd = listen_on_loopback(&s->port);
+    if (fd >= 0 && maq_server_open(&s->server, loop, fd))
+        return MAQ_OK;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_SOCKET, (struct maq_span){0}, NULL,
+                         "cannot listen on the loopback for the ranks' store: %s", strerror(error));
+}
+
+void maq_store_close(struct maq_store *s)
+{
+    maq_server_close(&s->server);
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct maq_store_key *k = &s->keys[i];
+        size_t n;
+        for (char *value; (value = maq_store_pop(s, k->key, &n));)
+            free(value);
+        free(k->value);
+        free((void *)(uintptr_t)k->key.ptr);
+    }
+    free(s->keys);
+    free(s->table);
+    *s = (struct maq_store){.server.fd = -1};
+}
+
+void maq_store_tick(struct maq_store *s)
+{
+    maq_store_wake(s);
+}
