@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""Lists the tests in a folder for tests/meson.build, one `kind name suite` per line, sorted.
+"""Lists the tests in a folder for tests/meson.build, one `kind name suite length` per line, sorted.
 
 kinds:  unit    test_NAME.c     cmocka program
         script  test_NAME.py    prints TAP
         fuzz    fuzz/fuzz_NAME.c  defines LLVMFuzzerTestOneInput
 suite:  `threads` when the file has a line that contains `maq-test: threads` (such tests also run under TSan), else `plain`
+length: `long` with a line that contains `maq-test: long` (half a minute and more: begun first, so that it does not end alone), else
+        `short`
 """
 import pathlib
 import sys
 
 
-def suite(path):
+def marks(path):
     text = path.read_text(encoding="utf-8", errors="replace")
-    return "threads" if "maq-test: threads" in text else "plain"
+    return "threads" if "maq-test: threads" in text else "plain", "long" if "maq-test: long" in text else "short"
 
 
 def main():
     here = pathlib.Path(sys.argv[1])
     for kind, pattern in (("unit", "test_*.c"), ("script", "test_*.py"), ("fuzz", "fuzz/fuzz_*.c")):
         for path in sorted(here.glob(pattern)):
-            print(kind, path.stem, suite(path))
+            print(kind, path.stem, *marks(path))
 
 
 if __name__ == "__main__":

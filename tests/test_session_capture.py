@@ -4,6 +4,7 @@
 The truth is `maquette run --all`: every rank a process, meeting in a segment of memory. `maquette emulate` has to give its times for ranks
 that live among replayed ones, and the replay of the whole job as well.
 """
+# maq-test: long
 import json
 import os
 import pathlib
