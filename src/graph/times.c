@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "maquette/graph.h"
+#include "graph/stretches.h"
 
 #define NONE UINT32_MAX
 
@@ -50,21 +50,14 @@ static int by_start(const void *a, const void *b)
 }
 
 /* The intervals of a class, each level without overlap. */
-static uint32_t gather(struct interval *out, const struct maq_timed_graph *g, const double *finish, uint32_t class_id)
+static uint32_t gather(struct interval *out, struct maq_stretch *all, const struct maq_timed_graph *g,
+                       const double *finish, uint32_t class_id)
 {
-    uint32_t n = 0, share = 0;
-    for (uint32_t v = 0; v < g->graph.n_nodes; v++) {
-        uint32_t stream = g->graph.stream[v];
-        bool here = stream / MAQ_STREAM_COUNT == class_id;
-        for (; share < g->n_shares && g->share[share].node == v; share++)
-            if (!here && g->share[share].stream / MAQ_STREAM_COUNT == class_id) {
-                here = true;
-                stream = g->share[share].stream;
-            }
-        double d = g->dur_ns[g->graph.item[v]];
-        if (here && d > 0)
-            out[n++] =
-                (struct interval){finish[v] - d, finish[v], v, (uint8_t)level_of(g, v, stream), g->graph.tag[v].bucket};
+    uint32_t n = maq_stretches(all, g, finish, class_id);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = all[i].node;
+        out[i] = (struct interval){all[i].from, all[i].to, v, (uint8_t)level_of(g, v, all[i].stream),
+                                   g->graph.tag[v].bucket};
     }
     qsort(out, n, sizeof *out, by_start);
     uint32_t kept = 0;
@@ -116,21 +109,26 @@ enum maq_status maq_graph_times(struct maq_graph_times *out, uint32_t *class_id,
                                 const double *finish)
 {
     struct interval *x = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *x);
+    struct maq_stretch *all = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *all);
     double makespan = 0;
-    if (!x)
+    if (!x || !all) {
+        free(all);
+        free(x);
         return MAQ_NO_MEMORY;
+    }
     for (uint32_t v = 0; v < timed->graph.n_nodes; v++)
         makespan = finish[v] > makespan ? finish[v] : makespan;
     *out = (struct maq_graph_times){.makespan_ns = makespan, .bucket_ns = {[MAQ_BUCKET_BUBBLE] = makespan}};
     *class_id = 0;
     for (uint32_t c = 0; c < timed->graph.n_classes; c++) {
         struct maq_graph_times t = {.makespan_ns = makespan};
-        sweep(&t, x, gather(x, timed, finish, c));
+        sweep(&t, x, gather(x, all, timed, finish, c));
         if (c == 0 || t.bucket_ns[MAQ_BUCKET_BUBBLE] < out->bucket_ns[MAQ_BUCKET_BUBBLE]) {
             *out = t;
             *class_id = c;
         }
     }
+    free(all);
     free(x);
     return MAQ_OK;
 }

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/text.h"
+#include "graph/stretches.h"
 #include "maquette/trace.h"
 #include "trace/trace_writer.h"
 
@@ -35,21 +36,13 @@ static int by_place(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-static uint32_t gather(struct drawn *out, const struct maq_timed_graph *g, const double *finish, uint32_t class_id)
+static uint32_t gather(struct drawn *out, struct maq_stretch *all, const struct maq_timed_graph *g,
+                       const double *finish, uint32_t class_id)
 {
-    uint32_t n = 0, share = 0;
-    for (uint32_t v = 0; v < g->graph.n_nodes; v++) {
-        uint32_t stream = g->graph.stream[v];
-        bool here = stream / MAQ_STREAM_COUNT == class_id;
-        for (; share < g->n_shares && g->share[share].node == v; share++)
-            if (!here && g->share[share].stream / MAQ_STREAM_COUNT == class_id) {
-                here = true;
-                stream = g->share[share].stream;
-            }
-        double d = g->dur_ns[g->graph.item[v]];
-        if (here && d > 0)
-            out[n++] = (struct drawn){stream % MAQ_STREAM_COUNT, v, llround(finish[v] - d), llround(finish[v])};
-    }
+    uint32_t n = maq_stretches(all, g, finish, class_id);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] =
+            (struct drawn){all[i].stream % MAQ_STREAM_COUNT, all[i].node, llround(all[i].from), llround(all[i].to)};
     qsort(out, n, sizeof *out, by_place);
     return n;
 }
@@ -99,10 +92,10 @@ static void put_stream(struct maq_trace_writer *w, uint32_t process, const struc
 }
 
 static void put_class(struct maq_trace_writer *w, const struct maq_timed_graph *g, const double *finish,
-                      uint32_t class_id, struct drawn *x)
+                      uint32_t class_id, struct drawn *x, struct maq_stretch *all)
 {
     char name[160];
-    uint32_t ranks = g->graph.multiplicity[class_id], n = gather(x, g, finish, class_id);
+    uint32_t ranks = g->graph.multiplicity[class_id], n = gather(x, all, g, finish, class_id);
     maq__snprintf(name, sizeof name, "%.100s (%u rank%s)", g->class_name[class_id], ranks, ranks == 1 ? "" : "s");
     uint32_t process = maq_trace_process(w, class_id, name, (int32_t)class_id);
     for (uint32_t i = 0, j = 0; i < n; i = j) {
@@ -117,16 +110,21 @@ enum maq_status maq_trace_graph(const char *path, const struct maq_timed_graph *
 {
     struct maq_trace_writer *w = NULL;
     struct drawn *x = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *x);
+    struct maq_stretch *all = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *all);
     enum maq_status status = MAQ_OK;
-    if (!x)
+    if (!x || !all) {
+        free(all);
+        free(x);
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
                              "out of memory for a trace");
+    }
     status = maq_trace_open(&w, maq_trace_format_of(path), path, diag);
     if (status == MAQ_OK) {
         for (uint32_t c = 0; c < timed->graph.n_classes && maq_trace_status(w) == MAQ_OK; c++)
-            put_class(w, timed, finish_ns, c, x);
+            put_class(w, timed, finish_ns, c, x, all);
         status = maq_trace_close(w, diag);
     }
+    free(all);
     free(x);
     return status;
 }

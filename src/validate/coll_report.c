@@ -14,6 +14,7 @@
 #include "maquette/validate.h"
 #include "report/json_util.h"
 #include "validate/plot.h"
+#include "validate/worst.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 
@@ -83,19 +84,6 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_coll_result *
     maq_buf_adds(b, "\n");
 }
 
-struct ranked {
-    double error;
-    uint32_t row;
-};
-
-static int by_error(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->error < y->error || x->error > y->error)
-        return x->error < y->error ? 1 : -1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
 static void add_worst_row(struct maq_buf *b, const struct maq_validate_coll_row *row)
 {
     char size[32], measured[32], predicted[32];
@@ -109,14 +97,14 @@ static void add_worst_row(struct maq_buf *b, const struct maq_validate_coll_row 
 
 static void add_worst(struct maq_buf *b, const struct maq_validate_coll_result *r, uint32_t worst)
 {
-    struct ranked *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
+    struct maq_worst *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
     uint32_t n = 0;
     b->failed |= !ranked;
     for (uint32_t i = 0; ranked && i < r->n_rows; i++)
         if (compared(&r->rows[i]))
-            ranked[n++] = (struct ranked){fabs(r->rows[i].error), i};
+            ranked[n++] = (struct maq_worst){fabs(r->rows[i].error), i};
     if (ranked)
-        qsort(ranked, n, sizeof *ranked, by_error);
+        maq_worst_sort(ranked, n);
     maq_buf_addf(b, "\n  worst %u\n", worst < n ? worst : n);
     for (uint32_t i = 0; i < n && i < worst; i++)
         add_worst_row(b, &r->rows[ranked[i].row]);

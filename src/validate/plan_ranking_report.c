@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "maquette/validate.h"
 #include "report/json_util.h"
+#include "validate/worst.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 
@@ -57,29 +58,16 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_plan_ranking 
         maq_buf_addf(b, "  %u plans that ran are predicted not to fit in memory\n", r->n_too_large);
 }
 
-struct ranked {
-    double error;
-    uint32_t row;
-};
-
-static int by_error(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->error < y->error || x->error > y->error)
-        return x->error < y->error ? 1 : -1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
 static void add_worst(struct maq_buf *b, const struct maq_validate_plan_ranking *r, uint32_t worst)
 {
-    struct ranked *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
+    struct maq_worst *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
     uint32_t n = 0;
     b->failed |= !ranked;
     for (uint32_t i = 0; ranked && i < r->n_rows; i++)
         if (compared(&r->rows[i]))
-            ranked[n++] = (struct ranked){fabs(r->rows[i].error), i};
+            ranked[n++] = (struct maq_worst){fabs(r->rows[i].error), i};
     if (ranked)
-        qsort(ranked, n, sizeof *ranked, by_error);
+        maq_worst_sort(ranked, n);
     maq_buf_addf(b, "\n  worst %u\n", worst < n ? worst : n);
     for (uint32_t i = 0; i < n && i < worst; i++) {
         const struct maq_validate_plan *p = &r->rows[ranked[i].row];

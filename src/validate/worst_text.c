@@ -12,32 +12,18 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "validate/validate_internal.h"
-
-/* ---- the order ---- */
-
-struct ranked {
-    double error;
-    uint32_t row;
-};
-
-static int by_error(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->error < y->error || x->error > y->error)
-        return x->error < y->error ? 1 : -1;
-    return (x->row > y->row) - (x->row < y->row);
-}
+#include "validate/worst.h"
 
 static const struct maq_validate_row **sorted_by_error(const struct maq_validate_result *r, int metric, uint32_t *n)
 {
-    struct ranked *ranked = malloc(((size_t)r->n_rows + 1) * sizeof *ranked);
+    struct maq_worst *ranked = malloc(((size_t)r->n_rows + 1) * sizeof *ranked);
     const struct maq_validate_row **rows = malloc(((size_t)r->n_rows + 1) * sizeof *rows);
     uint32_t used = 0;
     for (uint32_t i = 0; ranked && rows && i < r->n_rows; i++)
         if (r->rows[i].points[metric].skip == MAQ_VALIDATE_SKIP_NONE)
-            ranked[used++] = (struct ranked){fabs(r->rows[i].points[metric].error), i};
+            ranked[used++] = (struct maq_worst){fabs(r->rows[i].points[metric].error), i};
     if (ranked && rows) {
-        qsort(ranked, used, sizeof *ranked, by_error);
+        maq_worst_sort(ranked, used);
         for (uint32_t i = 0; i < used; i++)
             rows[i] = &r->rows[ranked[i].row];
     }
