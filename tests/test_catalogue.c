@@ -30,6 +30,11 @@ static void test_find(void **state)
     assert_ptr_equal(maq__catalogue_find_in(table, N, "devices", MAQ_STR("a100")), &table[0]);
     assert_ptr_equal(maq__catalogue_find_in(table, N, "models", MAQ_STR("a100")), &table[4]);
     assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("ib-ndr")));
+    assert_ptr_equal(maq__catalogue_find_in(table, N, "devices", MAQ_STR("NVIDIA H100 SXM")), &table[2]);
+    assert_ptr_equal(maq__catalogue_find_in(table, N, "devices", MAQ_STR("Tesla h100_sxm")), &table[2]);
+    assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("nvidia")));
+    assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("nvidia ")));
+    assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("h100 sxm5")));
     assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("a100|NVIDIA A100")));
     assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("hgx")));
     assert_null(maq__catalogue_find_in(table, N, "devices", MAQ_STR("")));

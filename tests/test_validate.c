@@ -476,6 +476,29 @@ static void test_names_do_not_matter(void **state)
     maq_diag_free(diag);
 }
 
+/* Seconds of a step are those stated; else what the rate of a GPU makes of them: 64 2048 / (16 2048) tokens/s = 4 s. */
+static void test_measured_time(void **state)
+{
+    static const char text[] = NEEDED ",iter_time_s,tokens_per_s_per_gpu,derived_tokens_per_s_per_gpu\n"
+                                      "24,2048,16,2048,64,2,1,8,16,8,A100,x,3,5,2048,1024\n"
+                                      "24,2048,16,2048,64,2,1,8,16,8,A100,x,,5,2048,1024\n"
+                                      "24,2048,16,2048,64,2,1,8,16,8,A100,x,,,2048,1024\n"
+                                      "24,2048,16,2048,64,2,1,8,16,8,A100,x,,,,1024\n"
+                                      "24,2048,16,2048,64,2,1,8,16,8,A100,x,,,,\n";
+    static const double seconds[] = {3, 5, 4, 8};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_validate_result *r = NULL;
+    assert_int_equal(maq_validate_train_text(&r, "t", MAQ_STR(text), NULL, diag), MAQ_OK);
+    assert_int_equal(r->n_rows, 5);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(r->rows[i].points[MAQ_VALIDATE_TIME].skip, MAQ_VALIDATE_SKIP_NONE);
+        assert_true(r->rows[i].points[MAQ_VALIDATE_TIME].measured == seconds[i]);
+    }
+    assert_int_equal(r->rows[4].points[MAQ_VALIDATE_TIME].skip, MAQ_VALIDATE_SKIP_NOT_MEASURED);
+    maq_validate_free(r);
+    maq_diag_free(diag);
+}
+
 static void test_filters(void **state)
 {
     const struct maq_validate_filter alpha[] = {{"source", "alpha"}, {"framework", "tor*"}},
@@ -516,8 +539,8 @@ static void test_missing_columns(void **state)
     assert_int_equal(maq_validate_train_text(&r, "t", MAQ_STR("id,model,hidden\n1,2,3\n"), NULL, diag), MAQ_BAD_INPUT);
     char *text = maq_diag_format(diag, 0, false);
     assert_non_null(strstr(text, "no column 'num_layers'"));
-    assert_non_null(strstr(text, "no column 'derived_iter_time_s'"));
-    assert_null(strstr(text, "peak_mem_gb"));
+    assert_non_null(strstr(text, "no column of a measurement"));
+    assert_null(strstr(text, "no column 'mbs'"));
     free(text);
     assert_int_equal(maq_validate_train(&r, "/nonexistent/table.csv", NULL, diag), MAQ_IO);
     assert_int_equal(maq_validate_train(&r, "/", NULL, diag), MAQ_IO);
@@ -653,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_small_table),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_names_do_not_matter),
+        cmocka_unit_test(test_measured_time),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_missing_columns),
         cmocka_unit_test(test_formats),

@@ -60,6 +60,14 @@ def aliases_of(text: str, path: Path) -> list[str]:
     return found
 
 
+def folded(name: str) -> str:
+    """What the program looks names up by (src/spec/catalogue.c)."""
+    name = name.lower()
+    for maker in ("nvidia ", "amd ", "instinct ", "tesla ", "geforce "):
+        name = name.removeprefix(maker)
+    return re.sub("[ _]", "-", name)
+
+
 def entries(data: Path) -> list[tuple[str, str, list[str], bytes, Path]]:
     out = []
     for section in SECTIONS:
@@ -78,7 +86,7 @@ def entries(data: Path) -> list[tuple[str, str, list[str], bytes, Path]]:
                 raise Bad(f"{path}: a catalogue name has only a-z 0-9 . _ + -")
             aliases = aliases_of(text, path)
             for name in [path.stem, *aliases]:
-                other = owner.setdefault(name.lower(), path)
+                other = owner.setdefault(folded(name), path)
                 if other != path:
                     raise Bad(f"{path}: the name '{name}' is already that of {other}")
             if len({name.lower() for name in [path.stem, *aliases]}) != 1 + len(aliases):

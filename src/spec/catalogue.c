@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/str.h"
 #include "spec/catalogue_data.h"
 #include "spec/doc_internal.h"
@@ -30,14 +31,42 @@ static bool begins_with(struct maq_str s, struct maq_str prefix)
     return true;
 }
 
+/* Without the maker's words: "NVIDIA A100 80GB PCIe" is what the driver prints, "A100-80GB-PCIe" what people write. */
+static struct maq_str without_maker(struct maq_str name)
+{
+    static const char *const words[] = {"nvidia ", "amd ", "instinct ", "tesla ", "geforce "};
+    for (size_t i = 0; i < MAQ_COUNT(words); i++) {
+        struct maq_str word = maq_str_of(words[i]);
+        if (name.len > word.len && begins_with(name, word))
+            name = (struct maq_str){name.ptr + word.len, name.len - word.len};
+    }
+    return name;
+}
+
+static char folded(char c)
+{
+    return c == ' ' || c == '_' ? '-' : lower(c);
+}
+
+/* ASCII case, maker and the kind of separator do not tell names apart. */
+static bool same_name(struct maq_str a, struct maq_str b)
+{
+    a = without_maker(a);
+    b = without_maker(b);
+    for (size_t i = 0; a.len == b.len && i < a.len; i++)
+        if (folded(a.ptr[i]) != folded(b.ptr[i]))
+            return false;
+    return a.len == b.len && a.len > 0;
+}
+
 static bool has_name(const struct maq_catalogue_entry *e, struct maq_str name)
 {
     struct maq_str rest = maq_str_of(e->aliases), alias;
-    if (maq_str_ieq(name, e->name))
+    if (same_name(maq_str_of(e->name), name))
         return true;
     while (rest.ptr) {
         rest = maq_str_split(rest, '|', &alias);
-        if (alias.len && alias.len == name.len && begins_with(alias, name))
+        if (same_name(alias, name))
             return true;
     }
     return false;

@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "validate/codes.h"
 
 static const struct maq_csv_wanted columns[MAQ_COLUMN_COUNT] = {
 #define MAQ_COLUMN_ROW(name, needed) [MAQ_COLUMN_##name] = {#name, needed},
@@ -21,7 +23,17 @@ const char *maq_column_name(enum maq_column column)
 
 enum maq_status maq_table_bind(struct maq_table *table, struct maq_diag *diag)
 {
-    return maq_csv_bind(table->at, &table->csv, columns, MAQ_COLUMN_COUNT, diag);
+    static const enum maq_column measured[] = {MAQ_COLUMN_derived_iter_time_s, MAQ_COLUMN_iter_time_s,
+                                               MAQ_COLUMN_tokens_per_s_per_gpu, MAQ_COLUMN_derived_tokens_per_s_per_gpu,
+                                               MAQ_COLUMN_peak_mem_gb};
+    enum maq_status status = maq_csv_bind(table->at, &table->csv, columns, MAQ_COLUMN_COUNT, diag);
+    for (size_t i = 0; i < MAQ_COUNT(measured); i++)
+        if (table->at[measured[i]] != UINT32_MAX)
+            return status;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN,
+                         (struct maq_span){table->csv.file, table->csv.names[0].off, table->csv.names[0].len},
+                         "one of derived_iter_time_s, iter_time_s, tokens_per_s_per_gpu and peak_mem_gb is needed",
+                         "the table has no column of a measurement");
 }
 
 struct maq_str maq_row_text(const struct maq_table_row *row, enum maq_column column)

@@ -42,12 +42,14 @@
     X(precision, false)                                                                                                \
     X(recompute, false)                                                                                                \
     X(overlap_notes, false)                                                                                            \
+    X(iter_time_s, false)                                                                                              \
+    X(tokens_per_s_per_gpu, false)                                                                                     \
     X(tflops_per_gpu, false)                                                                                           \
     X(peak_mem_gb, false)                                                                                              \
     X(notes, false)                                                                                                    \
     X(flops_kind, false)                                                                                               \
     X(derived_tokens_per_s_per_gpu, false)                                                                             \
-    X(derived_iter_time_s, true)                                                                                       \
+    X(derived_iter_time_s, false)                                                                                      \
     X(completeness, false)                                                                                             \
     X(qa_flag, false)
 
@@ -70,7 +72,7 @@ struct maq_table_row {
     int bad; /* enum maq_column of the first unreadable number; -1 = none */
 };
 
-/* Finds the columns; each one that is needed and missing is an error. */
+/* Finds the columns; each one that is needed and missing is an error, and so is a table with no column of a measurement. */
 enum maq_status maq_table_bind(struct maq_table *table, struct maq_diag *diag);
 
 const char *maq_column_name(enum maq_column column);

@@ -68,11 +68,29 @@ static void skip_row(struct maq_validate_row *out, enum maq_validate_skip skip, 
     out->why = why;
 }
 
+/* Seconds per step: as stated, or from the rate of one GPU [tokens/s]: gbs seq_len / (num_gpus rate). 0 = not measured. */
+static double measured_time(struct maq_table_row *row)
+{
+    static const enum maq_column times[] = {MAQ_COLUMN_derived_iter_time_s, MAQ_COLUMN_iter_time_s},
+                                 rates[] = {MAQ_COLUMN_tokens_per_s_per_gpu, MAQ_COLUMN_derived_tokens_per_s_per_gpu};
+    for (size_t i = 0; i < MAQ_COUNT(times); i++) {
+        double time = maq_row_double(row, times[i], 0);
+        if (time > 0)
+            return time;
+    }
+    double tokens = maq_row_double(row, MAQ_COLUMN_gbs, 0) * maq_row_double(row, MAQ_COLUMN_seq_len, 0);
+    for (size_t i = 0; i < MAQ_COUNT(rates); i++) {
+        double rate = maq_row_double(row, rates[i], 0) * maq_row_double(row, MAQ_COLUMN_num_gpus, 0);
+        if (rate > 0)
+            return tokens / rate;
+    }
+    return 0;
+}
+
 /* What was measured. A qa_flag is about the time: the memory of such a row counts. */
 static void read_measured(struct maq_validate_row *out, struct maq_table_row *row)
 {
-    double unit, time = maq_row_double(row, MAQ_COLUMN_derived_iter_time_s, 0),
-                 memory = maq_row_double(row, MAQ_COLUMN_peak_mem_gb, 0);
+    double unit, time = measured_time(row), memory = maq_row_double(row, MAQ_COLUMN_peak_mem_gb, 0);
     struct maq_validate_point *t = &out->points[MAQ_VALIDATE_TIME], *m = &out->points[MAQ_VALIDATE_MEMORY];
     out->mem_kind = maq_interpret_memory(row, &unit);
     t->measured = time;
