@@ -8,7 +8,8 @@
  *
  * Between them stands the profile (data/frameworks), which a table of names and years chooses.
  *
- * A value may hold '#', the number captured by the pattern, or be "%a/b": that share of the layers of a virtual stage. A rule with an
+ * A value may hold '#', the number captured by the pattern, or be "%a/b": that share of the layers of a virtual stage, "%#/#" with the
+ * two numbers captured. A rule with an
  * `assumed` text is a guess or an approximation and is listed with the row.
  */
 #include "validate/interpret.h"
@@ -86,15 +87,29 @@ static const struct rule text_rules[] = {
     IN(zero_or_fsdp, "none|zero-0|plain dp|no_shard|^dp#", sharding, "no_shard", STATED),
     IN(zero_or_fsdp, "shard_grad_op", sharding, "optim_grads_params", STATED),
     IN(zero_or_fsdp, "shard_grad_op", "reshard_after_forward", "false", STATED),
-    IN(zero_or_fsdp, "*fsdp*|zero-3|hsdp", sharding, "optim_grads_params", STATED),
-    IN(zero_or_fsdp, "distributed optimizer*|zero-1", sharding, "optim", STATED),
-    IN(zero_or_fsdp, "zero-2", sharding, "optim_grads", STATED),
+    IN(zero_or_fsdp,
+       "*fsdp*|zero-3|hsdp|zero3|zero 3|stage 3|stage-3|full_shard|fully sharded|hybrid shard*|hybrid_shard|mics",
+       sharding, "optim_grads_params", STATED),
+    IN(zero_or_fsdp, "distributed optimizer*|zero-1|zero1|zero 1|stage 1|stage-1", sharding, "optim", STATED),
+    IN(zero_or_fsdp, "zero-2|zero2|zero 2|stage 2|stage-2", sharding, "optim_grads", STATED),
+    IN(zero_or_fsdp, "ddp|data parallel", sharding, "no_shard", STATED),
 
     /* recomputation */
-    IN(recompute, "^none", recompute, "none", STATED),
+    IN(recompute, "^none|^no|^off|^false|^disabled", recompute, "none", STATED),
     IN(recompute, "block/full recompute of # layer*", recompute, "full", STATED),
     IN(recompute, "block/full recompute of # layer*", method, "block", STATED),
     IN(recompute, "block/full recompute of # layer*", re_layers, "#", STATED),
+    IN(recompute, "# of # layer*|# of the # layer*|#/# layer*", recompute, "full", STATED),
+    IN(recompute, "# of # layer*|# of the # layer*|#/# layer*", method, "block", STATED),
+    IN(recompute, "# of # layer*|# of the # layer*|#/# layer*", re_layers, "%#/#", STATED),
+    IN(recompute, "block # layer*|block of # layer*|# layer* per stage|# layer* of each stage", recompute, "full",
+       STATED),
+    IN(recompute, "block # layer*|block of # layer*|# layer* per stage|# layer* of each stage", method, "block",
+       STATED),
+    IN(recompute, "block # layer*|block of # layer*|# layer* per stage|# layer* of each stage", re_layers, "#", STATED),
+    IN(recompute, "every other layer|every second layer|every 2nd layer", recompute, "full", STATED),
+    IN(recompute, "every other layer|every second layer|every 2nd layer", method, "block", STATED),
+    IN(recompute, "every other layer|every second layer|every 2nd layer", re_layers, "%1/2", STATED),
     IN(recompute, "selective layer", recompute, "full", STATED), /* torchtitan: every second layer is checkpointed */
     IN(recompute, "selective layer", method, "block", STATED),
     IN(recompute, "selective layer", re_layers, "%1/2", STATED),
@@ -119,6 +134,8 @@ static const struct rule text_rules[] = {
     IN(recompute, "remat minimal*", recompute, "selective", STATED),
     IN(recompute, "remat minimal*", re_modules, "[layernorm]", "remat minimal as recomputing norms", 0, 0, 0),
     IN(recompute, "full|activation checkpointing|activation_checkpointing true", recompute, "full", STATED),
+    IN(recompute, "gradient checkpointing|activation recomput*|uniform|all layers|^yes|^true|^on", recompute, "full",
+       STATED),
 
     /* overlap */
     IN(overlap_notes, "no tp overlap|no tp comm overlap", tp_overlap, "false", STATED),
@@ -247,8 +264,13 @@ static void set_value(struct maq_interpretation *in, const struct rule *r, const
     struct maq_phrase_match share;
     if (r->value[0] == '#') {
         maq__set(in, &in->plan, r->key, "%g", m->n > 0 ? m->number[0] : 0);
-    } else if (r->value[0] == '%' && maq__phrase_in(maq_str_of(r->value + 1), "#/#", &share)) {
-        double layers = (double)in->layers / (double)(in->pp * in->vp) * share.number[0] / share.number[1];
+    } else if (r->value[0] == '%') {
+        if (strcmp(r->value, "%#/#") == 0)
+            share = *m;
+        else
+            maq__phrase_in(maq_str_of(r->value + 1), "#/#", &share);
+        double layers = (double)in->layers / (double)(in->pp * in->vp);
+        layers *= share.n == 2 && share.number[1] > 0 ? share.number[0] / share.number[1] : 1;
         maq__set(in, &in->plan, r->key, "%d", layers < 1 ? 1 : layers > 60000 ? 60000 : (int)(layers + 0.5));
     } else {
         maq__set(in, section_of(in, r->key), r->key, "%s", r->value);

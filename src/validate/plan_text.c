@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "validate/phrase.h"
 
 /* ---- phrases that name things ---- */
@@ -66,6 +67,36 @@ static void read_modules(struct maq_interpretation *in)
     }
 }
 
+/* "selective (RMSNorm, MLA up-projection)": modules by the names that people give them, where no rule said more. */
+static void read_module_names(struct maq_interpretation *in)
+{
+    static const struct {
+        const char *pattern, *module;
+        bool moe; /* a module of experts */
+    } names[] = {
+        {"core attention|core_attn|attention core", "core_attn", false},
+        {"layernorm*|layer norm*|rmsnorm*|norm|norms", "layernorm", false},
+        {"mla up*|mla_up_proj|mla up-proj*", "mla_up_proj", false},
+        {"mlp|ffn", "mlp", false},
+        {"moe_act|moe act*|swiglu", "moe_act", true},
+        {"shared expert*|shared_experts", "shared_experts", true},
+    };
+    struct maq_str text = maq_row_text(&in->row, MAQ_COLUMN_recompute);
+    const char *granularity = maq__setting(&in->plan, "recompute_granularity");
+    char list[128] = "";
+    size_t n = 0;
+    if ((granularity && strcmp(granularity, "selective") != 0) || maq__setting(&in->plan, "recompute_modules"))
+        return;
+    for (size_t i = 0; i < MAQ_COUNT(names); i++)
+        if ((in->experts > 0 || !names[i].moe) && maq__phrase_in(text, names[i].pattern, NULL))
+            n += (size_t)maq__snprintf(list + n, sizeof list - n, n ? ", %s" : "%s", names[i].module);
+    if (n == 0)
+        return;
+    if (!granularity)
+        maq__set(in, &in->plan, "recompute_granularity", "selective");
+    maq__set(in, &in->plan, "recompute_modules", "[%s]", list);
+}
+
 /* "pp_layout Et*4|(t*4|)*14tmL": up to a blank or ';'. Only the letters of a layout get through. */
 static void read_layout(struct maq_interpretation *in)
 {
@@ -93,7 +124,7 @@ static int64_t shard_group(const struct maq_interpretation *in)
     if (maq__phrase_in(text, "shard group #|shard degree #|shard #|fsdp # inside|fsdp#&!fsdp2", &m) &&
         m.number[0] >= 1 && m.number[0] < 1e6)
         return (int64_t)m.number[0];
-    return maq__phrase_in(text, "hybrid_shard", NULL) ? in->per_node : 0;
+    return maq__phrase_in(text, "hybrid_shard|hybrid shard|mics", NULL) ? in->per_node : 0;
 }
 
 static void set_sharding(struct maq_interpretation *in)
@@ -202,6 +233,7 @@ void maq__interpret_plan(struct maq_interpretation *in)
     read_modules(in);
     read_layout(in);
     maq__apply_text_rules(in);
+    read_module_names(in);
     set_sharding(in);
     set_split(in);
     set_expert_tp(in);
