@@ -197,6 +197,14 @@ static void test_network(void **state)
         {"100 GB/s per node", "h100-sxm:8 x 2, nics 8 x 100G "},
         {"\"Storage: 2x 100Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s, Management: 10Gb/s\"",
          "h100-sxm:8 x 2, nics 8 x 400G ib"},
+        {"1x 400G per node", "h100-sxm:8 x 2, nics 1 x 400G "},
+        {"4x200Gb/s HDR", "h100-sxm:8 x 2, nics 4 x 200G ib"},
+        {"IB HDR 200Gb/s x 8", "h100-sxm:8 x 2, nics 8 x 200G ib"},
+        {"Slingshot 11 4x200", "h100-sxm:8 x 2, nics 4 x 200G slingshot"},
+        {"4x HDR InfiniBand", "h100-sxm:8 x 2, nics 4 x 200G ib"},
+        {"InfiniBand HDR100", "h100-sxm:8 x 2, rail 100G ib"},
+        {"rail-optimized NDR400", "h100-sxm:8 x 2, rail 400G ib"},
+        {"Spectrum-X 400GbE", "h100-sxm:8 x 2, rail 400G roce"},
         {"100GbE InfiniBand", "h100-sxm:8 x 2"},
         {"", "h100-sxm:8 x 2"},
         {"InfiniBand; Data bandwidth for GPU-PCIe: 504 GB/s", "h100-sxm:8 x 2"},
@@ -211,6 +219,33 @@ static void test_network(void **state)
             fail_msg("%s: %s", cases[i].note, why);
         }
         maq_job_free(box);
+        close_table(&o.t);
+    }
+}
+
+/* As drivers, clouds and people write them. */
+static void test_device_names(void **state)
+{
+    static const struct {
+        const char *gpu, *device;
+    } cases[] = {
+        {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+        {"A100 80GB PCIe", "a100-80gb-pcie"},
+        {"Tesla V100-SXM3-32GB", "v100-32gb"},
+        {"AMD Instinct MI300X", "mi300x"},
+        {"GB200 NVL72", "gb200"},
+        {"RTX A6000", "a6000"},
+        {"H100 SXM5 (p5.48xlarge)", "h100-sxm"},
+        {"DGX B200", "b200"},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        char row[128];
+        snprintf(row, sizeof row, "4,1024,16,2048,32,1,1,16,16,8,%s,x,1", cases[i].gpu);
+        interpret(&o, row, "mbs", "1");
+        assert_int_equal(o.in.skip, MAQ_VALIDATE_SKIP_NONE);
+        assert_memory_equal(o.in.cluster, cases[i].device, strlen(cases[i].device));
+        assert_true(o.in.cluster[strlen(cases[i].device)] == ':');
         close_table(&o.t);
     }
 }
@@ -684,6 +719,7 @@ int main(void)
         cmocka_unit_test(test_csv_faults),
         cmocka_unit_test(test_phrases),
         cmocka_unit_test(test_network),
+        cmocka_unit_test(test_device_names),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_plan_phrases),
         cmocka_unit_test(test_models),

@@ -101,6 +101,30 @@ static void test_what_a_row_says(void **state)
     close_table(&o);
 }
 
+static void test_names_of_collectives(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum maq_coll_kind kind;
+    } cases[] = {
+        {"all_reduce", MAQ_COLL_ALL_REDUCE}, {"AllReduce", MAQ_COLL_ALL_REDUCE},
+        {"all-gather", MAQ_COLL_ALL_GATHER}, {"reducescatter", MAQ_COLL_REDUCE_SCATTER},
+        {"alltoall", MAQ_COLL_ALL_TO_ALL},   {"all_to_all", MAQ_COLL_ALL_TO_ALL},
+        {"Broadcast", MAQ_COLL_BROADCAST},   {"send_recv", MAQ_COLL_SEND_RECV},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct table o;
+        struct maq_coll_point p;
+        char text[256];
+        snprintf(text, sizeof text, HEADER "a,NVIDIA H100,8,8,,%s,8,1,,,\n", cases[i].name);
+        open_table(&o, text);
+        assert_null(maq__coll_row(&p, &o.t, 0, &o.clusters, o.diag));
+        assert_int_equal(p.coll.kind, cases[i].kind);
+        close_table(&o);
+    }
+}
+
 static void test_rows_that_say_too_little(void **state)
 {
     (void)state;
@@ -342,10 +366,15 @@ static void test_published(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_row_says), cmocka_unit_test(test_rows_that_say_too_little),
-        cmocka_unit_test(test_kernel_tables),   cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_filters),         cmocka_unit_test(test_report),
-        cmocka_unit_test(test_bad_tables),      cmocka_unit_test(test_published),
+        cmocka_unit_test(test_what_a_row_says),
+        cmocka_unit_test(test_names_of_collectives),
+        cmocka_unit_test(test_rows_that_say_too_little),
+        cmocka_unit_test(test_kernel_tables),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_bad_tables),
+        cmocka_unit_test(test_published),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

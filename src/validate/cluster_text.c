@@ -5,8 +5,8 @@
  * "1600 Gbps node-node RoCE". It is read one part after the other (parts are separated by ',' or ';'), leaving out parts about
  * storage, management and PCIe, for
  *
- *     a rate     bits per second; bytes per second when the B is a capital
- *     a count    "8x" in front: so many ports of that rate in a node
+ *     a rate     bits per second; bytes per second when the B is a capital; of a generation of InfiniBand ("NDR") where none is stated
+ *     a count    "8x" in front, "x 8" behind: so many ports of that rate in a node
  *     a scope    "per GPU": a port for every device; "per node", "node-node", "inter-node": all ports of a node together
  *     a kind     InfiniBand, RoCE, Omni-Path, EFA, TCPX, Slingshot; a rate without one is of the kind that the device is usually sold with
  *
@@ -29,12 +29,12 @@ static const struct {
     {"tcp|sockets", "tcp"},
     {"slingshot*&software matching", "soft-slingshot-11"},
     {"gib", "gib"},
-    {"roce|rocev2|roce2", "roce"},
+    {"roce|rocev2|roce2|spectrum-x", "roce"},
     {"efa*", "efa"},
     {"*tcpx*", "gpudirect"},
     {"omnipath|omni-path|opa", "omnipath"},
     {"slingshot*", "slingshot"},
-    {"infiniband|ib|ndr|hdr|edr|xdr", "ib"},
+    {"infiniband|ib|ndr*|hdr*|edr|xdr", "ib"},
 };
 
 /* A kind by name, the whole of it: its preset knows rate and ports. */
@@ -48,7 +48,7 @@ static const struct {
                {"gib", "gib-roce-400"}};
 
 static const char rate_pattern[] =
-    "# tb/s|#tb/s|# tbps|# gb/s|#gb/s|# gb/sec|#gb/sec|# gbps|#gbps|# (gb/s*|# gb|#gb|#gbe|# gbe";
+    "# tb/s|#tb/s|# tbps|# gb/s|#gb/s|# gb/sec|#gb/sec|# gbps|#gbps|# (gb/s*|# gb|#gb|#gbe|# gbe|#g";
 static const char node_scope[] =
     "per node|per server|per host|node-node|inter-node|internode|node-to-node|between nodes";
 static const char other_traffic[] = "storage|management|pcie-nic|gpu-pcie|pcie|ethernet nic";
@@ -77,6 +77,25 @@ static bool read_rate(double *gbps, struct maq_str part)
     return true;
 }
 
+/* A port of a generation of InfiniBand, where its name is all that is said [Gb/s]. */
+static bool read_generation(struct network *net, struct maq_str part)
+{
+    static const struct {
+        const char *phrase, *counted;
+        double gbps;
+    } generations[] = {{"hdr100", "#x hdr100", 100}, {"ndr200", "#x ndr200", 200}, {"edr", "#x edr", 100},
+                       {"hdr*", "#x hdr*", 200},     {"ndr*", "#x ndr*", 400},     {"xdr*", "#x xdr*", 800}};
+    struct maq_phrase_match m;
+    for (size_t i = 0; i < MAQ_COUNT(generations); i++)
+        if (maq__phrase_in(part, generations[i].phrase, NULL)) {
+            net->gbps = generations[i].gbps;
+            if (maq__phrase_in(part, generations[i].counted, &m) && m.number[0] >= 1 && m.number[0] <= 1024)
+                net->ports = (int64_t)m.number[0];
+            return true;
+        }
+    return false;
+}
+
 static void read_part(struct network *net, struct maq_str part)
 {
     struct maq_phrase_match m;
@@ -89,10 +108,32 @@ static void read_part(struct network *net, struct maq_str part)
         return;
     net->per_device |= maq__phrase_in(part, "per gpu|per device|per accelerator", NULL);
     net->per_node |= maq__phrase_in(part, node_scope, NULL);
-    if (net->gbps > 0 || !read_rate(&net->gbps, part))
+    if (net->gbps > 0)
         return;
-    if (maq__phrase_in(part, "#x", &m) && m.number[0] >= 1 && m.number[0] <= 1024)
+    if (!read_rate(&net->gbps, part)) {
+        if (!read_generation(net, part) && maq__phrase_in(part, "#x #", &m) && m.number[1] >= 25) { /* "4x200": Gb/s */
+            net->ports = (int64_t)m.number[0];
+            net->gbps = m.number[1];
+        }
+        return;
+    }
+    if (maq__phrase_in(part, "#x|x #|x#", &m) && m.number[0] >= 1 && m.number[0] <= 1024)
         net->ports = (int64_t)m.number[0];
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "2x200Gb/s" becomes "2x 200Gb/s", the words that phrases know. */
+static void add_spread(struct maq_buf *out, struct maq_str note)
+{
+    for (size_t i = 0; i < note.len; i++) {
+        maq_buf_addc(out, note.ptr[i]);
+        if (note.ptr[i] == 'x' && i > 0 && i + 1 < note.len && is_digit(note.ptr[i - 1]) && is_digit(note.ptr[i + 1]))
+            maq_buf_addc(out, ' ');
+    }
 }
 
 static struct network read_network(struct maq_str note)
@@ -129,7 +170,12 @@ static const char *efa_preset(struct maq_str note)
 enum maq_network_guess maq__network_text(struct maq_buf *b, double *gbps, const char **kind, struct maq_str note,
                                          int64_t per_node)
 {
-    struct network net = read_network(note);
+    struct maq_buf spread;
+    maq_buf_init(&spread, 4096);
+    add_spread(&spread, note);
+    struct network net = read_network((struct maq_str){spread.ptr, spread.len});
+    b->failed |= spread.failed;
+    maq_buf_fini(&spread);
     bool cards = net.kind && maq_str_is(maq_str_of(net.kind), "efa");
     const char *preset = cards ? efa_preset(note) : preset_of(net.kind);
     *gbps = net.gbps;
@@ -197,6 +243,33 @@ static void choose_nodes(struct maq_interpretation *in)
     in->nodes = in->devices / per_node;
 }
 
+/* The longest run of words at the start of a name that the catalogue knows. */
+static const struct maq_catalogue_entry *find_at_start(struct maq_str name)
+{
+    while (name.len > 0) {
+        const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
+        if (entry)
+            return entry;
+        while (name.len > 0 && name.ptr[name.len - 1] != ' ')
+            name.len--;
+        name = maq_str_trim(name);
+    }
+    return NULL;
+}
+
+const struct maq_catalogue_entry *maq__find_device(struct maq_str gpu)
+{
+    while (gpu.len > 0) {
+        const struct maq_catalogue_entry *entry = find_at_start(gpu);
+        if (entry)
+            return entry;
+        while (gpu.len > 0 && gpu.ptr[0] != ' ')
+            gpu = (struct maq_str){gpu.ptr + 1, gpu.len - 1};
+        gpu = maq_str_trim(gpu);
+    }
+    return NULL;
+}
+
 /* What the rules need to know of a device: its generation. */
 static void look_at_device(struct maq_interpretation *in, const struct maq_catalogue_entry *entry)
 {
@@ -211,7 +284,7 @@ static void look_at_device(struct maq_interpretation *in, const struct maq_catal
 void maq__interpret_cluster(struct maq_interpretation *in)
 {
     struct maq_str gpu = maq_row_text(&in->row, MAQ_COLUMN_gpu);
-    const struct maq_catalogue_entry *device = gpu.len > 0 ? maq_catalogue_find("devices", gpu) : NULL;
+    const struct maq_catalogue_entry *device = maq__find_device(gpu);
     char show[MAQ_SHOW_SIZE];
     if (!device) {
         maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "gpu '%s'", maq_str_show(show, gpu));

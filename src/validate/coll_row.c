@@ -1,7 +1,7 @@
 /*
  * coll_row.c - from a row of nccl-tests results to a collective on a cluster.
  *
- *   collective   nccl-tests' names: all_reduce, alltoall, sendrecv, ...
+ *   collective   nccl-tests' names: all_reduce, alltoall, sendrecv, ...; AllReduce, all-reduce and the like mean the same
  *   size_bytes   nccl-tests' size column: the buffer of struct maq_coll
  *   time_us      out of place; a row without it has a bandwidth, algorithm (size / time) or bus
  *   gpu          the driver's name: "NVIDIA H100 80GB HBM3" is H100, a run of words that the catalogue knows
@@ -13,6 +13,7 @@
 #include "validate/coll_row.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/str.h"
@@ -30,17 +31,12 @@ static const struct maq_csv_wanted columns[MAQ_COLL_COLUMN_COUNT] = {
 };
 
 static const struct {
-    const char *name;
+    const char *name; /* letters and digits of it */
     enum maq_coll_kind kind;
 } kinds[] = {
-    {"all_reduce", MAQ_COLL_ALL_REDUCE},
-    {"all_gather", MAQ_COLL_ALL_GATHER},
-    {"reduce_scatter", MAQ_COLL_REDUCE_SCATTER},
-    {"alltoall", MAQ_COLL_ALL_TO_ALL},
-    {"all_to_all", MAQ_COLL_ALL_TO_ALL},
-    {"broadcast", MAQ_COLL_BROADCAST},
-    {"sendrecv", MAQ_COLL_SEND_RECV},
-    {"send_recv", MAQ_COLL_SEND_RECV},
+    {"allreduce", MAQ_COLL_ALL_REDUCE}, {"allgather", MAQ_COLL_ALL_GATHER}, {"reducescatter", MAQ_COLL_REDUCE_SCATTER},
+    {"alltoall", MAQ_COLL_ALL_TO_ALL},  {"all2all", MAQ_COLL_ALL_TO_ALL},   {"broadcast", MAQ_COLL_BROADCAST},
+    {"bcast", MAQ_COLL_BROADCAST},      {"sendrecv", MAQ_COLL_SEND_RECV},
 };
 
 enum maq_status maq__coll_table_bind(struct maq_coll_table *table, struct maq_diag *diag)
@@ -64,8 +60,10 @@ static double number(const struct maq_coll_table *table, uint32_t row, enum maq_
 
 static bool read_kind(enum maq_coll_kind *out, struct maq_str name)
 {
+    char plain[32];
+    maq__plain_name(plain, sizeof plain, name);
     for (size_t i = 0; i < MAQ_COUNT(kinds); i++)
-        if (maq_str_is(name, kinds[i].name)) {
+        if (strcmp(plain, kinds[i].name) == 0) {
             *out = kinds[i].kind;
             return true;
         }
@@ -91,51 +89,6 @@ static double seconds(const struct maq_coll_table *table, uint32_t row, enum maq
     return bus > 0 ? bytes * bus_factor(kind, n) / (bus * 1e9) : 0;
 }
 
-/* The longest run of words at the start of a name that the catalogue knows. */
-static const struct maq_catalogue_entry *find_at_start(struct maq_str name)
-{
-    while (name.len > 0) {
-        const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
-        if (entry)
-            return entry;
-        while (name.len > 0 && name.ptr[name.len - 1] != ' ')
-            name.len--;
-        name = maq_str_trim(name);
-    }
-    return NULL;
-}
-
-/* "NVIDIA H100 80GB HBM3", "DGX H100", "GH200 120GB (Alps)": words in front and behind are passed over. */
-static const struct maq_catalogue_entry *find_device(struct maq_str gpu)
-{
-    while (gpu.len > 0) {
-        const struct maq_catalogue_entry *entry = find_at_start(gpu);
-        if (entry)
-            return entry;
-        while (gpu.len > 0 && gpu.ptr[0] != ' ')
-            gpu = (struct maq_str){gpu.ptr + 1, gpu.len - 1};
-        gpu = maq_str_trim(gpu);
-    }
-    return NULL;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-/* A part and its end; "2x200Gb/s" becomes "2x 200Gb/s", the words that phrases know. */
-static void add_part(struct maq_buf *net, struct maq_str part)
-{
-    for (size_t i = 0; i < part.len; i++) {
-        bool times = part.ptr[i] == 'x' && i > 0 && i + 1 < part.len && is_digit(part.ptr[i - 1]);
-        maq_buf_addc(net, part.ptr[i]);
-        if (times && is_digit(part.ptr[i + 1]))
-            maq_buf_addc(net, ' ');
-    }
-    maq_buf_adds(net, "; ");
-}
-
 /*
  * Settings that change what NCCL reaches the network through. The numbered ones are those of argonne-lcf/alcf-nccl-tests,
  * bench_opt.sh: 1 and 2 come before the plugin for libfabric is chosen, 5 has the host match messages.
@@ -158,8 +111,8 @@ static void network_parts(struct maq_buf *net, struct maq_str note, struct maq_s
         while (n < note.len && note.ptr[n] != ';')
             n++;
         struct maq_str part = {note.ptr, n};
-        if (!maq__phrase_in(part, "nvlink*|intra|nvswitch", NULL))
-            add_part(net, part);
+        if (!maq__phrase_in(part, "nvlink*|intra|nvswitch|xgmi|infinity fabric", NULL))
+            maq_buf_addf(net, "%.*s; ", (int)part.len, part.ptr);
         note = n < note.len ? (struct maq_str){note.ptr + n + 1, note.len - n - 1} : MAQ_STR("");
     }
 }
@@ -211,7 +164,7 @@ const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_tabl
     double n = number(table, row, MAQ_COLL_COLUMN_num_gpus),
            per_node = number(table, row, MAQ_COLL_COLUMN_gpus_per_node),
            bytes = number(table, row, MAQ_COLL_COLUMN_size_bytes);
-    const struct maq_catalogue_entry *device = find_device(maq__coll_cell(table, row, MAQ_COLL_COLUMN_gpu));
+    const struct maq_catalogue_entry *device = maq__find_device(maq__coll_cell(table, row, MAQ_COLL_COLUMN_gpu));
     if (!device)
         return "device missing or unknown";
     if (!read_kind(&kind, maq__coll_cell(table, row, MAQ_COLL_COLUMN_collective)))
