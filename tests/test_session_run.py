@@ -134,6 +134,12 @@ def refusals(s):
     assert "MAQ1681" in done.stderr and done.returncode == 3, done
     done = s.run("--world", 8, "--libraries", "none", "--", s.name)
     assert "MAQ1681" in done.stderr and done.returncode == 3, done
+    for program in (["torchrun", "--nproc-per-node", "8", "train.py"], ["/usr/bin/mpirun", "-n", "8", "x"], ["accelerate", "launch", "train.py"],
+                    ["python3", "-u", "-m", "torch.distributed.run", "train.py"], ["python", "-X", "dev", "-mtorch.distributed.launch", "x"]):
+        done = s.run("--world", 8, "--libraries", "none", "--", *program)
+        assert "MAQ1681" in done.stderr and "starts ranks" in done.stderr and done.returncode == 2, (program, done)
+    for program in (["python3", "-c", "pass", "-m", "torch.distributed.run"], ["python3", "-m", "this"]):
+        assert s.run("--world", 8, "--libraries", "none", "--", *program).returncode == 0, program
 
 
 def report(s):

@@ -16,6 +16,7 @@
 #include "session/codes.h"
 #include "session/elf.h"
 #include "session/folder.h"
+#include "session/launcher.h"
 
 #define WORLD_MAX (1u << 20)
 #define MEMORY_LEAST 1e6
@@ -139,6 +140,11 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
     if (!opts->arguments || !opts->arguments[0])
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
                              "give the program and its arguments after `--`", "there is no program to run");
+    const char *launcher = maq_launcher_of(opts->arguments);
+    if (launcher)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+                             "give what it would start as one rank: -- python train.py --its --own options",
+                             "'%s' starts ranks, and so does maquette", launcher);
     MAQ_TRY(open_machine(room, diag));
     MAQ_TRY(maq_program_find(&room->program, opts->arguments[0], &room->arena, diag));
     MAQ_TRY(maq_room_absolute(&room->trace, opts->trace, &room->arena));
