@@ -63,7 +63,7 @@ asan:
 
 tsan:
 	@tools/install-deps.sh all
-	@CC=clang tools/build.sh build-tsan $(JOBS) -Db_sanitize=thread -Db_lundef=false -Dbuildtype=custom \
+	@CONFIGURE_ONLY=1 CC=clang tools/build.sh build-tsan $(JOBS) -Db_sanitize=thread -Db_lundef=false -Dbuildtype=custom \
 	    -Doptimization=1 -Ddebug=true
 	@tools/test.sh build-tsan --suite threads
 

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 folder=$1
 shift
 rm -f "$folder/meson-logs/testlog.json"
-meson test -C "$folder" --no-rebuild "$@" </dev/null >"$folder/.last-test" 2>&1
+meson test -C "$folder" "$@" </dev/null >"$folder/.last-test" 2>&1
 grep -E '^ *[0-9]+/[0-9]+ ' "$folder/.last-test"
 if [ ! -f "$folder/meson-logs/testlog.json" ]; then
     grep -q 'No suitable tests' "$folder/.last-test" && echo "0 passed, 0 failed" && exit 0
