@@ -192,6 +192,32 @@ static void test_series(void **state)
     free(text);
 }
 
+/* A regime that the fitted half does not have is seen as one long stretch; where both halves are of one law there is none. */
+static void test_stretch(void **state)
+{
+    enum { N = 800, LATE = 37 };
+    for (int late = 0; late <= LATE; late += LATE) {
+        char *text = malloc(N * 32), *at = text;
+        struct maq_rng r = maq_rng_of(1, MAQ_RNG_TEST, 79);
+        struct maq_law body = maq_law_lognormal(2, 0.01);
+        at += snprintf(at, 32, "time_s\n");
+        for (int i = 0; i < N; i++)
+            at += snprintf(at, 32, "%.6f\n", maq_law_sample(&body, &r) * (i >= 500 && i < 500 + late ? 1.08 : 1));
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_risk_fit *f = fit(write_text(text), 0.5, diag);
+        assert_non_null(f);
+        assert_in_range(f->series->stretch, 0, 2);
+        if (late > 0)
+            assert_int_equal(f->series->held_stretch, LATE);
+        else
+            assert_in_range(f->series->held_stretch, 0, 2);
+        maq_risk_fit_free(f);
+        maq_diag_free(diag);
+        unlink(path);
+        free(text);
+    }
+}
+
 static void test_constant(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
@@ -264,6 +290,7 @@ static void test_recorded(void **state)
         const struct maq_risk_estimate *e = f->series->figure;
         print_message("# %.40s p50 %+.2f p95 %+.2f p99 %+.2f mean %+.2f %%\n", names[i], 100 * e[0].error,
                       100 * e[1].error, 100 * e[2].error, 100 * e[3].error);
+        assert_true(i > 0 ? f->series->held_stretch <= 2 : f->series->held_stretch > 80);
         if (i > 0) {
             assert_true(fabs(e[MAQ_RISK_P95].error) < 0.03);
             assert_true(fabs(e[MAQ_RISK_MEAN].error) < 0.012);
@@ -277,8 +304,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters), cmocka_unit_test(test_choice),   cmocka_unit_test(test_order_statistics),
-        cmocka_unit_test(test_series),     cmocka_unit_test(test_constant), cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_series),     cmocka_unit_test(test_stretch),  cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_faults),     cmocka_unit_test(test_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,8 @@ struct maq_risk_series {
     double drift;       /* ln of the median of the last quarter over that of the first one, after warm-up */
     double correlation; /* of neighbours, of the body */
     double cv;          /* of the body: standard deviation over mean */
+    uint32_t stretch,
+        held_stretch; /* steps in a row above the predicted p99, the most: of those fitted, of those held out */
     uint32_t n_laws;
     struct maq_risk_law laws[MAQ_RISK_LAWS]; /* in order of distance */
     double floor;                            /* distance above which no law is accepted */

@@ -37,6 +37,8 @@ static void put_series(struct maq_json item, const struct maq_risk_series *s)
     maq_json_real(item, "body_cv", s->cv);
     maq_json_real(item, "neighbour_correlation", s->correlation);
     maq_json_real(item, "drift", s->drift);
+    maq_json_int(item, "stretch_steps", s->stretch);
+    maq_json_int(item, "held_out_stretch_steps", s->held_stretch);
     struct maq_json spikes = maq_json_map(item, "spikes");
     maq_json_int(spikes, "steps", s->spikes);
     maq_json_int(spikes, "clumps", s->clumps);

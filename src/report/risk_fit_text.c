@@ -61,6 +61,10 @@ static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
     else
         maq_page_putf(page, MAQ_INK_PLAIN, "  law        %s: KS distance %.4f, floor %.4f\n", s->laws[0].name,
                       s->laws[0].distance, s->floor);
+    if (s->held_stretch > 1 && s->held_stretch > s->stretch)
+        maq_page_putf(page, MAQ_INK_PLAIN,
+                      "  held out   %s steps in a row above the predicted p99; of those fitted %s at most\n",
+                      maq_words_whole(a, s->held_stretch), maq_words_whole(b, s->stretch));
     if (isfinite(s->guarantee_s))
         maq_page_putf(page, MAQ_INK_PLAIN, "  guarantee  with 95 %% confidence at most 5 %% of steps exceed %s\n",
                       seconds(a, s->guarantee_s));

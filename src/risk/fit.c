@@ -8,6 +8,7 @@
  *   quantiles  of the mixture (1 - r) body + r spikes, or of all recorded values with their weights
  *   mean       (1 - r) mean of the body + r (median + mean excess of spikes), r = (k + 1/2) / n after k spikes in n steps: the mean
  *              of the rate's posterior under Jeffreys' prior; r = 0 when none was seen, there being no size to go with it
+ *   stretch    steps in a row above the predicted p99: a law of single steps gives short ones, a regime that came later a long one
  *   intervals  of quantiles: order statistics of as many independent values as the weighted, correlated ones are worth,
  *              effective (1 - c) / (1 + c) with c the correlation of neighbours. Of the mean: spread of the means of 20 batches
  */
@@ -146,6 +147,17 @@ static enum maq_status set_laws(struct maq_risk_series *out, struct maq_law *law
     return MAQ_OK;
 }
 
+/* Steps in a row above the limit, the most. */
+static uint32_t longest_above(const double *times, uint32_t n, double limit)
+{
+    uint32_t longest = 0, now = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        now = times[i] > limit ? now + 1 : 0;
+        longest = now > longest ? now : longest;
+    }
+    return longest;
+}
+
 static enum maq_status fit_times(struct maq_risk_series *out, const double *times, uint32_t n, struct maq_arena *arena)
 {
     struct maq_series_parts p;
@@ -177,11 +189,14 @@ static enum maq_status fit_times(struct maq_risk_series *out, const double *time
         set_interval(out, &pool, f, worth);
     }
     set_mean(out, &p, times, n);
+    out->stretch = longest_above(times + p.warm_up, n - p.warm_up, out->figure[MAQ_RISK_P99].predicted);
     return MAQ_OK;
 }
 
+/* Held-out values are put in another order. */
 static void judge(struct maq_risk_series *out, double *held, uint32_t n)
 {
+    out->held_stretch = longest_above(held, n, out->figure[MAQ_RISK_P99].predicted);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++) {
         struct maq_risk_estimate *e = &out->figure[f];
         e->observed = n == 0 ? (double)NAN : f == MAQ_RISK_MEAN ? maq_mean(held, n) : maq_quantile(held, n, levels[f]);
