@@ -40,7 +40,7 @@ static int drop_folder(void **state)
 {
     static const char *const names[] = {"a.db",     "new.db",     "race.db",  "text.db", "foreign.db",
                                         "later.db", "damaged.db", "empty.db", "row.db",  "job.db",
-                                        "any.db",   "broken.db",  "order.db"};
+                                        "any.db",   "broken.db",  "order.db", "reps.db"};
     char p[128];
     for (size_t i = 0; i < COUNT(names); i++)
         unlink(path(p, names[i]));
@@ -217,6 +217,14 @@ static void test_what_cannot_be(void **state)
     assert_int_equal(count_rows(p), 0); /* all or none */
 }
 
+static void run_sql(const char *file, const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
 static void put_bytes(const char *file, const char *text, size_t n)
 {
     FILE *f = fopen(file, "wb");
@@ -255,12 +263,43 @@ static void refuses(const char *file, enum maq_status status, unsigned code)
     assert_memory_equal(before, after, n);
 }
 
-static void run_sql(const char *file, const char *sql)
+/* Repetitions come back to the bit; a file of form 1 is read, and becomes one of form 2 when it is written to. */
+static void test_kept_repetitions(void **state)
 {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    char p[128];
+    double times[100];
+    struct maq_arena arena;
+    struct maq_kernel_rows rows;
+    struct maq_kernel_row row = gemm(64, 64, 64, MAQ_BF16, 1e-5), other = gemm(64, 64, 128, MAQ_BF16, 2e-5);
+    for (int i = 0; i < 100; i++)
+        times[i] = 1e-5 * (1 + 0.1 / (1 + (i * 37) % 100));
+    row.times.repetition = times;
+    maq_arena_init(&arena, 0);
+    write_rows(path(p, "reps.db"), &row, 1);
+    assert_int_equal(maq_kernel_repetitions_read(&rows, p, &arena, NULL), MAQ_OK);
+    assert_memory_equal(rows.at[0].times.repetition, times, sizeof times);
+    assert_int_equal(maq_kernel_rows_read(&rows, p, &arena, NULL), MAQ_OK);
+    assert_null(rows.at[0].times.repetition);
+    times[7] = NAN; /* no time */
+    struct maq_kernel_store *store;
+    assert_int_equal(maq_kernel_store_open(&store, p, NULL), MAQ_OK);
+    assert_int_equal(maq_kernel_store_put(store, &row, NULL), MAQ_BAD_INPUT);
+    maq_kernel_store_close(store);
+    run_sql(p, "UPDATE operator SET repetitions = x'0011223344556677'");
+    assert_int_equal(maq_kernel_repetitions_read(&rows, p, &arena, NULL), MAQ_BAD_INPUT);
+    assert_int_equal(maq_kernel_rows_read(&rows, p, &arena, NULL), MAQ_OK); /* which does not look at them */
+
+    run_sql(p, "ALTER TABLE operator DROP COLUMN repetitions; ALTER TABLE collective DROP COLUMN repetitions;"
+               "PRAGMA user_version = 1");
+    assert_int_equal(maq_kernel_repetitions_read(&rows, p, &arena, NULL), MAQ_OK);
+    assert_true(rows.n == 1 && !rows.at[0].times.repetition);
+    times[7] = 1e-5;
+    other.times.repetition = times;
+    write_rows(p, &other, 1);
+    assert_int_equal(maq_kernel_repetitions_read(&rows, p, &arena, NULL), MAQ_OK);
+    assert_true(rows.n == 2 && !rows.at[0].times.repetition);
+    assert_memory_equal(rows.at[1].times.repetition, times, sizeof times);
+    maq_arena_fini(&arena);
 }
 
 static void test_files_that_are_not_ours(void **state)
@@ -276,7 +315,7 @@ static void test_files_that_are_not_ours(void **state)
     refuses(p, MAQ_BAD_INPUT, MAQ_CODE_KERNELS_FORM);
     struct maq_kernel_row row = gemm(64, 64, 64, MAQ_BF16, 1e-5);
     write_rows(path(p, "later.db"), &row, 1);
-    run_sql(p, "PRAGMA user_version = 2");
+    run_sql(p, "PRAGMA user_version = 3");
     refuses(p, MAQ_BAD_INPUT, MAQ_CODE_KERNELS_FORM);
     write_rows(path(p, "damaged.db"), &row, 1);
     size_t n = get_bytes(bytes, sizeof bytes, p);
@@ -585,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_again_replaces),
         cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_kept_repetitions),
         cmocka_unit_test(test_files_that_are_not_ours),
         cmocka_unit_test(test_row_of_an_unknown_kind),
         cmocka_unit_test(test_any_damage),

@@ -387,29 +387,37 @@ static void test_no_memory(void **state)
 static void test_repetitions(void **state)
 {
     char why[MAQ_PROFILE_WHY];
+    double kept[MAQ_PROFILE_REPETITIONS], sum = 0;
     struct maq_kernel_times t;
     struct maq_profile_sense sense;
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     struct maq_profile_case c = {0};
     struct fake quiet = {.now = &c}, loud = {.now = &c, .noise = 0.2}, wild = {.now = &c, .noise = 0.9};
     struct maq_profile_backend b = backend_of(&quiet, H100);
-    assert_true(maq_profile_measure(&t, &sense, &b, &opts, why));
+    assert_true(maq_profile_measure(&t, kept, &sense, &b, &opts, why));
     assert_int_equal(t.n, 20); /* the fewest */
     assert_float_equal(t.median_s, FAKE_S, 1e-12);
     assert_true(t.stddev_s < 1e-12 && sense.power_w == 612);
     b.state = &loud; /* s / m = 0.2: n = (0.2 / 0.02)^2 = 100 */
     opts.target_error = 0.02;
-    assert_true(maq_profile_measure(&t, &sense, &b, &opts, why));
+    assert_true(maq_profile_measure(&t, kept, &sense, &b, &opts, why));
     assert_in_range(t.n, 100, 110);
     assert_float_equal(t.stddev_s, 0.2 * FAKE_S, 0.01 * FAKE_S);
     assert_true(t.min_s <= t.median_s && t.median_s <= t.p90_s);
+    assert_ptr_equal(t.repetition, kept);
+    for (uint32_t i = 0; i < t.n; i++) { /* as the device gave them */
+        assert_true(kept[i] >= t.min_s);
+        sum += (kept[i] - FAKE_S) * (kept[i] - FAKE_S) / (t.n - 1);
+    }
+    assert_float_equal(sqrt(sum), t.stddev_s, 0.02 * FAKE_S);
+    assert_true(kept[0] != t.min_s || kept[1] < kept[0] || kept[2] < kept[1]); /* not sorted */
     b.state = &wild; /* never good enough: it ends all the same */
     opts.target_error = 1e-6;
-    assert_true(maq_profile_measure(&t, &sense, &b, &opts, why));
+    assert_true(maq_profile_measure(&t, kept, &sense, &b, &opts, why));
     assert_int_equal(t.n, 1000);
     b.state = &quiet;
     opts.warm = true;
-    assert_true(maq_profile_measure(&t, &sense, &b, &opts, why));
+    assert_true(maq_profile_measure(&t, kept, &sense, &b, &opts, why));
     assert_float_equal(t.median_s, FAKE_S / 2, 1e-12);
 }
 
@@ -417,13 +425,15 @@ static void test_repetitions(void **state)
 static void test_sustained(void **state)
 {
     char why[MAQ_PROFILE_WHY];
+    double kept[MAQ_PROFILE_REPETITIONS];
     struct maq_kernel_times t;
     struct maq_profile_sense sense;
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     struct fake f = {0};
     struct maq_profile_backend b = backend_of(&f, H100);
     opts.sustained = true;
-    assert_true(maq_profile_measure(&t, &sense, &b, &opts, why));
+    assert_true(maq_profile_measure(&t, kept, &sense, &b, &opts, why));
+    assert_null(t.repetition); /* means of launches in a row are no repetitions */
     assert_float_equal(t.median_s, 1.5 * FAKE_S, 1e-9);
     assert_float_equal(t.min_s, 1.5 * FAKE_S, 1e-9);
     assert_in_range(t.n, 20, 1000);
@@ -472,6 +482,11 @@ static void test_stopped_and_failed(void **state)
     assert_string_equal(rows.at[0].at.gpu, H100);
     assert_string_equal(rows.at[0].kernel, "made up");
     assert_true(rows.at[0].state.power_w == 612);
+    assert_null(rows.at[0].times.repetition);
+    assert_int_equal(maq_kernel_repetitions_read(&rows, file, &arena, NULL), MAQ_OK);
+    for (uint32_t i = 0; i < rows.n; i++)
+        for (uint32_t k = 0; k < rows.at[i].times.n; k++)
+            assert_true(rows.at[i].times.repetition[k] >= rows.at[i].times.min_s);
     maq_arena_fini(&arena);
 
     f = (struct fake){.break_at = 2}; /* what is in the file is held, so that the second of the others breaks */

@@ -292,6 +292,49 @@ static void test_profile(void **state)
     maq_diag_free(diag);
 }
 
+/* Repetitions are a sample: its CV, its slow runs and its law; an operation without any is told from its summaries. */
+static void test_repetitions(void **state)
+{
+    enum { N = 400, SHAPES = 3 };
+    struct maq_kernel_store *store;
+    struct maq_diag *diag = maq_diag_new();
+    double x[N], bare = 0.05;
+    struct maq_law law = maq_law_gamma(400, 1.0 / 400); /* CV 5 % */
+    assert_int_equal(maq_kernel_store_open(&store, in_folder("k.db"), diag), MAQ_OK);
+    for (uint32_t i = 0; i <= SHAPES; i++) {
+        struct maq_rng r = maq_rng_of(5, MAQ_RNG_TEST, i);
+        double median = 1e-4 * (i + 1);
+        for (int k = 0; k < N; k++)
+            x[k] = median * (k % 100 == 30 ? 4 : maq_law_sample(&law, &r));
+        struct maq_kernel_row row = {
+            .at = {"h100-sxm", "NVIDIA H100", "550", "12.4", "", "", ""},
+            .op = {.kind = i == SHAPES ? MAQ_OP_NORM : MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {1024 << i, 1024, 1024}},
+            .kernel = "cublasLt",
+            .times = {N, median, median * 0.8, median * exp(1.2815515655446004 * bare), median * bare},
+            .created = "2026-01-31T12:00:00Z"};
+        if (i < SHAPES)
+            row.times.repetition = x;
+        else
+            row.op.d[2] = 0;
+        assert_int_equal(maq_kernel_store_put(store, &row, diag), MAQ_OK);
+    }
+    maq_kernel_store_close(store);
+    struct maq_risk_fit *f = fit(in_folder("k.db"));
+    const struct maq_risk_kernel *gemm = kernel(f, "gemm"), *norm = kernel(f, "norm");
+    assert_int_equal(f->record[0].n_kernels, 2);
+    assert_true(gemm->runs == SHAPES * N && gemm->pools == SHAPES && norm->runs == N && norm->pools == 1);
+    assert_true(fabs(gemm->cv / 0.05 - 1) < 4 / sqrt(2.0 * SHAPES * N));
+    assert_true(fabs(gemm->slow_share - 0.01) < 1e-12 && fabs(gemm->slow_ratio - 4) < 0.05);
+    assert_true(gemm->distance <= gemm->floor && strcmp(gemm->law, "pool") != 0 && strcmp(norm->law, "-") == 0);
+    assert_true(fabs(norm->cv - sqrt(expm1(bare * bare))) < 1e-9);
+    /* time: of all repetitions, slow ones included; of summaries n medians */
+    double time = 6e-4 * N * (0.99 + 0.01 * 4), rest = 4e-4 * N;
+    assert_true(fabs(gemm->share / (time / (time + rest)) - 1) < 0.01 && fabs(gemm->share + norm->share - 1) < 1e-12);
+    maq_risk_fit_free(f);
+    unlink(path);
+    maq_diag_free(diag);
+}
+
 static void test_names(void **state)
 {
     static const char *const known[][4] = {
@@ -321,7 +364,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trace),   cmocka_unit_test(test_short),   cmocka_unit_test(test_written),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_profile), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_profile), cmocka_unit_test(test_repetitions),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

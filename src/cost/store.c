@@ -3,7 +3,8 @@
  *
  * A file is opened in three steps, each of which may refuse: SQLite's own look at it (damaged, not a database), the
  * application_id (another program's database), the user_version (another form). Tables are created under the write
- * lock, after a second look, so that two programs that start on an empty file at once both find it in order.
+ * lock, after a second look, so that two programs that start on an empty file at once both find it in order. So are the columns
+ * that form 1 did not have.
  */
 #include "cost/store.h"
 
@@ -44,6 +45,9 @@ const char *maq_kernel_fault(const struct maq_kernel_row *row)
         return "its minimum, median and 90th percentile are out of order";
     if (!(t->stddev_s >= 0) || !(t->stddev_s < MAQ_KERNEL_LONGEST_S))
         return "its standard deviation is none";
+    for (uint32_t i = 0; t->repetition && i < t->n; i++)
+        if (!(t->repetition[i] >= 0) || !(t->repetition[i] < MAQ_KERNEL_LONGEST_S))
+            return "one of its repetitions is no time";
     if (row->is_coll && (row->coll.at.size < 2 || !(row->coll.bytes > 0)))
         return "a collective has at least two ranks and one byte";
     if (row->is_coll && !maq_coll_is_local(&row->coll))
@@ -102,15 +106,20 @@ static const char schema[] =
     " d4 INTEGER NOT NULL, d5 INTEGER NOT NULL, mode TEXT NOT NULL, cache TEXT NOT NULL, kernel TEXT NOT NULL,"
     " n INTEGER NOT NULL, median_s REAL NOT NULL, min_s REAL NOT NULL, p90_s REAL NOT NULL, stddev_s REAL NOT NULL,"
     " sm_clock_hz REAL, memory_clock_hz REAL, power_w REAL, temperature_c REAL, created TEXT NOT NULL,"
+    " repetitions BLOB,"
     " PRIMARY KEY (machine, kind, dtype, flags, queries, d0, d1, d2, d3, d4, d5, mode, cache)) STRICT, WITHOUT ROWID;"
     "CREATE TABLE collective ("
     " machine INTEGER NOT NULL REFERENCES machine, kind TEXT NOT NULL, bytes REAL NOT NULL, ranks INTEGER NOT NULL,"
     " per_node INTEGER NOT NULL, mode TEXT NOT NULL, cache TEXT NOT NULL,"
     " kernel TEXT NOT NULL, n INTEGER NOT NULL, median_s REAL NOT NULL, min_s REAL NOT NULL, p90_s REAL NOT NULL,"
     " stddev_s REAL NOT NULL, sm_clock_hz REAL, memory_clock_hz REAL, power_w REAL, temperature_c REAL,"
-    " created TEXT NOT NULL,"
+    " created TEXT NOT NULL, repetitions BLOB,"
     " PRIMARY KEY (machine, kind, bytes, ranks, per_node, mode, cache)) STRICT, WITHOUT ROWID;"
     "PRAGMA application_id = " STRING(MAQ_STORE_APPLICATION) "; PRAGMA user_version = " STRING(MAQ_STORE_FORM) ";";
+
+static const char from_form_1[] = "ALTER TABLE operator ADD COLUMN repetitions BLOB;"
+                                  "ALTER TABLE collective ADD COLUMN repetitions BLOB;"
+                                  "PRAGMA user_version = " STRING(MAQ_STORE_FORM) ";";
 
 /* A number that a pragma or a count gives. */
 static int number(sqlite3 *db, const char *sql, int64_t *out)
@@ -125,8 +134,8 @@ static int number(sqlite3 *db, const char *sql, int64_t *out)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Whose file it is. *fresh: nobody's, there is nothing in it. */
-static enum maq_status check_form(sqlite3 *db, bool *fresh, const char *path, struct maq_diag *diag)
+/* Whose file it is. *found = 0: nobody's, there is nothing in it. */
+static enum maq_status check_form(sqlite3 *db, int *found, const char *path, struct maq_diag *diag)
 {
     const struct maq_span nowhere = {0};
     int64_t application, form, tables;
@@ -135,18 +144,19 @@ static enum maq_status check_form(sqlite3 *db, bool *fresh, const char *path, st
     rc = rc == SQLITE_OK ? number(db, "SELECT count(*) FROM sqlite_schema", &tables) : rc;
     if (rc != SQLITE_OK)
         return maq__store_fail(db, rc, path, diag);
-    *fresh = application == 0 && form == 0 && tables == 0;
-    if (*fresh)
+    *found = 0;
+    if (application == 0 && form == 0 && tables == 0)
         return MAQ_OK;
     if (application != MAQ_STORE_APPLICATION)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_KERNELS_FORM, nowhere, "name a file of its own",
                              "%s is another program's database", path);
-    if (form != MAQ_STORE_FORM)
+    if (form < 1 || form > MAQ_STORE_FORM)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_KERNELS_FORM, nowhere,
                              form > MAQ_STORE_FORM ? "use that version, or another file"
                                                    : "measure into a new file with this version",
-                             "%s has form %lld of measured kernels; this version of maquette reads form %d", path,
+                             "%s has form %lld of measured kernels; this version of maquette reads forms 1 to %d", path,
                              (long long)form, MAQ_STORE_FORM);
+    *found = (int)form;
     return MAQ_OK;
 }
 
@@ -168,7 +178,7 @@ static enum maq_status check_sound(sqlite3 *db, const char *path, struct maq_dia
     return status;
 }
 
-enum maq_status maq__store_connect(sqlite3 **out, bool *fresh, const char *path, int flags, struct maq_diag *diag)
+enum maq_status maq__store_connect(sqlite3 **out, int *form, const char *path, int flags, struct maq_diag *diag)
 {
     char *plain = sqlite3_mprintf("%s%s", path[0] == ':' ? "./" : "", path); /* ":memory:" is a file like any other */
     sqlite3 *db = NULL;
@@ -180,9 +190,9 @@ enum maq_status maq__store_connect(sqlite3 **out, bool *fresh, const char *path,
     } else {
         sqlite3_busy_timeout(db, WAIT_MS);
         rc = maq__store_exec(db, "BEGIN"); /* one state of the file, while another program may be creating its tables */
-        status = rc == SQLITE_OK ? check_form(db, fresh, path, diag) : maq__store_fail(db, rc, path, diag);
+        status = rc == SQLITE_OK ? check_form(db, form, path, diag) : maq__store_fail(db, rc, path, diag);
         (void)maq__store_exec(db, "END");
-        if (status == MAQ_OK && !*fresh)
+        if (status == MAQ_OK && *form > 0)
             status = check_sound(db, path, diag);
     }
     if (status != MAQ_OK) {
@@ -193,14 +203,16 @@ enum maq_status maq__store_connect(sqlite3 **out, bool *fresh, const char *path,
     return MAQ_OK;
 }
 
-static enum maq_status create_tables(sqlite3 *db, const char *path, struct maq_diag *diag)
+/* The tables of this form, from nothing or from an earlier one. */
+static enum maq_status bring_up(sqlite3 *db, const char *path, struct maq_diag *diag)
 {
-    bool fresh = false;
+    int form = 0;
     int rc = maq__store_exec(db, "BEGIN IMMEDIATE");
     if (rc != SQLITE_OK)
         return maq__store_fail(db, rc, path, diag);
-    enum maq_status status = check_form(db, &fresh, path, diag); /* another program may have been faster */
-    if (status == MAQ_OK && fresh && (rc = maq__store_exec(db, schema)) != SQLITE_OK)
+    enum maq_status status = check_form(db, &form, path, diag); /* another program may have been faster */
+    if (status == MAQ_OK && form < MAQ_STORE_FORM &&
+        (rc = maq__store_exec(db, form == 0 ? schema : from_form_1)) != SQLITE_OK)
         status = maq__store_fail(db, rc, path, diag);
     if (status == MAQ_OK && (rc = maq__store_exec(db, "COMMIT")) != SQLITE_OK)
         status = maq__store_fail(db, rc, path, diag);
@@ -223,24 +235,24 @@ static const char find_machine[] = "SELECT id FROM machine WHERE device = ? AND 
                                    " AND cublas = ? AND cudnn = ? AND nccl = ?";
 static const char put_op[] =
     "INSERT OR REPLACE INTO operator (machine, kind, dtype, flags, queries, d0, d1, d2, d3, d4, d5, mode, cache,"
-    " kernel, n, median_s, min_s, p90_s, stddev_s, sm_clock_hz, memory_clock_hz, power_w, temperature_c, created)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " kernel, n, median_s, min_s, p90_s, stddev_s, sm_clock_hz, memory_clock_hz, power_w, temperature_c, created,"
+    " repetitions) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 static const char put_coll[] =
     "INSERT OR REPLACE INTO collective (machine, kind, bytes, ranks, per_node, mode, cache, kernel, n, median_s, min_s,"
-    " p90_s, stddev_s, sm_clock_hz, memory_clock_hz, power_w, temperature_c, created)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " p90_s, stddev_s, sm_clock_hz, memory_clock_hz, power_w, temperature_c, created, repetitions)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 enum maq_status maq_kernel_store_open(struct maq_kernel_store **out, const char *path, struct maq_diag *diag)
 {
     struct maq_kernel_store *s = calloc(1, sizeof *s);
-    bool fresh = false;
+    int form = 0;
     if (!s || !(s->path = strdup(path))) {
         free(s);
         return maq__store_fail(NULL, SQLITE_NOMEM, path, diag);
     }
-    enum maq_status status = maq__store_connect(&s->db, &fresh, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, diag);
-    if (status == MAQ_OK && fresh)
-        status = create_tables(s->db, path, diag);
+    enum maq_status status = maq__store_connect(&s->db, &form, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, diag);
+    if (status == MAQ_OK && form < MAQ_STORE_FORM)
+        status = bring_up(s->db, path, diag);
     if (status == MAQ_OK) {
         int rc = sqlite3_prepare_v2(s->db, add_machine, -1, &s->add_machine, NULL);
         rc = rc == SQLITE_OK ? sqlite3_prepare_v2(s->db, find_machine, -1, &s->find_machine, NULL) : rc;
@@ -300,6 +312,26 @@ static void bind_known(struct binding *b, double value) /* 0 = not known */
         bind_real(b, value);
     else if (b->rc == SQLITE_OK)
         b->rc = sqlite3_bind_null(b->stmt, ++b->at);
+}
+
+/* Doubles, the least significant byte first; NULL where there are none. */
+static void bind_reals(struct binding *b, const double *value, uint32_t n)
+{
+    unsigned char *bytes = value ? malloc((size_t)n * 8) : NULL;
+    b->at++;
+    if (b->rc != SQLITE_OK || !value) /* what is not bound is NULL */
+        return;
+    if (!bytes) {
+        b->rc = SQLITE_NOMEM;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &value[i], sizeof bits);
+        for (int k = 0; k < 8; k++)
+            bytes[8 * i + (size_t)k] = (unsigned char)(bits >> 8 * k);
+    }
+    b->rc = sqlite3_bind_blob64(b->stmt, b->at, bytes, (sqlite3_uint64)n * 8, free);
 }
 
 /* Runs to the end; *id gets the first column of a row. The statement is ready for the next use. */
@@ -370,6 +402,7 @@ static int put(struct maq_kernel_store *s, const struct maq_kernel_row *row)
     bind_known(&b, row->state.power_w);
     bind_known(&b, row->state.celsius);
     bind_text(&b, row->created);
+    bind_reals(&b, row->times.repetition, row->times.n);
     return finish(&b, NULL);
 }
 

@@ -22,6 +22,7 @@ const char *maq_kernel_mode_name(enum maq_kernel_mode mode);
 struct maq_kernel_times {
     uint32_t n;
     double median_s, min_s, p90_s, stddev_s;
+    const double *repetition; /* [n] in the order of time; NULL = not kept, or not read */
 };
 
 /* The device while it measured, as NVML saw it; 0 = not known. */
@@ -63,6 +64,9 @@ struct maq_kernel_rows {
  * is not there is an error. */
 enum maq_status maq_kernel_rows_read(struct maq_kernel_rows *out, const char *path, struct maq_arena *arena,
                                      struct maq_diag *diag);
+/* The same with the repetitions of each where the file has them; they live in the arena too. */
+enum maq_status maq_kernel_repetitions_read(struct maq_kernel_rows *out, const char *path, struct maq_arena *arena,
+                                            struct maq_diag *diag);
 
 struct maq_kernel_store;
 

@@ -12,16 +12,21 @@
 #define MACHINE_COLUMNS "device, gpu, driver, cuda, cublas, cudnn, nccl, "
 #define TIME_COLUMNS                                                                                                   \
     "mode, cache, kernel, n, median_s, min_s, p90_s, stddev_s, sm_clock_hz, memory_clock_hz, power_w, temperature_c, " \
-    "created "
+    "created, "
 
-static const char read_ops[] =
-    "SELECT " MACHINE_COLUMNS TIME_COLUMNS ", kind, dtype, flags, queries, d0, d1, d2, d3, d4, d5"
-    " FROM operator JOIN machine ON machine.id = operator.machine ORDER BY device, kind, dtype,"
-    " flags, queries, d0, d1, d2, d3, d4, d5, mode, cache, created, machine.id";
-static const char read_colls[] =
-    "SELECT " MACHINE_COLUMNS TIME_COLUMNS ", kind, bytes, ranks, per_node"
-    " FROM collective JOIN machine ON machine.id = collective.machine ORDER BY device, kind, bytes, ranks, per_node,"
-    " mode, cache, created, machine.id";
+/* `last`: the column of repetitions, or what stands for it. */
+#define READ_OPS(last)                                                                                                 \
+    "SELECT " MACHINE_COLUMNS TIME_COLUMNS last ", kind, dtype, flags, queries, d0, d1, d2, d3, d4, d5"                \
+    " FROM operator JOIN machine ON machine.id = operator.machine ORDER BY device, kind, dtype,"                       \
+    " flags, queries, d0, d1, d2, d3, d4, d5, mode, cache, created, machine.id"
+#define READ_COLLS(last)                                                                                               \
+    "SELECT " MACHINE_COLUMNS TIME_COLUMNS last ", kind, bytes, ranks, per_node"                                       \
+    " FROM collective JOIN machine ON machine.id = collective.machine ORDER BY device, kind, bytes, ranks, per_node,"  \
+    " mode, cache, created, machine.id"
+
+static const char *const queries[2][2] = {/* [collectives][with repetitions] */
+                                          {READ_OPS("NULL"), READ_OPS("repetitions")},
+                                          {READ_COLLS("NULL"), READ_COLLS("repetitions")}};
 
 /* A row being read, column by column from the left. */
 struct reader {
@@ -60,6 +65,28 @@ static double take_real(struct reader *r)
     return sqlite3_column_double(r->stmt, r->at++);
 }
 
+/* Doubles, the least significant byte first; NULL where there are none. */
+static const double *take_reals(struct reader *r, uint32_t n)
+{
+    const unsigned char *bytes = sqlite3_column_blob(r->stmt, r->at);
+    size_t size = (size_t)sqlite3_column_bytes(r->stmt, r->at++);
+    if (!bytes)
+        return NULL;
+    if (size != (size_t)n * 8) {
+        r->fault = r->fault ? r->fault : "its repetitions are not as many as it says";
+        return NULL;
+    }
+    double *value = MAQ_ARENA_NEW(r->arena, double, n);
+    r->failed |= !value;
+    for (size_t i = 0; value && i < n; i++) {
+        uint64_t bits = 0;
+        for (int k = 0; k < 8; k++)
+            bits |= (uint64_t)bytes[8 * i + (size_t)k] << 8 * k;
+        memcpy(&value[i], &bits, sizeof bits);
+    }
+    return value;
+}
+
 static void expect(struct reader *r, bool known, const char *fault)
 {
     if (!known && !r->fault)
@@ -90,6 +117,7 @@ static void read_common(struct reader *r, struct maq_kernel_row *row)
     row->state.power_w = take_real(r);
     row->state.celsius = take_real(r);
     row->created = take_text(r);
+    row->times.repetition = take_reals(r, row->times.n);
 }
 
 static void read_op(struct reader *r, struct maq_kernel_row *row)
@@ -137,11 +165,11 @@ static enum maq_status append(struct maq_kernel_rows *rows, uint32_t *size, cons
 }
 
 static enum maq_status read_table(struct maq_kernel_rows *rows, uint32_t *size, sqlite3 *db, bool colls,
-                                  const char *path, struct maq_arena *arena, struct maq_diag *diag)
+                                  bool repetitions, const char *path, struct maq_arena *arena, struct maq_diag *diag)
 {
     sqlite3_stmt *stmt;
     enum maq_status status = MAQ_OK;
-    int rc = sqlite3_prepare_v2(db, colls ? read_colls : read_ops, -1, &stmt, NULL);
+    int rc = sqlite3_prepare_v2(db, queries[colls][repetitions], -1, &stmt, NULL);
     if (rc != SQLITE_OK)
         return maq__store_fail(db, rc, path, diag);
     uint32_t number = 0;
@@ -166,25 +194,38 @@ static enum maq_status read_table(struct maq_kernel_rows *rows, uint32_t *size, 
     return status;
 }
 
-enum maq_status maq_kernel_rows_read(struct maq_kernel_rows *out, const char *path, struct maq_arena *arena,
-                                     struct maq_diag *diag)
+static enum maq_status read_file(struct maq_kernel_rows *out, bool repetitions, const char *path,
+                                 struct maq_arena *arena, struct maq_diag *diag)
 {
     sqlite3 *db;
-    bool fresh = false;
+    int form = 0;
     uint32_t size = 0;
     struct maq_kernel_rows rows = {0};
-    MAQ_TRY(maq__store_connect(&db, &fresh, path, SQLITE_OPEN_READONLY, diag));
+    MAQ_TRY(maq__store_connect(&db, &form, path, SQLITE_OPEN_READONLY, diag));
     enum maq_status status = MAQ_OK;
-    if (fresh)
+    repetitions = repetitions && form > 1;
+    if (form == 0)
         status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_KERNELS_FORM, (struct maq_span){0},
                                "such files are written by `maquette profile`",
                                "%s holds no measured kernels: it is empty", path);
     if (status == MAQ_OK)
-        status = read_table(&rows, &size, db, false, path, arena, diag);
+        status = read_table(&rows, &size, db, false, repetitions, path, arena, diag);
     if (status == MAQ_OK)
-        status = read_table(&rows, &size, db, true, path, arena, diag);
+        status = read_table(&rows, &size, db, true, repetitions, path, arena, diag);
     sqlite3_close(db);
     if (status == MAQ_OK)
         *out = rows;
     return status;
+}
+
+enum maq_status maq_kernel_rows_read(struct maq_kernel_rows *out, const char *path, struct maq_arena *arena,
+                                     struct maq_diag *diag)
+{
+    return read_file(out, false, path, arena, diag);
+}
+
+enum maq_status maq_kernel_repetitions_read(struct maq_kernel_rows *out, const char *path, struct maq_arena *arena,
+                                            struct maq_diag *diag)
+{
+    return read_file(out, true, path, arena, diag);
 }

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/stats.h"
 #include "profile/plan.h"
@@ -22,6 +23,7 @@
 #define FEWEST 20u
 #define MOST 1000u
 #define LONGEST_S 5.0
+_Static_assert(MOST + BATCH == MAQ_PROFILE_REPETITIONS, "room for the last batch");
 #define SLICE_S 0.1
 #define SUSTAIN_S 12.0
 #define SLICES_MOST 4000u
@@ -51,10 +53,11 @@ static double mean_square_error(const double *x, size_t n, double mean)
     return n > 1 ? sum / (double)(n - 1) : 0;
 }
 
-/* Sorts x. */
+/* Sorts x; *out does not keep it. */
 static void summarize(struct maq_kernel_times *out, double *x, uint32_t n)
 {
     double mean = maq_mean(x, n);
+    out->repetition = NULL;
     out->n = n;
     out->stddev_s = sqrt(mean_square_error(x, n, mean));
     out->median_s = maq_quantile(x, n, 0.5);
@@ -62,10 +65,10 @@ static void summarize(struct maq_kernel_times *out, double *x, uint32_t n)
     out->min_s = maq_quantile(x, n, 0);
 }
 
-static bool burst(struct maq_kernel_times *times, const struct maq_profile_backend *b,
-                  const struct maq_profile_opts *opts, char why[MAQ_PROFILE_WHY])
+static bool burst(struct maq_kernel_times *times, double kept[MAQ_PROFILE_REPETITIONS],
+                  const struct maq_profile_backend *b, const struct maq_profile_opts *opts, char why[MAQ_PROFILE_WHY])
 {
-    double x[MOST + BATCH], spent = 0;
+    double x[MAQ_PROFILE_REPETITIONS], spent = 0;
     uint32_t n = 0;
     bool enough = false;
     if (!b->run(b->state, !opts->warm, WARM_UPS, x, why))
@@ -79,7 +82,9 @@ static bool burst(struct maq_kernel_times *times, const struct maq_profile_backe
         double mean = maq_mean(x, n), error = sqrt(mean_square_error(x, n, mean) / n);
         enough = (n >= FEWEST && error <= target_of(opts) * mean) || n >= MOST || spent > LONGEST_S;
     }
+    memcpy(kept, x, n * sizeof *kept);
     summarize(times, x, n);
+    times->repetition = kept;
     return true;
 }
 
@@ -110,13 +115,13 @@ static bool sustained(struct maq_kernel_times *times, const struct maq_profile_b
     return good;
 }
 
-bool maq_profile_measure(struct maq_kernel_times *times, struct maq_profile_sense *sense,
-                         const struct maq_profile_backend *backend, const struct maq_profile_opts *opts,
-                         char why[MAQ_PROFILE_WHY])
+bool maq_profile_measure(struct maq_kernel_times *times, double kept[MAQ_PROFILE_REPETITIONS],
+                         struct maq_profile_sense *sense, const struct maq_profile_backend *backend,
+                         const struct maq_profile_opts *opts, char why[MAQ_PROFILE_WHY])
 {
     *sense = (struct maq_profile_sense){0};
     why[0] = '\0';
-    if (!(opts->sustained ? sustained(times, backend, why) : burst(times, backend, opts, why)))
+    if (!(opts->sustained ? sustained(times, backend, why) : burst(times, kept, backend, opts, why)))
         return false;
     backend->sense(backend->state, sense);
     return true;

@@ -61,10 +61,12 @@ enum maq_status maq_profile_order(struct maq_profile *p, uint32_t gpus, struct m
 /* Tensors and, for attention, sequences of an operator; why it cannot be run here at all, or NULL. buffers.c */
 const char *maq_profile_fill_case(struct maq_profile_case *c);
 
-/* Repetitions until the mean is known well enough, or until enough is enough. false: the device failed. measure.c */
-bool maq_profile_measure(struct maq_kernel_times *times, struct maq_profile_sense *sense,
-                         const struct maq_profile_backend *backend, const struct maq_profile_opts *opts,
-                         char why[MAQ_PROFILE_WHY]);
+#define MAQ_PROFILE_REPETITIONS 1010u /* the most of a burst */
+/* Repetitions until the mean is known well enough, or until enough is enough; those of a burst are in `kept`, where times->repetition
+ * points then. false: the device failed. measure.c */
+bool maq_profile_measure(struct maq_kernel_times *times, double kept[MAQ_PROFILE_REPETITIONS],
+                         struct maq_profile_sense *sense, const struct maq_profile_backend *backend,
+                         const struct maq_profile_opts *opts, char why[MAQ_PROFILE_WHY]);
 /* Seconds that measuring takes, beforehand. */
 double maq_profile_measure_estimate_s(double predicted_s, const struct maq_profile_opts *opts,
                                       const struct maq_device *device);

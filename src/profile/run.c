@@ -87,6 +87,7 @@ struct run {
     const struct maq_profile_backend *backend;
     struct maq_kernel_store *store;
     double begin_s;
+    double repetition[MAQ_PROFILE_REPETITIONS]; /* of the operator at hand */
     struct maq_diag *diag;
 };
 
@@ -137,12 +138,14 @@ static enum maq_status measure(struct run *r, struct maq_profile_item *it)
         it->why = maq_arena_strdup(&r->p->arena, (struct maq_str){why, strnlen(why, sizeof why)});
         return it->why ? MAQ_OK : MAQ_NO_MEMORY;
     }
-    bool good = maq_profile_measure(&it->times, &sense, b, &r->p->opts, why);
+    bool good = maq_profile_measure(&it->times, r->repetition, &sense, b, &r->p->opts, why);
     b->release(b->state);
     if (!good)
         return failed(r, it, why);
     it->state = MAQ_PROFILE_MEASURED;
-    return keep(r, it, kernel, &sense);
+    enum maq_status status = keep(r, it, kernel, &sense);
+    it->times.repetition = NULL; /* the next one's are put there */
+    return status;
 }
 
 /* Whether to begin another operator. */

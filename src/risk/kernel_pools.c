@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "risk/fit_law.h"
 #include "risk/series.h"
 
@@ -66,21 +67,27 @@ static enum maq_status grow(struct maq_kernel_pools *p)
     return MAQ_OK;
 }
 
-enum maq_status maq_kernel_pools_add(struct maq_kernel_pools *p, struct maq_str key,
-                                     const struct maq_kernel_words *words, double seconds)
+/* The pool of a key; *fresh: it has no name yet. */
+static enum maq_status find_pool(struct maq_kernel_pool **out, bool *fresh, struct maq_kernel_pools *p,
+                                 struct maq_str key)
 {
     if (p->n == p->size)
         MAQ_TRY(grow(p));
     uint32_t *slot = slot_of(p, key);
-    if (*slot == 0) {
+    *fresh = *slot == 0;
+    if (*fresh) {
         struct maq_kernel_pool *new = &p->at[p->n];
-        *new = (struct maq_kernel_pool){.key = maq_arena_strdup(p->arena, key), .waits = maq_kernel_waits(words)};
+        *new = (struct maq_kernel_pool){.key = maq_arena_strdup(p->arena, key)};
         if (!new->key)
             return MAQ_NO_MEMORY;
-        maq_kernel_name(new->name, words);
         *slot = ++p->n;
     }
-    struct maq_kernel_pool *pool = &p->at[*slot - 1];
+    *out = &p->at[*slot - 1];
+    return MAQ_OK;
+}
+
+static enum maq_status add_run(struct maq_kernel_pool *pool, double seconds)
+{
     if (pool->n == pool->size && pool->size < MOST_HELD) {
         uint32_t size = pool->size ? pool->size * 2 : 16;
         double *value = maq__realloc(pool->value_s, size * sizeof *value);
@@ -94,6 +101,30 @@ enum maq_status maq_kernel_pools_add(struct maq_kernel_pools *p, struct maq_str 
     pool->runs++;
     pool->sum_s += seconds;
     return MAQ_OK;
+}
+
+enum maq_status maq_kernel_pools_add(struct maq_kernel_pools *p, struct maq_str key,
+                                     const struct maq_kernel_words *words, double seconds)
+{
+    struct maq_kernel_pool *pool;
+    bool fresh;
+    MAQ_TRY(find_pool(&pool, &fresh, p, key));
+    if (fresh) {
+        pool->waits = maq_kernel_waits(words);
+        maq_kernel_name(pool->name, words);
+    }
+    return add_run(pool, seconds);
+}
+
+enum maq_status maq_kernel_pools_add_named(struct maq_kernel_pools *p, struct maq_str key, const char *name,
+                                           double seconds)
+{
+    struct maq_kernel_pool *pool;
+    bool fresh;
+    MAQ_TRY(find_pool(&pool, &fresh, p, key));
+    if (fresh)
+        maq__snprintf(pool->name, sizeof pool->name, "%s", name);
+    return add_run(pool, seconds);
 }
 
 /* --- an operation ------------------------------------------------------------------------------------------------------ */

@@ -40,6 +40,9 @@ void maq_kernel_pools_fini(struct maq_kernel_pools *pools);
 /* One run. MAQ_LIMIT: more kernels than can be held. */
 enum maq_status maq_kernel_pools_add(struct maq_kernel_pools *pools, struct maq_str key,
                                      const struct maq_kernel_words *words, double seconds);
+/* One run of an operation whose name is known and which waits for nobody. */
+enum maq_status maq_kernel_pools_add_named(struct maq_kernel_pools *pools, struct maq_str key, const char *name,
+                                           double seconds);
 /* Operations with the most time first, in the arena of `out`'s owner. */
 enum maq_status maq_kernel_pools_sum(struct maq_risk_record *out, const struct maq_kernel_pools *pools,
                                      struct maq_arena *arena);
