@@ -1,7 +1,8 @@
 /*
  * failures.c - failures from the catalogue, a file or a flag: see maquette/failures.h.
  *
- * Over a chain of `base` the settings of the base come first; `causes` replaces those of the base.
+ * Over a chain of `base` the settings of the base come first; `causes` replaces those of the base, and so do `detection` and `repair`
+ * what its causes have of their own: who says how long a repair takes means all of them.
  */
 #include "risk/failures.h"
 
@@ -175,6 +176,22 @@ static enum maq_status read_causes(struct maq_failures *f, struct maq_node *list
     return status;
 }
 
+/* The causes of a base with the times that are laid over them. */
+static enum maq_status lay_over_causes(struct maq_failures *f, bool detection, bool repair, struct maq_arena *arena,
+                                       struct maq_diag *diag)
+{
+    struct maq_failure_cause *causes = MAQ_ARENA_NEW(arena, struct maq_failure_cause, f->n_causes);
+    if (!causes)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    for (uint32_t i = 0; i < f->n_causes; i++) {
+        causes[i] = f->causes[i];
+        causes[i].own_detection = causes[i].own_detection && !detection;
+        causes[i].own_repair = causes[i].own_repair && !repair;
+    }
+    f->causes = causes;
+    return MAQ_OK;
+}
+
 static enum maq_status contradictions(const struct maq_failures *f, struct maq_span at, struct maq_diag *diag)
 {
     const char *what = NULL;
@@ -208,6 +225,8 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
     status = worse(status, read_delay(&r.f.restart, r.restart, diag));
     status = worse(status, read_delay(&r.f.repair, r.repair, diag));
     status = worse(status, read_causes(&r.f, r.causes, arena, diag));
+    if (!r.causes && (r.detection || r.repair))
+        status = worse(status, lay_over_causes(&r.f, r.detection != NULL, r.repair != NULL, arena, diag));
     MAQ_TRY(status);
     MAQ_TRY(contradictions(&r.f, map->at, diag));
     MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
