@@ -572,6 +572,24 @@ static void test_spares(void **state)
     maq_run_result_free(none);
 }
 
+/* Nodes of other jobs fail of the same causes: nodes in repair are a Poisson law with rate x mean repair over the causes (M/G/infinity), in
+ * whatever order these stand, and programs that start again take no node. */
+static void test_repairs_of_others(void **state)
+{
+    static const struct maq_pool_repair repairs[] = {{0.25, 100, 0}, {0.75, 1000, 0.5}, {1, 50, 0}};
+    enum { LOOKS = 4000 };
+    double rate = 0.02, mean = rate * (0.25 * 100 + 0.5 * 1000 * exp(0.125) + 0.25 * 50), sum = 0;
+    struct maq_pool p = {.free = 1000000, .other_rate = rate, .other_next = 1, .repair = repairs, .n_repairs = 3};
+    p.rng = maq_rng_of(9, MAQ_RNG_TEST, 4);
+    for (int64_t i = 1; i <= LOOKS; i++) {
+        int64_t need = 0, lemons = 0, now = 20000 * i;
+        maq_pool_take(&p, now, now, &need, &lemons, 0.5);
+        sum += (double)p.repairs.n / LOOKS;
+    }
+    maq_heap_free(&p.repairs);
+    assert_true(fabs(sum - mean) < 4 * sqrt(mean / LOOKS));
+}
+
 /* The least number of spares for a promise: one fewer breaks it. A date before the ideal one is kept with none. */
 static void test_promise(void **state)
 {
@@ -742,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_found_late),
         cmocka_unit_test(test_track),
         cmocka_unit_test(test_pool_serves_in_order),
+        cmocka_unit_test(test_repairs_of_others),
         cmocka_unit_test(test_spares),
         cmocka_unit_test(test_promise),
         cmocka_unit_test(test_what_if),

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "maquette/risk_run.h"
+#include "risk/run_pool.h"
 #include "risk/run_track.h"
 
 /* A draw is median x e^(sigma z). */
@@ -34,6 +35,8 @@ struct maq_run_model {
     struct maq_run_delay requeue, restart, startup;
     uint32_t n_causes;
     const struct maq_run_cause_model *causes;
+    const struct maq_pool_repair *repairs; /* [n_repairs] of the causes that lose a node */
+    uint32_t n_repairs;
     int64_t reconfigure_ns, rejoin_ns, most_ns; /* most_ns: given up */
     enum maq_run_recovery recovery;
     enum maq_failure_clock clock;

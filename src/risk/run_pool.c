@@ -59,7 +59,12 @@ void maq_pool_lose(struct maq_pool *p, int64_t back, bool lemon)
 /* Another job loses a node: it takes a spare or waits. */
 static void other_fails(struct maq_pool *p)
 {
-    double length = p->repair_median_ns * exp(p->repair_sigma * maq_normal_quantile(maq_rng_next(&p->rng)));
+    double u = p->n_repairs > 1 ? maq_rng_next(&p->rng) : 0;
+    uint32_t cause = 0;
+    while (cause + 1 < p->n_repairs && u >= p->repair[cause].upto)
+        cause++;
+    double length =
+        p->repair[cause].median_ns * exp(p->repair[cause].sigma * maq_normal_quantile(maq_rng_next(&p->rng)));
     maq_pool_lose(p, p->other_next + llround(fmin(length, 1e18)), false);
     p->other_next += 1 + llround(fmin(-log(maq_rng_next(&p->rng)) / p->other_rate, 1e18));
     if (p->free > 0) {

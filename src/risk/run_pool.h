@@ -23,6 +23,12 @@ void maq_heap_push(struct maq_heap *h, int64_t value);
 int64_t maq_heap_pop(struct maq_heap *h); /* n > 0 */
 void maq_heap_free(struct maq_heap *h);
 
+/* Repairs of one cause: lognormal. */
+struct maq_pool_repair {
+    double upto; /* share of the losses up to it */
+    double median_ns, sigma;
+};
+
 struct maq_pool {
     struct maq_heap repairs; /* end of repair in ns x 2 + 1 for a lemon */
     int64_t free, lemons;    /* nodes that wait for a use; of them lemons */
@@ -30,7 +36,8 @@ struct maq_pool {
     bool waiting;            /* the job misses nodes */
     double other_rate;       /* nodes that other jobs lose per ns */
     int64_t other_next;
-    double repair_median_ns, repair_sigma;
+    const struct maq_pool_repair *repair; /* [n_repairs] of a lost node, by cause */
+    uint32_t n_repairs;
     struct maq_rng rng; /* of what other jobs lose */
 };
 

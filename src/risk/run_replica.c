@@ -471,8 +471,8 @@ static void begin(struct run *r)
     r->pool.free = m->spares;
     r->pool.lemons = count_lemons(r, m->spares);
     r->pool.other_rate = m->loss_rate * (double)m->shared_nodes;
-    r->pool.repair_median_ns = m->n_causes > 0 ? m->causes[0].repair.median_ns : 0;
-    r->pool.repair_sigma = m->n_causes > 0 ? m->causes[0].repair.sigma : 0;
+    r->pool.repair = m->repairs;
+    r->pool.n_repairs = m->n_repairs;
     r->pool.rng = maq_rng_of(m->seed, MAQ_RNG_REPAIR, ~r->replica);
     if (r->pool.other_rate > 0)
         r->pool.other_next = llround(fmin(-log(maq_rng_next(&r->pool.rng)) / r->pool.other_rate, 1e18));
