@@ -26,6 +26,7 @@ const char *maq_risk_file(struct maq_risk_table *t, const char *name);
 enum maq_status maq_risk_rows_runs(struct maq_risk_table *t);       /* failures, checkpoints, spares */
 enum maq_status maq_risk_rows_startup(struct maq_risk_table *t);    /* MLPerf logs */
 enum maq_status maq_risk_rows_population(struct maq_risk_table *t); /* jobs, GPUs and steps in great numbers */
+enum maq_status maq_risk_rows_placement(struct maq_risk_table *t);  /* a slow node in a pipeline */
 enum maq_status maq_risk_rows_variation(struct maq_risk_table *t);  /* recorded jobs and step times */
 
 #endif

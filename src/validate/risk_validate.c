@@ -10,10 +10,8 @@
 #include "validate/risk_table.h"
 
 static enum maq_status (*const groups[])(struct maq_risk_table *t) = {
-    maq_risk_rows_runs,
-    maq_risk_rows_startup,
-    maq_risk_rows_population,
-    maq_risk_rows_variation,
+    maq_risk_rows_runs,      maq_risk_rows_startup,   maq_risk_rows_population,
+    maq_risk_rows_placement, maq_risk_rows_variation,
 };
 
 struct owner {
