@@ -98,8 +98,6 @@ struct maq_kineto_reader {
     struct maq_kineto_gathered g;
     struct maq_kineto_group group;
     uint32_t *member, n_members, member_size; /* a list of ranks that is being read */
-    uint64_t quiet;                           /* bytes since a value ended */
-    bool heard;
     enum maq_status status;
 };
 

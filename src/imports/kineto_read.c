@@ -1,25 +1,23 @@
 /*
  * kineto_read.c - the JSON of a profiler trace, as a stream.
  *
- * The file is an object with a long array `traceEvents` (or that array alone) and a few facts beside it. yajl calls back for every
- * value; a stack of places says where the reader is, and what is not looked at costs no memory. Keys come in any order, so an
+ * The file is an object with a long array `traceEvents` (or that array alone) and a few facts beside it. Every value is a
+ * call (base/json_stream.h); a stack of places says where the reader is, and what is not looked at costs no memory. Keys come in any order, so an
  * event is gathered first and judged at its closing brace.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <yajl/yajl_parse.h>
-#include <zlib.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/codes.h"
+#include "base/json_stream.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "imports/codes.h"
 #include "imports/kineto_gather.h"
 
-#define MAX_QUIET (UINT32_C(64) << 20) /* bytes without the end of a value */
-#define MAX_NESTED 4096u               /* levels below those that mean something */
+#define MAX_NESTED 4096u /* levels below those that mean something */
 
 static const struct maq_span nowhere;
 
@@ -32,7 +30,6 @@ static enum maq_kineto_place place_now(const struct maq_kineto_reader *r)
 
 static int enter(struct maq_kineto_reader *r, enum maq_kineto_place place)
 {
-    r->heard = true;
     if (r->depth + 1 == MAQ_KINETO_DEPTH) {
         if (++r->skip <= MAX_NESTED)
             return 1;
@@ -45,7 +42,6 @@ static int enter(struct maq_kineto_reader *r, enum maq_kineto_place place)
 
 static void leave(struct maq_kineto_reader *r)
 {
-    r->heard = true;
     if (r->skip > 0)
         r->skip--;
     else if (r->depth > 0)
@@ -54,7 +50,6 @@ static void leave(struct maq_kineto_reader *r)
 
 static int value(struct maq_kineto_reader *r, struct maq_str s, bool is_text)
 {
-    r->heard = true;
     struct maq_kineto_gathered *g = &r->g;
     switch (place_now(r)) {
     case MAQ_PLACE_EVENT:
@@ -147,7 +142,6 @@ static int on_key(void *user, const unsigned char *s, size_t n)
     struct maq_kineto_reader *r = user;
     enum maq_kineto_place here = place_now(r);
     r->key = MAQ_KEY_NONE;
-    r->heard = true;
     for (size_t i = 0; i < MAQ_COUNT(keys); i++)
         if (keys[i].len == n && keys[i].place == (uint8_t)here && memcmp(keys[i].text, s, n) == 0)
             r->key = (enum maq_kineto_key)keys[i].key;
@@ -264,33 +258,34 @@ static const yajl_callbacks callbacks = {.yajl_null = on_null,
                                          .yajl_start_array = on_array,
                                          .yajl_end_array = on_array_end};
 
-/*
- * One piece of the file, or its end (n = 0). at: bytes before it. yajl holds a text until its end and does not look whether there
- * was memory for it, so a text that does not end is a fault here.
- */
-static enum maq_status feed(struct maq_kineto_reader *r, yajl_handle yajl, const unsigned char *bytes, size_t n,
-                            uint64_t at)
+/* What the end of a stream means; r->status says why a call ended it. */
+static enum maq_status conclude(struct maq_kineto_reader *r, const struct maq_json_stream *stream)
 {
-    r->heard = false;
-    yajl_status status = n > 0 ? yajl_parse(yajl, bytes, n) : yajl_complete_parse(yajl);
-    r->quiet = r->heard ? 0 : r->quiet + n;
-    if (r->quiet > MAX_QUIET && r->status == MAQ_OK)
-        return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_IMPORT_LIMIT, nowhere, NULL,
-                             "%s: a text at byte %llu does not end within %u MiB", r->k->path, (unsigned long long)at,
-                             MAX_QUIET >> 20);
-    if (r->status != MAQ_OK || status == yajl_status_ok)
+    const char *path = r->k->path;
+    switch (stream->end) {
+    case MAQ_JSON_WHOLE:
+        return MAQ_OK;
+    case MAQ_JSON_STOPPED:
         return r->status;
-    if (n == 0)
+    case MAQ_JSON_ENDLESS:
+        return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_IMPORT_LIMIT, nowhere, NULL,
+                             "%s: a text at byte %llu does not end within %u MiB", path, (unsigned long long)stream->at,
+                             MAQ_JSON_LONGEST_TEXT >> 20);
+    case MAQ_JSON_CUT_OFF:
         return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_IMPORT_READ, nowhere,
-                             "was the program ended while it wrote the trace?", "%s ends in the middle", r->k->path);
-    unsigned char *why = yajl_get_error(yajl, 0, bytes, n);
-    char shown[MAQ_SHOW_SIZE];
-    r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_IMPORT_JSON, nowhere, NULL, "%s: byte %llu: %s",
-                              r->k->path, (unsigned long long)(at + yajl_get_bytes_consumed(yajl)),
-                              maq_str_show(shown, maq_str_trim(maq_str_of(why ? (char *)why : "not JSON"))));
-    if (why)
-        yajl_free_error(yajl, why);
-    return r->status;
+                             "was the program ended while it wrote the trace?", "%s ends in the middle", path);
+    case MAQ_JSON_FAULTY:
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_IMPORT_JSON, nowhere, NULL, "%s: byte %llu: %s", path,
+                             (unsigned long long)stream->at, stream->why);
+    case MAQ_JSON_NOT_OPENED:
+        return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_IMPORT_READ, nowhere, NULL, "%s: cannot be opened", path);
+    case MAQ_JSON_UNREADABLE:
+        return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_IMPORT_READ, nowhere, NULL,
+                             "%s: cannot be read, or its compression is damaged", path);
+    case MAQ_JSON_NO_MEMORY:
+        break;
+    }
+    return maq_kineto_no_memory(r->diag, path);
 }
 
 static void begin(struct maq_kineto *out, const char *path, struct maq_arena *arena)
@@ -300,64 +295,26 @@ static void begin(struct maq_kineto *out, const char *path, struct maq_arena *ar
     maq_intern_init(&out->names, arena);
 }
 
-static yajl_handle new_parser(struct maq_kineto_reader *r)
-{
-    yajl_handle yajl = yajl_alloc(&callbacks, NULL, r);
-    if (yajl)
-        (void)yajl_config(yajl, yajl_dont_validate_strings, 1); /* names are only shown, and cleaned when they are */
-    return yajl;
-}
-
 enum maq_status maq_kineto_parse(struct maq_kineto *out, const char *path, const void *bytes, size_t n,
                                  struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_kineto_reader r = {.k = out, .diag = diag};
+    struct maq_json_stream stream;
     begin(out, path, arena);
-    yajl_handle yajl = new_parser(&r);
-    if (!yajl)
-        return maq_kineto_no_memory(diag, path);
-    enum maq_status status = n > 0 ? feed(&r, yajl, bytes, n, 0) : MAQ_OK;
-    if (status == MAQ_OK)
-        status = feed(&r, yajl, NULL, 0, n);
-    yajl_free(yajl);
+    (void)maq_json_stream_bytes(&stream, bytes, n, &callbacks, &r);
     free(r.member);
-    return status;
-}
-
-static enum maq_status read_stream(struct maq_kineto_reader *r, yajl_handle yajl, gzFile file, unsigned char *block,
-                                   size_t size)
-{
-    for (uint64_t at = 0;;) {
-        int n = gzread(file, block, (unsigned)size);
-        if (n < 0)
-            return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_IMPORT_READ, nowhere, NULL,
-                                 "%s: cannot be read, or its compression is damaged", r->k->path);
-        if (n == 0)
-            return feed(r, yajl, NULL, 0, at);
-        MAQ_TRY(feed(r, yajl, block, (size_t)n, at));
-        at += (uint64_t)n;
-    }
+    return conclude(&r, &stream);
 }
 
 enum maq_status maq_kineto_read(struct maq_kineto *out, const char *path, struct maq_arena *arena,
                                 struct maq_diag *diag)
 {
-    enum { BLOCK = 1 << 18 };
     struct maq_kineto_reader r = {.k = out, .diag = diag};
+    struct maq_json_stream stream;
     begin(out, path, arena);
-    gzFile file = gzopen(path, "rb"); /* reads plain files too */
-    if (!file)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_IMPORT_READ, nowhere, NULL, "%s: cannot be opened", path);
-    unsigned char *block = maq__malloc(BLOCK);
-    yajl_handle yajl = new_parser(&r);
-    enum maq_status status =
-        block && yajl ? read_stream(&r, yajl, file, block, BLOCK) : maq_kineto_no_memory(diag, path);
-    if (yajl)
-        yajl_free(yajl);
-    free(block);
+    (void)maq_json_stream_file(&stream, path, &callbacks, &r);
     free(r.member);
-    gzclose_r(file);
-    return status;
+    return conclude(&r, &stream);
 }
 
 void maq_kineto_fini(struct maq_kineto *k)

@@ -1,7 +1,7 @@
 /*
  * trace_read.c - durations of kernels and of steps from the JSON of PyTorch's profiler, as a stream.
  *
- * The file is an object with a long array `traceEvents`, or that array alone. yajl calls back for every value; what is not looked at
+ * The file is an object with a long array `traceEvents`, or that array alone. Every value is a call (base/json_stream.h); what is not looked at
  * costs no memory. Members come in any order, so an event is gathered first and judged at its closing brace: with ph "X" and cat "kernel"
  * a run of a kernel, with cat "user_annotation" and the name ProfilerStep#N a step. Times are microseconds.
  *
@@ -10,19 +10,17 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yajl/yajl_parse.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/codes.h"
+#include "base/json_stream.h"
 #include "base/text.h"
 #include "risk/codes.h"
 #include "risk/fit_record.h"
 #include "risk/kernel_pools.h"
 
-#define CHUNK (1u << 16)
-#define MOST_SILENT (64u << 20) /* bytes without a value: a text longer than any name */
 #define MOST_TEXT 1024u
 #define MOST_STEPS (1u << 24)
 #define LONGEST_US 1e12
@@ -54,7 +52,7 @@ struct reader {
     struct event e;
     struct step *step;
     uint32_t n_steps, step_size;
-    uint64_t values, events;
+    uint64_t events;
     enum maq_status status;
 };
 
@@ -158,7 +156,6 @@ static int on_key(void *ctx, const unsigned char *s, size_t n)
 {
     struct reader *r = ctx;
     struct maq_str key = {(const char *)s, n};
-    r->values++;
     r->next_is_events = r->depth == 1 && r->events_depth == 0 && maq_str_is(key, "traceEvents");
     r->member = member_of(r, key);
     return 1;
@@ -171,7 +168,6 @@ static int on_text(void *ctx, const unsigned char *s, size_t n)
     struct text *where[] = {
         [PH] = &e->ph,       [CAT] = &e->cat,          [NAME] = &e->name, [COLLECTIVE] = &e->collective,
         [GROUP] = &e->group, [ELEMENTS] = &e->elements};
-    r->values++;
     if (r->member < MAQ_COUNT(where) && where[r->member])
         keep(where[r->member], s, n);
     r->member = NONE;
@@ -184,7 +180,6 @@ static int on_number(void *ctx, const char *s, size_t n)
     struct event *e = &r->e;
     double value = 0;
     bool number = maq_str_to_double(&value, (struct maq_str){s, n});
-    r->values++;
     if (r->member == TS && number)
         e->ts = value;
     else if (r->member == DUR) {
@@ -205,7 +200,6 @@ static int on_number(void *ctx, const char *s, size_t n)
 static int on_word(void *ctx)
 {
     struct reader *r = ctx;
-    r->values++;
     r->member = NONE;
     return 1;
 }
@@ -219,7 +213,6 @@ static int on_bool(void *ctx, int value)
 static int on_map(void *ctx)
 {
     struct reader *r = ctx;
-    r->values++;
     r->depth++;
     if (r->events_depth > 0 && r->depth == r->events_depth + 1) {
         struct event *e = &r->e;
@@ -236,7 +229,6 @@ static int on_map_end(void *ctx)
 {
     struct reader *r = ctx;
     int go_on = r->events_depth > 0 && r->depth == r->events_depth + 1 ? take_event(r) : 1;
-    r->values++;
     r->depth--;
     r->member = NONE;
     return go_on;
@@ -245,7 +237,6 @@ static int on_map_end(void *ctx)
 static int on_list(void *ctx)
 {
     struct reader *r = ctx;
-    r->values++;
     r->depth++;
     if (r->next_is_events || (r->depth == 1 && r->events_depth == 0))
         r->events_depth = r->depth;
@@ -258,7 +249,6 @@ static int on_list(void *ctx)
 static int on_list_end(void *ctx)
 {
     struct reader *r = ctx;
-    r->values++;
     if (r->depth == r->events_depth)
         r->events_depth = 0;
     r->depth--;
@@ -280,39 +270,36 @@ static const yajl_callbacks callbacks = {
 
 /* --- the file ---------------------------------------------------------------------------------------------------------- */
 
-static enum maq_status bad_json(struct reader *r, yajl_handle parser, const unsigned char *chunk, size_t n)
+/* What the end of a stream means; r->status says why a call ended it. */
+static enum maq_status conclude(struct reader *r, const struct maq_json_stream *stream)
 {
-    unsigned char *why = yajl_get_error(parser, 0, chunk, n);
-    char shown[MAQ_SHOW_SIZE];
-    struct maq_str line = maq_str_trim(maq_str_of(why ? (const char *)why : "?"));
-    (void)maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_RISK_PROFILE, (struct maq_span){0},
-                        "a trace that was cut off can be recorded again; the profiler closes it when it stops",
-                        "%s: not the JSON of a profiler: %s", r->path, maq_str_show(shown, line));
-    yajl_free_error(parser, why);
-    return MAQ_BAD_INPUT;
-}
-
-static enum maq_status parse(struct reader *r, gzFile file, yajl_handle parser, unsigned char *chunk)
-{
-    uint64_t before = 0, silent = 0;
-    for (;;) {
-        int n = gzread(file, chunk, CHUNK);
-        if (n < 0)
-            return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_RISK_PROFILE, (struct maq_span){0}, NULL,
-                                 "%s: cannot be read, or is damaged", r->path);
-        yajl_status s = n > 0 ? yajl_parse(parser, chunk, (size_t)n) : yajl_complete_parse(parser);
-        if (r->status != MAQ_OK)
-            return r->status;
-        if (s != yajl_status_ok)
-            return bad_json(r, parser, chunk, (size_t)n);
-        silent = r->values > before ? 0 : silent + (uint64_t)n;
-        before = r->values;
-        if (silent > MOST_SILENT)
-            return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_RISK_LIMIT, (struct maq_span){0}, NULL,
-                                 "%s: a text of more than %u bytes", r->path, MOST_SILENT);
-        if (n == 0)
-            return MAQ_OK;
+    static const char again[] = "a trace that was cut off can be recorded again; the profiler closes it when it stops";
+    const struct maq_span nowhere = {0};
+    switch (stream->end) {
+    case MAQ_JSON_WHOLE:
+        return MAQ_OK;
+    case MAQ_JSON_STOPPED:
+        return r->status;
+    case MAQ_JSON_FAULTY:
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_RISK_PROFILE, nowhere, again,
+                             "%s: not the JSON of a profiler: byte %llu: %s", r->path, (unsigned long long)stream->at,
+                             stream->why);
+    case MAQ_JSON_CUT_OFF:
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_RISK_PROFILE, nowhere, again, "%s ends in the middle",
+                             r->path);
+    case MAQ_JSON_ENDLESS:
+        return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_RISK_LIMIT, nowhere, NULL,
+                             "%s: a text at byte %llu does not end within %u MiB", r->path,
+                             (unsigned long long)stream->at, MAQ_JSON_LONGEST_TEXT >> 20);
+    case MAQ_JSON_NOT_OPENED:
+        return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: cannot be opened", r->path);
+    case MAQ_JSON_UNREADABLE:
+        return maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_RISK_PROFILE, nowhere, NULL, "%s: cannot be read, or is damaged",
+                             r->path);
+    case MAQ_JSON_NO_MEMORY:
+        break;
     }
+    return MAQ_NO_MEMORY;
 }
 
 static int by_start(const void *pa, const void *pb)
@@ -346,30 +333,16 @@ enum maq_status maq_trace_read(struct maq_risk_record *out, double **steps_s, ui
                                struct maq_arena *arena, struct maq_diag *diag)
 {
     struct reader *r = MAQ_ARENA_NEW(arena, struct reader, 1);
-    unsigned char *chunk = MAQ_ARENA_NEW(arena, unsigned char, CHUNK);
-    if (!r || !chunk)
+    struct maq_json_stream stream;
+    if (!r)
         return MAQ_NO_MEMORY;
     r->path = path;
     r->diag = diag;
     maq_kernel_pools_init(&r->pools, arena);
-    gzFile file = gzopen(path, "rb");
-    yajl_handle parser = yajl_alloc(&callbacks, NULL, r);
-    enum maq_status status = MAQ_OK;
-    if (!parser)
-        status = MAQ_NO_MEMORY;
-    else if (!file)
-        status =
-            maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: cannot be opened", path);
-    if (status == MAQ_OK) {
-        yajl_config(parser, yajl_dont_validate_strings, 1);
-        status = parse(r, file, parser, chunk);
-    }
+    (void)maq_json_stream_file(&stream, path, &callbacks, r);
+    enum maq_status status = conclude(r, &stream);
     if (status == MAQ_OK)
         status = finish(out, steps_s, n_steps, r, arena);
-    if (parser)
-        yajl_free(parser);
-    if (file)
-        (void)gzclose(file);
     free(r->step);
     maq_kernel_pools_fini(&r->pools);
     return status;
