@@ -207,6 +207,33 @@ static void test_written(void **state)
     free(text);
 }
 
+/* A second mode of the steps is one in the document, and not in the CV beside it. */
+static void test_written_mode(void **state)
+{
+    enum { N = 600 };
+    char rows[N * 16], *yaml;
+    size_t n = (size_t)snprintf(rows, sizeof rows, "iteration_time_s\n");
+    struct maq_law body = maq_law_lognormal(3, 0.01);
+    struct maq_rng r = maq_rng_of(1, MAQ_RNG_TEST, 91);
+    struct maq_variation v;
+    struct maq_diag *diag = maq_diag_new();
+    for (int i = 0; i < N; i++)
+        n += (size_t)snprintf(rows + n, sizeof rows - n, "%.5f\n", maq_law_sample(&body, &r) * (i % 10 == 3 ? 1.4 : 1));
+    write_text("s.csv", rows, n);
+    struct maq_risk_fit *f = fit(in_folder("s.csv"));
+    unlink(path);
+    assert_true(f->series[0].cv > 0.1 && fabs(f->series[0].mode_cv / 0.01 - 1) < 4 / sqrt(2.0 * N));
+    assert_int_equal(maq_risk_fit_variation(&yaml, f, diag), MAQ_OK);
+    write_text("v.yaml", yaml, strlen(yaml));
+    assert_int_equal(maq_variation_load(&v, in_folder("v.yaml"), diag), MAQ_OK);
+    unlink(path);
+    assert_true(fabs(v.slow_mode_share - 0.1) < 0.01 && fabs(v.slow_mode_ratio / 1.4 - 1) < 0.005);
+    assert_true(fabs(v.step_cv / f->series[0].mode_cv - 1) < 1e-5 && v.spike_share == 0);
+    maq_risk_fit_free(f);
+    maq_diag_free(diag);
+    free(yaml);
+}
+
 /* What is cut off, and what is changed, gives a result or a diagnostic. */
 static void test_hostile(void **state)
 {
@@ -363,9 +390,9 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trace),   cmocka_unit_test(test_short),   cmocka_unit_test(test_written),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_profile), cmocka_unit_test(test_repetitions),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_trace),        cmocka_unit_test(test_short),   cmocka_unit_test(test_written),
+        cmocka_unit_test(test_written_mode), cmocka_unit_test(test_hostile), cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_repetitions),  cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

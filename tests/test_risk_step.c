@@ -336,6 +336,9 @@ static void test_more_is_slower(void **state)
         {"{congested_share: 0}", "{congested_share: 0.1, congested_ratio: 2}",
          "{congested_share: 0.4, congested_ratio: 4}"},
         {"{spike_share: 0}", "{spike_share: 0.02}", "{spike_share: 0.2}"},
+        {"{slow_mode_share: 0}", "{slow_mode_share: 0.02}", "{slow_mode_share: 0.2}"},
+        {"{slow_mode_share: 0.1, slow_mode_ratio: 1}", "{slow_mode_share: 0.1, slow_mode_ratio: 1.2}",
+         "{slow_mode_share: 0.1, slow_mode_ratio: 2}"},
         {"{diurnal_swing: 0}", "{diurnal_swing: 0.02}", "{diurnal_swing: 0.1}"},
         {"{episodes_per_gpu_day: 0}", "{episodes_per_gpu_day: 0.1}", "{episodes_per_gpu_day: 5}"},
         {"{episodes_per_gpu_day: 1, episode_ratio: 1}", "{episodes_per_gpu_day: 1, episode_ratio: 1.1}",
@@ -416,6 +419,30 @@ static void test_hours(void **state)
     double base = usual->base_s, p95 = p95_with(maq_job_get(box), "{" NOTHING_BUT "diurnal_swing: 0.02}", NULL, 0);
     near(p95, base * (1 + 0.01 * sin(0.5 * 3.14159265358979 * 7 / 8)), 1e-6 * base, "p95");
     assert_true(p95 < base * 1.01);
+    maq_risk_step_free(usual);
+    maq_job_free(box);
+}
+
+/* A second mode, and nothing else: two values; with noise, the mixture's quantile; beside spikes, the share of what is left. */
+static void test_second_mode(void **state)
+{
+    struct maq_job_box *box = load(jobs[0]);
+    const struct maq_job *job = maq_job_get(box);
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    opts.variation = "none";
+    opts.no_sources = true;
+    struct maq_risk_step *usual = step_of(job, opts);
+    double base = usual->base_s;
+    near(p95_with(job, "{" NOTHING_BUT "slow_mode_share: 0.06, slow_mode_ratio: 1.4}", NULL, 0), 1.4 * base,
+         1e-9 * base, "p95 in the mode");
+    near(p95_with(job, "{" NOTHING_BUT "slow_mode_share: 0.04, slow_mode_ratio: 1.4}", NULL, 0), base, 1e-9 * base,
+         "p95 below it");
+    static const char with_noise[] = "{gpu_cv: 0, gpu_outlier_share: 0, node_cv: 0, pass_cv: 0, step_cv: 0.02,"
+                                     " communication_cv: 0, congested_share: 0, spike_share: 0.01, spike_ratio: 50,"
+                                     " spike_cv: 0, slow_mode_share: 0.2, slow_mode_ratio: 1.4}";
+    double sigma = sqrt(log1p(4e-4)), x = p95_with(job, with_noise, NULL, 0) / base;
+    double below = 0.99 * (0.8 * maq_normal_cdf(log(x) / sigma) + 0.2 * maq_normal_cdf(log(x / 1.4) / sigma));
+    near(below, 0.95, 1e-6, "P(step <= p95)");
     maq_risk_step_free(usual);
     maq_job_free(box);
 }
@@ -509,7 +536,8 @@ int main(void)
         cmocka_unit_test(test_threads),         cmocka_unit_test(test_more_is_slower),
         cmocka_unit_test(test_places),          cmocka_unit_test(test_exact),
         cmocka_unit_test(test_more_ranks),      cmocka_unit_test(test_episodes),
-        cmocka_unit_test(test_hours),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hours),           cmocka_unit_test(test_second_mode),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,7 @@ struct maq_risk_series {
     double spike_mean_s;        /* mean duration of such a step; NaN without one */
     double slow_share,
         slow_ratio;     /* a second mode of the body: share of steps, its median over that of the others; 0 = none */
+    double mode_cv;     /* of the body around its modes; cv where there is one */
     double drift;       /* ln of the median of the last quarter over that of the first one, after warm-up */
     double correlation; /* of neighbours, of the body */
     double cv;          /* of the body: standard deviation over mean */

@@ -47,6 +47,7 @@ static void put_series(struct maq_json item, const struct maq_risk_series *s)
     struct maq_json slow = maq_json_map(item, "slow_mode");
     maq_json_real(slow, "share", s->slow_share);
     maq_json_real(slow, "ratio", s->slow_ratio);
+    maq_json_real(slow, "cv", s->mode_cv);
     maq_json_text(item, "law", s->pooled ? "pool" : s->laws[0].name);
     maq_json_real(item, "ks_floor", s->floor);
     struct maq_json laws = maq_json_list(item, "laws");

@@ -46,8 +46,9 @@ static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
     maq_page_putf(page, MAQ_INK_PLAIN, "  body       CV %.2f %%, correlation of neighbours %.2f, drift %+.2f %%\n",
                   100 * s->cv, s->correlation, 100 * expm1(s->drift));
     if (s->slow_share > 0)
-        maq_page_putf(page, MAQ_INK_PLAIN, "  slow mode  %.1f %% of the steps, %.3f x as long\n", 100 * s->slow_share,
-                      s->slow_ratio);
+        maq_page_putf(page, MAQ_INK_PLAIN,
+                      "  slow mode  %.1f %% of the steps, %.3f x as long; CV around both %.2f %%\n",
+                      100 * s->slow_share, s->slow_ratio, 100 * s->mode_cv);
     if (s->spikes > 0)
         maq_page_putf(page, MAQ_INK_PLAIN, "  spikes     %s (clumps: %s), %.2f %% of the steps, mean %s\n",
                       maq_words_whole(a, s->spikes), maq_words_whole(b, s->clumps), 100 * s->spike_rate,

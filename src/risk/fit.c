@@ -181,7 +181,10 @@ static enum maq_status fit_times(struct maq_risk_series *out, const double *time
     if (!make_pool(&body, &p.body, arena))
         return MAQ_NO_MEMORY;
     out->cv = sqrt(maq_law_variance(&body)) / maq_law_mean(&body);
-    maq_series_modes(&out->slow_share, &out->slow_ratio, &p.body);
+    struct maq_series_modes modes = maq_series_modes(&p.body);
+    out->slow_share = modes.share;
+    out->slow_ratio = modes.ratio;
+    out->mode_cv = modes.share > 0 ? modes.cv : out->cv;
     MAQ_TRY(set_laws(out, &law, &p, &pool, arena));
     uint32_t worth = (uint32_t)out->effective;
     for (int f = 0; f < MAQ_RISK_MEAN; f++) {

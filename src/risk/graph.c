@@ -7,7 +7,7 @@
  *   kernel          recorded x rank x noise(operator)          rank: of the slowest of the n ranks of the class, P(rank <= x)^n = u
  *   communication   recorded x noise(collective) x congestion  congestion not inside tensor-parallel groups
  *   host, copies    recorded
- *   all of it       x step x spike
+ *   all of it       x step x hour x mode or spike
  *
  * Lasting differences of GPUs and nodes are one lognormal of the sum of their variances, so ranks of a node are taken to be
  * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is drawn for
@@ -29,6 +29,7 @@
 #include "risk/variation.h"
 
 #define LANES 8u
+#define PI 3.14159265358979323846
 #define DRAWS 2000u
 #define DRAWS_LEAST 200u
 #define NODE_DRAWS 4e8 /* what all runs together may take: some seconds */
@@ -194,8 +195,12 @@ static double shared(const struct sampler *s, const struct maq_variation *v, uin
     double factor = lognormal_at(sigma_of(v->step_cv), s->seed, MAQ_RNG_STEP, NONE, draw);
     if (maq_rng_at(s->seed, MAQ_RNG_SPIKE, 0, (uint64_t)draw * 2) < v->spike_share) {
         double u = maq_rng_at(s->seed, MAQ_RNG_SPIKE, 0, (uint64_t)draw * 2 + 1);
-        factor *= fmax(1, v->spike_ratio * exp(sigma_of(v->spike_cv) * maq_normal_quantile(u)));
+        return factor * fmax(1, v->spike_ratio * exp(sigma_of(v->spike_cv) * maq_normal_quantile(u)));
     }
+    if (v->slow_mode_share > 0 && maq_rng_at(s->seed, MAQ_RNG_SPIKE, 1, draw) < v->slow_mode_share)
+        factor *= v->slow_mode_ratio;
+    if (v->diurnal_swing > 0)
+        factor *= 1 + 0.5 * v->diurnal_swing * sin(PI * (maq_rng_at(s->seed, MAQ_RNG_SPIKE, 2, draw) - 0.5));
     return factor;
 }
 

@@ -151,12 +151,10 @@ static int ascending(const void *pa, const void *pb)
 /* Runs of a pool that did not wait: how many of the ascending values. */
 static uint32_t without_waiting(const struct maq_kernel_pool *pool, const double *value, const double *even)
 {
-    double share, ratio;
     struct maq_sample s = {pool->n, value, even};
     if (!pool->waits || !(value[0] > 0) || !(value[0] < value[pool->n - 1]))
         return pool->n;
-    maq_series_modes(&share, &ratio, &s);
-    uint32_t kept = pool->n - (uint32_t)(share * pool->n + 0.5);
+    uint32_t kept = pool->n - (uint32_t)(maq_series_modes(&s).share * pool->n + 0.5);
     return kept >= MAQ_POOL_LEAST ? kept : pool->n;
 }
 

@@ -28,7 +28,11 @@ struct maq_series_parts {
 enum maq_status maq_series_split(struct maq_series_parts *out, const double *times, uint32_t n,
                                  struct maq_arena *arena);
 
-/* Two modes of a body: the share of the upper one and the ratio of the medians; both 0 when there is one mode. */
-void maq_series_modes(double *share, double *ratio, const struct maq_sample *body);
+/* Two modes of a body: the share of the upper one, the ratio of the medians, and the CV around the modes; share and ratio are 0, and
+ * the CV that of the body, when there is one mode. */
+struct maq_series_modes {
+    double share, ratio, cv;
+};
+struct maq_series_modes maq_series_modes(const struct maq_sample *body);
 
 #endif

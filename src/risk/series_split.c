@@ -142,18 +142,20 @@ static void half(double *share, double *mean, double *variance, double *median, 
     }
 }
 
-void maq_series_modes(double *share, double *ratio, const struct maq_sample *s)
+struct maq_series_modes maq_series_modes(const struct maq_sample *s)
 {
     double w[2], mean[2], variance[2], median[2];
     uint32_t cut = maq_otsu_cut(s);
-    *share = *ratio = 0;
+    struct maq_series_modes one = {0};
+    half(&w[0], &mean[0], &variance[0], &median[0], s, 0, s->n);
+    one.cv = sqrt(expm1(variance[0]));
     if (s->n < 20 || cut == 0 || cut >= s->n)
-        return;
+        return one;
     half(&w[0], &mean[0], &variance[0], &median[0], s, 0, cut);
     half(&w[1], &mean[1], &variance[1], &median[1], s, cut, s->n);
     double apart = mean[1] - mean[0], spread = variance[0] + variance[1];
     if (w[0] < 0.01 || w[1] < 0.01 || !(2 * apart * apart > 16 * spread))
-        return;
-    *share = w[1];
-    *ratio = median[1] / median[0];
+        return one;
+    return (struct maq_series_modes){w[1], median[1] / median[0],
+                                     sqrt(expm1((w[0] * variance[0] + w[1] * variance[1]) / (w[0] + w[1])))};
 }

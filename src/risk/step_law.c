@@ -148,7 +148,8 @@ static double slowest_quantile(const struct maq_end_law *kinds, uint32_t n, doub
 
 uint32_t maq_step_law_size(uint32_t points, const struct maq_variation *v)
 {
-    return points * ((v->spike_share > 0 ? SPIKES : 0) + (v->diurnal_swing > 0 ? HOURS : 1));
+    uint32_t modes = v->slow_mode_share > 0 ? 2 : 1;
+    return points * ((v->spike_share > 0 ? SPIKES : 0) + modes * (v->diurnal_swing > 0 ? HOURS : 1));
 }
 
 void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds, uint32_t n_kinds, uint32_t points,
@@ -161,7 +162,11 @@ void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds,
         uint32_t hours = v->diurnal_swing > 0 ? HOURS : 1;
         for (uint32_t k = 0; k < hours; k++) {
             double hour = hours > 1 ? 1 + 0.5 * v->diurnal_swing * sin_of_hour[k] : 1;
-            law->atom[law->n++] = (struct maq_step_atom){.value_ns = x * hour, .weight = each * (1 - rare) / hours};
+            double usual = each * (1 - rare) / hours, slow = v->slow_mode_share;
+            law->atom[law->n++] = (struct maq_step_atom){.value_ns = x * hour, .weight = usual * (1 - slow)};
+            if (slow > 0)
+                law->atom[law->n++] =
+                    (struct maq_step_atom){.value_ns = x * hour * v->slow_mode_ratio, .weight = usual * slow};
         }
         for (uint32_t k = 0; rare > 0 && k < SPIKES; k++) { /* a spike makes no step faster */
             double s = maq_law_quantile(&spike, (k + 0.5) / SPIKES);

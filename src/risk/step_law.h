@@ -10,7 +10,7 @@
  *
  *   step = C x S x D x (M + norm + update)
  *
- * C is the factor that all GPUs share, S that of a spike, D that of the hour, which no spike needs. M is held as equally likely values, S as a few weighted ones, C as it is: the
+ * C is the factor that all GPUs share, S that of a spike or of the second mode, D that of the hour, which no spike needs. M is held as equally likely values, S as a few weighted ones, C as it is: the
  * distribution function of the step is a sum of normal ones in ln t. Where C does not vary it is a sum of steps.
  */
 #ifndef MAQ_RISK_STEP_LAW_H

@@ -149,7 +149,7 @@ enum maq_status maq_step_parts_ask(struct maq_risk_driver **out, uint32_t *n, en
     if (!a->signature || !a->stage || !*out)
         return MAQ_NO_MEMORY;
     a->not_shared = *v;
-    a->not_shared.step_cv = a->not_shared.spike_share = 0;
+    a->not_shared.step_cv = a->not_shared.spike_share = a->not_shared.slow_mode_share = 0;
     a->not_shared.diurnal_swing = a->not_shared.episodes_per_gpu_day = 0;
     a->w.spread = &spread;
     a->w.draws = w->draws / FEWER > MAQ_ASK_LEAST_DRAWS ? w->draws / FEWER : MAQ_ASK_LEAST_DRAWS;

@@ -57,6 +57,8 @@ static const struct maq_field fields[] = {
     SHARE(spike_share, "rare long steps"),
     RATIO(spike_ratio, "their time"),
     CV(spike_cv, "of those"),
+    SHARE(slow_mode_share, "steps in a second mode"),
+    RATIO(slow_mode_ratio, "their time"),
     CV(microbatch_cv, "of the work of a microbatch"),
     MAQ_FIELD_DOUBLE(struct reader, v.diurnal_swing, "diurnal_swing", .min = 0, .max = 0.5,
                      .doc = "of the step, from the fastest hour of the day to the slowest"),
@@ -192,6 +194,8 @@ bool maq_variation_has(const struct maq_variation *v, enum maq_source source)
         return v->n_kernels > 0;
     if (source == MAQ_SOURCE_EPISODE)
         return v->episodes_per_gpu_day > 0;
+    if (source == MAQ_SOURCE_MODE)
+        return v->slow_mode_share > 0;
     return source != MAQ_SOURCE_DIURNAL || v->diurnal_swing > 0;
 }
 
@@ -220,5 +224,7 @@ struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t 
         o.step_cv = 0;
     if (!(sources & 1u << MAQ_SOURCE_SPIKE))
         o.spike_share = 0;
+    if (!(sources & 1u << MAQ_SOURCE_MODE))
+        o.slow_mode_share = 0;
     return o;
 }

@@ -1,14 +1,15 @@
 /*
  * variation.h - what varies in a training step, in layers.
  *
- *   duration of a pass = base x GPU x node x microbatch x pass x step x spike
- *   duration of a transfer or collective between stages or replicas = base x communication x congestion x step x spike
+ *   duration of a pass = base x GPU x node x microbatch x pass x step x mode x spike
+ *   duration of a transfer or collective between stages or replicas = base x communication x congestion x step x mode x spike
  *
  *   GPU, node      static: drawn once for a run
  *   congestion     a regime that all communication of a step shares
  *   episode        a GPU that is slow for a while: how many there are at a time follows Poisson's law, whatever that of their length
  *   diurnal        the hour of the day, shared by everything: 1 + swing / 2 x sin(hour)
  *   step, spike    shared by everything in a step
+ *   mode           likewise: a share of the steps takes so many times as long, each of them; no step with a spike
  *   others         drawn for each pass, transfer or microbatch
  *
  *   kernels        have laws of their own, where a document gives them: what a pass has of one does not vary with the pass then
@@ -38,6 +39,7 @@ struct maq_variation {
     double node_cv, pass_cv, step_cv, communication_cv;
     double congested_share, congested_ratio;
     double spike_share, spike_ratio, spike_cv;
+    double slow_mode_share, slow_mode_ratio; /* a second mode of steps */
     double microbatch_cv;
     double diurnal_swing;                                        /* of the step, from the fastest hour to the slowest */
     double episodes_per_gpu_day, episode_lasts_s, episode_ratio; /* a GPU that is slow for a while */
@@ -62,7 +64,8 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     X(EPISODE, "episode", "GPUs that are slow for a while")                                                            \
     X(DIURNAL, "diurnal", "the hour of the day")                                                                       \
     X(STEP, "step", "noise that all GPUs share")                                                                       \
-    X(SPIKE, "spike", "rare long steps")
+    X(SPIKE, "spike", "rare long steps")                                                                               \
+    X(MODE, "mode", "a second mode of steps")
 
 enum maq_source {
 #define MAQ_SOURCE_ENUM(id, name, what) MAQ_SOURCE_##id,

@@ -1,8 +1,9 @@
 /*
  * variation_write.c - what was learnt from records, as a document that `--variation` reads.
  *
- *   step_cv, spike_*   of the first table of steps: CV of the body, rate of spikes, their mean over the median; of the spikes' spread
+ *   step_cv, spike_*   of the first table of steps: CV of the body around its modes, rate of spikes, their mean over the median; of the spikes' spread
  *                      nothing is said, so it is that of `default`. Not of a trace: its steps vary by its kernels
+ *   slow_mode_*        where the body has two modes and the upper one is the rarer
  *   kernels            of the records: those that a variation has a name for; where several files have one, the one with the most runs
  *
  * Lasting differences between GPUs, and congestion, are in no record of one run: they stay those of `default`.
@@ -35,7 +36,14 @@ static void add_series(struct maq_buf *out, const struct maq_risk_series *s)
 {
     double median = s->figure[MAQ_RISK_P50].predicted;
     maq_buf_addf(out, "# Steps: %u, without %u of warm-up and %u spikes.\n", s->fitted, s->warm_up, s->spikes);
-    maq_buf_addf(out, "step_cv: %.6g\n", fmin(s->cv, MOST));
+    maq_buf_addf(out, "step_cv: %.6g\n", fmin(s->mode_cv, MOST));
+    if (s->slow_share > 0 && s->slow_share <= 0.5)
+        maq_buf_addf(out, "slow_mode_share: %.6g\nslow_mode_ratio: %.6g\n", s->slow_share,
+                     fmin(fmax(s->slow_ratio, 1), 1000));
+    else if (s->slow_share > 0.5)
+        maq_buf_addf(
+            out, "# %.1f %% of the steps are %.4g times as fast as the others, which a variation has no word for.\n",
+            100 * (1 - s->slow_share), s->slow_ratio);
     maq_buf_addf(out, "spike_share: %.6g\n", fmin(s->spike_rate, 0.5));
     if (s->spikes > 0)
         maq_buf_addf(out, "spike_ratio: %.6g\n", fmin(fmax(s->spike_mean_s / median, 1), 1000));
