@@ -205,11 +205,61 @@ static void test_shared_noise(void **state)
     assert_memory_equal(r.figure, again.figure, sizeof r.figure);
 }
 
+/* Operators with laws of their own: a kernel's slow runs; a law for another operator, and one for every group of a collective. */
+static void test_own_laws(void **state)
+{
+    static const uint32_t ranks[] = {1};
+    static const char *const gemm[] = {"gemm 8x8x8 bf16"}, *const nvjet[] = {"nvjet_hsh_192x192_64x4"},
+                             *const reduce[] = {"all_reduce 1 MiB over 8 ranks"};
+    static const uint8_t communication[] = {MAQ_ITEM_COMMUNICATION};
+    static const struct maq_node_tag dp[1] = {{.bucket = MAQ_BUCKET_DP}};
+    static const char slow_gemm[] =
+        "gpu_cv: 0\n" REST "kernels: [{name: gemm, cv: 0, slow_share: 0.08, slow_ratio: 3}]\n";
+    struct maq_timed_graph g;
+    struct maq_risk_graph r;
+    for (int k = 0; k < 2; k++) {
+        one_kernel(&g, ranks);
+        g.item_name = k ? nvjet : gemm;
+        distribution(&r, &g, slow_gemm);
+        assert_true(fabs(r.figure[MAQ_RISK_P95].value_s - 3) < 1e-9 && fabs(r.figure[MAQ_RISK_P50].value_s - 1) < 1e-9);
+        assert_true(fabs(r.figure[MAQ_RISK_MEAN].value_s - 1.16) < 4 * 2 * sqrt(0.08 * 0.92 / 4000));
+        assert_string_equal(r.source[0].name, "kernel");
+    }
+    distribution(&r, &g, "gpu_cv: 0\n" REST "kernels: [{name: norm, cv: 0.5}]\n");
+    assert_true(fabs(r.figure[MAQ_RISK_P99].value_s - 1) < 1e-9);
+    g.item_name = reduce;
+    g.item_sort = communication;
+    g.graph.tag = dp;
+    distribution(&r, &g, "gpu_cv: 0\n" REST "kernels: [{name: all_reduce, cv: 0.5}, {name: all_reduce dp, cv: 0.1}]\n");
+    double exact = exp(sqrt(log1p(0.01)) * maq_normal_quantile(0.95));
+    assert_true(exact >= r.figure[MAQ_RISK_P95].low_s && exact <= r.figure[MAQ_RISK_P95].high_s);
+    distribution(&r, &g, "gpu_cv: 0\n" REST "kernels: [{name: all_reduce, cv: 0.5}, {name: all_reduce tp, cv: 0.1}]\n");
+    exact = exp(sqrt(log1p(0.25)) * maq_normal_quantile(0.95));
+    assert_true(exact >= r.figure[MAQ_RISK_P95].low_s && exact <= r.figure[MAQ_RISK_P95].high_s);
+}
+
+/* The second mode and the hour, which all of a draw shares. */
+static void test_mode_and_hour(void **state)
+{
+    static const uint32_t ranks[] = {64};
+    struct maq_timed_graph g;
+    struct maq_risk_graph r;
+    one_kernel(&g, ranks);
+    distribution(&r, &g, "gpu_cv: 0\n" REST "slow_mode_share: 0.2\nslow_mode_ratio: 1.4\n");
+    assert_true(fabs(r.figure[MAQ_RISK_P95].value_s - 1.4) < 1e-9 && fabs(r.figure[MAQ_RISK_P50].value_s - 1) < 1e-9);
+    distribution(&r, &g, "gpu_cv: 0\n" REST "diurnal_swing: 0.1\n");
+    double exact = 1 + 0.05 * sin(3.14159265358979 * 0.45);
+    assert_true(exact >= r.figure[MAQ_RISK_P95].low_s && exact <= r.figure[MAQ_RISK_P95].high_s);
+    assert_true(r.figure[MAQ_RISK_P99].value_s < 1.05);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),        cmocka_unit_test(test_trace),        cmocka_unit_test(test_nothing_varies),
-        cmocka_unit_test(test_slowest_rank), cmocka_unit_test(test_shared_noise),
+        cmocka_unit_test(test_table),          cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_nothing_varies), cmocka_unit_test(test_slowest_rank),
+        cmocka_unit_test(test_shared_noise),   cmocka_unit_test(test_own_laws),
+        cmocka_unit_test(test_mode_and_hour),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("graph_readings", tests, NULL, NULL);

@@ -6,12 +6,14 @@
  *
  *   kernel          recorded x rank x noise(operator)          rank: of the slowest of the n ranks of the class, P(rank <= x)^n = u
  *   communication   recorded x noise(collective) x congestion  congestion not inside tensor-parallel groups
+ *   either          by the law of its own, where the variation has one: recorded x rank x law(operator)
  *   host, copies    recorded
  *   all of it       x step x hour x mode or spike
  *
  * Lasting differences of GPUs and nodes are one lognormal of the sum of their variances, so ranks of a node are taken to be
  * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is drawn for
- * one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record already.
+ * one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record already; GPUs that are
+ * slow for a while are not looked at.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,9 +24,12 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "maquette/risk.h"
+#include "risk/kernel_names.h"
 #include "risk/law.h"
 #include "risk/order.h"
+#include "risk/signature.h"
 #include "risk/special.h"
 #include "risk/variation.h"
 
@@ -33,8 +38,9 @@
 #define DRAWS 2000u
 #define DRAWS_LEAST 200u
 #define NODE_DRAWS 4e8 /* what all runs together may take: some seconds */
-#define SOURCES ((1u << MAQ_SOURCE_COUNT) - 1 - (1u << MAQ_SOURCE_MICROBATCH))
+#define SOURCES ((1u << MAQ_SOURCE_COUNT) - 1 - (1u << MAQ_SOURCE_MICROBATCH) - (1u << MAQ_SOURCE_EPISODE))
 #define NONE UINT32_MAX
+#define OWN 16u /* numbers of operators are above those of all */
 
 static const struct maq_span nowhere;
 
@@ -44,6 +50,7 @@ struct cell {
     uint32_t class_id, signature; /* signature: of the item's name */
     uint8_t sort;
     bool inside; /* communication inside a tensor-parallel group */
+    int16_t law; /* of its own: index of the variation's kernels; -1 = none */
 };
 
 struct sampler {
@@ -111,7 +118,37 @@ static uint32_t *by_class(struct sampler *s)
     return order;
 }
 
-static bool make_cells(struct sampler *s)
+/* What the variation calls an item: the first word of a name of ours; for a kernel's own name what risk fit takes it for. */
+static int16_t law_of(const struct maq_variation *v, const char *name, uint8_t sort, uint8_t bucket)
+{
+    static const char *const groups[MAQ_BUCKET_COUNT] = {[MAQ_BUCKET_TP] = "tp",
+                                                         [MAQ_BUCKET_CP] = "cp",
+                                                         [MAQ_BUCKET_EP] = "ep",
+                                                         [MAQ_BUCKET_PP] = "pp",
+                                                         [MAQ_BUCKET_DP] = "dp"};
+    bool communication = sort == MAQ_ITEM_COMMUNICATION;
+    struct maq_str all = maq_str_of(name);
+    char word[MAQ_KERNEL_NAME], of_group[MAQ_KERNEL_NAME + 4];
+    int16_t any = -1;
+    if (v->n_kernels == 0 || (!communication && sort != MAQ_ITEM_COMPUTE))
+        return -1;
+    maq__snprintf(word, sizeof word, "%.*s", (int)strcspn(name, " "), name);
+    if (!maq_signature_known(word)) {
+        struct maq_kernel_words words = {.kernel = all, .collective = communication ? all : MAQ_STR("")};
+        maq_kernel_name(word, &words);
+    }
+    const char *group = communication && bucket < MAQ_BUCKET_COUNT ? groups[bucket] : NULL;
+    maq__snprintf(of_group, sizeof of_group, "%s %s", word, group ? group : "");
+    for (uint32_t i = 0; i < v->n_kernels; i++) {
+        if (strcmp(v->kernel[i].name, of_group) == 0)
+            return (int16_t)i;
+        if (strcmp(v->kernel[i].name, word) == 0)
+            any = (int16_t)i;
+    }
+    return any;
+}
+
+static bool make_cells(struct sampler *s, const struct maq_variation *v)
 {
     struct seen {
         uint32_t class1, cell; /* class1: class + 1 */
@@ -124,15 +161,20 @@ static bool make_cells(struct sampler *s)
     if (!signature || !order || !seen || !s->cell_of || !s->cell)
         return false;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
-        uint32_t v = order[i], class_id = g->stream[v] / MAQ_STREAM_COUNT, item = g->item[v];
-        bool inside = g->tag[v].bucket == MAQ_BUCKET_TP;
+        uint32_t node = order[i], class_id = g->stream[node] / MAQ_STREAM_COUNT, item = g->item[node];
+        bool inside = g->tag[node].bucket == MAQ_BUCKET_TP;
         struct seen *at = &seen[(size_t)item * 2 + inside];
         if (at->class1 != class_id + 1) {
             *at = (struct seen){class_id + 1, s->n_cells};
             s->cell[s->n_cells++] =
-                (struct cell){s->timed->dur_ns[item], class_id, signature[item], s->timed->item_sort[item], inside};
+                (struct cell){s->timed->dur_ns[item],
+                              class_id,
+                              signature[item],
+                              s->timed->item_sort[item],
+                              inside,
+                              law_of(v, s->timed->item_name[item], s->timed->item_sort[item], g->tag[node].bucket)};
         }
-        s->cell_of[v] = at->cell;
+        s->cell_of[node] = at->cell;
     }
     s->graph = *g;
     s->graph.item = s->cell_of;
@@ -166,6 +208,14 @@ static double slowest(const struct maq_variation *v, double n, double u)
     return maq_law_upper(&law, q);
 }
 
+/* A run of an operator with a law of its own. */
+static double own_law(const struct sampler *s, const struct maq_kernel_law *law, uint32_t signature, uint32_t draw)
+{
+    double factor = lognormal_at(sigma_of(law->cv), s->seed, MAQ_RNG_STEP, signature, draw);
+    bool slow = law->slow_share > 0 && maq_rng_at(s->seed, MAQ_RNG_SPIKE, OWN + signature, draw) < law->slow_share;
+    return slow ? factor * law->slow_ratio : factor;
+}
+
 /* Factors of one draw on kernels of a class and on signatures. */
 static void fill_lane(struct sampler *s, const struct maq_variation *v, uint32_t draw, uint32_t lane)
 {
@@ -180,9 +230,11 @@ static void fill_lane(struct sampler *s, const struct maq_variation *v, uint32_t
                 rank = slowest(v, s->graph.multiplicity[c->class_id],
                                maq_rng_at(s->seed, MAQ_RNG_STATIC, c->class_id, draw));
             last = c->class_id;
-            factor = rank * lognormal_at(pass, s->seed, MAQ_RNG_STEP, c->signature, draw);
+            factor = rank * (c->law >= 0 ? own_law(s, &v->kernel[c->law], c->signature, draw)
+                                         : lognormal_at(pass, s->seed, MAQ_RNG_STEP, c->signature, draw));
         } else if (c->sort == MAQ_ITEM_COMMUNICATION) {
-            factor = lognormal_at(communication, s->seed, MAQ_RNG_STEP, c->signature, draw);
+            factor = c->law >= 0 ? own_law(s, &v->kernel[c->law], c->signature, draw)
+                                 : lognormal_at(communication, s->seed, MAQ_RNG_STEP, c->signature, draw);
             factor *= congested && !c->inside ? v->congested_ratio : 1;
         }
         s->dur[(size_t)i * LANES + lane] = nearbyint(c->ns * factor);
@@ -323,7 +375,7 @@ static enum maq_status run(struct maq_risk_graph *out, struct sampler *s, const 
 {
     struct maq_variation v;
     MAQ_TRY(maq_variation_load(&v, opts->variation, diag));
-    if (!make_cells(s))
+    if (!make_cells(s, &v))
         return no_memory(diag);
     double most = NODE_DRAWS / (2.0 * MAQ_SOURCE_COUNT) / (s->graph.n_nodes + 1.0);
     s->draws = opts->draws ? opts->draws : most >= DRAWS ? DRAWS : most <= DRAWS_LEAST ? DRAWS_LEAST : (uint32_t)most;
