@@ -111,13 +111,16 @@ static enum maq_status read_level(struct reading *r, struct maq_run_level *level
         return bad(r, CLI_RUN_LEVELS, r->values[CLI_RUN_LEVELS], form);
     *level = (struct maq_run_level){.survives = (enum maq_run_survives)kind};
     enum maq_status status = every ? quantity(r, &n, CLI_RUN_LEVELS, every, MAQ_QUANTITY_NUMBER) : MAQ_OK;
+    if (status == MAQ_OK && (n < 1 || n > 1e6 || n != floor(n)))
+        return bad(r, CLI_RUN_LEVELS, r->values[CLI_RUN_LEVELS],
+                   "every so many of the level below: a whole number from 1");
     if (status == MAQ_OK)
         status = quantity(r, &level->save_s, CLI_RUN_LEVELS, save, MAQ_QUANTITY_TIME);
     if (status == MAQ_OK && restore)
         status = quantity(r, &level->restore_s, CLI_RUN_LEVELS, restore, MAQ_QUANTITY_TIME);
     if (status == MAQ_OK && persist)
         status = quantity(r, &level->persist_s, CLI_RUN_LEVELS, persist, MAQ_QUANTITY_TIME);
-    level->every = n >= 1 && n <= 1e6 ? (uint32_t)n : 1;
+    level->every = (uint32_t)n;
     return status;
 }
 

@@ -56,10 +56,16 @@ static bool levels_are_sound(const struct maq_run_opts *o)
 
 static enum maq_status check(const struct maq_run_opts *o, struct maq_diag *diag)
 {
-    if (!in_range(o->step_s, 1e-6, 1e6) || !in_range(o->steps, 1, 1e12) || o->steps != floor(o->steps))
-        return refuse(diag, NULL, "a run has a step time from 1 us to 10^6 s and at least one whole step");
+    if (!in_range(o->step_s, 1e-6, 1e6))
+        return refuse(diag, NULL, "a run has a step time from 1 us to 10^6 s");
+    if (!(o->steps >= 1) || (o->steps < 1e15 && o->steps != floor(o->steps)))
+        return refuse(diag, "are the tokens right?", "a run has at least one step, and whole ones");
     if (o->step_s * o->steps > 2e8)
-        return refuse(diag, "are the tokens right?", "a run of more than six years is not simulated");
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RUN_OPTION, (struct maq_span){0}, "are the tokens right?",
+                             "a run of %.3g steps of %.3g s takes %.0f years; more than six are not simulated",
+                             o->steps, o->step_s, o->step_s * o->steps / 31557600);
+    if (o->steps > 1e12)
+        return refuse(diag, "are the tokens right?", "a run of more than 10^12 steps is not simulated");
     if (o->devices == 0 || o->devices_per_node == 0)
         return refuse(diag, NULL, "a run needs devices");
     if (!in_range(o->step_sigma, 0, 2) || !in_range(o->step_noise, 0, 10))
@@ -73,7 +79,9 @@ static enum maq_status check(const struct maq_run_opts *o, struct maq_diag *diag
         (o->evaluate_s > 0 && o->evaluate_every_s < 1))
         return refuse(diag, "for example 30s/2h: half a minute every two hours", "evaluations that are out of range");
     if (o->dp_replicas > o->devices || o->min_replicas > (o->dp_replicas ? o->dp_replicas : 1))
-        return refuse(diag, NULL, "more replicas than there are");
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RUN_OPTION, (struct maq_span){0}, NULL,
+                             "at least %u replicas are to go on, of %u on %u devices", o->min_replicas, o->dp_replicas,
+                             o->devices);
     if (o->recovery != MAQ_RECOVERY_RESTART && o->dp_replicas < 2)
         return refuse(diag, "use restart", "a job with one data-parallel replica can only start again");
     if (!in_range(o->reconfigure_s, 0, 1e6) || !in_range(o->rejoin_s, 0, 1e6))
