@@ -193,6 +193,21 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
     return maq_risk_step(step, job, &opts, cli->diag);
 }
 
+/* A plan that does not fit in memory has no step. */
+static enum maq_status check_fits(struct cli *cli, const struct maq_job *job)
+{
+    struct maq_train_result *train;
+    char advice[256];
+    enum maq_status status = maq_train_predict(&train, job, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    if (!train->fits)
+        status = maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
+                               maq_train_advice(advice, train), "the plan does not fit in memory: there is no step");
+    maq_train_result_free(train);
+    return status;
+}
+
 static enum maq_status run_step(struct cli *cli, const struct maq_job *job, uint32_t seed)
 {
     const char *file = cli->values[OPT_OUTPUT];
@@ -200,10 +215,12 @@ static enum maq_status run_step(struct cli *cli, const struct maq_job *job, uint
     enum maq_status status = predict_step(cli, &step, job, seed, cli->values[OPT_NO_SOURCES] == NULL);
     if (status != MAQ_OK)
         return status;
-    char *text;
+    char *text = NULL;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
-                                   : maq_report_risk_step_text(&text, step, &look, cli->diag);
+    status = check_fits(cli, job); /* after the options, so that what is wrong with these is said first */
+    if (status == MAQ_OK)
+        status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
+                                       : maq_report_risk_step_text(&text, step, &look, cli->diag);
     maq_risk_step_free(step);
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
