@@ -324,6 +324,40 @@ static void test_rare_reductions(void **state)
     maq_job_free(box);
 }
 
+/* A reduction by its recorded values: no law but these. The slowest of 64 of them is one of the upper ones, by the power of its share. */
+static void test_quantiles(void **state)
+{
+    static const double value[] = {0.9, 0.98, 1, 1.02, 1.06, 1.1, 1.15, 1.3};
+    static const char job[] = JOB("h100-sxm:8 x 8, rail 400G", "zero: optim");
+    struct maq_job_box *box = load(job);
+    struct maq_step_model m;
+    struct maq_arena arena;
+    char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
+    struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
+    struct maq_risk_step *step = NULL;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_step_model_build(&m, maq_job_get(box), &arena, NULL), MAQ_OK);
+    opts.variation = write_file(
+        path, "{gpu_cv: 0, node_cv: 0, pass_cv: 0, step_cv: 0, communication_cv: 0, congested_share: 0, spike_share: 0,"
+              " kernels: [{name: reduce_scatter dp, quantiles: [0.9, 0.98, 1, 1.02, 1.06, 1.1, 1.15, 1.3]}]}");
+    opts.no_sources = true;
+    opts.draws = 8000;
+    assert_int_equal(maq_risk_step(&step, maq_job_get(box), &opts, NULL), MAQ_OK);
+    double mean = 0, before = 0, base = (m.base_ns - m.rest_ns[0]) * 1e-9, rest = m.rest_ns[0] * 1e-9;
+    for (int i = 0; i < 8; i++) {
+        double upto = pow((i + 1) / 8.0, m.replicas);
+        mean += value[i] * (upto - before);
+        before = upto;
+    }
+    assert_true(m.replicas == 64); /* 0.9998 of the slowest of 64 are the greatest value */
+    assert_true(fabs(step->figure[MAQ_RISK_P50].value_s - (base + rest * 1.3)) < 1e-3 * rest);
+    assert_true(fabs(step->figure[MAQ_RISK_MEAN].value_s - (base + rest * mean)) < 2e-3 * rest);
+    unlink(path);
+    maq_risk_step_free(step);
+    maq_arena_fini(&arena);
+    maq_job_free(box);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -333,6 +367,11 @@ static void test_refused(void **state)
                {"{kernels: [{name: all_reduce xp, cv: 0.1}]}", 1638},
                {"{kernels: [{name: pause, cv: 0.1}]}", 1638},
                {"{kernels: [{name: gemm, cv: 0.1}, {name: gemm, cv: 0.2}]}", 1638},
+               {"{kernels: [{name: gemm, quantiles: [1]}]}", 1638},
+               {"{kernels: [{name: gemm, quantiles: [1, 0.9]}]}", 1638},
+               {"{kernels: [{name: gemm, quantiles: [0, 1]}]}", 1638},
+               {"{kernels: [{name: gemm, quantiles: [0.9, nan]}]}", 1638},
+               {"{kernels: [{name: gemm, quantiles: 1.1}]}", 1638},
                {"{kernels: {gemm: 0.1}}", 0},
                {"{kernels: [gemm]}", 0},
                {"{kernels: [{cv: 0.1}]}", 0},
@@ -362,7 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_varies),  cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_own_laws),        cmocka_unit_test(test_same_of_parts), cmocka_unit_test(test_own_table),
-        cmocka_unit_test(test_rare_reductions), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_rare_reductions), cmocka_unit_test(test_quantiles),     cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ struct maq_risk_series {
         guarantee_s; /* with 95 % confidence at most 5 % of steps exceed it; NaN when the series is too short to say */
 };
 
+#define MAQ_RISK_KERNEL_QUANTILES 32
 /* What runs of an operation vary by, in a record of kernels. */
 struct maq_risk_kernel {
     const char *name;              /* as a variation calls it: "gemm", "all_reduce tp"; "other" has no name there */
@@ -78,7 +79,9 @@ struct maq_risk_kernel {
     double slow_share, slow_ratio; /* of the others, and their mean over the median; 0 and 1 without one */
     double waiting_share;          /* of a collective's runs, those that waited for others, left out */
     const char *law;               /* nearest to the body; "pool": none is near enough; "-": not known */
-    double distance, floor;        /* Kolmogorov and Smirnov's, and the one above which no law is accepted */
+    uint32_t n_quantiles;          /* 0: not known */
+    double quantile[MAQ_RISK_KERNEL_QUANTILES]; /* of that law, over the median, at (i + 1/2) / n */
+    double distance, floor; /* Kolmogorov and Smirnov's, and the one above which no law is accepted */
 };
 struct maq_risk_record {
     const char *name;     /* of the file */

@@ -211,7 +211,8 @@ static double slowest(const struct maq_variation *v, double n, double u)
 /* A run of an operator with a law of its own. */
 static double own_law(const struct sampler *s, const struct maq_kernel_law *law, uint32_t signature, uint32_t draw)
 {
-    double factor = lognormal_at(sigma_of(law->cv), s->seed, MAQ_RNG_STEP, signature, draw);
+    struct maq_law body = maq_kernel_law_body(law);
+    double factor = maq_law_quantile(&body, maq_rng_at(s->seed, MAQ_RNG_STEP, signature, draw));
     bool slow = law->slow_share > 0 && maq_rng_at(s->seed, MAQ_RNG_SPIKE, OWN + signature, draw) < law->slow_share;
     return slow ? factor * law->slow_ratio : factor;
 }

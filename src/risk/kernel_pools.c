@@ -212,7 +212,16 @@ static enum maq_status fit_body(struct maq_risk_kernel *out, const struct ratio 
     }
     uint32_t laws = maq_fit_laws(fitted, &(struct maq_sample){kept, value, weight}, scratch);
     out->floor = 0.886 * sqrt(square);
-    out->law = laws > 0 && fitted[0].distance <= out->floor ? fitted[0].name : "pool";
+    bool accepted = laws > 0 && fitted[0].distance <= out->floor;
+    struct maq_law recorded = maq_law_pool(value, kept);
+    double *below = weight; /* sums of the weights, in their place */
+    for (uint32_t i = 1; i < kept; i++)
+        below[i] += below[i - 1];
+    recorded.below = below;
+    out->law = accepted ? fitted[0].name : "pool";
+    out->n_quantiles = MAQ_RISK_KERNEL_QUANTILES;
+    for (uint32_t i = 0; i < out->n_quantiles; i++)
+        out->quantile[i] = maq_law_quantile(accepted ? &fitted[0].law : &recorded, (i + 0.5) / out->n_quantiles);
     out->distance = laws > 0 ? fitted[0].distance : 0;
     return MAQ_OK;
 }

@@ -22,7 +22,8 @@ struct own_part {
 static void add_law(struct own_part *o, const struct maq_signature *s, const struct maq_kernel_law *law, double c,
                     double n, double group)
 {
-    double sigma2 = log1p(law->cv * law->cv), m = exp(sigma2 / 2), v = c * c * m * m * law->cv * law->cv / n;
+    struct maq_law body = maq_kernel_law_body(law);
+    double m = maq_law_mean(&body), v = c * c * maq_law_variance(&body) / n;
     v *= 1 + law->slow_share * (law->slow_ratio * law->slow_ratio - 1); /* what is slow varies as much in relation */
     o->share += c;
     o->mean += c * m;
@@ -59,13 +60,12 @@ static int ascending(const void *pa, const void *pb)
 }
 
 /* Equally likely values of the part, ascending: the body's quantiles, each with slow runs of its own. */
-static double *make_table(const struct own_part *o, uint64_t seed, uint32_t pass, struct maq_arena *arena)
+static double *make_table(const struct own_part *o, const struct maq_law *body, uint64_t seed, uint32_t pass,
+                          struct maq_arena *arena)
 {
     double *table = MAQ_ARENA_NEW(arena, double, MAQ_STEP_TABLE);
-    struct maq_law body = o->variance > 0 ? maq_law_lognormal_of_mean_cv(o->mean, sqrt(o->variance) / o->mean)
-                                          : maq_law_constant(o->mean);
     for (uint32_t i = 0; table && i < MAQ_STEP_TABLE; i++) {
-        table[i] = maq_law_quantile(&body, (i + 0.5) / MAQ_STEP_TABLE);
+        table[i] = maq_law_quantile(body, (i + 0.5) / MAQ_STEP_TABLE);
         for (uint32_t k = 0; k < o->n_slow; k++)
             table[i] += o->each[k] *
                         slow_runs(o->runs[k], o->slow[k],
@@ -79,15 +79,10 @@ static double *make_table(const struct own_part *o, uint64_t seed, uint32_t pass
 /* One transfer or reduction of a law of its own. */
 static const double *one_table(const struct maq_kernel_law *law, uint64_t seed, struct maq_arena *arena)
 {
-    double sigma2 = log1p(law->cv * law->cv), m = exp(sigma2 / 2), each = m * (law->slow_ratio - 1),
-           rate = law->slow_share, once = 1;
-    struct own_part one = {.mean = m,
-                           .variance = m * m * law->cv * law->cv,
-                           .n_slow = rate > 0,
-                           .each = &each,
-                           .runs = &once,
-                           .slow = &rate};
-    return make_table(&one, seed, UINT32_MAX, arena);
+    struct maq_law body = maq_kernel_law_body(law);
+    double each = maq_law_mean(&body) * (law->slow_ratio - 1), rate = law->slow_share, once = 1;
+    struct own_part one = {.n_slow = rate > 0, .each = &each, .runs = &once, .slow = &rate};
+    return make_table(&one, &body, seed, UINT32_MAX, arena);
 }
 
 struct maker {
@@ -120,7 +115,9 @@ static enum maq_status make_pass(double *with_pass, double *own, const double **
         return MAQ_OK;
     o->mean += k->largest_mean * sqrt(k->signatures->meetings[pass] * o->operators);
     o->variance += k->largest_variance * o->operators;
-    *table = make_table(o, k->seed, pass, k->arena);
+    struct maq_law sum = o->variance > 0 ? maq_law_lognormal_of_mean_cv(o->mean, sqrt(o->variance) / o->mean)
+                                         : maq_law_constant(o->mean);
+    *table = make_table(o, &sum, k->seed, pass, k->arena);
     return *table ? MAQ_OK : MAQ_NO_MEMORY;
 }
 

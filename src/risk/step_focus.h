@@ -8,10 +8,11 @@
  * members have the same. An operator runs on every GPU of the lockstep group; between two of the M meetings of a pass the sums of its
  * draws differ, and the slowest counts:
  *
- *   mean = c m + e sqrt(M V),  variance = w V,    V = (c cv)^2 / n, m = exp(sigma^2 / 2)
+ *   mean = c m + e sqrt(M V),  variance = w V,    V = c^2 s^2 / n
  *
- * with e and w the mean and variance of the largest of as many normal variables as the group has GPUs; V is that of all such signatures
- * together, and the sum of all is taken as lognormal. The slow ones among the runs are counted apart, by the binomial law of the
+ * with m and s the mean and standard deviation of the law of a run over its median, e and w the mean and variance of the largest of as many
+ * normal variables as the group has GPUs; V is that of all such signatures together, and the sum of all is taken as lognormal, whatever the
+ * laws of single runs are. Transfers and reductions are single runs and have their law itself. The slow ones among the runs are counted apart, by the binomial law of the
  * runs, those of an operator on each GPU.
  */
 #ifndef MAQ_RISK_STEP_FOCUS_H

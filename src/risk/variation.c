@@ -22,6 +22,7 @@ struct reader {
 struct kernel_reader {
     struct maq_str name;
     struct maq_kernel_law law;
+    struct maq_node *quantiles;
 };
 
 static const struct maq_field kernel_fields[] = {
@@ -32,6 +33,8 @@ static const struct maq_field kernel_fields[] = {
                      .doc = "share of slow runs"),
     MAQ_FIELD_DOUBLE(struct kernel_reader, law.slow_ratio, "slow_ratio", .def = "1", .min = 1, .max = 1000,
                      .doc = "their time over the median"),
+    MAQ_FIELD_NODE(struct kernel_reader, quantiles, "quantiles",
+                   .doc = "list of equally likely values over the median, ascending, instead of cv"),
     MAQ_FIELD_END};
 
 #define CV(member, text)                                                                                               \
@@ -67,8 +70,31 @@ static const struct maq_field fields[] = {
     MAQ_FIELD_QTY(struct reader, v.episode_lasts_s, "episode_lasts", MAQ_DIM_TIME, .min = 0, .max = 1e6,
                   .doc = "mean length of that"),
     RATIO(episode_ratio, "its time meanwhile"),
-    MAQ_FIELD_NODE(struct reader, kernels, "kernels", .doc = "list of {name, cv, slow_share, slow_ratio}"),
+    MAQ_FIELD_NODE(struct reader, kernels, "kernels", .doc = "list of {name, cv or quantiles, slow_share, slow_ratio}"),
     MAQ_FIELD_END};
+
+/* Their cv is that of the values. */
+static enum maq_status read_quantiles(struct maq_kernel_law *law, struct maq_node *list, struct maq_diag *diag)
+{
+    static const char form[] = "for example [0.97, 0.99, 1.01, 1.06]: from 2 values above 0, ascending";
+    if (!list)
+        return MAQ_OK;
+    bool sound = list->kind == MAQ_NODE_SEQ && list->count >= 2 && list->count <= MAQ_RISK_KERNEL_QUANTILES;
+    list->used = true;
+    for (struct maq_node *one = list->first; sound && one; one = one->next) {
+        double *x = &law->quantile[law->n_quantiles];
+        one->used = true;
+        sound = one->kind == MAQ_NODE_SCALAR && maq_str_to_double(x, one->text) && *x > 0 && *x <= 1000 &&
+                (law->n_quantiles == 0 || *x >= x[-1]);
+        law->n_quantiles++;
+    }
+    if (!sound)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_KERNEL, list->at, form,
+                             "`quantiles` is a list of 2 to %d ascending values", MAQ_RISK_KERNEL_QUANTILES);
+    struct maq_law body = maq_law_pool(law->quantile, law->n_quantiles);
+    law->cv = sqrt(maq_law_variance(&body)) / maq_law_mean(&body);
+    return MAQ_OK;
+}
 
 static enum maq_status read_kernel(struct maq_variation *v, struct maq_node *node, struct maq_arena *arena,
                                    struct maq_diag *diag)
@@ -85,6 +111,7 @@ static enum maq_status read_kernel(struct maq_variation *v, struct maq_node *nod
     enum maq_status status = maq_fields_read(&r, kernel_fields, node, NULL, arena, diag);
     enum maq_status keys = maq_fields_check_keys(kernel_fields, NULL, node, "kernel", diag);
     MAQ_TRY(status != MAQ_OK ? status : keys);
+    MAQ_TRY(read_quantiles(&r.law, r.quantiles, diag));
     if (r.name.len >= sizeof r.law.name)
         r.name.len = sizeof r.law.name - 1;
     memcpy(r.law.name, r.name.ptr, r.name.len);
@@ -161,10 +188,18 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     return MAQ_OK;
 }
 
+struct maq_law maq_kernel_law_body(const struct maq_kernel_law *law)
+{
+    if (law->n_quantiles > 0)
+        return maq_law_pool(law->quantile, law->n_quantiles);
+    return law->cv > 0 ? maq_law_lognormal(1, sqrt(log1p(law->cv * law->cv))) : maq_law_constant(1);
+}
+
 double maq_kernel_law_sd(const struct maq_kernel_law *law)
 {
-    double m2 = 1 + law->cv * law->cv, q = law->slow_share, r = law->slow_ratio, mean = sqrt(m2) * (1 - q + q * r),
-           square = m2 * m2 * (1 - q + q * r * r); /* E[X] and E[X^2] with exp(sigma^2) = 1 + cv^2 */
+    struct maq_law body = maq_kernel_law_body(law);
+    double m = maq_law_mean(&body), q = law->slow_share, r = law->slow_ratio, mean = m * (1 - q + q * r),
+           square = (maq_law_variance(&body) + m * m) * (1 - q + q * r * r);
     return sqrt(fmax(square - mean * mean, 0));
 }
 
@@ -199,6 +234,14 @@ bool maq_variation_has(const struct maq_variation *v, enum maq_source source)
     return source != MAQ_SOURCE_DIURNAL || v->diurnal_swing > 0;
 }
 
+/* A law that does not vary, under its name. */
+static struct maq_kernel_law still(const struct maq_kernel_law *law)
+{
+    struct maq_kernel_law o = {.slow_ratio = 1};
+    memcpy(o.name, law->name, sizeof o.name);
+    return o;
+}
+
 struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources)
 {
     struct maq_variation o = *v;
@@ -215,7 +258,7 @@ struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t 
     if (!(sources & 1u << MAQ_SOURCE_CONGESTION))
         o.congested_share = 0;
     for (uint32_t i = 0; i < o.n_kernels && !(sources & 1u << MAQ_SOURCE_KERNEL); i++)
-        o.kernel[i].cv = o.kernel[i].slow_share = 0;
+        o.kernel[i] = still(&o.kernel[i]);
     if (!(sources & 1u << MAQ_SOURCE_EPISODE))
         o.episodes_per_gpu_day = 0;
     if (!(sources & 1u << MAQ_SOURCE_DIURNAL))

@@ -20,17 +20,22 @@
 #define MAQ_RISK_VARIATION_H
 
 #include "base/arena.h"
-#include "maquette/diag.h"
+#include "maquette/risk.h"
+#include "risk/law.h"
 
 /*
- * What runs of one operation vary by, where that is known: lognormal with median 1, and a share of slow runs, so many times as long besides.
- * It takes the place of the noise of passes for what a pass has of the operation.
+ * What runs of one operation vary by, where that is known: lognormal with median 1, or equally likely values over the median; and a share of
+ * slow runs, so many times as long besides. It takes the place of the noise of passes for what a pass has of the operation.
  */
 struct maq_kernel_law {
     char name[40]; /* "gemm", "all_reduce tp": signature.h */
     double cv, slow_share, slow_ratio;
+    uint32_t n_quantiles; /* 0: lognormal by its cv */
+    double quantile[MAQ_RISK_KERNEL_QUANTILES];
 };
-double maq_kernel_law_sd(const struct maq_kernel_law *law);
+struct maq_law
+maq_kernel_law_body(const struct maq_kernel_law *law);      /* borrows the quantiles; constant where it does not vary */
+double maq_kernel_law_sd(const struct maq_kernel_law *law); /* of body and slow runs */
 
 #define MAQ_VARIATION_KERNELS 64u
 

@@ -64,6 +64,19 @@ static const struct maq_risk_kernel *best_of(const struct maq_risk_fit *fit, con
     return best;
 }
 
+/* Its cv where a lognormal law is the nearest, or nothing else is known; equally likely values of its law, or of the runs, otherwise. */
+static void add_law(struct maq_buf *out, const struct maq_risk_kernel *k)
+{
+    bool plain = k->n_quantiles == 0 || strcmp(k->law, "lognormal") == 0 || !(k->quantile[0] > 0) ||
+                 k->quantile[k->n_quantiles - 1] > 1000;
+    if (plain)
+        maq_buf_addf(out, ", cv: %.6g", fmin(k->cv, MOST));
+    for (uint32_t i = 0; !plain && i < k->n_quantiles; i++)
+        maq_buf_addf(out, "%s%.5g", i == 0 ? ", quantiles: [" : ", ", k->quantile[i]);
+    if (!plain)
+        maq_buf_addf(out, "]");
+}
+
 static uint32_t add_kernels(struct maq_buf *out, const struct maq_risk_fit *fit)
 {
     uint32_t n = 0;
@@ -73,7 +86,8 @@ static uint32_t add_kernels(struct maq_buf *out, const struct maq_risk_fit *fit)
             uint32_t of = UINT32_MAX;
             if (!maq_signature_known(k->name) || best_of(fit, k->name, &of) != k || n == MAQ_VARIATION_KERNELS)
                 continue;
-            maq_buf_addf(out, "%s  - {name: %s, cv: %.6g", n++ == 0 ? "kernels:\n" : "", k->name, fmin(k->cv, MOST));
+            maq_buf_addf(out, "%s  - {name: %s", n++ == 0 ? "kernels:\n" : "", k->name);
+            add_law(out, k);
             if (k->slow_share > 0)
                 maq_buf_addf(out, ", slow_share: %.6g, slow_ratio: %.6g", fmin(k->slow_share, 0.5),
                              fmin(k->slow_ratio, 1000));

@@ -284,8 +284,8 @@ static enum maq_status place_of_dp(uint32_t *place, const struct maq_job *job, s
     uint32_t n = 0;
     MAQ_TRY(maq_variation_load(&v, NULL, diag));
     v.n_kernels = 2; /* one run in twenty takes ten times as long */
-    v.kernel[0] = (struct maq_kernel_law){"reduce_scatter dp", 0.1, 0.05, 10};
-    v.kernel[1] = (struct maq_kernel_law){"all_gather dp", 0.1, 0.05, 10};
+    v.kernel[0] = (struct maq_kernel_law){.name = "reduce_scatter dp", .cv = 0.1, .slow_share = 0.05, .slow_ratio = 10};
+    v.kernel[1] = (struct maq_kernel_law){.name = "all_gather dp", .cv = 0.1, .slow_share = 0.05, .slow_ratio = 10};
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, NULL, 0, job, &m, arena, diag));
     MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
