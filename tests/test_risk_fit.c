@@ -218,6 +218,40 @@ static void test_stretch(void **state)
     }
 }
 
+/* What as many steps again show: 95 % of the time inside where steps are independent; with drift far more often than in the interval of the
+ * figure itself. */
+static void test_next(void **state)
+{
+    enum { N = 400, TRIALS = 300 };
+    uint32_t inside[2] = {0}, plain = 0;
+    for (int drifts = 0; drifts < 2; drifts++)
+        for (uint32_t t = 0; t < TRIALS; t++) {
+            char *text = malloc(N * 32), *at = text;
+            struct maq_rng r = maq_rng_of(3, MAQ_RNG_TEST, 1000 + t);
+            struct maq_law body = maq_law_lognormal(2, 0.02), walk = maq_law_normal(0, 0.001);
+            double level = 0;
+            at += snprintf(at, 32, "time_s\n");
+            for (int i = 0; i < N; i++) {
+                level += drifts ? maq_law_sample(&walk, &r) : 0;
+                at += snprintf(at, 32, "%.7f\n", maq_law_sample(&body, &r) * exp(level));
+            }
+            struct maq_diag *diag = maq_diag_new();
+            struct maq_risk_fit *f = fit(write_text(text), 0.5, diag);
+            assert_non_null(f);
+            const struct maq_risk_estimate *e = &f->series->figure[MAQ_RISK_MEAN];
+            inside[drifts] += e->next_low <= e->observed && e->observed <= e->next_high;
+            plain += drifts && e->low <= e->observed && e->observed <= e->high;
+            maq_risk_fit_free(f);
+            maq_diag_free(diag);
+            unlink(path);
+            free(text);
+        }
+    print_message("# inside: %u of %u, with drift %u (%u)\n", inside[0], (unsigned)TRIALS, inside[1], plain);
+    assert_true(inside[0] >
+                0.95 * TRIALS - 4 * sqrt(TRIALS * 0.95 * 0.05) - 0.03 * TRIALS); /* steps that came late weigh more */
+    assert_true(inside[1] > plain + 0.15 * TRIALS);
+}
+
 static void test_constant(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
@@ -303,9 +337,9 @@ static void test_recorded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_choice),   cmocka_unit_test(test_order_statistics),
-        cmocka_unit_test(test_series),     cmocka_unit_test(test_stretch),  cmocka_unit_test(test_constant),
-        cmocka_unit_test(test_faults),     cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_choice),  cmocka_unit_test(test_order_statistics),
+        cmocka_unit_test(test_series),     cmocka_unit_test(test_stretch), cmocka_unit_test(test_next),
+        cmocka_unit_test(test_constant),   cmocka_unit_test(test_faults),  cmocka_unit_test(test_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

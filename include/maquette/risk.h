@@ -27,8 +27,10 @@ MAQ_API const char *maq_risk_figure_name(enum maq_risk_figure figure); /* "p50",
 
 struct maq_risk_estimate {
     double predicted, low, high; /* 95 % confidence interval of the figure */
-    double observed;             /* in the part that was held out; NaN without one */
-    double error;                /* predicted / observed - 1; NaN likewise */
+    double next_low,
+        next_high;   /* where the figure of as many steps again lies, if the record drifts as it did; NaN: too short */
+    double observed; /* in the part that was held out; NaN without one */
+    double error;    /* predicted / observed - 1; NaN likewise */
 };
 
 /* A law that was tried: shift + Y (docs/risk.md). */

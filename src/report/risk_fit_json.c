@@ -19,6 +19,8 @@ static void put_figure(struct maq_json map, const struct maq_risk_estimate *e)
     maq_json_real(map, "predicted", e->predicted);
     maq_json_real(map, "low", e->low);
     maq_json_real(map, "high", e->high);
+    maq_json_real(map, "next_low", e->next_low);
+    maq_json_real(map, "next_high", e->next_high);
     maq_json_real(map, "observed", e->observed);
     maq_json_real(map, "error", e->error);
 }

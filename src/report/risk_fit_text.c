@@ -17,9 +17,9 @@ static const char *seconds(char buf[32], double s)
 
 static void put_figures(struct maq_page *page, const struct maq_risk_series *s)
 {
-    static const struct maq_table_column columns[] = {{"", false, false},        {"predicted", true, false},
-                                                      {"95 % low", true, false}, {"high", true, false},
-                                                      {"observed", true, false}, {"error", true, false}};
+    static const struct maq_table_column columns[] = {
+        {"", false, false},         {"predicted", true, false}, {"95 % low", true, false}, {"high", true, false},
+        {"next: low", true, false}, {"high", true, false},      {"observed", true, false}, {"error", true, false}};
     struct maq_table t;
     char a[32], b[32], c[32], d[32];
     maq_table_init(&t, columns, s->judged > 0 ? MAQ_COUNT(columns) : MAQ_COUNT(columns) - 2);
@@ -30,6 +30,8 @@ static void put_figures(struct maq_page *page, const struct maq_risk_series *s)
         maq_table_cell(&t, "%s", seconds(a, e->predicted));
         maq_table_cell(&t, "%s", seconds(b, e->low));
         maq_table_cell(&t, "%s", seconds(c, e->high));
+        maq_table_cell(&t, "%s", seconds(b, e->next_low));
+        maq_table_cell(&t, "%s", seconds(c, e->next_high));
         if (s->judged == 0)
             continue;
         maq_table_cell(&t, "%s", seconds(d, e->observed));

@@ -8,6 +8,8 @@
  *   quantiles  of the mixture (1 - r) body + r spikes, or of all recorded values with their weights
  *   mean       (1 - r) mean of the body + r (median + mean excess of spikes), r = (k + 1/2) / n after k spikes in n steps: the mean
  *              of the rate's posterior under Jeffreys' prior; r = 0 when none was seen, there being no size to go with it
+ *   next       what as many steps again will show varies as the quarters of the record do: a t interval with 3 degrees of freedom of the
+ *              difference of two means of four, in the logarithm, and at least the interval of the figure. Drift and regimes are in it as far as quarters differ by them
  *   stretch    steps in a row above the predicted p99: a law of single steps gives short ones, a regime that came later a long one
  *   intervals  of quantiles: order statistics of as many independent values as the weighted, correlated ones are worth,
  *              effective (1 - c) / (1 + c) with c the correlation of neighbours. Of the mean: spread of the means of 20 batches
@@ -113,6 +115,39 @@ static void set_mean(struct maq_risk_series *out, const struct maq_series_parts 
     e->high = e->predicted + 1.96 * error;
 }
 
+/* A figure of the times, which are put in another order. */
+static double figure_of(double *times, uint32_t n, int figure)
+{
+    return figure == MAQ_RISK_MEAN ? maq_mean(times, n) : maq_quantile(times, n, levels[figure]);
+}
+
+/* Where the same figure of as many steps again lies: see the head of the file. */
+static void set_next(struct maq_risk_series *out, const double *times, uint32_t n, double *spare)
+{
+    enum { QUARTERS = 4, LEAST = 10 };
+    const double student = 3.1824463053; /* 97.5 %, 3 degrees of freedom */
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++) {
+        struct maq_risk_estimate *e = &out->figure[f];
+        double part[QUARTERS], mean = 0, square = 0;
+        double least = f == MAQ_RISK_MEAN ? LEAST : fmax(LEAST, 1 / (1 - levels[f])); /* of a quarter */
+        bool enough = n / QUARTERS >= least - 1e-9;
+        e->next_low = e->next_high = (double)NAN;
+        for (uint32_t i = 0; i < QUARTERS && enough; i++) {
+            uint32_t from = (uint32_t)((uint64_t)n * i / QUARTERS), to = (uint32_t)((uint64_t)n * (i + 1) / QUARTERS);
+            memcpy(spare, times + from, (to - from) * sizeof *spare);
+            part[i] = log(figure_of(spare, to - from, f));
+            mean += part[i] / QUARTERS;
+        }
+        if (!enough)
+            continue;
+        for (uint32_t i = 0; i < QUARTERS; i++)
+            square += (part[i] - mean) * (part[i] - mean);
+        double half = student * sqrt(square / (QUARTERS - 1)) * sqrt(2.0 / QUARTERS);
+        e->next_low = fmin(e->predicted * exp(-half), e->low); /* fmin and fmax pass over NaN */
+        e->next_high = fmax(e->predicted * exp(half), e->high);
+    }
+}
+
 static enum maq_status set_laws(struct maq_risk_series *out, struct maq_law *law, const struct maq_series_parts *p,
                                 const struct maq_law *pool, struct maq_arena *arena)
 {
@@ -192,6 +227,7 @@ static enum maq_status fit_times(struct maq_risk_series *out, const double *time
         set_interval(out, &pool, f, worth);
     }
     set_mean(out, &p, times, n);
+    set_next(out, times + p.warm_up, n - p.warm_up, spare);
     out->stretch = longest_above(times + p.warm_up, n - p.warm_up, out->figure[MAQ_RISK_P99].predicted);
     return MAQ_OK;
 }
@@ -202,7 +238,7 @@ static void judge(struct maq_risk_series *out, double *held, uint32_t n)
     out->held_stretch = longest_above(held, n, out->figure[MAQ_RISK_P99].predicted);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++) {
         struct maq_risk_estimate *e = &out->figure[f];
-        e->observed = n == 0 ? (double)NAN : f == MAQ_RISK_MEAN ? maq_mean(held, n) : maq_quantile(held, n, levels[f]);
+        e->observed = n == 0 ? (double)NAN : figure_of(held, n, f);
         e->error = e->predicted / e->observed - 1;
     }
     out->judged = n;
