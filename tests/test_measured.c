@@ -52,7 +52,7 @@ static struct maq_kernel_row gemm(int64_t m, int64_t n, int64_t k, enum maq_dtyp
     return (struct maq_kernel_row){.at = {"h100-sxm", "NVIDIA H100 80GB HBM3", "550", "12.8", "12.8", "9.8", ""},
                                    .op = {.kind = MAQ_OP_GEMM, .dtype = (uint8_t)dtype, .d = {m, n, k}},
                                    .kernel = "cublasLt",
-                                   .times = {100, seconds, 0.9 * seconds, 1.1 * seconds, 0.05 * seconds},
+                                   .times = {100, seconds, 0.9 * seconds, 1.1 * seconds, 0.05 * seconds, NULL},
                                    .created = "2026-01-01T00:00:00Z"};
 }
 
@@ -152,7 +152,7 @@ static void test_round_trip(void **state)
                                                .bytes = 1 << 20,
                                                .at = {.size = 8, .per_domain = 8, .domains = 1, .per_node = 8}},
                                       .kernel = "nccl",
-                                      .times = {10, 1e-4, 9e-5, 2e-4, 1e-5},
+                                      .times = {10, 1e-4, 9e-5, 2e-4, 1e-5, NULL},
                                       .created = "2026-01-02T00:00:00Z"};
     write_rows(path(p, "a.db"), rows, 3);
     struct maq_arena arena;

@@ -223,7 +223,9 @@ static void test_own_table(void **state)
         {.of_pass = &of_pass[0], .of_rest = &of_rest, .runs = &runs[0], .law = 0},
         {.of_pass = &of_pass[1], .of_rest = &of_rest, .runs = &runs[1], .law = 1, .is_coll = true}};
     struct maq_signatures all = {2, at, &meetings};
-    struct maq_variation v = {.n_kernels = 2, .kernel = {{"gemm", 0.1, 0, 1}, {"all_reduce tp", 0.3, 0.01, 10}}};
+    struct maq_variation v = {.n_kernels = 2,
+                              .kernel = {{.name = "gemm", .cv = 0.1, .slow_ratio = 1},
+                                         {.name = "all_reduce tp", .cv = 0.3, .slow_share = 0.01, .slow_ratio = 10}}};
     struct maq_step_task task = {.dur_ns = 1};
     double rest_ns = 0;
     struct maq_step_model m = {.n_tasks = 1,

@@ -304,7 +304,7 @@ static void test_profile(void **state)
             .op = {.kind = i == 2 ? MAQ_OP_NORM : MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {1024 << i, 1024, 1024}},
             .mode = i == 3 ? MAQ_KERNEL_SUSTAINED : MAQ_KERNEL_BURST,
             .kernel = "cublasLt",
-            .times = {100, median, median * 0.95, median * exp(1.2815515655446004 * sigma), median * deviation},
+            .times = {100, median, median * 0.95, median * exp(1.2815515655446004 * sigma), median * deviation, NULL},
             .created = "2026-01-31T12:00:00Z"};
         if (row.op.kind == MAQ_OP_NORM)
             row.op.d[2] = 0;
@@ -342,7 +342,7 @@ static void test_repetitions(void **state)
             .at = {"h100-sxm", "NVIDIA H100", "550", "12.4", "", "", ""},
             .op = {.kind = i == SHAPES ? MAQ_OP_NORM : MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {1024 << i, 1024, 1024}},
             .kernel = "cublasLt",
-            .times = {N, median, median * 0.8, median * exp(1.2815515655446004 * bare), median * bare},
+            .times = {N, median, median * 0.8, median * exp(1.2815515655446004 * bare), median * bare, NULL},
             .created = "2026-01-31T12:00:00Z"};
         if (i < SHAPES)
             row.times.repetition = x;
