@@ -130,7 +130,7 @@ static void set_next(struct maq_risk_series *out, const double *times, uint32_t 
         struct maq_risk_estimate *e = &out->figure[f];
         double part[QUARTERS], mean = 0, square = 0;
         double least = f == MAQ_RISK_MEAN ? LEAST : fmax(LEAST, 1 / (1 - levels[f])); /* of a quarter */
-        bool enough = n / QUARTERS >= least - 1e-9;
+        bool enough = (double)n >= QUARTERS * (least - 1e-9);
         e->next_low = e->next_high = (double)NAN;
         for (uint32_t i = 0; i < QUARTERS && enough; i++) {
             uint32_t from = (uint32_t)((uint64_t)n * i / QUARTERS), to = (uint32_t)((uint64_t)n * (i + 1) / QUARTERS);
