@@ -229,6 +229,22 @@ static void test_better_device_not_slower(void **state)
         }
 }
 
+/* A batch with a side of four features costs what the vector units take for one of 32, and one of eight, whose rows are aligned, no more. */
+static void test_thin_batches(void **state)
+{
+    (void)state;
+    struct maq_device d = device();
+    const struct maq_op four = make(MAQ_OP_GEMM, 320, 4, 320, 1024, 0, 0),
+                        two = make(MAQ_OP_GEMM, 320, 2, 320, 1024, 0, 0),
+                        eight = make(MAQ_OP_GEMM, 320, 8, 320, 1024, 0, 0),
+                        alone = make(MAQ_OP_GEMM, 320, 4, 320, 1, 0, 0);
+    double padded = 2.0 * 320 * 32 * 320 * 1024 / d.vector_flops;
+    assert_true(seconds(four, &d) > padded);
+    assert_true(seconds(two, &d) > padded && seconds(two, &d) <= seconds(four, &d) * (1 + 1e-9));
+    assert_true(seconds(eight, &d) < seconds(four, &d));
+    assert_true(seconds(alone, &d) < seconds(four, &d) / 8);
+}
+
 /* Doubling one dimension of an operator never makes it faster. */
 static void test_more_work_not_faster(void **state)
 {
@@ -391,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_work_pointwise),
         cmocka_unit_test(test_roofline),
         cmocka_unit_test(test_better_device_not_slower),
+        cmocka_unit_test(test_thin_batches),
         cmocka_unit_test(test_more_work_not_faster),
         cmocka_unit_test(test_gemm_grid),
         cmocka_unit_test(test_imbalance_not_faster),

@@ -140,6 +140,32 @@ static double aligned_share(const struct product *p, const struct maq_device *de
     return p->count > 1.0 && vector > 0.0 ? maq__min(share[power], vector) : share[power];
 }
 
+/*
+ * Attention with heads of a few features (4 to 28 in vision transformers): batches of products with one such side, whose rows do not start
+ * on 16 bytes. They run on the vector units as well, in tiles of 32 x 32 and steps of 8 (the smallest of cuBLAS's "sliced" kernels), so that
+ * a side of 4 costs as much as one of 32.
+ */
+#define THIN_TILE 32.0
+#define THIN_STEP 8.0
+#define THIN_SIDE 32.0
+
+static bool is_thin_batch(const struct product *p)
+{
+    bool thin = p->n < THIN_SIDE || p->k < THIN_SIDE;
+    bool aligned = fmod(p->n * p->element, 16.0) == 0.0 && fmod(p->k * p->element, 16.0) == 0.0;
+    return p->count > 1.0 && p->element == 2.0 && thin && !aligned && p->m >= THIN_SIDE;
+}
+
+static double thin_batch_s(const struct product *p, const struct maq_device *device)
+{
+    const struct maq_kernel_traits *traits = maq__kernel_traits(device);
+    double m = ceil_div(p->m, THIN_TILE) * THIN_TILE, n = ceil_div(p->n, THIN_TILE) * THIN_TILE,
+           k = ceil_div(p->k, THIN_STEP) * THIN_STEP;
+    double t_math = maq__over(2.0 * m * n * k * p->count, UNALIGNED_VECTOR_SHARE * maq__vector_rate(device));
+    double t_mem = maq__over(p->bytes, device->mem_bps * traits->mem_share);
+    return traits->gemm_s + overlap(t_math, t_mem);
+}
+
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
 {
     enum maq_dtype dtype = (unsigned)op->dtype < MAQ_DTYPE_COUNT ? (enum maq_dtype)op->dtype : MAQ_BF16;
@@ -162,6 +188,8 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
     else if (op->flags & MAQ_OP_OUT_FP32)
         p.out = 4.0;
     p.share = (p.element < 2.0 ? NARROW_SHARE : 1.0) * (op->kind == MAQ_OP_GROUPED_GEMM ? GROUPED_SHARE : 1.0);
+    if (op->kind == MAQ_OP_GEMM && is_thin_batch(&p) && maq__vector_rate(device) > 0.0 && device->mem_bps > 0.0)
+        return thin_batch_s(&p, device);
     p.share *= aligned_share(&p, device, dtype);
     if (op->kind == MAQ_OP_GROUPED_GEMM && !(op->flags & MAQ_OP_VARIABLE_K)) {
         double busiest = maq__count(op, 4);
