@@ -53,9 +53,12 @@ struct maq_framework {
     bool
         p2p_whole_gradients; /* activations are scattered over the TP ranks for a transfer, their gradients are not (DeepSpeed) */
     bool step_synchronizes; /* and once a step (the gradient norm, the loss it prints) */
+    bool pass_synchronizes; /* and before and after every pass of a microbatch (DeepSpeed's wall_clock_breakdown) */
     bool moe_synchronizes;  /* and in every dropless layer of experts, for the number of tokens per expert */
     bool
         tp_synchronizes; /* before and after every collective of a TP group (timers around them), and nothing runs beside it */
+    bool
+        tp_narrows_heads; /* TP cuts the width of every head, not their number: every rank has all scores (a fork of Megatron-LM for images) */
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */

@@ -91,6 +91,9 @@ struct maq_attention_geometry {
     int64_t window;          /* sliding window in tokens; 0 = none */
     int64_t chunk;           /* attention inside chunks of this many tokens (Llama 4); 0 = none */
     bool causal, sinks, dropout;
+    bool
+        position_bias; /* a learned number for each pair of positions is added to the scores, which are scaled by a kernel of
+                           their own (vision transformers) */
 };
 
 struct maq_ssm_geometry {
@@ -128,6 +131,9 @@ struct maq_layer {
     int64_t active_params; /* those one token uses: routed experts count topk / experts */
     bool moe;              /* has routed experts */
     const char *mixer;     /* "mha", "gqa", "mqa", "mla", "mamba2", "delta", "none": for reports; static */
+    int64_t hidden;        /* width of the residual stream behind it */
+    /* It has `tokens` tokens where the sequence that a job states has `of_tokens`; both 1 but in pyramids. */
+    int64_t tokens, of_tokens;
 };
 
 struct maq_model {
@@ -150,10 +156,17 @@ struct maq_model {
     struct maq_layer mtp;
     int64_t params;        /* everything above, MTP not counted */
     int64_t active_params; /* per token, MTP not counted, embedding counted */
+    bool pyramid;          /* its layers differ in width or number of tokens */
 };
 
+/* Tokens of a layer where the job's sequences have `seq`. */
+MAQ_API int64_t maq_layer_tokens(const struct maq_layer *layer, int64_t seq);
+
+/* Features that pass from layer `before` to the next one, for each sequence of `seq` tokens. */
+MAQ_API double maq_model_border(const struct maq_model *model, uint32_t before, int64_t seq);
+
 /*
- * Model FLOP for one token of a sequence of `seq` tokens, forward and backward, recompute not counted,
+ * Model FLOP for one token of a sequence of `seq` tokens (of the sequence: what a pyramid's layers do counts whole), forward and backward, recompute not counted,
  * Megatron's way: 2 FLOP per multiply-add, backward twice forward, and only matrix products (linears,
  * attention scores and values, scans; not the router). `causal` counts only the lower triangle (s+1)/2 of the
  * scores where attention is causal; otherwise all s x s (windows and chunks count as they are in both). MTP

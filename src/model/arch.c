@@ -22,8 +22,8 @@ static struct maq_arch_layer normalized(const struct maq_arch *arch, const struc
 
 static bool same_layer(const struct maq_arch_layer *a, const struct maq_arch_layer *b)
 {
-    return a->mixer == b->mixer && a->ffn == b->ffn && a->ffn_width == b->ffn_width && a->window == b->window &&
-           a->chunk == b->chunk && a->rope == b->rope;
+    return a->level == b->level && a->enters == b->enters && a->mixer == b->mixer && a->ffn == b->ffn &&
+           a->ffn_width == b->ffn_width && a->window == b->window && a->chunk == b->chunk && a->rope == b->rope;
 }
 
 static const char *mixer_name(const struct maq_arch *arch, enum maq_mixer mixer)
@@ -62,18 +62,39 @@ struct build {
     bool overflow;
 };
 
+/* The architecture as a layer of one level sees it. */
+static struct maq_arch at_level(const struct maq_arch *arch, const struct maq_arch_level *level)
+{
+    struct maq_arch a = *arch;
+    if (level) {
+        a.hidden = level->hidden;
+        a.attention.heads = a.attention.kv_heads = level->heads;
+        a.attention.head_dim = a.attention.v_dim = level->hidden / level->heads;
+    }
+    return a;
+}
+
+static void set_size(struct maq_layer *out, const struct maq_arch *arch, int64_t hidden, int64_t tokens)
+{
+    out->hidden = hidden;
+    out->tokens = arch->tokens > 0 ? tokens : 1;
+    out->of_tokens = arch->tokens > 0 ? arch->tokens : 1;
+}
+
 /* Index of the kind of a layer, expanded when it is a new one; -1 when out of memory. */
 static int32_t kind_of_layer(struct build *s, const struct maq_arch_layer *layer)
 {
     struct maq_arch_layer l = normalized(s->arch, layer);
+    const struct maq_arch arch = at_level(s->arch, l.level);
     struct maq_block b = {0};
     for (uint32_t i = 0; i < s->n_kinds; i++)
         if (same_layer(&s->seen[i], &l))
             return (int32_t)i;
     s->seen[s->n_kinds] = l;
-    maq__write_layer(&b, s->arch, &l);
-    if (!maq__block_finish(&s->kinds[s->n_kinds], &b, mixer_name(s->arch, l.mixer), s->arena))
+    maq__write_layer(&b, &arch, &l);
+    if (!maq__block_finish(&s->kinds[s->n_kinds], &b, mixer_name(&arch, l.mixer), s->arena))
         return -1;
+    set_size(&s->kinds[s->n_kinds], s->arch, arch.hidden, l.level ? l.level->tokens : s->arch->tokens);
     s->overflow |= b.overflow;
     return (int32_t)s->n_kinds++;
 }
@@ -110,6 +131,16 @@ static bool build_block(struct maq_layer *out, struct build *s, write_block *wri
     return ok;
 }
 
+/* The embedding of a pyramid works on one vector per sequence, its output on the tokens of the last level. */
+static void size_ends(struct maq_model *m, const struct maq_arch *arch)
+{
+    const struct maq_arch_level *last = arch->layers[arch->num_layers - 1].level;
+    m->pyramid = arch->tokens > 0;
+    set_size(&m->embedding, arch, arch->hidden, arch->input_features > 0 ? 1 : arch->tokens);
+    set_size(&m->output, arch, last ? last->hidden : arch->hidden, last ? last->tokens : arch->tokens);
+    set_size(&m->mtp, arch, arch->hidden, arch->tokens);
+}
+
 static void sum_up(struct maq_model *out, struct build *s)
 {
     struct maq_block sum = {0};
@@ -141,6 +172,7 @@ enum maq_status maq_model_build(struct maq_model *out, const struct maq_arch *ar
         return out_of_memory(arch, diag);
     if (arch->mtp_layers > 0 && !build_block(&m.mtp, &s, maq__write_mtp, mixer_name(arch, arch->mtp_layer.mixer)))
         return out_of_memory(arch, diag);
+    size_ends(&m, arch);
     sum_up(&m, &s);
     if (s.overflow)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MODEL_TOO_LARGE, arch->at,
@@ -148,4 +180,16 @@ enum maq_status maq_model_build(struct maq_model *out, const struct maq_arch *ar
                              "model '%s' would have more than 9.2e18 parameters", arch->name);
     *out = m;
     return MAQ_OK;
+}
+
+int64_t maq_layer_tokens(const struct maq_layer *layer, int64_t seq)
+{
+    return layer->tokens == layer->of_tokens ? seq : seq / layer->of_tokens * layer->tokens;
+}
+
+double maq_model_border(const struct maq_model *model, uint32_t before, int64_t seq)
+{
+    const struct maq_layer *l =
+        &model->kinds[model->kind_of[before < model->num_layers ? before : model->num_layers - 1]];
+    return (double)maq_layer_tokens(l, seq) * (double)l->hidden;
 }

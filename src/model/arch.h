@@ -15,6 +15,7 @@ enum maq_norm {
     MAQ_NORM_RMS,           /* one weight per feature */
     MAQ_NORM_LAYER,         /* weight and bias */
     MAQ_NORM_LAYER_NO_BIAS, /* mean is subtracted, but no bias is learned (MPT, Cohere) */
+    MAQ_NORM_PLAIN,         /* root mean square without weights (PixelNorm of image generators) */
 };
 
 enum maq_norm_place {
@@ -48,6 +49,8 @@ struct maq_arch_attention {
     bool sinks;       /* one learned logit per head */
     bool output_gate; /* sigmoid gate from a second query projection (Qwen3-Next) */
     bool dropout;     /* on the attention probabilities */
+    bool bidirectional;
+    bool position_bias; /* relative positions within a square window of tokens, added to the scores */
 };
 
 struct maq_arch_mla {
@@ -75,8 +78,16 @@ struct maq_arch_ssm { /* Mamba-2 or gated delta rule; see struct maq_ssm_geometr
     bool conv_bias, proj_bias;
 };
 
+/* The layers of one width of a pyramid. */
+struct maq_arch_level {
+    int64_t hidden, heads, ffn;
+    int64_t tokens; /* of a sequence of arch->tokens */
+};
+
 /* What may differ between layers. Equal ones share a kind. */
 struct maq_arch_layer {
+    const struct maq_arch_level *level; /* NULL: width, heads and tokens of the model */
+    int32_t enters; /* levels that begin in front of it, the last one its own: they may have no layers */
     enum maq_mixer mixer;
     enum maq_ffn ffn;
     int64_t ffn_width;     /* of a DENSE ffn */
@@ -90,7 +101,11 @@ struct maq_arch {
     int64_t hidden, vocab, max_seq;
     int64_t embedding_dim; /* width of the token table when not hidden (OPT-350m); 0 = hidden */
     int64_t position_rows; /* rows of a learned position table */
-    bool embedding_norm;   /* a norm right after the embedding (BLOOM) */
+    int64_t tokens;        /* of a sequence, for models whose layers differ in it; 0 = a job's own number everywhere */
+    /* Of models without a vocabulary: features of the one vector per sequence that is projected to its tokens, and of a token that
+     * leaves the last layer. */
+    int64_t input_features, output_features;
+    bool embedding_norm; /* a norm right after the embedding (BLOOM) */
     bool tied, head_bias;
     bool final_norm;
     bool hidden_dropout; /* on embeddings and before each residual addition */

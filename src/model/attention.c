@@ -27,6 +27,15 @@ static void write_qk_norm(struct maq_block *b, const struct maq_arch *arch)
     maq__block_norm(b, "k_layernorm", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, arch->norm, k, k_width);
 }
 
+/* Of the smallest square that holds so many tokens. */
+static int64_t side_of(int64_t tokens)
+{
+    int64_t side = 1;
+    while (side * side < tokens)
+        side++;
+    return side;
+}
+
 static void write_core(struct maq_block *b, const struct maq_arch_attention *a, const struct maq_arch_layer *layer)
 {
     int64_t in = a->heads * a->head_dim + a->kv_heads * (a->head_dim + a->v_dim);
@@ -34,6 +43,10 @@ static void write_core(struct maq_block *b, const struct maq_arch_attention *a, 
         maq__block_plain(b, MAQ_MODULE_ATTENTION, "core_attention", MAQ_PART_CORE_ATTENTION, MAQ_SHARD_HEADS, in,
                          a->heads * a->v_dim, a->dropout ? MAQ_MODULE_DROPOUT : 0u);
     core->params = a->sinks ? a->heads : 0;
+    if (a->position_bias) /* for each head, a number per distance along both sides of a square of tokens */
+        core->params = maq__block_add(
+            b, core->params,
+            maq__block_mul(b, a->heads, (2 * side_of(layer->chunk) - 1) * (2 * side_of(layer->chunk) - 1)));
     core->u.attention = (struct maq_attention_geometry){
         .heads = (int32_t)a->heads,
         .kv_heads = (int32_t)a->kv_heads,
@@ -41,9 +54,10 @@ static void write_core(struct maq_block *b, const struct maq_arch_attention *a, 
         .v_dim = (int32_t)a->v_dim,
         .window = layer->window,
         .chunk = layer->chunk,
-        .causal = true,
+        .causal = !a->bidirectional,
         .sinks = a->sinks,
         .dropout = a->dropout,
+        .position_bias = a->position_bias,
     };
 }
 

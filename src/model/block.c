@@ -2,7 +2,7 @@
  * block.c - appending modules to a layer, with overflow-checked counts.
  *
  * Parameters:  linear  in x out (+ out with a bias)
- *              norm    RMS: width; LayerNorm: 2 width; LayerNorm without bias: width
+ *              norm    RMS: width; LayerNorm: 2 width; LayerNorm without bias: width; plain: none
  * Active parameters of a layer: routed experts count topk / experts, everything else counts whole.
  */
 #include "model/block.h"
@@ -59,8 +59,8 @@ struct maq_module *maq__block_norm(struct maq_block *b, const char *name, enum m
                                    enum maq_norm norm, int64_t in, int64_t width)
 {
     struct maq_module *m = maq__block_plain(b, MAQ_MODULE_NORM, name, part, shard, in, in, 0);
-    m->params = maq__block_mul(b, width, norm == MAQ_NORM_LAYER ? 2 : 1);
-    if (norm != MAQ_NORM_RMS)
+    m->params = maq__block_mul(b, width, norm == MAQ_NORM_LAYER ? 2 : norm == MAQ_NORM_PLAIN ? 0 : 1);
+    if (norm == MAQ_NORM_LAYER || norm == MAQ_NORM_LAYER_NO_BIAS)
         m->flags |= MAQ_MODULE_LAYERNORM;
     if (norm == MAQ_NORM_LAYER)
         m->flags |= MAQ_MODULE_BIAS;

@@ -104,8 +104,23 @@ static void write_parallel(struct maq_block *b, const struct maq_arch *arch, con
     write_residual(b, arch, "mlp_bda");
 }
 
+/*
+ * Where a level of a pyramid begins, tokens are made from those of the level before (by interpolation, or by moving features to
+ * places), and get positions from a table. Counted over the tokens of the layer behind.
+ */
+static void write_level(struct maq_block *b, const struct maq_arch_level *level, const struct maq_arch_level *of)
+{
+    int64_t all = maq__block_mul(b, level->tokens, level->hidden), width = all / of->tokens > 0 ? all / of->tokens : 1;
+    maq__block_plain(b, MAQ_MODULE_RESIDUAL, "resample", MAQ_PART_RESIDUAL, MAQ_SHARD_SEQUENCE, width, width, 0);
+    struct maq_module *m = maq__block_plain(b, MAQ_MODULE_RESIDUAL, "position_embeddings", MAQ_PART_RESIDUAL,
+                                            MAQ_SHARD_SEQUENCE, width, width, 0);
+    m->params = all;
+}
+
 void maq__write_layer(struct maq_block *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
 {
+    for (int32_t i = layer->enters; i-- > 0;)
+        write_level(b, layer->level - i, layer->level);
     bool both = layer->mixer == MAQ_MIXER_ATTENTION && layer->ffn == MAQ_FFN_DENSE;
     if (arch->residual != MAQ_RESIDUAL_SEQUENTIAL && both)
         write_parallel(b, arch, layer);
@@ -113,9 +128,24 @@ void maq__write_layer(struct maq_block *b, const struct maq_arch *arch, const st
         write_sequential(b, arch, layer);
 }
 
+/* One vector per sequence becomes all its tokens, whose positions have a table: rows of these modules are sequences. */
+static void write_projection(struct maq_block *b, const struct maq_arch *arch)
+{
+    const enum maq_part part = MAQ_PART_EMBEDDING;
+    int64_t all = maq__block_mul(b, arch->tokens, arch->hidden);
+    maq__block_linear(b, "input_projection", part, MAQ_SHARD_SEQUENCE, arch->input_features, all, MAQ_MODULE_BIAS);
+    struct maq_module *m =
+        maq__block_plain(b, MAQ_MODULE_EMBEDDING, "position_embeddings", part, MAQ_SHARD_SEQUENCE, 1, all, 0);
+    m->params = all;
+}
+
 void maq__write_embedding(struct maq_block *b, const struct maq_arch *arch)
 {
     const enum maq_part part = MAQ_PART_EMBEDDING;
+    if (arch->input_features > 0) {
+        write_projection(b, arch);
+        return;
+    }
     int64_t width = arch->embedding_dim > 0 ? arch->embedding_dim : arch->hidden;
     struct maq_module *m = maq__block_plain(b, MAQ_MODULE_EMBEDDING, "word_embeddings", part, MAQ_SHARD_VOCAB,
                                             arch->vocab, width, MAQ_MODULE_NO_GRAD_INPUT | MAQ_MODULE_REDUCE_OUT);
@@ -136,6 +166,12 @@ void maq__write_embedding(struct maq_block *b, const struct maq_arch *arch)
 void maq__write_output(struct maq_block *b, const struct maq_arch *arch)
 {
     const enum maq_part part = MAQ_PART_OUTPUT;
+    if (arch->output_features > 0) {
+        const struct maq_arch_level *last = arch->layers[arch->num_layers - 1].level;
+        maq__block_linear(b, "output_layer", part, MAQ_SHARD_SEQUENCE, last ? last->hidden : arch->hidden,
+                          arch->output_features, MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_BIAS);
+        return;
+    }
     int64_t width = arch->embedding_dim > 0 ? arch->embedding_dim : arch->hidden;
     uint32_t flags = MAQ_MODULE_GATHER_IN | MAQ_MODULE_UNQUANTIZED | (arch->tied ? MAQ_MODULE_TIED : 0u) |
                      (arch->head_bias ? MAQ_MODULE_BIAS : 0u);

@@ -75,12 +75,14 @@ static double module_flop(const struct maq_module *m, int64_t seq, bool causal)
     return 0.0;
 }
 
+/* Of one token of the sequence, for which the layer may have several. */
 static double layer_flop(const struct maq_layer *l, int64_t seq, bool causal)
 {
     double flop = 0.0;
+    int64_t tokens = maq_layer_tokens(l, seq);
     for (uint32_t i = 0; i < l->n_modules; i++)
-        flop += module_flop(&l->modules[i], seq, causal);
-    return flop;
+        flop += module_flop(&l->modules[i], tokens, causal);
+    return tokens == seq ? flop : flop * (double)tokens / (double)seq;
 }
 
 double maq_model_flop_per_token(const struct maq_model *model, int64_t seq, bool causal)

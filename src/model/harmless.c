@@ -191,7 +191,7 @@ static bool anyone_knows(struct maq_str key)
     for (const struct maq_family *f = maq__hf_families; f->type; f++)
         if (family_knows(f, key))
             return true;
-    return family_knows(&maq__megatron_family, key);
+    return family_knows(&maq__megatron_family, key) || family_knows(&maq__pyramid_family, key);
 }
 
 /* The nearest key (or alias) that the family reads; an empty slice when none is within two edits. */

@@ -70,7 +70,7 @@ struct maq_hf {
 
 /* The families, ended by one without a type; and their keys. */
 extern const struct maq_family maq__hf_families[];
-extern const struct maq_family maq__megatron_family;
+extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],
     maq__hf_moe[], maq__hf_moe_dense[], maq__hf_moe_step[], maq__hf_llama4[], maq__hf_gemma3[], maq__hf_mamba[],

@@ -154,6 +154,8 @@ static const struct maq_family *family_of_type(struct maq_str type)
 {
     if (is_type(maq__megatron_family.type, type))
         return &maq__megatron_family;
+    if (is_type(maq__pyramid_family.type, type))
+        return &maq__pyramid_family;
     for (const struct maq_family *f = maq__hf_families; f->type; f++)
         if (is_type(f->type, type))
             return f;

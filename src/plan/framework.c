@@ -67,10 +67,14 @@ struct framework_reader {
                        .doc = "every TP rank sends the gradients of a pipeline transfer whole"),                       \
         MAQ_FIELD_BOOL(T, at step_synchronizes, "step_synchronizes",                                                   \
                        .doc = "the host waits for the device once a step"),                                            \
+        MAQ_FIELD_BOOL(T, at pass_synchronizes, "pass_synchronizes",                                                   \
+                       .doc = "the host waits for the device before and after every pass"),                            \
         MAQ_FIELD_BOOL(T, at moe_synchronizes, "moe_synchronizes",                                                     \
                        .doc = "the host reads the tokens per expert in every dropless layer"),                         \
         MAQ_FIELD_BOOL(T, at tp_synchronizes, "tp_synchronizes",                                                       \
                        .doc = "the host waits for the device before and after every TP collective"),                   \
+        MAQ_FIELD_BOOL(T, at tp_narrows_heads, "tp_narrows_heads",                                                     \
+                       .doc = "TP cuts the width of every head, not their number"),                                    \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

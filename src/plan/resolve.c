@@ -76,6 +76,22 @@ static void resolve_dp(struct resolver *r)
     p->dp = r->job->dp;
 }
 
+/* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence parallelism could
+ * cut alike everywhere. */
+static void check_pyramid(struct resolver *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    if (!r->job->model.pyramid)
+        return;
+    if (p->cp > 1)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "context_parallel_size", "leave it out",
+               "context_parallel_size %d, but the layers of %s differ in their number of tokens", p->cp,
+               r->job->model.name);
+    if (p->tp > 1 && p->sequence_parallel == MAQ_ON)
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "sequence_parallel", "leave it out",
+               "sequence parallelism, but the layers of %s differ in their number of tokens", r->job->model.name);
+}
+
 static void resolve_experts(struct resolver *r)
 {
     if (r->failed) /* the degrees do not fit: what is left over for experts means nothing */
@@ -187,7 +203,8 @@ static void refuse_batch(struct resolver *r, int64_t per_step)
 int64_t maq_job_default_seq(const struct maq_job *job)
 {
     int64_t max = job->model.max_seq;
-    return job->workload.seq > 0 ? job->workload.seq : max > 0 && max < 8192 ? max : 8192;
+    bool given = max > 0 && (max < 8192 || job->model.pyramid); /* a pyramid has no other number */
+    return job->workload.seq > 0 ? job->workload.seq : given ? max : 8192;
 }
 
 static void resolve_batch(struct resolver *r)
@@ -206,6 +223,12 @@ static void resolve_batch(struct resolver *r)
         refuse_batch(r, per_step);
     } else {
         r->job->microbatches = (int32_t)(w->gbs / per_step);
+    }
+    if (r->job->model.pyramid && w->seq % r->job->model.embedding.of_tokens != 0) {
+        r->failed = true;
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "seq_length"),
+                     "leave it out, or give a multiple", "seq_length %lld, but the first level of %s has %lld tokens",
+                     (long long)w->seq, r->job->model.name, (long long)r->job->model.embedding.of_tokens);
     }
     int64_t cut = p->cp > 1 ? 2 * (int64_t)p->cp : 1; /* causal load balance gives each CP rank two chunks */
     bool uncut = w->seq % cut != 0,
@@ -369,7 +392,7 @@ static void resolve_switches(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
     if (p->sequence_parallel == MAQ_AUTO)
-        p->sequence_parallel = p->tp > 1 ? MAQ_ON : MAQ_OFF;
+        p->sequence_parallel = p->tp > 1 && !r->job->model.pyramid ? MAQ_ON : MAQ_OFF;
     if (p->tp == 1)
         p->sequence_parallel = MAQ_OFF;
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
@@ -402,9 +425,9 @@ static void resolve_switches(struct resolver *r)
 
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
-    static void (*const steps[])(struct resolver *) = {resolve_dp,       resolve_switches,  resolve_batch,
-                                                       resolve_schedule, resolve_precision, resolve_experts,
-                                                       resolve_recompute};
+    static void (*const steps[])(struct resolver *) = {resolve_dp,        resolve_switches,  resolve_batch,
+                                                       resolve_schedule,  resolve_precision, resolve_experts,
+                                                       resolve_recompute, check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

@@ -81,8 +81,11 @@ void maq_words_model(struct maq_buf *b, const struct maq_model *model)
     if (model->active_params != model->params)
         maq_buf_addf(b, " (%s active)", maq_format_count(n, (double)model->active_params));
     maq_buf_addf(b, ", %u layers (%s), hidden ", model->num_layers, maq_words_mixers(mixers, model));
-    maq_buf_addf(b, "%s, vocabulary ", maq_words_whole(n, model->hidden));
-    maq_buf_adds(b, maq_words_whole(n, model->vocab));
+    maq_buf_adds(b, maq_words_whole(n, model->hidden));
+    if (model->pyramid)
+        maq_buf_addf(b, " to %s", maq_words_whole(n, model->output.hidden));
+    if (model->vocab > 0)
+        maq_buf_addf(b, ", vocabulary %s", maq_words_whole(n, model->vocab));
     if (topk > 0)
         maq_buf_addf(b, ", %d of %d experts", topk, experts);
     if (model->mtp_layers > 0)

@@ -84,7 +84,7 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
         if (!(layers[i].kind = name_layer(&layers[i], job, i, n, chain->arena)))
             return no_memory(diag);
         measure_layer(&layers[i], reduced, &t, i);
-        layers[i].boundary_bytes = (double)job->workload.seq * (double)job->model.hidden * stored;
+        layers[i].boundary_bytes = maq_model_border(&job->model, i > 0 ? i - 1 : 0, job->workload.seq) * stored;
     }
     struct maq_plan whole = resolved->plan;
     whole.sharding = MAQ_SHARDING_NONE;

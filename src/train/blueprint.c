@@ -41,6 +41,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
                          : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
                                                                           : MAQ_REDO_NOTHING;
     b->layer = layer;
+    maq_lower_size(lo, layer);
     lo->repeats = use != MAQ_BLOCK_ENDS;
     count_params(b, lo);
     maq_block_memory(b, lo);
@@ -396,17 +397,19 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
 }
 
 /*
- * Bytes of one transfer between two stages, the mean of both directions. Ranks of a TP group that hold the same send a share each, which
+ * Bytes of one transfer behind layer `before`, the mean of both directions. Ranks of a TP group that hold the same send a share each, which
  * the receivers gather inside the domain (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not
  * counted.
  */
-double maq_blueprint_hop_bytes(const struct maq_blueprint *bp)
+double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before)
 {
     const struct maq_job *job = bp->job;
     const struct maq_framework *f = &job->framework;
-    bool scatters = job->plan.scatter_gather_p2p && job->plan.sequence_parallel != MAQ_ON;
-    double whole = (double)bp->lower.tokens_region * (double)job->model.hidden * bp->lower.store_bytes;
-    double share = scatters ? whole / job->plan.tp : whole, seq = (double)job->workload.seq;
+    const struct maq_plan *p = &job->plan;
+    bool scatters = p->scatter_gather_p2p && p->sequence_parallel != MAQ_ON;
+    double cut = p->sequence_parallel == MAQ_ON ? (double)p->cp * p->tp : p->cp;
+    double whole = p->mbs * maq_model_border(&job->model, before, job->workload.seq) / cut * bp->lower.store_bytes;
+    double share = scatters ? whole / p->tp : whole, seq = (double)job->workload.seq;
     double mask = f->p2p_sends_mask ? seq * seq * bp->lower.store_bytes : 0;
     return (share + mask + (f->p2p_whole_gradients ? whole : share)) / 2;
 }
@@ -418,12 +421,13 @@ static bool hops_alike(const struct maq_blueprint *bp)
     return bp->job->cluster.n_groups == 1 && (at->per_domain == 1 || at->domains == 1);
 }
 
-/* The transfer between two stages; how many pipelines send beside it is the same for all of them. */
-static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b)
+/* The transfer behind a layer between two stages; how many pipelines send beside it is the same for all of them. */
+static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b, uint32_t before)
 {
     const struct maq_job *job = bp->job;
     uint32_t first = job->stages[a].first_rank, second = job->stages[b].first_rank;
-    struct maq_coll hop = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, maq_blueprint_hop_bytes(bp));
+    struct maq_coll hop =
+        maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, maq_blueprint_hop_bytes(bp, before));
     if (hops_alike(bp)) {
         bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
         hop.at.size = 2;
@@ -456,12 +460,14 @@ static enum maq_status write_hops(struct maq_blueprint *bp)
     uint32_t *items = MAQ_ARENA_NEW(bp->arena, uint32_t, n), slowest = 0;
     if (!ns || !items)
         return MAQ_NO_MEMORY;
-    bool alike = hops_alike(bp);
+    bool alike = hops_alike(bp) && !bp->job->model.pyramid;
     for (uint32_t v = 1; v < n; v++) {
+        const struct maq_virtual_stage *behind = &bp->job->virtual_stages[v];
+        uint32_t before = behind->first_layer > 0 ? (uint32_t)behind->first_layer - 1 : 0;
         uint16_t a, b, chunk;
         maq_schedule_locate(&a, &chunk, s->kind, s->stages, v - 1, 0);
         maq_schedule_locate(&b, &chunk, s->kind, s->stages, v, 0);
-        items[v] = alike && v > 1 ? items[1] : a == b ? 0 : hop_between(bp, a, b);
+        items[v] = alike && v > 1 ? items[1] : a == b ? 0 : hop_between(bp, a, b, before);
         slowest = item_ns(bp, items[v]) > item_ns(bp, slowest) ? items[v] : slowest;
     }
     for (uint32_t v = 1; v < n; v++) {

@@ -183,8 +183,8 @@ struct maq_owned_params {
 /* The end of the step on one rank that holds these, on the selected stage; NULL when out of memory. */
 const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, struct maq_owned_params held);
 
-/* Bytes of one transfer between two stages, the mean of both directions. */
-double maq_blueprint_hop_bytes(const struct maq_blueprint *bp);
+/* Bytes of one transfer between two stages behind a layer, the mean of both directions. */
+double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before);
 
 /* Operators and collectives made from now on are those of this stage: its device, its groups. */
 void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);

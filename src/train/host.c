@@ -14,7 +14,7 @@
  *
  * The device's wait over a pass is d - sum(run), a gap at the end of the pass. The lead that the host has at the end of one
  * pass, d - h, shortens the gap of the next, as far as the launch queue holds it; it is lost where the host waits for the
- * device: at the end of the step, and at pipeline transfers that synchronise. A forward pass follows a backward one and the
+ * device: at the end of the step, at pipeline transfers that synchronise, and between passes where the framework times them. A forward pass follows a backward one and the
  * reverse (1F1B, gradient accumulation); the first forward pass of a step has no lead, and its larger gap is spread over the
  * microbatches, so that all passes of a kind take equally long.
  *
@@ -206,7 +206,7 @@ void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program)
         forward = f.host;
         back = b.host;
         weight = w.host;
-    } else if (!stops && !split) {
+    } else if (!stops && !split && !job->framework.pass_synchronizes) {
         forward = (gap_of(&f, 0) + (n - 1) * gap_of(&f, lead_of(&b))) / n;
         back = gap_of(&b, lead_of(&f));
     }

@@ -39,8 +39,7 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
     *lower = (struct maq_lower){
         .job = job, .plan = p, .items = items, .arena = arena, .store = job->store_dtype, .math = job->math_dtype};
     maq_lower_select(lower, job->groups);
-    lower->tokens = (int64_t)p->mbs * job->workload.seq / p->cp;
-    lower->tokens_region = p->sequence_parallel == MAQ_ON ? lower->tokens / p->tp : lower->tokens;
+    maq_lower_size(lower, &job->model.kinds[0]);
     lower->store_bytes = maq_dtype_bytes((enum maq_dtype)lower->store);
     lower->vocab_cut = p->vocab_parallel_pipeline ? (int64_t)p->tp * p->pp : p->tp;
     lower->imbalance = p->capacity_factor > 0 && p->capacity_factor < p->imbalance ? p->capacity_factor : p->imbalance;
@@ -52,6 +51,14 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
         lower->expert_rows = (int64_t)((double)lower->tokens_region * router->u.moe.topk * kept * p->etp + 0.5);
         lower->local_experts = router->u.moe.experts / p->ep;
     }
+}
+
+void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer)
+{
+    const struct maq_plan *p = lower->plan;
+    lower->seq = maq_layer_tokens(layer, lower->job->workload.seq);
+    lower->tokens = (int64_t)p->mbs * lower->seq / p->cp;
+    lower->tokens_region = p->sequence_parallel == MAQ_ON ? lower->tokens / p->tp : lower->tokens;
 }
 
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)
@@ -182,7 +189,7 @@ double maq_lower_keys(const struct maq_lower *lower, const struct maq_attention_
 {
     const struct maq_workload *w = &lower->job->workload;
     if (w->length_mean <= 0)
-        return maq_attention_mean_keys(g, w->seq, false);
+        return maq_attention_mean_keys(g, lower->seq, false);
     if (w->length_cv <= 0)
         return maq_attention_mean_keys(g, (int64_t)w->length_mean, false);
     double sigma2 = __builtin_log(1 + w->length_cv * w->length_cv), mu = __builtin_log(w->length_mean) - sigma2 / 2;

@@ -26,6 +26,7 @@ struct maq_lower {
     const struct maq_placement *groups; /* of the stage being lowered */
     struct maq_items *items;
     struct maq_arena *arena;
+    int64_t seq;           /* tokens of a sequence in the layer being lowered */
     int64_t tokens;        /* inside the TP region: mbs * seq / cp */
     int64_t tokens_region; /* outside: tokens / tp with sequence parallelism */
     int64_t expert_rows;   /* rows that one rank's experts process, capacity applied */
@@ -46,6 +47,9 @@ struct maq_lower {
 
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena);
+
+/* What follows is lowered for a layer with as many tokens as this one. */
+void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer);
 
 /* What follows is lowered for a stage whose groups lie so, on the device that is selected in `items`. */
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups);

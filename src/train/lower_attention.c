@@ -19,7 +19,7 @@
 #include "train/lower.h"
 
 struct attention {
-    int64_t tokens, heads, kv_heads;
+    int64_t tokens, heads, kv_heads, qk_dim, v_dim;
     double keys, kv_bytes, q_bytes, out_bytes; /* on one rank, of its own tokens */
     const struct maq_attention_geometry *g;
 };
@@ -33,15 +33,19 @@ static struct attention local_attention(const struct maq_lowering *l, const stru
 {
     const struct maq_lower *lo = l->lower;
     const struct maq_attention_geometry *g = &m->u.attention;
+    int64_t tp = lo->plan->tp;
+    bool narrows = lo->job->framework.tp_narrows_heads;
     struct attention a = {.tokens = lo->tokens,
-                          .heads = share(g->heads, lo->plan->tp),
-                          .kv_heads = share(g->kv_heads, lo->plan->tp),
+                          .heads = narrows ? g->heads : share(g->heads, tp),
+                          .kv_heads = narrows ? g->kv_heads : share(g->kv_heads, tp),
+                          .qk_dim = narrows ? share(g->qk_dim, tp) : g->qk_dim,
+                          .v_dim = narrows ? share(g->v_dim, tp) : g->v_dim,
                           .g = g};
     a.keys = maq_lower_keys(lo, g);
     double row = (double)a.tokens * lo->store_bytes;
-    a.kv_bytes = row * (double)a.kv_heads * (g->qk_dim + g->v_dim);
-    a.q_bytes = row * (double)a.heads * g->qk_dim;
-    a.out_bytes = row * (double)a.heads * g->v_dim;
+    a.kv_bytes = row * (double)a.kv_heads * (double)(a.qk_dim + a.v_dim);
+    a.q_bytes = row * (double)a.heads * (double)a.qk_dim;
+    a.out_bytes = row * (double)a.heads * (double)a.v_dim;
     return a;
 }
 
@@ -56,8 +60,8 @@ static void flash(struct maq_lowering *l, const struct attention *a, bool backwa
                                                         : 0u);
     struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
                                    (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
-                                   share(a->kv_heads, heads_cut), a->g->qk_dim, a->g->v_dim);
-    int64_t seq = l->lower->job->workload.seq;
+                                   share(a->kv_heads, heads_cut), a->qk_dim, a->v_dim);
+    int64_t seq = l->lower->seq;
     if (a->g->window > 0 && a->g->window < seq && l->lower->job->workload.length_mean <= 0 && seq <= tokens) {
         op.flags = (uint8_t)((op.flags & ~MAQ_OP_CAUSAL) | MAQ_OP_WINDOW);
         op.queries = (uint32_t)seq;
@@ -88,42 +92,101 @@ static void mask_scores(struct maq_lowering *l, int64_t elements, bool backward)
         maq_segment_op(&l->w, &pass);
 }
 
-/* Scores, softmax with scale and mask, dropout, values; one batched GEMM per product, `batch` = sequences x heads. */
+/*
+ * Scores that are scaled by a kernel of their own, and positions added to them: a gather of each pair's number from the table, a change of
+ * its layout, and the addition. Backward: the scaling, the sum of the gradients over windows and sequences, and their way back into
+ * the table, which PyTorch sorts by place (index_put_ with accumulation: keys of 8 bytes, four passes of a radix sort).
+ */
+#define SORT_BYTES (4 * 2 * (8 + 8))
+
+static void bias_scores(struct maq_lowering *l, int64_t elements, int64_t pairs, int64_t heads, bool backward)
+{
+    int64_t b = (int64_t)l->lower->store_bytes;
+    const struct maq_op scale = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, b, b, 0, 0, 0);
+    const struct maq_op add =
+        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, backward ? b : 2 * b, backward ? 0 : b, 0, 0, 0);
+    const struct maq_op gather = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, pairs * heads, b, b, 0, 0, 0);
+    const struct maq_op sort =
+        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, pairs, SORT_BYTES / 2, SORT_BYTES / 2, 0, 0, 0);
+    if (backward) {
+        maq_segment_op(&l->w, &add);
+        maq_segment_op(&l->w, &gather);
+        maq_segment_ops(&l->w, &sort, 9);
+        maq_segment_op(&l->w, &gather);
+        maq_segment_op(&l->w, &scale);
+        return;
+    }
+    maq_segment_op(&l->w, &scale);
+    maq_segment_op(&l->w, &gather);
+    maq_segment_op(&l->w, &gather);
+    maq_segment_op(&l->w, &add);
+}
+
+/* What is done to scores between the products: scale with mask, or with positions, where the softmax does not do it itself. */
+struct scores {
+    int64_t queries, keys, batch; /* batch: sequences or windows, times heads */
+    int64_t dropped;              /* elements */
+    bool masks;
+    unsigned chain; /* of the softmax */
+};
+
+static struct scores scores_of(const struct maq_lower *lo, const struct attention *a)
+{
+    int64_t keys = !a->g->causal && a->g->chunk > 0 && a->g->chunk < lo->seq ? a->g->chunk : lo->seq;
+    struct scores s = {
+        .queries = keys / lo->plan->cp, .keys = keys, .batch = lo->plan->mbs * (lo->seq / keys) * a->heads};
+    bool fused = a->g->causal && softmax_is_fused(lo, a->heads, keys);
+    s.masks = a->g->causal && !fused && !lo->plan->softmax_fp32;
+    s.chain = fused || s.masks || a->g->position_bias ? 0 : MAQ_OP_UNFUSED;
+    s.dropped = a->g->dropout ? s.queries * s.batch * s.keys : 0;
+    return s;
+}
+
+static void between_products(struct maq_lowering *l, const struct attention *a, const struct scores *s, bool backward)
+{
+    const struct maq_lower *lo = l->lower;
+    int64_t b = (int64_t)lo->store_bytes, elements = s->queries * s->batch * s->keys;
+    const struct maq_op soft = maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store, s->chain,
+                                           s->queries * s->batch, s->keys, 0, 0, 0, 0);
+    /* a kernel of its own: scores and, backward, the mask are read; scores and, forward, the mask are written */
+    const struct maq_op dropout = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, s->dropped, b + (backward ? 1 : 0),
+                                              b + (backward ? 0 : 1), 0, 0, 0);
+    if (!backward && s->masks)
+        mask_scores(l, elements, false);
+    if (!backward && a->g->position_bias)
+        bias_scores(l, elements, s->keys * s->keys, a->heads, false);
+    if (backward && s->dropped)
+        maq_segment_op(&l->w, &dropout);
+    maq_segment_op(&l->w, &soft);
+    if (!backward && s->dropped)
+        maq_segment_op(&l->w, &dropout);
+    if (backward && a->g->position_bias)
+        bias_scores(l, elements, s->keys * s->keys, a->heads, true);
+    if (backward && s->masks)
+        mask_scores(l, elements, true);
+}
+
+/* Scores, softmax with scale and mask, dropout, values; one batched GEMM per product. */
 static void unfused(struct maq_lowering *l, const struct attention *a, bool backward)
 {
     const struct maq_lower *lo = l->lower;
-    int64_t seq = lo->job->workload.seq, q = seq / lo->plan->cp, batch = lo->plan->mbs * a->heads;
-    bool fused = softmax_is_fused(lo, a->heads, seq), masks = !fused && !lo->plan->softmax_fp32;
-    unsigned chain = fused || masks ? 0 : MAQ_OP_UNFUSED;
-    int64_t b = (int64_t)lo->store_bytes, dropped = a->g->dropout ? q * batch * seq : 0;
-    const struct maq_op scores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->qk_dim, batch, 0, 0);
-    const struct maq_op values = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->v_dim, seq, batch, 0, 0);
-    const struct maq_op soft =
-        maq_op_make(backward ? MAQ_OP_SOFTMAX_BWD : MAQ_OP_SOFTMAX, lo->store, chain, q * batch, seq, 0, 0, 0, 0);
-    /* a kernel of its own: scores and, backward, the mask are read; scores and, forward, the mask are written */
-    const struct maq_op dropout =
-        maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, dropped, b + (backward ? 1 : 0), b + (backward ? 0 : 1), 0, 0, 0);
+    const struct scores s = scores_of(lo, a);
+    int64_t q = s.queries, k = s.keys;
+    const struct maq_op scores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, k, a->qk_dim, s.batch, 0, 0);
+    const struct maq_op values = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->v_dim, k, s.batch, 0, 0);
+    const struct maq_op dvalues = maq_op_make(MAQ_OP_GEMM, lo->store, 0, k, a->v_dim, q, s.batch, 0, 0);
+    const struct maq_op dkeys = maq_op_make(MAQ_OP_GEMM, lo->store, 0, k, a->qk_dim, q, s.batch, 0, 0);
+    const struct maq_op dqueries = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->qk_dim, k, s.batch, 0, 0);
+    const struct maq_op dscores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, k, a->v_dim, s.batch, 0, 0);
     if (!backward) {
         maq_segment_op(&l->w, &scores);
-        if (masks)
-            mask_scores(l, q * batch * seq, false);
-        maq_segment_op(&l->w, &soft);
-        if (dropped)
-            maq_segment_op(&l->w, &dropout);
+        between_products(l, a, &s, false);
         maq_segment_op(&l->w, &values);
         return;
     }
-    const struct maq_op dvalues = maq_op_make(MAQ_OP_GEMM, lo->store, 0, seq, a->g->v_dim, q, batch, 0, 0);
-    const struct maq_op dkeys = maq_op_make(MAQ_OP_GEMM, lo->store, 0, seq, a->g->qk_dim, q, batch, 0, 0);
-    const struct maq_op dqueries = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, a->g->qk_dim, seq, batch, 0, 0);
-    const struct maq_op dscores = maq_op_make(MAQ_OP_GEMM, lo->store, 0, q, seq, a->g->v_dim, batch, 0, 0);
     maq_segment_op(&l->w, &dvalues);
     maq_segment_op(&l->w, &dscores);
-    if (dropped)
-        maq_segment_op(&l->w, &dropout);
-    maq_segment_op(&l->w, &soft);
-    if (masks)
-        mask_scores(l, q * batch * seq, true);
+    between_products(l, a, &s, true);
     maq_segment_op(&l->w, &dqueries);
     maq_segment_op(&l->w, &dkeys);
 }

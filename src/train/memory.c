@@ -47,13 +47,24 @@ static double rows_of(const struct maq_lower *lo, const struct maq_layer *layer,
     return m->shard == MAQ_SHARD_EXPERT ? rows * lo->imbalance : rows;
 }
 
+static double local_heads(const struct maq_lower *lo, const struct maq_attention_geometry *g)
+{
+    return (double)g->heads / (lo->job->framework.tp_narrows_heads ? 1 : lo->plan->tp);
+}
+
+/* Keys of a query whose scores exist: all of the sequence, masked or not, or those of its window. */
+static double scored_keys(const struct maq_lower *lo, const struct maq_attention_geometry *g)
+{
+    return (double)(!g->causal && g->chunk > 0 && g->chunk < lo->seq ? g->chunk : lo->seq);
+}
+
 /* Inside of core attention that the backward pass needs beyond q, k, v. */
 static double attention_inside(const struct maq_lower *lo, const struct maq_module *m)
 {
     const struct maq_attention_geometry *g = &m->u.attention;
-    double heads = (double)g->heads / lo->plan->tp, rows = (double)lo->tokens;
+    double heads = local_heads(lo, g), rows = (double)lo->tokens;
     if (lo->attention == MAQ_ATTENTION_UNFUSED)
-        return rows * heads * (double)lo->job->workload.seq * (g->dropout ? 2 * lo->store_bytes + 1 : lo->store_bytes);
+        return rows * heads * scored_keys(lo, g) * (g->dropout ? 2 * lo->store_bytes + 1 : lo->store_bytes);
     return 4 * rows * heads; /* log-sum-exp */
 }
 
@@ -163,7 +174,7 @@ static double scratch_bytes(const struct tally *t, const struct maq_module *m)
     if (m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_GATHER_IN) && lo->plan->sequence_parallel == MAQ_ON)
         return (double)lo->tokens * (double)m->in * lo->store_bytes;
     if (m->kind == MAQ_MODULE_ATTENTION && lo->attention == MAQ_ATTENTION_UNFUSED)
-        return (double)lo->tokens * (double)m->u.attention.heads / lo->plan->tp * (double)lo->job->workload.seq *
+        return (double)lo->tokens * local_heads(lo, &m->u.attention) * scored_keys(lo, &m->u.attention) *
                lo->store_bytes; /* scores before the softmax */
     if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo))
         return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in * 2 * loss_element(lo);
@@ -232,7 +243,7 @@ static bool by_op(const struct maq_lower *lo, const struct maq_layer *layer)
 static void keep_by_op(struct maq_block *block, const struct tally *t, double all)
 {
     struct maq_walk_step *steps = MAQ_ARENA_NEW(t->lower->arena, struct maq_walk_step, t->layer->n_modules);
-    double sum = (double)t->lower->tokens_region * (double)t->lower->job->model.hidden * t->lower->store_bytes;
+    double sum = (double)t->lower->tokens_region * (double)t->layer->hidden * t->lower->store_bytes;
     if (!steps) {
         t->lower->failed = true;
         return;
@@ -288,7 +299,7 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
     block->backward_transient[0] = widest_module(&plain, true);
     if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
         /* the layer's input is kept; the rest comes back while it is worked on */
-        block->act_bytes[1] = (double)lower->tokens_region * (double)lower->job->model.hidden * lower->store_bytes;
+        block->act_bytes[1] = (double)lower->tokens_region * (double)block->layer->hidden * lower->store_bytes;
         block->walk[1] = block->walk[0];
         block->backward_transient[1] = all + block->backward_transient[0];
     } else {

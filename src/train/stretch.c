@@ -43,6 +43,16 @@ static double tied_bytes(const struct maq_job *job)
     return m->tied_embeddings && job->plan.lora_rank == 0 ? bytes : 0;
 }
 
+/* Stretches may end behind any layer: in a pyramid the largest transfer counts for all. */
+static double largest_hop(const struct maq_blueprint *bp)
+{
+    const struct maq_model *m = &bp->job->model;
+    double most = maq_blueprint_hop_bytes(bp, 0);
+    for (uint32_t l = 1; m->pyramid && l < m->num_layers; l++)
+        most = fmax(most, maq_blueprint_hop_bytes(bp, l));
+    return most;
+}
+
 enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
                                     const struct maq_plan *plan, uint32_t replicas, uint32_t microbatches, bool alone)
 {
@@ -61,7 +71,7 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
     *out = (struct maq_stretches){.sweep = sweep,
                                   .n_atoms = sweep->job.model.num_layers + 2 + (sweep->job.model.mtp_layers > 0),
                                   .context_bytes = maq_fixed_bytes(&c->job),
-                                  .hop_bytes = maq_blueprint_hop_bytes(&c->bp),
+                                  .hop_bytes = largest_hop(&c->bp),
                                   .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
                                   .tied_bytes = tied_bytes(&c->job),
                                   .stalls = c->bp.stalls,

@@ -248,7 +248,7 @@ enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sw
         return status;
     }
     const struct maq_block_set *set = &c->bp.sets[c->bp.stage_set[0]];
-    for (uint32_t v = 1; c->bp.hop_ns && v < c->bp.schedule->n_positions; v++)
+    for (uint32_t v = 1; c->bp.hop_ns && !model->pyramid && v < c->bp.schedule->n_positions; v++)
         out->hop_ns = v == 1 ? c->bp.hop_ns[v] : fmin(out->hop_ns, c->bp.hop_ns[v]);
     out->at[out->n++] = atom_of(c->bp.blocks[set->embedding]);
     uint32_t layers = plan->offload_layers > 0 ? set->offloaded : set->layers;
