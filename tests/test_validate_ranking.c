@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "base/stats.h"
 #include "base/str.h"
 #include "maquette/validate.h"
 
@@ -41,6 +42,31 @@ static struct maq_validate_plan_ranking *compare(const char *rows, uint32_t befo
         fail_msg("%s", maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return r;
+}
+
+/* Which entries are layers, in stretches. */
+static void test_layers_at(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *at, *layout;
+    } cases[] = {{"0-11", "3,9"}, {"1-6,9-14", "2,10"}, {" 0-2 , 4-12 ", "3,9"}, {"0-11,12", NULL}, {"3-2", NULL},
+                 {"0-10", NULL},  {"", NULL},           {"0-6,5-9", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[4096];
+        struct maq_validate_plan_ranking_opts opts = MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT;
+        struct maq_validate_plan_ranking *r = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        opts.job = job_file(path, "tests/golden/validate-ranking/job.yaml");
+        opts.layers_at = cases[i].at;
+        enum maq_status status = maq_validate_plan_ranking_text(
+            &r, "plans.csv", maq_str_of(HEADER "1,4,2,1,\"[0, 3, 20]\",1,\n"), &opts, diag);
+        assert_int_equal(status, cases[i].layout ? MAQ_OK : MAQ_USAGE);
+        if (r)
+            assert_string_equal(r->rows[0].layout, cases[i].layout);
+        maq_validate_plan_ranking_free(r);
+        maq_diag_free(diag);
+    }
 }
 
 static void expect_layout(const char *row, uint32_t before, const char *layout, const char *why)
@@ -133,7 +159,7 @@ static void test_no_job(void **state)
     maq_diag_free(diag);
 }
 
-static struct maq_validate_plan_ranking *published(const char *table, const char *job)
+static struct maq_validate_plan_ranking *published(const char *table, const char *job, const char *layers_at)
 {
     const char *shared = getenv("MAQ_SHARED");
     char path[4096], job_path[4096];
@@ -149,6 +175,7 @@ static struct maq_validate_plan_ranking *published(const char *table, const char
     }
     opts.job = job_file(job_path, job);
     opts.layers_before = 2;
+    opts.layers_at = layers_at;
     struct maq_diag *diag = maq_diag_new();
     if (maq_validate_plan_ranking(&r, path, &opts, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
@@ -163,11 +190,46 @@ static void test_amp_homogeneous(void **state)
 {
     (void)state;
     struct maq_validate_plan_ranking *r =
-        published("amp_homogeneous_measured.csv", "examples/gpt2-16xt4-deepspeed.yaml");
+        published("amp_homogeneous_measured.csv", "examples/gpt2-16xt4-deepspeed.yaml", NULL);
     assert_int_equal(r->own.rows, 47);
     assert_true(r->own.tau >= 0.8 && r->own.tau > r->rival.tau);
     assert_true(r->own.error.mean <= 0.10);
     maq_validate_plan_ranking_free(r);
+}
+
+/* Layers of two widths, with what is between them and is no layer. */
+static void test_amp_transgan(void **state)
+{
+    (void)state;
+    struct maq_validate_plan_ranking *r =
+        published("amp_het_model_measured.csv", "examples/transgan-16xv100-deepspeed.yaml", "3-14,41-52");
+    assert_int_equal(r->own.rows, 19);
+    assert_true(r->own.tau >= 0.8 && r->own.tau > r->rival.tau);
+    assert_true(r->own.error.mean <= 0.10 && r->own.regret <= 0.10);
+    maq_validate_plan_ranking_free(r);
+}
+
+/* All of them as one list: the bar is 0.8. */
+static void test_amp_pooled(void **state)
+{
+    (void)state;
+    struct maq_validate_plan_ranking *r[3] = {
+        published("amp_homogeneous_measured.csv", "examples/gpt2-16xt4-deepspeed.yaml", NULL),
+        published("amp_het_cluster_measured.csv", "examples/gpt2-12xv100-4xt4-deepspeed.yaml", NULL),
+        published("amp_het_model_measured.csv", "examples/transgan-16xv100-deepspeed.yaml", "3-14,41-52")};
+    struct maq_pair pairs[256];
+    uint32_t n = 0;
+    double tau = 0;
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < r[i]->n_rows; k++)
+            if (r[i]->rows[k].why[0] == '\0')
+                pairs[n++] = (struct maq_pair){r[i]->rows[k].measured_s, r[i]->rows[k].predicted_s};
+        maq_validate_plan_ranking_free(r[i]);
+    }
+    assert_true(maq_kendall_tau(&tau, pairs, n));
+    print_message("%u plans, tau %.3f\n", n, tau);
+    assert_int_equal(n, 109);
+    assert_true(tau >= 0.8);
 }
 
 /* The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate.md. What is reached is kept. */
@@ -175,7 +237,7 @@ static void test_amp_mixed(void **state)
 {
     (void)state;
     struct maq_validate_plan_ranking *r =
-        published("amp_het_cluster_measured.csv", "examples/gpt2-12xv100-4xt4-deepspeed.yaml");
+        published("amp_het_cluster_measured.csv", "examples/gpt2-12xv100-4xt4-deepspeed.yaml", NULL);
     assert_int_equal(r->own.rows, 43);
     assert_true(r->own.tau >= 0.6 && r->own.tau > r->rival.tau);
     assert_true(r->own.error.median <= 0.07 && r->own.regret <= 0.05);
@@ -186,12 +248,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_layers_at),
         cmocka_unit_test(test_rows_without_a_time),
         cmocka_unit_test(test_prediction_is_of_the_plan),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_no_job),
         cmocka_unit_test(test_amp_homogeneous),
         cmocka_unit_test(test_amp_mixed),
+        cmocka_unit_test(test_amp_transgan),
+        cmocka_unit_test(test_amp_pooled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -394,6 +394,8 @@ struct maq_validate_plan_ranking_opts {
     uint32_t layers_before; /* entries of layer_partition in front of the first layer of the model */
     const struct maq_validate_filter *where;
     size_t n_where;
+    const char
+        *layers_at; /* in place of layers_before: which entries are the layers, "3-14,41-52"; NULL: all behind those */
 };
 #define MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT                                                                            \
     {                                                                                                                  \

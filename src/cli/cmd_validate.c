@@ -22,7 +22,8 @@ enum {
     OPT_PROFILE,
     OPT_JUDGE,
     OPT_JOB,
-    OPT_BEFORE
+    OPT_BEFORE,
+    OPT_AT
 };
 
 #define MOST_THREADS 1024u
@@ -61,6 +62,8 @@ static const struct cli_option options[] = {
     [OPT_JOB] = {"--job", CLI_VALUE, "FILE", "ranking: the job that they are laid over", NULL, NULL},
     [OPT_BEFORE] = {"--layers-before", CLI_VALUE, "N",
                     "ranking: entries of layer_partition in front of the model's first layer (0)", NULL, NULL},
+    [OPT_AT] = {"--layers-at", CLI_VALUE, "A-B[,C-D]",
+                "ranking: which entries of layer_partition are the model's layers", NULL, NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -101,6 +104,7 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .output = cli->values[OPT_OUTPUT],
         .leave_device_out = cli->values[OPT_LEAVE] != NULL,
         .job = cli->values[OPT_JOB],
+        .layers_at = cli->values[OPT_AT],
         .analytical = cli->values[OPT_COST] && strcmp(cli->values[OPT_COST], "analytical") == 0,
         .profile = cli->values[OPT_PROFILE],
         .sailor = cli->values[OPT_JUDGE] && strcmp(cli->values[OPT_JUDGE], "sailor") == 0,

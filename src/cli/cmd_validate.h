@@ -20,6 +20,7 @@ struct cli_validate_options {
     const char *profile;               /* plans: folder of the profile; NULL = none */
     bool sailor;                       /* plans: Sailor's rule judges */
     const char *job;                   /* ranking: what the plans are laid over */
+    const char *layers_at;             /* ranking: which entries are layers, "3-14,41-52"; NULL = all behind those */
     uint32_t layers_before;            /* ranking: entries of a partition in front of the first layer */
 };
 

@@ -12,6 +12,7 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
                          "plans need the job that they are plans of: --job FILE");
     opts.job = o->job;
     opts.layers_before = o->layers_before;
+    opts.layers_at = o->layers_at;
     opts.where = o->opts.where;
     opts.n_where = o->opts.n_where;
     enum maq_status status = maq_validate_plan_ranking(&result, path, &opts, cli->diag);

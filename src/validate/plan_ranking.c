@@ -11,7 +11,8 @@
  * A column `predicted_s` holds what another program predicted of the same plans; it is measured alike.
  *
  * `layer_partition` counts pipeline layers as the program that ran the plan does: [0, 15, 30] are two stages of 15 entries,
- * of which some in front of the first transformer layer (embedding, transpositions) and behind the last one (norm, output) are none.
+ * of which some in front of the first transformer layer (embedding, transpositions), behind the last one (norm, output) and, in a
+ * pyramid, between its levels are none.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +30,12 @@ static const struct maq_csv_wanted wanted[COLUMNS] = {
     {"measured_s", true}, {"predicted_s", false},
 };
 
+/* Entries of a partition that are layers of the model, one stretch of them. */
+struct stretch {
+    int64_t first, end;
+};
+enum { STRETCHES = 64 };
+
 struct plans_owner {
     struct maq_validate_plan_ranking result; /* first: a pointer to it is one to the owner */
     struct maq_arena arena;
@@ -36,6 +43,8 @@ struct plans_owner {
     struct maq_csv csv;
     uint32_t at[COLUMNS];
     int32_t layers, devices; /* of the job as it stands */
+    struct stretch stretches[STRETCHES];
+    uint32_t n_stretches;
 };
 
 /* ---- cells ---- */
@@ -67,17 +76,21 @@ static double seconds_of(struct maq_str s)
 }
 
 /* How many of the model's layers lie in entries [from, to) of a partition. */
-static int32_t layers_between(int64_t from, int64_t to, int32_t before, int32_t layers)
+static int32_t layers_between(const struct plans_owner *o, int64_t from, int64_t to)
 {
-    int64_t first = from > before ? from : before, end = (int64_t)before + layers;
-    int64_t last = to < end ? to : end;
-    return last > first ? (int32_t)(last - first) : 0;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < o->n_stretches; i++) {
+        int64_t first = from > o->stretches[i].first ? from : o->stretches[i].first;
+        int64_t last = to < o->stretches[i].end ? to : o->stretches[i].end;
+        n += last > first ? last - first : 0;
+    }
+    return (int32_t)n;
 }
 
 /*
  * "[0, 15, 30]" as layers per stage, "13,11"; NULL with the reason in *why. An empty cell leaves the split to the job.
  */
-static const char *layout_of(struct plans_owner *o, struct maq_str s, int32_t pp, int32_t before, const char **why)
+static const char *layout_of(struct plans_owner *o, struct maq_str s, int32_t pp, const char **why)
 {
     struct maq_buf b;
     int64_t last = 0, value = 0;
@@ -92,14 +105,14 @@ static const char *layout_of(struct plans_owner *o, struct maq_str s, int32_t pp
         } else if (digits) {
             ascends &= edges == 0 ? value == 0 : value > last;
             if (edges > 0)
-                maq_buf_addf(&b, "%s%d", edges > 1 ? "," : "", (int)layers_between(last, value, before, o->layers));
+                maq_buf_addf(&b, "%s%d", edges > 1 ? "," : "", (int)layers_between(o, last, value));
             last = value;
             value = 0;
             edges++;
             digits = false;
         }
     }
-    if (s.len > 0 && (edges != pp + 1 || !ascends || last < (int64_t)before + o->layers))
+    if (s.len > 0 && (edges != pp + 1 || !ascends || last < o->stretches[o->n_stretches - 1].end))
         *why = edges != pp + 1 ? "layer_partition has not one entry more than stages"
                : !ascends      ? "layer_partition does not ascend from 0"
                                : "layer_partition ends before the last layer";
@@ -178,7 +191,7 @@ static void predict(struct plans_owner *o, struct maq_validate_plan *row, const 
     maq_diag_free(diag);
 }
 
-static void fill_row(struct plans_owner *o, uint32_t i, const char *job, uint32_t before, const struct maq_diag *diag)
+static void fill_row(struct plans_owner *o, uint32_t i, const char *job, const struct maq_diag *diag)
 {
     struct maq_validate_plan *row = &o->rows[i];
     *row = (struct maq_validate_plan){.line = diag ? maq_diag_place(diag, maq_csv_span(&o->csv, i, 0)).line : 0,
@@ -200,7 +213,7 @@ static void fill_row(struct plans_owner *o, uint32_t i, const char *job, uint32_
         row->why = "not measured";
         return;
     }
-    const char *why = NULL, *layout = layout_of(o, cell(o, i, PARTITION), row->pp, (int32_t)before, &why);
+    const char *why = NULL, *layout = layout_of(o, cell(o, i, PARTITION), row->pp, &why);
     if (!layout) {
         row->why = why;
         return;
@@ -269,6 +282,40 @@ static enum maq_status no_memory(struct maq_diag *diag)
                          "no memory for the plans");
 }
 
+/* "3-14,41-52": ascending stretches of entries, each with its ends. */
+static bool read_stretches(struct plans_owner *o, struct maq_str text)
+{
+    int64_t entries = 0;
+    while (text.ptr) {
+        struct maq_str part, from, to;
+        text = maq_str_split(text, ',', &part);
+        to = maq_str_split(maq_str_trim(part), '-', &from);
+        int64_t first, last;
+        if (o->n_stretches == STRETCHES || !to.ptr || !maq_str_to_i64(&first, maq_str_trim(from)) ||
+            !maq_str_to_i64(&last, maq_str_trim(to)) || first < 0 || last < first || last > MAQ_VALIDATE_PLAN_MOST ||
+            (o->n_stretches > 0 && first < o->stretches[o->n_stretches - 1].end))
+            return false;
+        o->stretches[o->n_stretches++] = (struct stretch){first, last + 1};
+        entries += last + 1 - first;
+    }
+    return entries == o->layers;
+}
+
+static enum maq_status find_layers(struct plans_owner *o, const struct maq_validate_plan_ranking_opts *opts,
+                                   struct maq_diag *diag)
+{
+    int64_t before = opts->layers_before;
+    if (!opts->layers_at) {
+        o->stretches[o->n_stretches++] = (struct stretch){before, before + o->layers};
+        return MAQ_OK;
+    }
+    if (read_stretches(o, maq_str_of(opts->layers_at)))
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_VALIDATE_JOB, (struct maq_span){0},
+                         "ascending stretches of entries with their ends, such as 3-14,41-52",
+                         "'%s' does not say where the %d layers of the job are", opts->layers_at, (int)o->layers);
+}
+
 /* The job as it stands: its faults are told once, not for every row. */
 static enum maq_status read_job(struct plans_owner *o, const struct maq_validate_plan_ranking_opts *opts,
                                 struct maq_diag *diag)
@@ -282,6 +329,7 @@ static enum maq_status read_job(struct plans_owner *o, const struct maq_validate
     o->layers = (int32_t)maq_job_get(box)->model.num_layers;
     o->devices = (int32_t)maq_job_get(box)->cluster.devices;
     maq_job_free(box);
+    MAQ_TRY(find_layers(o, opts, diag));
     o->result.job = maq_arena_strdup(&o->arena, maq_str_of(opts->job));
     return o->result.job ? MAQ_OK : no_memory(diag);
 }
@@ -303,7 +351,7 @@ static enum maq_status run(struct plans_owner *o, const char *name, struct maq_s
     MAQ_TRY(maq__validate_filter(keep, &o->csv, &filters, diag));
     r->rows = o->rows;
     for (uint32_t i = 0; i < r->n_rows; i++) {
-        fill_row(o, i, opts->job, opts->layers_before, diag);
+        fill_row(o, i, opts->job, diag);
         o->rows[i].filtered = !keep[i];
         r->n_kept += keep[i];
         r->n_too_large += compared(&o->rows[i]) && !o->rows[i].fits;
