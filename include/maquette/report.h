@@ -92,6 +92,19 @@ MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_repor
 MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* A mixed plan on the node groups of a job. */
+struct maq_report_placed {
+    const struct maq_job_box *open;
+    const struct maq_mixed_plan *plan;
+    const struct maq_mixed_placed *placed;
+    const char *file; /* of the plan */
+};
+MAQ_API enum maq_status maq_report_placed_text(char **out, const struct maq_report_placed *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.plan.predict/1". */
+MAQ_API enum maq_status maq_report_placed_json(char **out, const struct maq_report_placed *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* The best plan over several node groups, composed of what a parallelizer answers. */
 struct maq_report_slices {
     const struct maq_job_box *open;

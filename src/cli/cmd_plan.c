@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/plan_predict.h"
 #include "cli/plan_profile.h"
 #include "cli/plan_slices.h"
 
@@ -32,6 +33,7 @@ enum {
     OPT_WORKERS,
     OPT_TIMEOUT,
     OPT_PLANNER,
+    OPT_PREDICT,
     OPT_THREADS,
     OPT_OUTPUT
 };
@@ -87,6 +89,8 @@ static const struct cli_option options[] = {
     [OPT_PLANNER] = {"--planner", CLI_VALUE, "metis|sailor|alpa|uniform",
                      "several node groups: choose from what another planner publishes, on the same costs (all)", NULL,
                      planner_words},
+    [OPT_PREDICT] = {"--predict", CLI_VALUE, "PLAN.json",
+                     "no search: what this plan takes on the job's node groups (docs/plan-form.md)", NULL, NULL},
     [OPT_THREADS] = {"--threads", CLI_VALUE, "N", "how many to use; the result does not depend on it (all)", NULL,
                      NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
@@ -240,7 +244,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, str
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_PLANNER,
-                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
+                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT, -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -338,6 +342,20 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *op
     return status == MAQ_OK ? cli_plan_slices(cli, open, &o) : status;
 }
 
+/* ---- a plan that was written down ---- */
+
+static enum maq_status predict(struct cli *cli, const struct maq_job_box *open)
+{
+    static const int unused[] = {OPT_SPACE,   OPT_VARY,         OPT_FREE,    OPT_FULL,    OPT_TOP,
+                                 OPT_PARETO,  OPT_RESERVE,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS,
+                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
+    const struct cli_predict_options o = {
+        .file = cli->values[OPT_PREDICT], .output = cli->values[OPT_OUTPUT], .json = cli->values[OPT_JSON] != NULL};
+    enum maq_status status =
+        refuse_options(cli, unused, "leave it out", "means nothing with --predict, which searches nothing");
+    return status == MAQ_OK ? cli_plan_predict(cli, open, &o) : status;
+}
+
 /* ---- which kind of plan it is ---- */
 
 /* One kind of node, one plan. */
@@ -360,6 +378,8 @@ static enum maq_status plan_open(struct cli *cli, const struct maq_job_box *open
     if (peers->size > 1 && !varies)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "give --vary, or start one process",
                          "processes share the variants of a job, and this job has none");
+    if (cli->values[OPT_PREDICT])
+        return predict(cli, open);
     if (cli->values[OPT_PARALLELIZER])
         return plan_slices(cli, open, opts);
     opts->stop = cli_catch_interrupts();
@@ -428,13 +448,14 @@ const struct cli_command cli_plan = {
         "compares\n"
         "with what other planners choose from. --parallelizer composes it of what another planner says of stretches "
         "of\n"
-        "the model on each node group.\n",
+        "the model on each node group. --predict searches nothing: it says what a written plan takes.\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
         "  maquette plan job.yaml --top 10 --pareto memory --json\n"
         "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
         "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n"
         "  mpirun -n 64 maquette plan sweep.yaml\n"
+        "  maquette plan mixed.yaml --predict plan.json\n"
         "  maquette plan mixed.yaml --parallelizer ./my-planner --workers 4\n"
         "  maquette plan --profile sailor/ --model OPT-350 --cluster 'A100-40:4 x 8 + V100-16:4 x 24' --gbs 1024\n",
     .options = options,

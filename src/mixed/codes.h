@@ -12,7 +12,7 @@
     X(MIXED_PLACE, 1612, "a replica whose degrees do not fit its devices or its stage")                                \
     X(MIXED_SHARE, 1613, "micro batches that do not add up to the step")                                               \
     X(MIXED_TECHNIQUE, 1614, "a memory technique that means nothing")                                                  \
-    X(MIXED_UNPRICED, 1615, "a plan that the profile or the judge has no costs for")
+    X(MIXED_UNPRICED, 1615, "a plan that the profile, the judge or the job's node groups have no costs for")
 
 enum maq_mixed_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

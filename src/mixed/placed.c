@@ -1,0 +1,388 @@
+/*
+ * placed.c - a mixed plan on the node groups of a job, by the cost chain.
+ *
+ * A stage costs what the same virtual stage costs in a prediction of a job of its own (train/stretch.h): its passes with the host's gaps and
+ * the collectives inside, the part of its reduction that nothing hides, its update, its memory. Replica r of every stage makes a *column*, a
+ * pipeline of its own with its share of the micro batches; columns that are alike are played once (placed_play.c).
+ *
+ * Devices of a node group are taken in the order of pipelines, stages and replicas. A transfer between stages is that of their bytes and
+ * places; between node groups it takes what the slower of both networks takes, or the link between them.
+ *
+ * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the stage. Where replicas lie on
+ * several, a ring of R ranks crosses the slowest border of them all, and every rank sends 2 (R - 1) / R of its gradients over it, all TP
+ * and CP ranks of a replica at once; nothing hides that.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "cost/measured.h"
+#include "mixed/codes.h"
+#include "mixed/mixed_plan.h"
+#include "mixed/placed.h"
+
+struct placed_owner {
+    struct maq_mixed_placed result; /* first: a pointer to it is one to the owner */
+    struct maq_arena arena;
+};
+
+/* ---- node groups ---- */
+
+static enum maq_status open_pool(struct maq_placing *p, uint32_t g)
+{
+    struct maq_placed_pool *pool = &p->pools[g];
+    struct maq_job *job = MAQ_ARENA_NEW(p->arena, struct maq_job, 1); /* borrowed by the sweep */
+    if (!job)
+        return maq__mixed_no_memory(p->diag);
+    *pool = (struct maq_placed_pool){.group = p->job->cluster.groups[g], .cluster = p->job->cluster};
+    pool->group.first_rank = 0;
+    pool->count = (uint32_t)(pool->group.nodes * pool->group.devices_per_node);
+    pool->per_node = (uint32_t)pool->group.devices_per_node;
+    pool->cluster.groups = &pool->group;
+    pool->cluster.n_groups = 1;
+    pool->cluster.n_links = 0;
+    pool->cluster.devices = pool->count;
+    *job = *p->job;
+    job->cluster = pool->cluster;
+    job->cluster.devices = p->job->cluster.devices; /* a step waits for the slowest of them all */
+    return maq_train_sweep_new(&pool->sweep, job, p->diag);
+}
+
+static enum maq_status open_pools(struct maq_placing *p)
+{
+    const struct maq_job *job = p->job;
+    bool asked = job->cost_provider == MAQ_PROVIDER_NONE || job->cost_provider == MAQ_PROVIDER_MEASURED;
+    p->n_pools = job->cluster.n_groups;
+    p->pools = MAQ_ARENA_NEW(p->arena, struct maq_placed_pool, p->n_pools);
+    if (!p->pools)
+        return maq__mixed_no_memory(p->diag);
+    for (uint32_t g = 0; g < p->n_pools; g++)
+        p->pools[g].sweep = NULL;
+    if (job->measured && asked)
+        MAQ_TRY(maq_measured_open(&p->measured, job->measured, p->diag));
+    p->chain.best = (enum maq_provider)job->cost_provider;
+    p->chain.measured = p->measured;
+    for (uint32_t g = 0; g < p->n_pools; g++)
+        MAQ_TRY(open_pool(p, g));
+    return MAQ_OK;
+}
+
+static void close_pools(struct maq_placing *p)
+{
+    for (uint32_t g = 0; p->pools && g < p->n_pools; g++)
+        maq_train_sweep_free(p->pools[g].sweep);
+    maq_measured_close(p->measured);
+}
+
+/* A replica's group is a node group's name or its number; where it has none, the first of the device. */
+static bool find_pool(uint32_t *out, const struct maq_placing *p, const struct maq_mixed_replica *r)
+{
+    for (uint32_t g = 0; g < p->n_pools; g++) {
+        const struct maq_node_group *group = &p->job->cluster.groups[g];
+        char number[16];
+        snprintf(number, sizeof number, "%u", g);
+        bool named = !r->group || maq_str_is(maq_str_of(r->group), number) ||
+                     (group->name && maq_str_is(maq_str_of(r->group), group->name));
+        *out = g;
+        if (named && maq_str_is(maq_str_of(group->device.name), r->members[0].device))
+            return true;
+    }
+    return false;
+}
+
+/* ---- columns ---- */
+
+static uint32_t devices_of(const struct maq_mixed_replica *r)
+{
+    return r->tp * r->cp;
+}
+
+/* Takes the devices of a stage's replicas, or finds those that it shares. */
+static enum maq_status seat_stage(struct maq_placing *p, struct maq_placed_column *columns, uint32_t pipeline,
+                                  uint32_t stage)
+{
+    const struct maq_mixed_pipeline *line = &p->plan->pipelines[pipeline];
+    const struct maq_mixed_stage *s = &line->stages[stage];
+    for (uint32_t j = 0; j < s->n_replicas; j++) {
+        struct maq_placed_column *c = &columns[j];
+        struct maq_placed_seat *seat = &c->seats[stage];
+        *seat = (struct maq_placed_seat){.plan = s, .replica = &s->replicas[j]};
+        if (!find_pool(&seat->pool, p, seat->replica))
+            return maq__placed_cannot(p->diag, "devices and groups go by the job's names",
+                                      "the cluster has no such node group");
+        struct maq_placed_pool *pool = &p->pools[seat->pool];
+        if (stage >= c->devices) {
+            seat->first_device = c->seats[stage % c->devices].first_device;
+            continue;
+        }
+        seat->first_device = pool->used;
+        pool->used += devices_of(seat->replica);
+        if (pool->used > pool->count)
+            return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status seat_pipeline(struct maq_placing *p, uint32_t pipeline)
+{
+    const struct maq_mixed_pipeline *line = &p->plan->pipelines[pipeline];
+    struct maq_placed_column *columns = &p->columns[p->n_columns];
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < line->n_stages; i++)
+        own += line->stages[i].on_devices_of < 0;
+    for (uint32_t j = 0; j < line->stages[0].n_replicas; j++) {
+        columns[j] =
+            (struct maq_placed_column){.pipeline = pipeline,
+                                       .column = j,
+                                       .alike = 1,
+                                       .n = line->n_stages,
+                                       .devices = own,
+                                       .microbatches = maq_mixed_replica_microbatches(p->plan, pipeline, 0, j),
+                                       .seats = MAQ_ARENA_NEW(p->arena, struct maq_placed_seat, line->n_stages)};
+        if (!columns[j].seats)
+            return maq__mixed_no_memory(p->diag);
+    }
+    for (uint32_t i = 0; i < line->n_stages; i++)
+        MAQ_TRY(seat_stage(p, columns, pipeline, i));
+    p->n_columns += line->stages[0].n_replicas;
+    return MAQ_OK;
+}
+
+static const struct maq_placed_seat *seat_with(const struct maq_placed_column *c, uint32_t layer)
+{
+    uint32_t i = 0;
+    while (layer >= c->seats[i].plan->first_layer + c->seats[i].plan->layers)
+        i++;
+    return &c->seats[i];
+}
+
+/* How many replicas hold its first layer, and where. */
+static void count_replicas(const struct maq_placing *p, struct maq_placed_column *of, uint32_t stage)
+{
+    struct maq_placed_seat *seat = &of->seats[stage];
+    for (uint32_t i = 0; i < p->n_columns; i++) {
+        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
+        seat->replicas += other->pool == seat->pool;
+        seat->elsewhere += other->pool != seat->pool;
+        if (other->pool == seat->pool && p->columns[i].pipeline == of->pipeline)
+            seat->devices += devices_of(seat->replica);
+    }
+}
+
+static bool same_seat(const struct maq_placed_seat *a, const struct maq_placed_seat *b)
+{
+    const struct maq_mixed_replica *x = a->replica, *y = b->replica;
+    return a->pool == b->pool && x->tp == y->tp && x->cp == y->cp && x->ep == y->ep && x->etp == y->etp &&
+           x->cp_comm == y->cp_comm && x->sequence_parallel == y->sequence_parallel;
+}
+
+/* Columns of a pipeline that are alike become one. */
+static void merge_columns(struct maq_placing *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_columns; i++) {
+        struct maq_placed_column *c = &p->columns[i], *found = NULL;
+        for (uint32_t k = 0; k < n && !found; k++) {
+            struct maq_placed_column *o = &p->columns[k];
+            bool alike = o->pipeline == c->pipeline && o->microbatches == c->microbatches;
+            for (uint32_t s = 0; alike && s < c->n; s++)
+                alike = same_seat(&c->seats[s], &o->seats[s]);
+            found = alike ? o : NULL;
+        }
+        if (found)
+            found->alike++;
+        else
+            p->columns[n++] = *c;
+    }
+    p->n_columns = n;
+}
+
+/* ---- costs ---- */
+
+static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_placed_column *c,
+                               const struct maq_placed_seat *seat)
+{
+    const struct maq_mixed_stage *s = seat->plan;
+    const struct maq_mixed_replica *r = seat->replica;
+    struct maq_plan plan = p->job->plan;
+    bool some = s->recompute == MAQ_RECOMPUTE_FULL && s->recompute_layers > 0 && s->recompute_layers < s->layers;
+    plan.tp = (int32_t)r->tp;
+    plan.cp = (int32_t)r->cp;
+    plan.cp_comm = r->cp_comm;
+    plan.ep = (int32_t)r->ep;
+    plan.etp = r->etp > 0 ? (int32_t)r->etp : (int32_t)r->tp;
+    plan.mbs = (int32_t)p->plan->micro_batch;
+    plan.sequence_parallel = r->tp > 1 && r->sequence_parallel ? MAQ_ON : MAQ_OFF;
+    if (c->n > c->devices && plan.overlap_p2p == MAQ_AUTO) /* as Megatron-LM's interleaved schedule */
+        plan.overlap_p2p = MAQ_ON;
+    plan.sharding = s->sharding;
+    plan.optimizer_offload = s->optimizer_offload;
+    plan.num_optimizer_instances = s->optimizer_instances > 1 ? (int32_t)s->optimizer_instances : 1;
+    plan.offload_layers = (int32_t)s->offload_layers;
+    plan.recompute = s->recompute;
+    plan.recompute_parts = s->recompute == MAQ_RECOMPUTE_SELECTIVE ? s->recompute_parts : 0;
+    plan.recompute_method = some ? MAQ_RECOMPUTE_BLOCK : MAQ_RECOMPUTE_UNIFORM;
+    plan.recompute_num_layers = some ? (int32_t)s->recompute_layers : 0;
+    return plan;
+}
+
+static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_column *c, uint32_t stage)
+{
+    struct maq_placed_seat *seat = &c->seats[stage];
+    const struct maq_mixed_stage *s = seat->plan;
+    struct maq_stretches stretches;
+    struct maq_plan plan = plan_of(p, c, seat);
+    enum maq_status status =
+        maq_stretches_begin(&stretches, p->pools[seat->pool].sweep, &plan, seat->replicas, c->microbatches, c->n == 1);
+    if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
+        return maq__placed_cannot(p->diag, NULL, "a stage cannot be run so on its node group");
+    MAQ_TRY(status);
+    status = maq_stretches_cost(&seat->cost, &stretches, s->first_layer, s->first_layer + s->layers, true);
+    seat->context_bytes = stretches.context_bytes;
+    seat->hop_bytes = stretches.hop_bytes;
+    seat->tied_bytes = stretches.tied_bytes;
+    seat->grad_bytes = stretches.grad_bytes;
+    seat->stalls = stretches.stalls;
+    maq_stretches_end(&stretches);
+    return status;
+}
+
+/* ---- links ---- */
+
+/* What the network of one node group takes for a transfer, so many devices sending at once. */
+static double side_s(const struct maq_placing *p, uint32_t g, double bytes, uint32_t senders)
+{
+    const struct maq_placed_pool *pool = &p->pools[g];
+    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV,
+                           .sharers = (uint16_t)(senders < pool->per_node ? senders : pool->per_node),
+                           .bytes = bytes};
+    hop.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
+    return maq_cost_coll(&p->chain, &hop, &pool->cluster).seconds;
+}
+
+static double between_pools_s(const struct maq_placing *p, uint32_t a, uint32_t b, double bytes, uint32_t senders)
+{
+    const struct maq_cluster *cluster = &p->job->cluster;
+    uint32_t low = cluster->groups[a < b ? a : b].first_rank, high = cluster->groups[a < b ? b : a].first_rank;
+    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)senders, .bytes = bytes};
+    hop.at = maq_cluster_place(cluster, low, 2, high - low);
+    double slower = fmax(side_s(p, a, bytes, senders), side_s(p, b, bytes, senders));
+    return hop.at.link > 0 ? fmax(slower, maq_cost_coll(&p->chain, &hop, cluster).seconds) : slower;
+}
+
+/* Stages of the column that lie on a node group, those on devices of their own. */
+static uint32_t stages_on(const struct maq_placed_column *c, uint32_t pool)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->devices; i++)
+        n += c->seats[i].pool == pool;
+    return n;
+}
+
+/* Pipelines that send beside one another from a node: as many as it takes to cover its devices. */
+uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_placed_column *c,
+                             const struct maq_placed_seat *s)
+{
+    uint32_t per_node = p->pools[s->pool].per_node, of_pool = stages_on(c, s->pool),
+             fit = s->devices < per_node ? per_node / s->devices : 1;
+    fit = fit < of_pool ? fit : of_pool;
+    return fit > 0 ? per_node / fit : 1;
+}
+
+double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
+                         double bytes)
+{
+    const struct maq_placed_seat *a = &c->seats[from], *b = &c->seats[to];
+    if (a->pool != b->pool)
+        return between_pools_s(p, a->pool, b->pool, bytes, a->devices < b->devices ? a->devices : b->devices);
+    if (a->first_device == b->first_device)
+        return 0;
+    const struct maq_placed_pool *pool = &p->pools[a->pool];
+    struct maq_coll hop = {
+        .kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)maq__placed_sharers(p, c, a), .bytes = bytes};
+    uint32_t low = a->first_device < b->first_device ? a->first_device : b->first_device,
+             high = a->first_device < b->first_device ? b->first_device : a->first_device;
+    hop.at = maq_cluster_place(&pool->cluster, low, 2, high - low);
+    return maq_cost_coll(&p->chain, &hop, &pool->cluster).seconds;
+}
+
+static void reduce_across(const struct maq_placing *p, struct maq_placed_seat *seat)
+{
+    double ranks = seat->replicas + seat->elsewhere, bytes = seat->cost.params * seat->grad_bytes;
+    for (uint32_t i = 0; seat->elsewhere > 0 && i < p->n_columns; i++) {
+        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
+        if (other->pool != seat->pool)
+            seat->across_s =
+                fmax(seat->across_s, between_pools_s(p, seat->pool, other->pool, 2 * (ranks - 1) / ranks * bytes,
+                                                     devices_of(seat->replica)));
+    }
+}
+
+/* ---- a plan ---- */
+
+static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
+{
+    uint32_t columns = 0, stages = 0;
+    MAQ_TRY(maq__placed_check(p));
+    for (uint32_t i = 0; i < p->plan->n_pipelines; i++)
+        columns += p->plan->pipelines[i].stages[0].n_replicas;
+    p->columns = MAQ_ARENA_NEW(p->arena, struct maq_placed_column, columns);
+    if (!p->columns)
+        return maq__mixed_no_memory(p->diag);
+    MAQ_TRY(open_pools(p));
+    for (uint32_t i = 0; i < p->plan->n_pipelines; i++)
+        MAQ_TRY(seat_pipeline(p, i));
+    for (uint32_t i = 0; i < p->n_columns; i++)
+        for (uint32_t s = 0; s < p->columns[i].n; s++)
+            count_replicas(p, &p->columns[i], s);
+    merge_columns(p);
+    for (uint32_t i = 0; i < p->n_columns; i++, stages += p->columns[i - 1].n)
+        for (uint32_t s = 0; s < p->columns[i].n; s++)
+            MAQ_TRY(cost_seat(p, &p->columns[i], s));
+    for (uint32_t i = 0; i < p->n_columns; i++)
+        for (uint32_t s = 0; s < p->columns[i].n; s++)
+            reduce_across(p, &p->columns[i].seats[s]);
+    struct maq_mixed_placed_stage *list = MAQ_ARENA_NEW(&o->arena, struct maq_mixed_placed_stage, stages);
+    if (!list)
+        return maq__mixed_no_memory(p->diag);
+    o->result.n_stages = stages;
+    o->result.stages = list;
+    return maq__placed_play(&o->result, list, p);
+}
+
+enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
+                                const struct maq_job_box *open, struct maq_diag *diag)
+{
+    struct placed_owner *o = maq__calloc(sizeof *o);
+    struct maq_arena scratch;
+    if (!o)
+        return maq__mixed_no_memory(diag);
+    maq_arena_init(&o->arena, 0);
+    maq_arena_init(&scratch, 0);
+    const struct maq_job *job = maq_job_get(open);
+    struct maq_placing p = {.plan = plan,
+                            .job = job,
+                            .n_atoms = job->model.num_layers + 2 + (job->model.mtp_layers > 0),
+                            .arena = &scratch,
+                            .diag = diag};
+    enum maq_status status = place(o, &p);
+    close_pools(&p);
+    maq_arena_fini(&scratch);
+    if (status == MAQ_OK)
+        *out = &o->result;
+    else
+        maq_mixed_placed_free(&o->result);
+    return status;
+}
+
+void maq_mixed_placed_free(struct maq_mixed_placed *placed)
+{
+    struct placed_owner *o = (struct placed_owner *)placed;
+    if (!o)
+        return;
+    maq_arena_fini(&o->arena);
+    free(o);
+}

@@ -1,0 +1,73 @@
+/*
+ * placed.h - a mixed plan on the node groups of a job: what its files share. placed_check.c says which plans can be, placed.c what their
+ * stages cost, placed_play.c how long a step takes.
+ */
+#ifndef MAQ_MIXED_PLACED_H
+#define MAQ_MIXED_PLACED_H
+
+#include "base/arena.h"
+#include "maquette/cost.h"
+#include "maquette/job.h"
+#include "maquette/mixed_plan.h"
+#include "plan/schedule.h"
+#include "train/stretch.h"
+
+/* A node group alone, which prices what lies inside it. */
+struct maq_placed_pool {
+    struct maq_node_group group;
+    struct maq_cluster cluster;
+    struct maq_train_sweep *sweep;
+    uint32_t count, per_node, used;
+};
+
+/* A stage of a column. */
+struct maq_placed_seat {
+    const struct maq_mixed_stage *plan;
+    const struct maq_mixed_replica *replica;
+    uint32_t pool, first_device,
+        devices; /* in the pool: where its column begins; of the replicas of the stage that lie there */
+    uint32_t replicas, elsewhere; /* that hold its first layer: on its pool, on others */
+    struct maq_stretch_cost cost;
+    double context_bytes, hop_bytes, grad_bytes, tied_bytes;
+    bool stalls;
+    double hop_s, across_s; /* from the stage before; reduction over node groups */
+    double end_s;           /* of the last pass */
+};
+
+struct maq_placed_column {
+    uint32_t pipeline, column, alike;  /* so many like it, itself included */
+    uint32_t microbatches, n, devices; /* stages; of them on devices of their own */
+    struct maq_placed_seat *seats;
+    double busy_end_s; /* of the last pass of all */
+};
+
+struct maq_placing {
+    const struct maq_mixed_plan *plan;
+    const struct maq_job *job;
+    struct maq_costs chain;
+    struct maq_measured *measured;
+    uint32_t n_pools, n_columns, n_atoms;
+    struct maq_placed_pool *pools;
+    struct maq_placed_column *columns;
+    struct maq_arena *arena;
+    struct maq_diag *diag;
+};
+
+/* Fails with the reason: "this plan cannot be placed on the job's node groups: ..." */
+enum maq_status maq__placed_cannot(struct maq_diag *diag, const char *hint, const char *why);
+
+/* MAQ_BAD_INPUT where the plan is none that can be placed. */
+enum maq_status maq__placed_check(const struct maq_placing *p);
+
+/* Plays all columns; fills what the result says of time and memory. */
+enum maq_status maq__placed_play(struct maq_mixed_placed *out, struct maq_mixed_placed_stage *stages,
+                                 struct maq_placing *p);
+
+/* Devices of a node that send at the same time as a seat. */
+uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_placed_column *c,
+                             const struct maq_placed_seat *s);
+/* Seconds of a transfer between two seats. */
+double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
+                         double bytes);
+
+#endif
