@@ -198,6 +198,10 @@ static void test_refusals(void **state)
             "{num_layers: 1, tokens: 12, window_tokes: 4, hidden_size: 64, num_attention_heads: 8}") "cluster: "
                                                                                                      "'a100-80gb:1'\n",
         1021, "window_tokes");
+    refuse(
+        MODEL("{num_layers: 1, tokens: 1, hidden_size: 64, num_attention_heads: 8}, {num_layers: 1, tokens: 900000000,"
+              " hidden_size: 64, num_attention_heads: 8}") "cluster: 'a100-80gb:1'\nworkload: {seq: 1000000}\n",
+        1303, "over the limit of 1.07e+09");
     refuse(MODEL(LEVELS) "cluster: 'a100-80gb:2'\nplan: {cp: 2}\n", 1300, "differ in their number of tokens");
     refuse(MODEL(LEVELS) "cluster: 'a100-80gb:2'\nplan: {tp: 2, sequence_parallel: true}\n", 1300,
            "sequence parallelism");

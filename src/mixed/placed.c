@@ -108,6 +108,7 @@ static enum maq_status seat_stage(struct maq_placing *p, struct maq_placed_colum
     const struct maq_mixed_stage *s = &line->stages[stage];
     for (uint32_t j = 0; j < s->n_replicas; j++) {
         struct maq_placed_column *c = &columns[j];
+        MAQ_ASSERT(c->devices > 0); /* the first stage shares nobody's */
         struct maq_placed_seat *seat = &c->seats[stage];
         *seat = (struct maq_placed_seat){.plan = s, .replica = &s->replicas[j]};
         if (!find_pool(&seat->pool, p, seat->replica))

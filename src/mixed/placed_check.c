@@ -42,6 +42,8 @@ static const char *fault_of_replica(const struct maq_mixed_stage *s, const struc
 /* Stage k on the devices of stage k - n, and the first n on their own. */
 static bool goes_round(const struct maq_mixed_pipeline *line, uint32_t n)
 {
+    if (n == 0)
+        return false;
     for (uint32_t k = 0; k < line->n_stages; k++) {
         int32_t on = line->stages[k].on_devices_of;
         for (uint32_t hops = 0; on >= (int32_t)n && hops < line->n_stages; hops++)
@@ -49,7 +51,7 @@ static bool goes_round(const struct maq_mixed_pipeline *line, uint32_t n)
         if (k < n ? on >= 0 : on != (int32_t)(k % n))
             return false;
     }
-    return n > 0 && line->n_stages % n == 0;
+    return line->n_stages % n == 0;
 }
 
 static uint32_t own_devices(const struct maq_mixed_pipeline *line)

@@ -52,6 +52,7 @@ static enum maq_status play_column(const struct maq_placing *p, struct maq_place
 {
     double makespan = 0;
     MAQ_TRY(build(k, p, c));
+    MAQ_ASSERT(k->dur && k->hop && k->stall && k->ready && k->finish);
     for (uint32_t i = 0; i < c->n; i++) {
         struct maq_placed_seat *s = &c->seats[i];
         s->hop_s = i > 0 ? maq__placed_hop_s(p, c, i - 1, i, larger(c->seats[i - 1].hop_bytes, s->hop_bytes)) : 0;

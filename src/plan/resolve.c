@@ -78,6 +78,8 @@ static void resolve_dp(struct resolver *r)
 
 /* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence parallelism could
  * cut alike everywhere. */
+#define MOST_TOKENS 1073741824.0 /* as seq_length */
+
 static void check_pyramid(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
@@ -90,6 +92,16 @@ static void check_pyramid(struct resolver *r)
     if (p->tp > 1 && p->sequence_parallel == MAQ_ON)
         REFUSE(r, MAQ_CODE_PLAN_DEGREES, "sequence_parallel", "leave it out",
                "sequence parallelism, but the layers of %s differ in their number of tokens", r->job->model.name);
+    for (uint32_t k = 0; k < r->job->model.n_kinds && !r->failed; k++) {
+        double tokens = (double)r->job->workload.seq / (double)r->job->model.kinds[k].of_tokens *
+                        (double)r->job->model.kinds[k].tokens;
+        if (tokens > MOST_TOKENS) {
+            r->failed = true;
+            maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "seq_length"), NULL,
+                         "a level of %s has %.3g tokens of a sequence, over the limit of %.3g", r->job->model.name,
+                         tokens, MOST_TOKENS);
+        }
+    }
 }
 
 static void resolve_experts(struct resolver *r)
