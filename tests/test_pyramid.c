@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "maquette/search.h"
 #include "maquette/train.h"
 
 /* Three tokens of 64 features in the first level, 48 of 16 in the last; the level between has no layers. */
@@ -159,6 +160,40 @@ static void test_narrow_heads(void **state)
         fail_msg("%.6f s with heads cut, %.6f s with heads whole, %.6f s on one device", cut, whole, alone);
 }
 
+/* Bounds that leave plans out hold where layers differ: the search against its whole space, on both sides of a memory limit. */
+static void test_search(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        MODEL(BIG) "cluster: 'v100-16gb:2 x 2'\nplan: {precision: fp16}\nworkload: {gbs: 16}\nsearch: {tp: [1, 2], "
+                   "mbs: [1, 2, 4], vp: [1, 2]}\n",
+        MODEL(BIG) "cluster: 'a100-40gb:4 x 2, rail 100G'\nworkload: {gbs: 64}\nsearch: {tp: [1, 2, 4], pp: [1, 2, 4], "
+                   "mbs: [4, 8, 16], "
+                   "reserve: 30 GiB, recompute_granularity: [none, core_attn, block, full]}\n",
+    };
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        struct maq_job_box *job;
+        struct maq_search_result *r[2];
+        struct maq_diag *diag = maq_diag_new();
+        if (maq_job_parse_open(&job, "job", (struct maq_str){jobs[i], strlen(jobs[i])}, NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s", maq_diag_format(diag, 0, false));
+        for (int k = 0; k < 2; k++) {
+            const struct maq_search_opts opts = {.top = 4, .threads = 1, .exhaustive = k == 1};
+            if (maq_search(&r[k], job, &opts, diag) != MAQ_OK)
+                fail_msg("%s", maq_diag_format(diag, 0, false));
+        }
+        assert_true(r[0]->n_plans > 1 && r[0]->n_plans == r[1]->n_plans && r[0]->counts.scored < r[1]->counts.scored);
+        for (uint32_t k = 0; k < r[0]->n_plans; k++)
+            assert_true(r[0]->plans[k].step_s == r[1]->plans[k].step_s);
+        print_message("%llu plans timed of %llu that fit\n", (unsigned long long)r[0]->counts.scored,
+                      (unsigned long long)r[1]->counts.scored);
+        maq_search_result_free(r[0]);
+        maq_search_result_free(r[1]);
+        maq_job_free(job);
+        maq_diag_free(diag);
+    }
+}
+
 static void refuse(const char *text, uint16_t code, const char *words)
 {
     struct maq_job_box *box = NULL;
@@ -213,7 +248,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_it_is), cmocka_unit_test(test_packs_samples), cmocka_unit_test(test_paths_agree),
-        cmocka_unit_test(test_transfers),  cmocka_unit_test(test_narrow_heads),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_transfers),  cmocka_unit_test(test_narrow_heads),  cmocka_unit_test(test_search),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
