@@ -56,6 +56,12 @@ static void test_passes(void **unused)
     double far = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 10 s, step: 0 s"), 32);
     assert_close(hidden, none + 1 * MS, 2e-5, "a host faster than the device is late once, at the start of the step");
     assert_close(shown, none + 16 * MS, 1e-9, "8 microbatches, forward and backward, one after the other");
+    double timed = step_of(one, plan, FREE_HOST_BUT("p2p: 0 s, pass: 1 ms, step: 0 s") ", pass_synchronizes: true", 32);
+    assert_close(timed, none + 8 * MS, 8 * 2e-5,
+                 "a host that waits for every pass is late in each of 8 that begin with the embedding; the loss takes "
+                 "longer than it");
+    assert_close(step_of(one, plan, FREE_HOST_BUT(REST_FREE) ", pass_synchronizes: true", 32), none, 1e-9,
+                 "a host that costs nothing is never late");
     /* the slower clock decides: 16 passes of the host, and what the device does besides */
     assert_true(far > 160 && far < 160 + none);
 }
