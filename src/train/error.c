@@ -86,7 +86,7 @@ static void add_buckets(double x[MAQ_TRAIN_REGIME_COUNT], const struct maq_train
         x[far ? MAQ_TRAIN_REGIME_FAR : MAQ_TRAIN_REGIME_NEAR] += r->bucket_s[exposed[i].bucket] / r->step_s;
     }
     x[MAQ_TRAIN_REGIME_BUBBLE] = r->bucket_s[MAQ_BUCKET_BUBBLE] / r->step_s;
-    x[MAQ_TRAIN_REGIME_HOST] = r->bucket_s[MAQ_BUCKET_OTHER] / r->step_s;
+    x[MAQ_TRAIN_REGIME_HOST] = r->bucket_s[MAQ_BUCKET_HOST] / r->step_s;
 }
 
 void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, const double *times)
