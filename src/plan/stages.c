@@ -5,7 +5,9 @@
  * pipeline_parallel_layer_layout.py):
  *   layout "Et*3|(tt|)*29m|L"   E embedding, t layer, m MTP depth, L output; '|' ends a virtual stage; x*n and (..)*n repeat
  *   layout "4,5,5,4"            layers per virtual stage; embedding first, output last
- *   layout "balanced"           as even as it can be: the remainder goes to the middle stages, which hold no embedding or output
+ *   layout "balanced"           as even as it can be: the remainder goes to the middle stages, which hold no embedding or output; where MTP
+ *                               is trained, a depth of it counts as two layers (one and an output block) and the output block as one,
+ *                               which is the layout that DeepSeek-V3's recipes write out ("Et*4|(t*4|)*14tmL")
  *   first/last stage layers     the rest evenly between them
  *   even                        (layers + embedding? + loss?) must divide by the number of virtual stages
  */
@@ -174,12 +176,18 @@ static enum maq_status split_by_list(struct split *s, const struct maq_job *job,
     return MAQ_OK;
 }
 
-static void split_balanced(struct split *s)
+static void split_balanced(struct split *s, int32_t mtp_layers)
 {
-    int32_t n = (int32_t)s->n, base = s->layers / n, extra = s->layers % n;
-    int32_t from = (n - extra) / 2; /* the middle stages get one more */
+    int32_t n = (int32_t)s->n, end = n > 1 && mtp_layers > 0 ? 2 * mtp_layers + 1 : 0, units = s->layers + end;
+    if (units / n < end) { /* more than a stage's share: the others hold the layers */
+        n--;
+        units = s->layers;
+        s->v[n].n_layers = end = 0;
+    }
+    int32_t base = units / n, extra = units % n, from = (n - extra) / 2; /* the middle stages get one more */
     for (int32_t i = 0; i < n; i++)
         s->v[i].n_layers = base + (i >= from && i < from + extra);
+    s->v[n - 1].n_layers -= end;
 }
 
 static enum maq_status split_ends(struct split *s, const struct maq_job *job, const struct maq_job_places *at,
@@ -282,7 +290,7 @@ enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_p
     struct maq_str layout = job->plan.layout;
     enum maq_status status = MAQ_OK;
     if (maq_str_is(layout, "balanced"))
-        split_balanced(&s);
+        split_balanced(&s, (int32_t)job->model.mtp_layers);
     else if (layout.len > 0 && (layout.ptr[0] == 'E' || layout.ptr[0] == '('))
         status = split_by_megatron_layout(&s, job, at, diag);
     else if (layout.len > 0)
