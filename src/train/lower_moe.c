@@ -7,7 +7,7 @@
  *   alltoall    permute r*k rows, all-to-all over EP, (all-gather over expert-TP), sort by expert
  *   allgather   all tokens of the EP group to every rank, local permute; combine by reduce-scatter
  *   deepep      one fused exchange: a token goes once to each *domain* that holds one of its experts, and is copied on there
- *   hybridep    the same, with the permutation inside the kernel
+ *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the exchange
  *
  * A token's k experts, drawn evenly, lie on D * (1 - (1 - 1/D)^k) distinct ones of D domains (or ranks).
  *
@@ -106,8 +106,7 @@ static void send_out(struct maq_lowering *l, const struct maq_module *m, bool fo
     struct maq_coll gather =
         maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_ETP, (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
     maq_segment_coll(&l->w, &gather, MAQ_STREAM_TP);
-    bool sorted = lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP ||
-                  (lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo));
+    bool sorted = lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo);
     if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
         permute(l, busy_rows(lo), m->in);
 }
@@ -116,8 +115,7 @@ static void bring_back(struct maq_lowering *l, const struct maq_module *m)
 {
     const struct maq_lower *lo = l->lower;
     double bytes = exchange_bytes(lo, m);
-    bool sorted = lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP ||
-                  (lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo));
+    bool sorted = lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo);
     if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
         permute(l, busy_rows(lo), m->in);
     struct maq_coll scatter = maq_coll_make(lo, MAQ_COLL_REDUCE_SCATTER, MAQ_GROUP_ETP,
