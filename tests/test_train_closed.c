@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/check.h"
 #include "maquette/train.h"
 #include "train/blueprint.h"
 
@@ -230,6 +231,36 @@ static void test_bytes_on_the_wire(void **unused)
     maq_job_free(box);
 }
 
+/* With MTP the last stage holds its depth and two output blocks beside fewer layers; one that cannot hold any gets none. */
+static void test_balanced_layouts(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *model;
+        int layers, pp, first, last;
+    } cases[] = {
+        {"deepseek-v3", 61, 16, 4, 1},  {"deepseek-v3", 61, 4, 16, 13}, {"deepseek-v3", 61, 32, 2, 0},
+        {"deepseek-v3", 61, 1, 61, 61}, {"llama-3-8b", 30, 4, 7, 7},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: {base: %s, num_hidden_layers: %d}\ncluster: 'gb200:4 x 64, domain 72'\n"
+                 "plan: {layout: balanced, pp: %d}\nworkload: {seq: 4096, gbs: 2048}\n",
+                 cases[i].model, cases[i].layers, cases[i].pp);
+        struct maq_job_box *box = parse(text);
+        const struct maq_job *job = maq_job_get(box);
+        int32_t sum = 0;
+        assert_int_equal(job->n_virtual, cases[i].pp);
+        for (uint32_t v = 0; v < job->n_virtual; v++)
+            sum += job->virtual_stages[v].n_layers;
+        assert_int_equal(sum, cases[i].layers);
+        assert_int_equal(job->virtual_stages[0].n_layers, cases[i].first);
+        assert_int_equal(job->virtual_stages[job->n_virtual - 1].n_layers, cases[i].last);
+        maq_job_free(box);
+    }
+}
+
 /* A sweep gives the same numbers as single predictions. */
 static void test_sweep(void **unused)
 {
@@ -276,9 +307,13 @@ static void test_sweep(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_model_states),
-        cmocka_unit_test(test_flop),        cmocka_unit_test(test_executed_flop),
-        cmocka_unit_test(test_single_gpu),  cmocka_unit_test(test_bytes_on_the_wire),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_model_states),
+        cmocka_unit_test(test_flop),
+        cmocka_unit_test(test_executed_flop),
+        cmocka_unit_test(test_single_gpu),
+        cmocka_unit_test(test_bytes_on_the_wire),
+        cmocka_unit_test(test_balanced_layouts),
         cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,17 @@ static void test_experts_and_bubble(void **state)
     drop(&p);
 }
 
+/* One sequence of a small model at a time: the device waits for launches. */
+static void test_host(void **state)
+{
+    struct prediction p = predict("gpt2", "h100-sxm:1", "micro_batch_size: 1");
+    check(p.result);
+    assert_true(p.result->regime[MAQ_TRAIN_REGIME_HOST] > 0);
+    assert_true(fabs(p.result->regime[MAQ_TRAIN_REGIME_HOST] - p.result->bucket_s[MAQ_BUCKET_HOST] / p.result->step_s) <
+                1e-12);
+    drop(&p);
+}
+
 /* Kernels of a few percent of error make a chain of the same order. */
 static void test_chain_of_a_dense_model(void **state)
 {
@@ -90,6 +101,7 @@ int main(void)
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_experts_and_bubble),
+        cmocka_unit_test(test_host),
         cmocka_unit_test(test_chain_of_a_dense_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
