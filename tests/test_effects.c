@@ -234,6 +234,14 @@ static void test_facts(void **unused)
         {UNFUSED, UNFUSED HALF_SOFTMAX, "", "", true}, /* the fused kernel has the mask in it */
         {"tp: 2, sp: false", "tp: 2, sp: false", "tp_synchronizes: true", "", false},
         {"tp: 1", "tp: 1", "tp_synchronizes: true", "", true},
+        {"tp: 2, sp: false", "tp: 2, sp: false", FREE_HOST_BUT(REST_FREE) ", tp_reduces_last: true",
+         FREE_HOST_BUT(REST_FREE), false},
+        {"tp: 2, sp: true", "tp: 2, sp: true", FREE_HOST_BUT(REST_FREE) ", tp_reduces_last: true",
+         FREE_HOST_BUT(REST_FREE), false},
+        {"tp: 1", "tp: 1", "tp_reduces_last: true", "", true},
+        {"tp: 2, sp: true", "tp: 2, sp: true", FREE_HOST_BUT(REST_FREE) ", tp_copies_sequence: true",
+         FREE_HOST_BUT(REST_FREE), false},
+        {"tp: 2, sp: false", "tp: 2, sp: false", "tp_copies_sequence: true", "", true},
         {"pp: 2", "pp: 2", "p2p_sends_mask: true", "", false},
         {"pp: 1", "pp: 1", "p2p_sends_mask: true", "", true},
         {"tp: 2, pp: 2, sp: false", "tp: 2, pp: 2, sp: false", "p2p_whole_gradients: true", "", false},
@@ -284,6 +292,40 @@ static void test_tp_stops(void **unused)
     /* 8 microbatches of 8 layers with 4 collectives; one of the embedding, three of the loss, one of dX of the output layer */
     double reads = 2 * 8 * (8 * 4 + 5);
     assert_close(at[1] - at[0], reads * 100e-6, 1e-6, "reads");
+}
+
+/*
+ * A rank that holds four experts: three further calls for a quantization, a product, and twice that where scales of small blocks are
+ * swizzled. Where the host is the slower clock, the step grows by them.
+ */
+static void test_expert_loops(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *precision;
+        double calls; /* of the loops in a layer, forward and backward, beyond the first of each */
+    } cases[] = {
+        {"bf16", 6 * 3},                               /* six products */
+        {"fp8-delayed", 6 * 3 + 4 * 3},                /* and four tensors quantized */
+        {"mxfp8", (2 + 2) * 7 + 2 * 3 + 4 * (12 - 1)}, /* weights and quantized tensors swizzled */
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        double at[2];
+        for (int k = 0; k < 2; k++) {
+            char text[1024];
+            snprintf(
+                text, sizeof text,
+                "model: {base: mixtral-8x7b, num_hidden_layers: 2}\ncluster: 'b200:2'\n"
+                "plan: {ep: 2, mbs: 1, precision: %s, moe_expert_capacity_factor: 1}\nworkload: {seq: 4096, gbs: 8}\n"
+                "framework: {base: megatron-lm, host: {expert: %d ms}}\n",
+                cases[i].precision, 10 * (k + 1));
+            struct prediction p = predict_text(text);
+            at[k] = p.result->step_s;
+            drop(&p);
+        }
+        /* 4 microbatches, 2 layers, beside a host 1.4 times the reference */
+        assert_close(at[1] - at[0], 4 * 2 * cases[i].calls * 10 * MS / 1.4, 1e-6, cases[i].precision);
+    }
 }
 
 /*
@@ -343,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_operators),     cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
         cmocka_unit_test(test_contention),    cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
         cmocka_unit_test(test_forward_calls), cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
-        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_expert_loops),  cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

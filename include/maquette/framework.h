@@ -23,9 +23,11 @@ extern "C" {
  * bookkeeping around it are in its time.
  */
 struct maq_host_costs {
-    double forward_s;    /* per operator of a forward pass, where autograd records */
-    double backward_s;   /* per operator of a backward pass */
-    double kernel_s;     /* per further kernel of an operator that is a chain of them */
+    double forward_s;  /* per operator of a forward pass, where autograd records */
+    double backward_s; /* per operator of a backward pass */
+    double kernel_s;   /* per further kernel of an operator that is a chain of them */
+    double
+        expert_s; /* per further call of an operator that is a loop over the experts of a rank (products, quantization) */
     double collective_s; /* per collective */
     double skew_s;       /* spread (standard deviation) between the hosts of a group when they come to a collective */
     double
@@ -59,6 +61,10 @@ struct maq_framework {
         tp_synchronizes; /* before and after every collective of a TP group (timers around them), and nothing runs beside it */
     bool
         tp_narrows_heads; /* TP cuts the width of every head, not their number: every rank has all scores (a fork of Megatron-LM for images) */
+    bool
+        tp_reduces_last; /* the reduction of dX over a TP group comes after the weight gradient instead of running beside it */
+    bool
+        tp_copies_sequence; /* the batch is the outermost dimension: what sequence parallelism gathers or scatters is copied into order */
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */

@@ -152,25 +152,35 @@ void maq_segment_gap(struct maq_segment_writer *w, double ns)
  * After a read the host has no lead, and the order counts: an operator cannot start before its first launch, nor end before its last one
  * and the last of its kernels.
  */
-static void wait_for_launch(struct maq_segment_writer *w, double dur_ns, uint32_t launches)
+static void wait_for_launch(struct maq_segment_writer *w, double dur_ns, uint32_t launches, double each_ns)
 {
-    double first = host_ns(w) + w->launch_ns, last = first + (launches - 1) * w->kernel_ns + dur_ns / launches;
+    double first = host_ns(w) + w->launch_ns, last = first + (launches - 1) * each_ns + dur_ns / launches;
     double ready = compute_ns(w);
     if (w->out->reads)
         maq_segment_gap(w, later(first - ready, last - (ready + dur_ns)));
 }
 
-uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
+static uint16_t put_op(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches, double each_ns)
 {
     uint32_t item = maq_items_op(w->items, op);
     if (item == 0)
         return w->on[MAQ_STREAM_COMPUTE];
-    wait_for_launch(w, w->items->at[item].dur_ns, launches);
+    wait_for_launch(w, w->items->at[item].dur_ns, launches, each_ns);
     uint16_t wait = w->sync;
     w->sync = MAQ_STEP_NONE;
-    w->out->issue_ns += w->launch_ns + (launches - 1) * w->kernel_ns;
+    w->out->issue_ns += w->launch_ns + (launches - 1) * each_ns;
     w->out->launches += launches;
     return put(w, item, MAQ_STREAM_COMPUTE, w->bucket, wait, MAQ_STEP_NONE);
+}
+
+uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches)
+{
+    return put_op(w, op, launches, w->kernel_ns);
+}
+
+uint16_t maq_segment_calls(struct maq_segment_writer *w, const struct maq_op *op, uint32_t calls)
+{
+    return put_op(w, op, calls, w->expert_ns);
 }
 
 uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op)

@@ -57,6 +57,7 @@ struct maq_segment_writer {
     double read_ns;                /* and that long besides, each time */
     double launch_ns;              /* host time per operator that follows */
     double kernel_ns;              /* per further kernel of an operator */
+    double expert_ns;              /* per further call of one that is a loop over experts */
     double skew_ns;                /* spread of the hosts of a group at a collective */
     double collective_ns;          /* per collective */
     const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
@@ -71,6 +72,8 @@ void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, st
 uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op);
 /* A kernel of `launches` host launches. */
 uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches);
+/* A kernel that is a loop of calls of a library, over experts. */
+uint16_t maq_segment_calls(struct maq_segment_writer *w, const struct maq_op *op, uint32_t calls);
 /* A collective on `stream` that the compute stream waits for before it goes on. Nothing is added for groups
  * of one. */
 uint16_t maq_segment_coll(struct maq_segment_writer *w, const struct maq_coll *coll, enum maq_stream stream);

@@ -30,6 +30,7 @@ const struct maq_framework maq_framework_default = {
     .host = {.forward_s = 62e-6,
              .backward_s = 47e-6,
              .kernel_s = 12e-6,
+             .expert_s = 24e-6,
              .collective_s = 20e-6,
              .skew_s = 35e-6,
              .checkpoint_s = 300e-6,
@@ -75,6 +76,10 @@ struct framework_reader {
                        .doc = "the host waits for the device before and after every TP collective"),                   \
         MAQ_FIELD_BOOL(T, at tp_narrows_heads, "tp_narrows_heads",                                                     \
                        .doc = "TP cuts the width of every head, not their number"),                                    \
+        MAQ_FIELD_BOOL(T, at tp_reduces_last, "tp_reduces_last",                                                       \
+                       .doc = "gradients of a TP group are reduced after the weight gradient, not beside it"),         \
+        MAQ_FIELD_BOOL(T, at tp_copies_sequence, "tp_copies_sequence",                                                 \
+                       .doc = "what sequence parallelism gathers or scatters is copied into order"),                   \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \
@@ -108,6 +113,7 @@ const struct maq_field maq_host_fields[] = {
     HOST(forward_s, "forward", 1, .doc = "per operator of a forward pass"),
     HOST(backward_s, "backward", 1, .doc = "per operator of a backward pass"),
     HOST(kernel_s, "kernel", 1, .doc = "per further kernel of an operator that is a chain of them"),
+    HOST(expert_s, "expert", 1, .doc = "per further call of an operator that is a loop over experts"),
     HOST(collective_s, "collective", 1, .doc = "per collective"),
     HOST(skew_s, "skew", 1, .doc = "spread between the hosts of a group when they come to a collective"),
     HOST(checkpoint_s, "checkpoint", 1, .doc = "per recomputed layer"),

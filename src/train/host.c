@@ -72,6 +72,7 @@ struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct 
     return (struct maq_host_rates){.forward_ns = c->forward_s * ns,
                                    .backward_ns = c->backward_s * ns,
                                    .kernel_ns = c->kernel_s * ns,
+                                   .expert_ns = c->expert_s * ns,
                                    .collective_ns = c->collective_s * ns,
                                    .skew_ns = c->skew_s * ns,
                                    .checkpoint_ns = c->checkpoint_s * ns,

@@ -467,6 +467,7 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     l.w.collective_ns = lower->host.collective_ns;
     l.w.skew_ns = lower->host.skew_ns;
     l.w.kernel_ns = lower->host.kernel_ns;
+    l.w.expert_ns = lower->host.expert_ns;
     l.w.contention = lower->contention;
     if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
         maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);

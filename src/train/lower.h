@@ -15,6 +15,7 @@
 struct maq_host_rates {
     double forward_ns, backward_ns;                        /* per operator */
     double kernel_ns;                                      /* per further kernel of one */
+    double expert_ns;                                      /* per further call of one that loops over experts */
     double collective_ns, skew_ns, checkpoint_ns, read_ns; /* see struct maq_host_costs */
     double p2p_ns, pass_ns;
 };
@@ -100,6 +101,8 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
 
 /* Calls that quantize one tensor: the scales of small blocks are swizzled for the products, row- and column-wise. */
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
+/* Calls of a product with a weight: those scales are swizzled for every product anew (Transformer Engine, swizzle_inputs). */
+uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 /* Adds weight gradients of so many elements into the main ones where no product does. */
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);

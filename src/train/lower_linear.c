@@ -8,8 +8,9 @@
  *   row, no SP        GEMM, all-reduce y               dgrad, wgrad
  *
  * The overlaps inside the backward pass are Megatron-LM's (tensor_parallel/layers.py,
- * LinearWithGradAccumulationAndAsyncCommunication). With `tp_comm_overlap` every collective is cut into TP
- * pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers).
+ * LinearWithGradAccumulationAndAsyncCommunication); where a framework has plain linears between collectives of their own
+ * (`tp_reduces_last`), autograd computes both gradients before it comes to the reduction. With `tp_comm_overlap` every collective is
+ * cut into TP pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers).
  *
  * FP8/FP4 recipes quantize the inputs of each GEMM. Delayed, block and MX recipes have it fused into the norm
  * or activation in front (Transformer Engine); current scaling and NVFP4, which has a scale of
@@ -30,10 +31,19 @@ static const struct maq_module *before(const struct maq_lowering *l, const struc
     return m == l->layer->modules ? NULL : m - 1;
 }
 
+static bool small_blocks(const struct maq_lower *lower)
+{
+    return lower->plan->precision == MAQ_PRECISION_MXFP8 || lower->plan->precision == MAQ_PRECISION_NVFP4;
+}
+
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower)
 {
-    bool small_blocks = lower->plan->precision == MAQ_PRECISION_MXFP8 || lower->plan->precision == MAQ_PRECISION_NVFP4;
-    return small_blocks ? 3 : 1;
+    return small_blocks(lower) ? 3 : 1;
+}
+
+uint32_t maq_lower_weight_calls(const struct maq_lower *lower)
+{
+    return small_blocks(lower) ? 2 : 1;
 }
 
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
@@ -104,6 +114,32 @@ static void adapter(struct maq_lowering *l, struct maq_local d, enum maq_pass pa
     }
 }
 
+/*
+ * NCCL gathers and scatters along the outermost dimension. Where that is the batch and not the sequence, what was gathered is put in
+ * order by a copy, and what is scattered is put in order before.
+ */
+static void reorder(struct maq_lowering *l, int64_t features, int64_t width)
+{
+    const struct maq_lower *lo = l->lower;
+    struct maq_op copy = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, lo->tokens * features, width, width, 0, 0, 0);
+    if (lo->job->framework.tp_copies_sequence && lo->plan->tp > 1)
+        maq_segment_op(&l->w, &copy);
+}
+
+/* One after the other with the compute around them. */
+static void gather_sequence(struct maq_lowering *l, const struct maq_coll *coll, int64_t features, int64_t width)
+{
+    maq_segment_coll(&l->w, coll, MAQ_STREAM_TP);
+    reorder(l, features, width);
+}
+
+static void scatter_sequence(struct maq_lowering *l, const struct maq_coll *coll, int64_t features)
+{
+    if (coll->kind == MAQ_COLL_REDUCE_SCATTER)
+        reorder(l, features, (int64_t)l->lower->store_bytes);
+    maq_segment_coll(&l->w, coll, MAQ_STREAM_TP);
+}
+
 static void forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;
@@ -124,10 +160,10 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
         overlapped(l, &op, out, false);
     } else {
         if (gather)
-            maq_segment_coll(&l->w, &in, MAQ_STREAM_TP);
+            gather_sequence(l, &in, m->in, math == lo->store ? (int64_t)lo->store_bytes : 1);
         maq_segment_op(&l->w, &op);
         if (reduce)
-            maq_segment_coll(&l->w, &out, MAQ_STREAM_TP);
+            scatter_sequence(l, &out, m->out);
     }
 }
 
@@ -183,7 +219,7 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
         if (overlap)
             overlapped(l, &dgrad, dy, true);
         else
-            maq_segment_coll(&l->w, &dy, MAQ_STREAM_TP);
+            gather_sequence(l, &dy, m->out, (int64_t)lo->store_bytes);
     }
     if (gathered && sp && wgrad && maq_lower_trained(lo)) { /* x again, under dgrad */
         struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
@@ -194,12 +230,17 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     if (gathered && lo->plan->tp > 1) {
         struct maq_coll dx =
             maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, in_bytes);
-        uint16_t beside = maq_segment_coll_async(&l->w, &dx, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
+        bool last = lo->job->framework.tp_reduces_last;
+        uint16_t beside =
+            last ? MAQ_STEP_NONE : maq_segment_coll_async(&l->w, &dx, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
         if (wgrad) {
             maq_segment_join(&l->w, pending);
             weight_gradient(l, m, d, math);
         }
-        maq_segment_join(&l->w, beside);
+        if (last)
+            scatter_sequence(l, &dx, m->in);
+        else
+            maq_segment_join(&l->w, beside);
     } else if (wgrad) {
         weight_gradient(l, m, d, math);
     }

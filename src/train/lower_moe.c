@@ -186,7 +186,7 @@ static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, 
                                          MAQ_OP_VARIABLE_K | (lo->plan->grad_dtype == MAQ_FP32 ? MAQ_OP_ACCUMULATE : 0),
                                          n, k, mean, groups, mean, 0)
                            : maq_op_make(MAQ_OP_GROUPED_GEMM, lo->math, 0, mean, n, k, groups, mean, 0);
-    maq_segment_ops(&l->w, &op, (uint32_t)groups);
+    maq_segment_calls(&l->w, &op, (uint32_t)groups * (weight ? 1 : maq_lower_weight_calls(lo)));
     if (weight)
         maq_lower_accumulate(l, groups * n * k);
 }
@@ -197,7 +197,7 @@ static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0, 0);
     /* each expert's rows by themselves */
-    maq_segment_ops(&l->w, &op, (uint32_t)groups_of(l->lower) * maq_lower_quantize_calls(l->lower));
+    maq_segment_calls(&l->w, &op, (uint32_t)groups_of(l->lower) * maq_lower_quantize_calls(l->lower));
 }
 
 static void lower_expert_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
