@@ -198,6 +198,7 @@ static const struct profile_rule {
     uint16_t from_year, to_year; /* 0 = any; a row without a year matches */
 } profile_rules[] = {
     {"megatron-deepspeed", "megatron-deepspeed", 0, 0},
+    {"megatron-bridge&26.06|megatron-bridge&26.08", "megatron-bridge-26.06", 0, 0},
     {"megatron-bridge", "megatron-bridge", 0, 0},
     {"mlperf*", "mlperf-nvidia", 2025, 0},
     {"mlperf*", "mlperf-nvidia-2024", 0, 0},
