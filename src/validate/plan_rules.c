@@ -205,6 +205,7 @@ static const struct profile_rule {
     {"automodel", "nemo-automodel", 0, 0},
     {"nemo|nemo2*", "nemo", 0, 0},
     {"maxtext", "maxtext", 0, 0},
+    {"pax&older release", "paxml-2023", 0, 0},
     {"pax|paxml", "paxml", 0, 0},
     {"jax", "jax", 0, 0},
     {"internevo", "internevo", 0, 0},
