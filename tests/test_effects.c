@@ -294,6 +294,27 @@ static void test_tp_stops(void **unused)
     assert_close(at[1] - at[0], reads * 100e-6, 1e-6, "reads");
 }
 
+/* What makes a layer's output is not recomputed: of experts the last product, its quantization and the way back, an exchange a layer. */
+static void test_pruned_experts(void **unused)
+{
+    (void)unused;
+    double step[2], exchange[2];
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: {base: mixtral-8x7b, num_hidden_layers: 4}\ncluster: 'h100-sxm:8'\n"
+                 "plan: {ep: 8, mbs: 1, recompute: full}\nworkload: {seq: 4096, gbs: 32}\n"
+                 "framework: {base: megatron-lm, recompute_prunes: %s}\n",
+                 i == 0 ? "false" : "true");
+        struct prediction p = predict_text(text);
+        step[i] = p.result->step_s;
+        exchange[i] = p.result->bucket_s[MAQ_BUCKET_EP];
+        drop(&p);
+    }
+    assert_close(exchange[1], exchange[0] * 5 / 6, 0.01 * exchange[0], "two exchanges in each of three passes but one");
+    assert_true(step[1] < step[0] - (exchange[0] - exchange[1]));
+}
+
 /*
  * A rank that holds four experts: three further calls for a quantization, a product, and twice that where scales of small blocks are
  * swizzled. Where the host is the slower clock, the step grows by them.
@@ -385,7 +406,7 @@ int main(void)
         cmocka_unit_test(test_operators),     cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
         cmocka_unit_test(test_contention),    cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
         cmocka_unit_test(test_forward_calls), cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
-        cmocka_unit_test(test_expert_loops),  cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_expert_loops),  cmocka_unit_test(test_pruned_experts), cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ struct maq_framework {
         tp_copies_sequence; /* the batch is the outermost dimension: what sequence parallelism gathers or scatters is copied into order */
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
-        recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA) */
+        recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */
     bool
         broadcasts_parameters; /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather */
     int32_t

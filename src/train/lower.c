@@ -412,10 +412,15 @@ void maq_lower_shared(struct maq_lowering *l)
     l->w.part = part;
 }
 
-/* The last product of an MLP only makes the layer's output, which no backward pass reads. */
+/*
+ * The last product of an MLP only makes the layer's output, which no backward pass reads. The same of experts, whose probabilities weigh
+ * what the activation makes, and of the exchange behind them.
+ */
 static bool ends_layer(const struct maq_module *m)
 {
-    return m->part == MAQ_PART_MLP && m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_REDUCE_OUT);
+    bool last = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
+    return (m->part == MAQ_PART_MLP && m->kind == MAQ_MODULE_LINEAR && last) ||
+           (m->kind == MAQ_MODULE_EXPERT_LINEAR && last) || m->kind == MAQ_MODULE_COMBINE;
 }
 
 /* The modules of the chosen parts in the direction of the pass. */
@@ -445,7 +450,8 @@ static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
         parts |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     l->w.bucket = MAQ_BUCKET_RECOMPUTE;
     maq_segment_host(&l->w, l->lower->host.checkpoint_ns);
-    l->pruned = l->lower->job->framework.recompute_prunes;
+    /* operator by operator that product is kept or not like any other */
+    l->pruned = l->lower->job->framework.recompute_prunes && l->lower->plan->selective_ac != MAQ_SELECTIVE_AC_OP;
     for (int32_t i = redo == MAQ_REDO_LAYER ? l->lower->job->framework.forward_calls : 1; i > 0; i--)
         walk(l, MAQ_PASS_FORWARD, parts);
     l->pruned = false;
