@@ -101,6 +101,8 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
 
 /* Calls that quantize one tensor: the scales of small blocks are swizzled for the products, row- and column-wise. */
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
+/* The pass over a tensor of which a recipe needs the maximum before it can quantize. */
+void maq_lower_maximum(struct maq_lowering *l, int64_t elements);
 /* Calls of a product with a weight: those scales are swizzled for every product anew (Transformer Engine, swizzle_inputs). */
 uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 /* Adds weight gradients of so many elements into the main ones where no product does. */

@@ -46,22 +46,31 @@ uint32_t maq_lower_weight_calls(const struct maq_lower *lower)
     return small_blocks(lower) ? 2 : 1;
 }
 
+static bool needs_maximum(const struct maq_lower *lower)
+{
+    return lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ||
+           lower->plan->precision == MAQ_PRECISION_NVFP4; /* its second scale is the tensor's */
+}
+
+void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
+{
+    struct maq_op amax =
+        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
+    if (needs_maximum(l->lower))
+        maq_segment_op(&l->w, &amax);
+}
+
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
 {
     const struct maq_module *p = before(l, m);
-    bool current = l->lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ||
-                   l->lower->plan->precision == MAQ_PRECISION_NVFP4; /* its second scale is the tensor's */
-    bool fused = forward && !current && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
+    bool fused =
+        forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
     if (fused || (m->flags & MAQ_MODULE_SHARED_INPUT && forward))
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */
     maq_segment_ops(&l->w, &op, maq_lower_quantize_calls(l->lower));
-    if (current) { /* the pass for the maximum */
-        struct maq_op amax = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, rows * columns,
-                                         (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
-        maq_segment_op(&l->w, &amax);
-    }
+    maq_lower_maximum(l, rows * columns);
 }
 
 /* A collective cut into TP pieces beside a GEMM that consumes (gather) or produces (scatter) its data: one

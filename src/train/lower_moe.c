@@ -193,11 +193,13 @@ static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, 
 
 static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
 {
-    if (l->lower->math != MAQ_FP8 && l->lower->math != MAQ_FP4)
+    const struct maq_lower *lo = l->lower;
+    if (lo->math != MAQ_FP8 && lo->math != MAQ_FP4)
         return;
-    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0, 0);
+    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, lo->math, 0, rows, columns, 2, 0, 0, 0);
     /* each expert's rows by themselves */
-    maq_segment_calls(&l->w, &op, (uint32_t)groups_of(l->lower) * maq_lower_quantize_calls(l->lower));
+    maq_segment_calls(&l->w, &op, (uint32_t)groups_of(lo) * maq_lower_quantize_calls(lo));
+    maq_lower_maximum(l, rows * columns);
 }
 
 static void lower_expert_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
