@@ -281,6 +281,25 @@ static void look_at_device(struct maq_interpretation *in, const struct maq_catal
         in->failed = true;
 }
 
+/*
+ * Jobs over several NVL72 are placed in equal segments, so that groups of 2, 4, .. 64 ranks lie in one domain (Slurm's --segment 16; the
+ * 64 ranks of HybridEP in Megatron-Bridge's recipes).
+ */
+#define NVL72_DEVICES 72
+#define NVL72_SEGMENT 64
+
+static void add_domain(struct maq_interpretation *in, struct maq_buf *b)
+{
+    if (in->nodes == 1 || NVL72_DEVICES % in->per_node != 0 ||
+        !maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_intra_node_bw_note), "*nvl72", NULL))
+        return;
+    bool segments =
+        in->devices > NVL72_DEVICES && in->devices % NVL72_SEGMENT == 0 && NVL72_SEGMENT % in->per_node == 0;
+    maq_buf_addf(b, ", domain %d", segments ? NVL72_SEGMENT : NVL72_DEVICES);
+    if (segments)
+        maq__assume(in, "%d of the %d devices of each NVLink domain are used", NVL72_SEGMENT, NVL72_DEVICES);
+}
+
 void maq__interpret_cluster(struct maq_interpretation *in)
 {
     struct maq_str gpu = maq_row_text(&in->row, MAQ_COLUMN_gpu);
@@ -299,9 +318,7 @@ void maq__interpret_cluster(struct maq_interpretation *in)
     struct maq_buf b;
     maq_buf_init(&b, 1024);
     maq_buf_addf(&b, "%s:%lld x %lld", device->name, (long long)in->per_node, (long long)in->nodes);
-    if (in->nodes > 1 && 72 % in->per_node == 0 &&
-        maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_intra_node_bw_note), "*nvl72", NULL))
-        maq_buf_adds(&b, ", domain 72");
+    add_domain(in, &b);
     add_network(in, &b);
     in->cluster = b.failed ? NULL : maq_arena_strdup(in->arena, (struct maq_str){b.ptr, b.len});
     in->failed |= !in->cluster;

@@ -171,6 +171,8 @@ static const struct rule text_rules[] = {
     IN(overlap_notes, "hybridep", dispatcher, "hybridep", STATED),
     IN(overlap_notes, "deepep", dispatcher, "deepep", STATED),
     IN(framework, "megatron-bridge", dispatcher, "alltoall", NULL, WHEN_MOE | WHEN_FULL, 0, 0),
+    /* Megatron's token drop works with this dispatcher alone (Megatron-Bridge, training/utils/moe_token_drop.py) */
+    IN(notes, "capacity factor #|token drop|token-drop", dispatcher, "alltoall", NULL, WHEN_MOE, 0, 0),
     IN(notes, "capacity factor #", capacity, "#", NULL, WHEN_MOE, 0, 0),
     IN(notes, "token drop|token-drop", capacity, "1",
        "capacity factor 1: tokens are dropped, at a factor that is not stated", WHEN_MOE, 0, 0),
