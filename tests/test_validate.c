@@ -262,6 +262,12 @@ static void test_nodes(void **state)
     interpret(&o, "4,1024,16,2048,32,1,1,8,8,4,GB200,x,1", "intra_node_bw_note", "\"NVLink5, NVL72 (spec)\"");
     assert_string_equal(o.in.cluster, "gb200:4 x 2, domain 72");
     close_table(&o.t);
+    interpret(&o, "4,1024,16,2048,128,1,1,128,128,4,GB200,x,1", "intra_node_bw_note", "\"NVLink5, NVL72 (spec)\"");
+    assert_string_equal(o.in.cluster, "gb200:4 x 32, domain 64");
+    close_table(&o.t);
+    interpret(&o, "4,1024,16,2048,144,1,1,144,144,4,GB200,x,1", "intra_node_bw_note", "\"NVLink5, NVL72 (spec)\"");
+    assert_string_equal(o.in.cluster, "gb200:4 x 36, domain 72");
+    close_table(&o.t);
 }
 
 /* What a phrase of a column turns into: a piece of the job's text. */
@@ -335,6 +341,14 @@ static void test_plan_phrases(void **state)
         {moe, "overlap_notes,experts,topk", "EP all-to-all/1F1B overlap on,256,8",
          "\"overlap_moe_expert_parallel_comm\": true"},
         {moe, "notes,experts,topk", "\"token drop, capacity factor 1.5\",256,8", "\"moe_expert_capacity_factor\": 1.5"},
+        {moe, "notes,experts,topk", "token drop,256,8", "\"moe_token_dispatcher_type\": \"alltoall\""},
+        {moe, "overlap_notes,notes,experts,topk", "MoE dispatcher deepep,token drop,256,8",
+         "\"moe_token_dispatcher_type\": \"deepep\""},
+        {moe, "framework,precision", "Megatron-Bridge (NeMo container 26.08),MXFP8",
+         "\"framework\": \"megatron-bridge-26.06\""},
+        {dense, "framework", "Megatron-Bridge (NeMo container 26.04)", "\"framework\": \"megatron-bridge\""},
+        {dense, "framework", "Pax/JAX (older release)", "\"framework\": \"paxml-2023\""},
+        {dense, "framework", "Pax/JAX (newer release)", "\"framework\": \"paxml\""},
         {moe, "overlap_notes,vp,experts,topk", "pp_layout Et*4|(t*4|)*14tmL,4,256,8",
          "\"pipeline_model_parallel_layout\": \"Et*4|(t*4|)*14tmL\""},
         {moe, "vp,experts,topk", "4,256,8", "\"pipeline_model_parallel_layout\": \"balanced\""},

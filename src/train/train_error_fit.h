@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0453
+#define MAQ_TRAIN_ERROR_BASE 0.0121
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 1.03
+#define MAQ_TRAIN_ERROR_CHAIN 0.841
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.823
+#define MAQ_TRAIN_ERROR_NEAR 0.672
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.29
+#define MAQ_TRAIN_ERROR_FAR 1.31
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.0185
+#define MAQ_TRAIN_ERROR_BUBBLE 0.0903
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.0
+#define MAQ_TRAIN_ERROR_MEMORY 0.275
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.659
+#define MAQ_TRAIN_ERROR_EXPERTS 0.538
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -1.03
+#define MAQ_TRAIN_ERROR_Z10 -0.95
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.54
+#define MAQ_TRAIN_ERROR_Z90 1.61
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
