@@ -29,6 +29,8 @@ static const struct {
      "{model: llama-3.1-405b, cluster: 'h100-sxm:8 x 2048, rail 400G', workload: {seq: 8192, gbs: 2048}}", false},
     {"8B on 64 GPUs, full space",
      "{model: llama-3.1-8b, cluster: 'h100-sxm:8 x 8, rail 400G', workload: {seq: 8192, gbs: 256}}", true},
+    {"405B on 16,384 GPUs, full space",
+     "{model: llama-3.1-405b, cluster: 'h100-sxm:8 x 2048, rail 400G', workload: {seq: 8192, gbs: 2048}}", true},
     {"DeepSeek-V3 on 2,048 GPUs",
      "{model: deepseek-v3, cluster: 'h100-sxm:8 x 256, rail 400G', workload: {seq: 4096, gbs: 15360}}", false},
 };

@@ -127,6 +127,7 @@ struct maq_train_quick {
     bool fits;     /* and the memory */
     double step_s;
     double wait_s; /* of passes, for the host and data parallelism, that may shrink when compute grows; worst stage */
+    double tail_s; /* behind the computing of the last pass: the last reduction, gradient norm, update */
     double needed_bytes; /* of the worst stage at its peak: allocated, context and communicators */
 };
 struct maq_train_sweep;

@@ -36,8 +36,10 @@ static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums
     h->forward += range(s->redone_forward_ns, first, redone) + range(s->forward_ns, redone, last);
     h->backward += range(s->redone_backward_ns, first, redone) + range(s->backward_ns, redone, last);
     h->act += range(s->redone_act_bytes, first, redone) + range(s->act_bytes, redone, last);
-    for (uint32_t i = first; i < last; i++)
-        h->transient = fmax(h->transient, i < redone ? s->redone_transient_bytes[i] : s->transient_bytes[i]);
+    for (uint32_t i = first; i < last; i++) {
+        double bytes = i < redone ? s->redone_transient_bytes[i] : s->transient_bytes[i];
+        h->transient = bytes > h->transient ? bytes : h->transient;
+    }
 }
 
 /* Atoms [first, last): nothing is computed before the first gather has come, nor reduced before it is computed. */
@@ -85,6 +87,23 @@ static void hold(struct maq_position_floor *out, const struct maq_cell_floors *f
         bool again = f->alike && v > 1 && v + 1 < p->n_virtual && p->layers[v] == p->layers[v - 1];
         out[v] = again ? out[v - 1] : held_at(f, q, v, layer);
         layer += (uint32_t)p->layers[v];
+    }
+}
+
+/* Only the time of the passes of MAQ_FLOOR_PLAIN. */
+static void pass_times(struct maq_position_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
+{
+    const struct maq_pipeline *p = q->pipeline;
+    const struct maq_floor_sums *s = maq_floor_sums_of(f, q, false);
+    uint32_t first = 0;
+    for (uint32_t v = 0, layer = 1; v < p->n_virtual; v++) {
+        layer += (uint32_t)p->layers[v];
+        uint32_t last = v + 1 == p->n_virtual ? f->n_atoms : layer;
+        out[v].forward = range(s->forward_ns, first, last);
+        out[v].backward = range(s->backward_ns, first, last);
+        if (q->sync)
+            add_sync(&out[v], q->sync, first, last);
+        first = last;
     }
 }
 
@@ -158,11 +177,25 @@ static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_flo
                                                   sums->expert_params[f->n_atoms] / stages, 0, 0};
 }
 
+/* What a stage holds. */
+static struct maq_stage_floor stage_floor(const struct maq_cell_floors *f, const struct maq_pipeline *p, uint32_t s,
+                                          const uint32_t *at, uint32_t n)
+{
+    struct maq_stage_floor stage = {.act_bytes = activations(f, p, f->held, s, at, n)};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_position_floor *h = &f->held[at[i]];
+        stage.dense_params += h->dense;
+        stage.expert_params += h->expert;
+        stage.transient_bytes = h->transient > stage.transient_bytes ? h->transient : stage.transient_bytes;
+    }
+    return stage;
+}
+
 void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f,
                         const struct maq_floor_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
-    bool splits = maq_schedule_splits(p->schedule);
+    bool splits = maq_schedule_splits(p->schedule), timed = q->recompute == MAQ_FLOOR_PLAIN;
     const struct maq_floor_sums *sums = maq_floor_sums_of(f, q, false);
     flat_floor(out, f, sums);
     if (p->as_written)
@@ -170,20 +203,18 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
     uint32_t stages = (uint32_t)f->resolved.plan.pp, *at = f->positions;
     double m = f->microbatches, floor = out->step_s * 1e9, before = 0;
     struct maq_position_floor *held = f->held;
-    hold(held, f, q);
+    (timed ? pass_times : hold)(held, f, q);
     for (uint32_t s = 0; s < stages; s++) {
-        struct maq_stage_floor *stage = &out->stages[s];
         double work = 0, hops = s * sums->hop_ns * (splits ? 1 : 2);
         uint32_t n = positions_of(p, stages, s, at);
-        *stage = (struct maq_stage_floor){.act_bytes = activations(f, p, held, s, at, n)};
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++)
             work += held[at[i]].forward + held[at[i]].backward;
-            stage->dense_params += held[at[i]].dense;
-            stage->expert_params += held[at[i]].expert;
-            stage->transient_bytes = fmax(stage->transient_bytes, held[at[i]].transient);
-        }
-        if (p->schedule != MAQ_SCHEDULE_DUALPIPE) /* there each direction has its share of the microbatches */
-            floor = fmax(floor, m * work + before + hops);
+        if (!timed)
+            out->stages[s] = stage_floor(f, p, s, at, n);
+        double busy = m * work + before + hops;
+        if (p->schedule != MAQ_SCHEDULE_DUALPIPE &&
+            busy > floor) /* there each direction has its share of microbatches */
+            floor = busy;
         before += held[s].forward + (splits ? 0 : held[s].backward);
     }
     out->step_s = floor * 1e-9;

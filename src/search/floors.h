@@ -58,7 +58,7 @@ struct maq_sync_sums {
 enum maq_status maq_sync_floor(struct maq_sync_sums *out, const struct maq_cell_floors *floors,
                                const struct maq_plan *plan);
 
-#define MAQ_FLOOR_PLAIN UINT32_MAX /* nothing is saved: the time of this bounds all */
+#define MAQ_FLOOR_PLAIN UINT32_MAX /* nothing is saved: the time of this bounds all, and nothing else is asked of it */
 
 /* Which plans a floor is of. */
 struct maq_floor_query {

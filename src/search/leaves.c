@@ -70,14 +70,24 @@ static int sharding_of(const struct maq_search_space *space, uint32_t i)
     return value == MAQ_VALUE_AS_WRITTEN ? space->base.sharding : value;
 }
 
-/* Ways to shard. */
-static uint64_t sharding_count(const struct maq_search_space *space, const struct maq_job *job,
-                               const struct maq_plan *plan)
+/* A way to shard, by its values on both axes. */
+struct way {
+    uint32_t sharding, replicas;
+    int32_t copies;
+};
+
+/* Those of a cell, into `out` where it is given; returns how many. */
+static uint32_t list_ways(struct way *out, const struct maq_search_space *space, const struct maq_job *job,
+                          const struct maq_plan *plan)
 {
-    uint64_t n = 0;
+    uint32_t n = 0;
     for (uint32_t s = 0; s < space->axis[MAQ_AXIS_SHARDING].n; s++)
-        for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++)
-            n += replicas_of(space, job, plan, sharding_of(space, s), r) > 0;
+        for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++) {
+            int32_t copies = replicas_of(space, job, plan, sharding_of(space, s), r);
+            if (copies > 0 && out)
+                out[n] = (struct way){s, r, copies};
+            n += copies > 0;
+        }
     return n;
 }
 
@@ -85,7 +95,7 @@ uint64_t maq_leaves_count(const struct maq_search_space *space, const struct maq
                           const struct maq_job *job, const struct maq_plan *plan)
 {
     const struct maq_pipeline_list *list = maq_pipelines_of(pipelines, plan->pp);
-    uint64_t shardings = sharding_count(space, job, plan), total = 0;
+    uint64_t shardings = list_ways(NULL, space, job, plan), total = 0;
     for (uint32_t i = 0; i < list->n; i++)
         total += shardings * saving_count(space, &list->at[i]);
     return total;
@@ -101,7 +111,10 @@ struct explorer {
     struct maq_plan base; /* of the cell, then with pipeline and sharding */
     struct maq_state_floor states;
     double sync_floor_s; /* no plan under this pipeline and sharding is faster */
+    double tail_s;       /* and what comes behind its passes is no less */
     bool *settled;       /* [of OFFLOAD] */
+    struct way *ways;    /* [n_ways] of the cell */
+    uint32_t n_ways;
     uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
     struct maq_plan plans[BATCH];
     struct maq_train_quick quick[BATCH];
@@ -167,14 +180,14 @@ static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
 /* Whether plans with this floor, sharded as e->base, are of no use for their time alone. */
 static bool slow(const struct explorer *e, const struct maq_pipeline_floor *floor)
 {
-    return useless(e, fmax(floor->step_s, e->sync_floor_s), 0);
+    return useless(e, fmax(floor->step_s, e->sync_floor_s) + e->tail_s, 0);
 }
 
 /* The same for their time and memory. */
 static bool floored(const struct explorer *e, const struct maq_pipeline_floor *floor)
 {
-    return slow(e, floor) ||
-           useless(e, fmax(floor->step_s, e->sync_floor_s), maq_memory_floor(&e->floors.cell, floor, &e->states));
+    return slow(e, floor) || useless(e, fmax(floor->step_s, e->sync_floor_s) + e->tail_s,
+                                     maq_memory_floor(&e->floors.cell, floor, &e->states));
 }
 
 /* ---- full recomputation of the first N layers of each virtual stage ---- */
@@ -303,14 +316,23 @@ static const struct maq_pipeline_floor *common_floor(struct explorer *e, uint32_
     return maq_leaf_floor(&e->floors, e->s->space->axis[MAQ_AXIS_RECOMPUTE].n, offload);
 }
 
-/* How many recomputations can be of use with this offloading. */
-static uint32_t candidates(struct explorer *e, uint32_t offload)
+/* How many recomputations can be of use with this offloading, counted up to `most`. */
+static uint32_t candidates(struct explorer *e, uint32_t offload, uint32_t most)
 {
     uint32_t n = 0;
     if (floored(e, common_floor(e, offload)))
         return 0;
-    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
+    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n && n < most; i++)
         n += !floored(e, maq_leaf_floor(&e->floors, i, offload));
+    return n;
+}
+
+/* The same of this offloading and those up to `end`. */
+static uint32_t candidates_from(struct explorer *e, uint32_t offload, uint32_t end, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t o = offload; o < end && n < most; o++)
+        n += candidates(e, o, most - n);
     return n;
 }
 
@@ -328,7 +350,7 @@ static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
 {
     e->states = maq_state_floor(&e->floors.cell, plan);
     for (uint32_t o = distinct_offloads(e); o-- > 0;)
-        if (candidates(e, o) > 0)
+        if (candidates(e, o, 1) > 0)
             return true;
     return false;
 }
@@ -341,14 +363,14 @@ struct verdict {
 };
 
 /*
- * The plans that save memory with one share of the optimizer and one number of layers on the host; `left` such pairs are still
- * to come, this one included.
+ * The plans that save memory with one share of the optimizer and one number of layers on the host, one of the values before
+ * `alive` that are still to be looked at; and so are `hosts` shares of the optimizer, this one included.
  *
  * Where passes wait for their host or for data parallelism, offloading may make a plan faster: it hides in the wait, and what comes
  * behind begins earlier, by no more than the wait.
  */
-static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t left,
-                               struct verdict *out)
+static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t alive,
+                               uint32_t hosts, struct verdict *out)
 {
     struct maq_leaf_search *s = e->s;
     uint32_t none = e->floors.none;
@@ -363,8 +385,8 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     struct maq_train_quick q;
     maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
     if (!s->exhaustive && floored(e, maq_leaf_floor(&e->floors, none, offload))) {
-        uint32_t n = candidates(e, offload);
-        if ((uint64_t)n * left < WORTH_A_PROBE)
+        uint32_t n = candidates_from(e, offload, alive, WORTH_A_PROBE);
+        if ((uint64_t)n * hosts < WORTH_A_PROBE)
             return n > 0 ? recomputations(e, &choice) : MAQ_OK;
     }
     MAQ_TRY(maq_train_sweep_eval(s->sweep, &q, &nothing, 1));
@@ -372,6 +394,8 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     MAQ_TRY(note(e, &nothing, &q));
     if (!q.possible)
         return MAQ_OK;
+    if (maq_leaf_offloaded(&e->floors, offload) == 0)
+        e->tail_s = q.tail_s;
     bool on_device = maq_leaf_offloaded(&e->floors, offload) == 0, late = q.step_s >= limit,
          gains = q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s && q.step_s - q.wait_s < limit_of(s);
     choice.beaten = !choice.all && (q.fits || late);
@@ -391,12 +415,13 @@ static enum maq_status group(struct explorer *e)
         struct maq_plan plan = e->base;
         maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
         e->states = maq_state_floor(&e->floors.cell, &plan);
+        e->tail_s = 0; /* where the optimizer is counts */
         for (uint32_t o = 0; o < alive; o++) {
             struct verdict verdict = {0};
             if (e->settled[o])
                 continue;
             maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, offloads->at[o]);
-            MAQ_TRY(savings(e, &plan, o, (hosts->n - h) * (alive - o), &verdict));
+            MAQ_TRY(savings(e, &plan, o, alive, hosts->n - h, &verdict));
             e->settled[o] = verdict.settled;
             alive = verdict.dead ? o : alive;
         }
@@ -407,32 +432,23 @@ static enum maq_status group(struct explorer *e)
 
 /* ---- pipelines of a cell ---- */
 
-static enum maq_status shardings(struct explorer *e)
+static enum maq_status sharded(struct explorer *e, const struct way *way)
 {
     struct maq_leaf_search *s = e->s;
-    const struct maq_search_space *space = s->space;
-    const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM];
-    struct maq_plan unsharded = e->base;
-    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++)
-        for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++) {
-            e->base = unsharded;
-            e->base.sharding = sharding_of(space, i);
-            int32_t copies = replicas_of(space, s->job, &e->base, e->base.sharding, r);
-            if (copies == 0)
-                continue;
-            e->base.num_optimizer_instances = copies;
-            e->group_left = saving_count(space, e->floors.pipeline);
-            struct maq_plan least = e->base; /* most of the optimizer on the host */
-            maq_space_apply(&least, space, MAQ_AXIS_HOST_OPTIM, hosts->at[hosts->n - 1]);
-            e->sync_floor_s = 0;
-            if (!s->exhaustive)
-                MAQ_TRY(
-                    maq_leaf_sync_floor(&e->sync_floor_s, &e->floors, &least, i, r, s->front ? HUGE_VAL : limit_of(s)));
-            if (s->exhaustive || (!useless(e, e->sync_floor_s, 0) && any_of_use(e, &least)))
-                MAQ_TRY(group(e));
-            else
-                s->counts.bounded += e->group_left;
-        }
+    const struct maq_axis_values *hosts = &s->space->axis[MAQ_AXIS_HOST_OPTIM];
+    e->base.sharding = sharding_of(s->space, way->sharding);
+    e->base.num_optimizer_instances = way->copies;
+    e->group_left = saving_count(s->space, e->floors.pipeline);
+    e->sync_floor_s = e->tail_s = 0;
+    if (s->exhaustive)
+        return group(e);
+    struct maq_plan least = e->base; /* most of the optimizer on the host */
+    maq_space_apply(&least, s->space, MAQ_AXIS_HOST_OPTIM, hosts->at[hosts->n - 1]);
+    MAQ_TRY(maq_leaf_sync_floor(&e->sync_floor_s, &e->floors, &least, way->sharding, way->replicas,
+                                s->front ? HUGE_VAL : limit_of(s)));
+    if (!useless(e, e->sync_floor_s, 0) && any_of_use(e, &least))
+        return group(e);
+    s->counts.bounded += e->group_left;
     return e->floors.status;
 }
 
@@ -446,14 +462,15 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell,
     e->base.schedule = p->schedule;
     e->base.vp = p->vp;
     e->base.layout = p->layout;
-    uint64_t plans = sharding_count(s->space, s->job, &e->base) * saving_count(s->space, p);
+    uint64_t plans = e->n_ways * saving_count(s->space, p);
     if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.cell.microbatches,
                             (uint32_t)e->base.microbatch_group))
         s->counts.impossible += plans;
     else if (useless(e, floor_s, 0))
         s->counts.bounded += plans;
     else
-        return shardings(e);
+        for (uint32_t i = 0; i < e->n_ways; i++)
+            MAQ_TRY(sharded(e, &e->ways[i]));
     return MAQ_OK;
 }
 
@@ -516,8 +533,12 @@ enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_c
     s->counts = (struct maq_search_counts){0};
     enum maq_status status = maq_leaf_floors_init(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
     e.settled = MAQ_ARENA_NEW(s->scratch, bool, s->space->axis[MAQ_AXIS_OFFLOAD].n);
-    if (!e.settled)
+    e.ways = MAQ_ARENA_NEW(s->scratch, struct way,
+                           (size_t)s->space->axis[MAQ_AXIS_SHARDING].n * s->space->axis[MAQ_AXIS_REPLICAS].n);
+    if (!e.settled || !e.ways)
         status = MAQ_NO_MEMORY;
+    else
+        e.n_ways = list_ways(e.ways, s->space, s->job, &plain);
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
     bool nothing = status == MAQ_OK && !s->exhaustive && overfull(&e, &plain);
     s->counts.bounded = nothing ? cell->plans : 0;

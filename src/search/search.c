@@ -7,6 +7,10 @@
  *
  * The plans reported differ in their degrees (TP, CP, PP, EP, expert-TP, and with them DP): of each combination the best. The
  * limit for a combination that is not among them yet is the last of them, for one that is, its own.
+ *
+ * The first cells of a large space are those that save no memory and do not fit, so that it would be long without a limit. It is
+ * searched in a small part first (maq_space_narrow()); what is found there limits the whole: a plan that takes longer than the
+ * best one of its degrees, or than the last of the best, is none that is reported.
  */
 #include <math.h>
 #include <pthread.h>
@@ -49,13 +53,14 @@ struct search {
     struct worker workers[MOST_THREADS];
     uint32_t n_workers;
     /* the running round: cells order[from .. to) */
-    bool bounding;
+    bool bounding, trying; /* trying: in the small part */
     uint32_t from, to, taken;
     pthread_mutex_t lock;
     struct find finds[LARGEST_ROUND];
     /* so far */
-    uint32_t top, n_best;
-    struct maq_search_plan *best; /* [top], sorted */
+    uint32_t top, n_best, n_first;
+    struct maq_search_plan *best;  /* [top], sorted */
+    struct maq_search_plan *first; /* [n_first] the best of the small part, sorted */
     struct maq_search_plan frugal;
     struct maq_pareto front;
     struct maq_search_counts counts;
@@ -68,13 +73,20 @@ static bool same_degrees(const struct maq_plan *a, const struct maq_plan *b)
     return a->tp == b->tp && a->cp == b->cp && a->pp == b->pp && a->ep == b->ep && a->etp == b->etp;
 }
 
-/* What a plan with these degrees has to beat. */
+/* What a plan with these degrees has to beat to be one of `top`, of which there are n. */
+static double limit_among(const struct maq_search_plan *best, uint32_t n, uint32_t top, const struct maq_plan *plan)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (same_degrees(&best[i].plan, plan))
+            return best[i].step_s;
+    return n < top ? HUGE_VAL : best[n - 1].step_s;
+}
+
+/* The same, now. Those of the small part are found again, so that it is no less than theirs. */
 static double limit_for(const struct search *s, const struct maq_plan *plan)
 {
-    for (uint32_t i = 0; i < s->n_best; i++)
-        if (same_degrees(&s->best[i].plan, plan))
-            return s->best[i].step_s;
-    return s->n_best < s->top ? HUGE_VAL : s->best[s->n_best - 1].step_s;
+    double now = limit_among(s->best, s->n_best, s->top, plan);
+    return s->n_first == 0 ? now : fmin(now, nextafter(limit_among(s->first, s->n_first, s->top, plan), HUGE_VAL));
 }
 
 static void keep(struct search *s, const struct maq_search_plan *plan)
@@ -184,7 +196,7 @@ static bool stopped(const struct search *s)
 
 static void tell(const struct search *s, uint32_t done)
 {
-    if (!s->opts->progress)
+    if (!s->opts->progress || s->trying)
         return;
     struct maq_search_progress at = {.counts = s->counts, .cells_done = done};
     at.best_s = s->n_best > 0 ? s->best[0].step_s : 0;
@@ -252,7 +264,7 @@ static enum maq_status refuse_empty(const struct search *s, struct maq_diag *dia
         job->model.name);
 }
 
-static enum maq_status bound_all(struct search *s, struct maq_diag *diag)
+static enum maq_status bound_all(struct search *s)
 {
     s->bounding = true;
     enum maq_status status = run_round(s, 0, s->cells.n);
@@ -264,9 +276,63 @@ static enum maq_status bound_all(struct search *s, struct maq_diag *diag)
     if (s->cells.n > 0)
         qsort(s->order, s->cells.n, sizeof(struct maq_cell *), by_floor);
     s->counts.cells = s->cells.n;
-    if (status == MAQ_OK && (s->cells.n == 0 || s->order[0]->impossible))
-        return refuse_empty(s, diag);
     return status;
+}
+
+/* ---- a space ---- */
+
+static enum maq_status list_cells(struct search *s)
+{
+    MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
+    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->job, &s->arena));
+    for (uint32_t i = 0; i < s->cells.n; i++) {
+        struct maq_plan plan;
+        maq_cell_plan(&plan, &s->space, &s->cells.at[i]);
+        s->cells.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
+    }
+    s->order = MAQ_ARENA_NEW(&s->arena, struct maq_cell *, s->cells.n);
+    s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
+    return s->order && s->best ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+/* The best plans of the space as it is. */
+static enum maq_status search_space(struct search *s, uint32_t *reached)
+{
+    MAQ_TRY(list_cells(s));
+    MAQ_TRY(bound_all(s));
+    return explore_all(s, reached);
+}
+
+/* The small part, if there is one: its best plans are what the whole has to beat. */
+static enum maq_status search_first(struct search *s)
+{
+    struct maq_search_space whole = s->space;
+    uint32_t reached;
+    if (s->opts->exhaustive || s->opts->pareto_memory || !s->opts->full)
+        return MAQ_OK;
+    MAQ_TRY(maq_space_narrow(&s->space, &whole, &s->arena));
+    s->trying = true;
+    MAQ_TRY(search_space(s, &reached));
+    s->trying = false;
+    s->space = whole;
+    s->first = s->best;
+    s->n_first = s->n_best;
+    s->n_best = 0;
+    s->frugal = (struct maq_search_plan){0};
+    s->counts = (struct maq_search_counts){0};
+    return MAQ_OK;
+}
+
+static enum maq_status search_whole(struct search *s, uint32_t *reached, struct maq_diag *diag)
+{
+    MAQ_TRY(search_space(s, reached));
+    if (s->cells.n == 0 || s->order[0]->impossible)
+        return refuse_empty(s, diag);
+    uint32_t n = s->n_first;
+    s->n_first = 0;
+    for (uint32_t i = 0; i < n; i++) /* of a search that was stopped, and what gains under MAQ_NEGLIGIBLE_GAIN */
+        keep(s, &s->first[i]);
+    return MAQ_OK;
 }
 
 /* ---- beginning and end ---- */
@@ -285,18 +351,7 @@ static enum maq_status begin(struct search *s, const struct maq_job_box *open, s
                              "plan each kind of node by itself, or predict a plan over all of them with maquette train",
                              "the cluster has %u kinds of nodes; this search is for one", s->job.cluster.n_groups);
     MAQ_TRY(maq_space_init(&s->space, open, &s->job, s->opts, &s->arena, diag));
-    MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
-    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->job, &s->arena));
-    for (uint32_t i = 0; i < s->cells.n; i++) {
-        struct maq_plan plan;
-        maq_cell_plan(&plan, &s->space, &s->cells.at[i]);
-        s->cells.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
-    }
-    s->order = MAQ_ARENA_NEW(&s->arena, struct maq_cell *, s->cells.n);
     s->top = s->opts->top > 0 ? s->opts->top : 5;
-    s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
-    if (!s->order || !s->best)
-        return MAQ_NO_MEMORY;
     uint32_t n = thread_count(s->opts);
     for (; s->n_workers < n; s->n_workers++) {
         struct worker *w = &s->workers[s->n_workers];
@@ -390,9 +445,9 @@ enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_
     pthread_mutex_init(&s->lock, NULL);
     enum maq_status status = begin(s, open, diag);
     if (status == MAQ_OK)
-        status = bound_all(s, diag);
+        status = search_first(s);
     if (status == MAQ_OK)
-        status = explore_all(s, &reached);
+        status = search_whole(s, &reached, diag);
     if (status == MAQ_OK)
         status = finish(out, s, reached);
     if (status != MAQ_OK)

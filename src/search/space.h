@@ -82,6 +82,10 @@ enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *op
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
 
+/* A small part of a space, of the values that good plans mostly have: the first ones of most axes. Lists live in `arena`. */
+enum maq_status maq_space_narrow(struct maq_search_space *out, const struct maq_search_space *whole,
+                                 struct maq_arena *arena);
+
 /* Sets the axis of a plan to a value of it; LAYOUT, BLOCK and STAGES depend on more and are set by leaves.c. */
 void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value);
 

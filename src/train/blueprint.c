@@ -479,8 +479,8 @@ static enum maq_status write_hops(struct maq_blueprint *bp)
     return MAQ_OK;
 }
 
-enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
-                                    struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                     struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_blueprint *bp = out;
     *bp = (struct maq_blueprint){.job = job, .cache = cache, .items = &cache->items, .arena = arena};
@@ -494,9 +494,16 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
     maq_items_select(&cache->items, job->stages[0].group);
     maq_lower_init(&bp->lower, job, &cache->items, &cache->arena);
     MAQ_TRY(write_sets(bp));
-    MAQ_TRY(write_programs(bp));
     maq_blueprint_select(bp, 0);
-    MAQ_TRY(write_hops(bp));
-    bp->nccl_bytes = maq_communicator_bytes(job);
-    return write_step_end(bp);
+    return write_hops(bp);
+}
+
+enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                    struct maq_arena *arena, struct maq_diag *diag)
+{
+    MAQ_TRY(maq_blueprint_blocks(out, job, cache, arena, diag));
+    MAQ_TRY(write_programs(out));
+    maq_blueprint_select(out, 0);
+    out->nccl_bytes = maq_communicator_bytes(job);
+    return write_step_end(out);
 }

@@ -161,6 +161,10 @@ struct maq_blueprint {
 enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
                                     struct maq_arena *arena, struct maq_diag *diag);
 
+/* The same without programs and the end of the step: sets, blocks, schedule and transfers. */
+enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                     struct maq_arena *arena, struct maq_diag *diag);
+
 /* cache.c: a block of the model under the plan of bp, lowered once; a schedule skeleton, built once. */
 enum maq_status maq_cache_block(const struct maq_block **out, struct maq_blueprint *bp, const struct maq_layer *layer,
                                 enum maq_block_use use);

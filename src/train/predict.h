@@ -14,6 +14,8 @@ struct maq_step_times {
     double pipeline;                /* all stages ready for the optimizer */
     double norm, optimizer, gather; /* after it: norm all-reduce, slowest update, slowest exposed parameter gather */
     double step;
+    double
+        tail; /* of it, what comes behind the computing of the last pass at least: in a plan whose passes take longer, no less */
 };
 
 /* Times of K plans that share a schedule skeleton; out[k] for bps[k]. Everything lives in `arena`. */

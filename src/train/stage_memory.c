@@ -145,13 +145,17 @@ static double spread_vocabulary(const struct maq_blueprint *bp, const struct maq
 static double peak_activations(const struct maq_blueprint *bp, uint32_t stage, const uint16_t *at, uint32_t n_at,
                                uint32_t *microbatches)
 {
-    double best = 0;
+    double best = 0, act[MAQ_MAX_STAGES];
+    bool spread = bp->job->plan.vocab_parallel_pipeline;
+    for (uint32_t c = 0; c < n_at; c++)
+        act[c] = bp->programs[at[c]]->act_bytes;
     for (uint32_t i = bp->schedule->inflight_first[stage]; i < bp->schedule->inflight_first[stage + 1]; i++) {
         const struct maq_inflight *live = &bp->schedule->inflight[i];
         double sum = 0;
         for (uint32_t c = 0; c < n_at; c++)
-            sum += live->chunk[c] * bp->programs[at[c]]->act_bytes +
-                   spread_vocabulary(bp, bp->programs[at[c]], live->chunk[c]);
+            sum += live->chunk[c] * act[c];
+        for (uint32_t c = 0; c < n_at && spread; c++)
+            sum += spread_vocabulary(bp, bp->programs[at[c]], live->chunk[c]);
         if (sum >= best) {
             best = sum;
             *microbatches = live->total;

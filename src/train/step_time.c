@@ -87,6 +87,20 @@ static double exposed_gather(const struct maq_blueprint *bp, uint32_t stage)
     return t;
 }
 
+/* Least reduction that is left when the last pass of a position has computed. */
+static double least_reduction(const struct maq_blueprint *bp)
+{
+    double least = -1;
+    if (bp->sync_every_pass)
+        return 0;
+    for (uint32_t v = 0; v < bp->schedule->n_positions; v++) {
+        const struct maq_program *pr = bp->programs[v];
+        double ns = pr->n_buckets > 0 ? pr->buckets[0].reduce_ns : 0;
+        least = least < 0 || ns < least ? ns : least;
+    }
+    return least;
+}
+
 static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *bp)
 {
     uint32_t pp = bp->schedule->stages;
@@ -108,6 +122,7 @@ static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *
         }
     }
     out->step = out->pipeline + out->norm + end;
+    out->tail = least_reduction(bp) + out->norm + end;
 }
 
 enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,

@@ -46,9 +46,9 @@ void maq_train_sweep_free(struct maq_train_sweep *sweep)
     free(sweep);
 }
 
-/* Completes a plan and builds its blueprint; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
-static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                               uint32_t index, int32_t gbs)
+/* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
+static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
+                                uint32_t index, int32_t gbs)
 {
     const struct maq_job_places nowhere = {0};
     c->job = s->job;
@@ -59,7 +59,14 @@ static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *
     c->done = false;
     MAQ_TRY(maq_job_resolve(&c->job, &nowhere, NULL));
     MAQ_TRY(maq_job_split_layers(&c->job, &nowhere, &s->scratch, NULL));
-    MAQ_TRY(maq_job_place_groups(&c->job, &nowhere, &s->scratch, NULL));
+    return maq_job_place_groups(&c->job, &nowhere, &s->scratch, NULL);
+}
+
+/* Completes a plan and builds its blueprint. */
+static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
+                               uint32_t index)
+{
+    MAQ_TRY(complete(s, c, plan, index, 0));
     return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, NULL);
 }
 
@@ -97,6 +104,7 @@ static enum maq_status eval_family(struct maq_train_sweep *s, struct maq_train_q
     MAQ_TRY(maq_step_times(times, bps, K, &s->scratch));
     for (uint32_t k = 0; k < K; k++) {
         out[s->window[at[k]].index].step_s = times[k].step * 1e-9;
+        out[s->window[at[k]].index].tail_s = times[k].tail * 1e-9;
         s->window[at[k]].done = true;
     }
     maq_arena_reset(&s->scratch, mark);
@@ -114,7 +122,7 @@ static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quic
         uint32_t held = 0;
         for (size_t i = from; i < n && i < from + WINDOW; i++) {
             struct maq_candidate *c = &sweep->window[held];
-            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, 0);
+            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i);
             out[i] = (struct maq_train_quick){0};
             if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
                 continue;
@@ -154,7 +162,7 @@ enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_tr
     struct maq_candidate *c = &sweep->window[0];
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     memset(fits, 0, n * sizeof *fits);
-    enum maq_status status = prepare(sweep, c, plan, 0, 0);
+    enum maq_status status = prepare(sweep, c, plan, 0);
     for (uint32_t st = 0; status == MAQ_OK && st < n && st < c->bp.schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, &c->bp, st);
@@ -203,7 +211,9 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
 static enum maq_status prepare_atoms(struct maq_train_sweep *sweep, const struct maq_plan *plan)
 {
     int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
-    return prepare(sweep, &sweep->window[0], plan, 0, (int32_t)(replicas * plan->mbs * plan->pp));
+    struct maq_candidate *c = &sweep->window[0];
+    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp)));
+    return maq_blueprint_blocks(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
 }
 
 /* MTP depths share the output's block with the output: counted there, at the most once. */
