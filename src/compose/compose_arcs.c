@@ -22,21 +22,25 @@ double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, boo
     return behind == 0 ? t->hops.last : 1;
 }
 
-/* Waves at which a stretch still fits; the same comparison as in maq_composition_cost. */
-static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_option *o, uint32_t first, uint32_t end)
+/* Whether a stretch fits with so many waves in flight; the same comparison as in maq_composition_cost. */
+static bool fits_with(double still, double wave, double capacity, uint32_t waves)
+{
+    return (still + wave * waves) / capacity <= 1;
+}
+
+/* Waves at which a stretch still fits, `most` at most: a longer stretch fits with no more. */
+static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_option *o, uint32_t first, uint32_t end,
+                        uint32_t most)
 {
     double still = o->context_bytes + (o->fixed_bytes[end] - o->fixed_bytes[first]);
     double wave = o->flight_bytes[end] - o->flight_bytes[first], capacity = t->capacity_bytes[o->kind];
-    uint32_t most = t->max_in_flight < MAQ_STAGE_DEPTH ? t->max_in_flight : MAQ_STAGE_DEPTH;
-    uint32_t low = 0, high = most; /* fits at low, or low = 0 */
-    while (low < high) {
-        uint32_t middle = (low + high + 1) / 2;
-        if ((still + wave * middle) / capacity <= 1)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low == most ? MAQ_STAGE_DEPTH : low;
+    double guess = wave > 0 ? (capacity - still) / wave : most;
+    uint32_t n = guess <= 0 ? 0 : guess >= most ? most : (uint32_t)guess; /* off by a rounding at the most */
+    while (n < most && fits_with(still, wave, capacity, n + 1))
+        n++;
+    while (n > 0 && !fits_with(still, wave, capacity, n))
+        n--;
+    return n;
 }
 
 /* Remembers all-reduces by size: layers are alike, so few sizes differ. */
@@ -69,13 +73,15 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
         memo->bytes[i] = -1;
     for (uint32_t first = 0; first < t->n_atoms; first++) {
         a->update_s = o->update_s[first] < a->update_s ? o->update_s[first] : a->update_s;
-        uint32_t fits = MAQ_STAGE_DEPTH;
+        const uint32_t most = t->max_in_flight < MAQ_STAGE_DEPTH ? t->max_in_flight : MAQ_STAGE_DEPTH;
+        uint32_t fits = most;
         for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
-            fits = fits > 0 ? deepest(t, o, first, end) : 0;
-            a->deepest[maq_arc(t, option, first, end)] = (uint16_t)fits;
-            if (fits > 0)
-                a->sync_s[maq_arc(t, option, first, end)] =
-                    sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
+            size_t arc = maq_arc(t, option, first, end);
+            fits = fits > 0 ? deepest(t, o, first, end, fits) : 0;
+            if (fits == 0) /* nor do longer ones; zeroed */
+                break;
+            a->deepest[arc] = (uint16_t)(fits == most ? MAQ_STAGE_DEPTH : fits);
+            a->sync_s[arc] = sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
         }
     }
     double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option);
@@ -93,7 +99,7 @@ static void fill_through(struct maq_arcs *a, uint32_t option)
             size_t arc = maq_arc(t, option, first, end);
             double s = maq_arc_compute(t, option, first, end) + forward[end - 1] + backward[first];
             a->through_s[arc] = a->deepest[arc] > 0 ? s : HUGE_VAL;
-            a->least_s[option] = fmin(a->least_s[option], a->through_s[arc]);
+            a->least_s[option] = a->through_s[arc] < a->least_s[option] ? a->through_s[arc] : a->least_s[option];
         }
 }
 

@@ -183,8 +183,8 @@ static bool fill_hops(struct maq_counted *c, struct maq_arena *arena)
                 size_t pair = ((size_t)from * t->n_options + to) * n + a;
                 double *f = &c->forward[((size_t)from * groups + c->group[to]) * n + a];
                 double *b = &c->backward[((size_t)c->group[from] * groups + c->group[to]) * n + a];
-                *f = fmin(*f, t->forward_s[pair]);
-                *b = fmin(*b, t->backward_s[pair]);
+                *f = *f < t->forward_s[pair] ? *f : t->forward_s[pair];
+                *b = *b < t->backward_s[pair] ? *b : t->backward_s[pair];
             }
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t a = 0; a < n; a++) {
@@ -231,6 +231,11 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
 {
     const struct maq_arcs *a = c->arcs;
     const struct maq_stage_table *t = a->table;
+    double hop[MAQ_STAGE_OPTIONS], until[MAQ_STAGE_OPTIONS];
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        hop[o] = c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
+        until[o] = t->options[o].time_s[end];
+    }
     c->n_steps = 0;
     for (uint32_t first = end; first-- > 0;) {
         double cost[MAQ_STAGE_OPTIONS];
@@ -238,15 +243,19 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
         bool any = false;
         double forward = maq_forward_weight(t, behind, first == 0),
                backward = maq_backward_weight(t, behind, first == 0);
+        size_t arc = maq_arc(t, 0, first, end);
         for (uint32_t o = 0; o < t->n_options; o++)
             cost[o] = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++) {
-            size_t arc = maq_arc(t, o, first, end);
-            double s = maq_arc_compute(t, o, first, end);
-            any = any || s <= box->bottleneck_hi;
+            double s = until[o] - t->options[o].time_s[first];
+            if (s > box->bottleneck_hi)
+                continue;
+            any = true;
+            if (a->deepest[arc + o] <= behind || a->sync_s[arc + o] > box->sync_hi)
+                continue;
             if (forward > 0)
-                s += forward * c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
-            if (a->deepest[arc] <= behind || a->sync_s[arc] > box->sync_hi || s >= cost[c->like[o]] ||
+                s += forward * hop[o];
+            if (s >= cost[c->like[o]] ||
                 s + backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] > box->bottleneck_hi)
                 continue;
             cost[c->like[o]] = s;

@@ -201,6 +201,31 @@ static void sort_boxes(struct maq_boxes *b)
         }
 }
 
+/* sum >= bottleneck, so waves * bottleneck and sync alone stay below the cutoff. */
+static struct maq_box whole_box(const struct cover *v)
+{
+    struct maq_box whole = {.bottleneck_lo = maq_wave_bound(v->arcs->table),
+                            .bottleneck_hi = (v->cutoff - v->arcs->update_s) / v->arcs->table->waves,
+                            .sync_hi = v->cutoff - v->arcs->update_s};
+    set_least(v, &whole, 0);
+    return whole;
+}
+
+bool maq_boxes_refute(bool *refuted, const struct maq_arcs *arcs, double cutoff_s, struct maq_arena *arena)
+{
+    const struct maq_box_options options = {.cutoff_s = cutoff_s, .beam = 1};
+    struct cover v = {.arcs = arcs, .options = &options, .cutoff = cutoff_s};
+    struct maq_composition *best = MAQ_ARENA_NEW(arena, struct maq_composition, 1);
+    uint64_t programs = 0;
+    if (!best || !maq_priced_new(&v.priced, arcs, arena))
+        return false;
+    best->step_s = HUGE_VAL;
+    struct maq_box whole = whole_box(&v);
+    double wanted = cutoff_s - floor_of(&v, &whole);
+    *refuted = maq_priced_raise(v.priced, &whole, best, wanted, &options, &programs) >= wanted;
+    return true;
+}
+
 bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, const struct maq_arcs *arcs,
                      const struct maq_box_options *options, struct maq_arena *arena)
 {
@@ -217,11 +242,7 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
     *boxes = (struct maq_boxes){.bound_s = v->cutoff};
     if (!maq_priced_new(&v->priced, arcs, arena) || !maq_counted_new(&v->counted, arcs, arena))
         return false;
-    /* sum >= bottleneck, so waves * bottleneck and sync alone stay below the cutoff */
-    struct maq_box whole = {.bottleneck_lo = maq_wave_bound(arcs->table),
-                            .bottleneck_hi = (v->cutoff - arcs->update_s) / arcs->table->waves,
-                            .sync_hi = v->cutoff - arcs->update_s};
-    set_least(v, &whole, 0);
+    struct maq_box whole = whole_box(v);
     if (!solve_and_push(v, &whole))
         return false;
     boxes->counted = v->counted;

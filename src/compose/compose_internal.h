@@ -97,6 +97,9 @@ struct maq_box_options {
 bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, const struct maq_arcs *arcs,
                      const struct maq_box_options *options, struct maq_arena *arena);
 
+/* Whether prices alone show that no composition is below the cutoff. false when out of memory. */
+bool maq_boxes_refute(bool *refuted, const struct maq_arcs *arcs, double cutoff_s, struct maq_arena *arena);
+
 /* What a program came upon, for the hook; *best, if it is a better composition that keeps to the devices. */
 void maq_composition_offer(struct maq_composition *best, struct maq_composition *path,
                            const struct maq_stage_table *table, const struct maq_box_options *options);

@@ -10,11 +10,12 @@
 
 #define FIRST_CUTOFF 1.25 /* over the least work bound */
 #define NEXT_CUTOFF 1.12  /* how it grows while nothing is found */
+#define LATE_CUTOFF 2     /* over the least work bound: perhaps there is nothing */
 
 #define LOOKS 30u /* boxes of a first look */
 #define STATES 1u /* of a first look that counts devices: kept for each atom and group of options */
 
-enum pass { RANK, LOOK, PROVE };
+enum pass { RANK, LOOK, REFUTE, PROVE };
 
 struct job {
     uint32_t table;
@@ -76,6 +77,13 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
         job->best.step_s = HUGE_VAL;
         job->work_bound = table.n_options > 0 ? maq_work_bound(&table) : HUGE_VAL;
         job->ceiling = table.n_options > 0 ? ceiling_of(&table) : 0;
+        return true;
+    }
+    if (run->pass == REFUTE) {
+        bool refuted;
+        if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_refute(&refuted, &arcs, run->cutoff, arena))
+            return false;
+        job->work_bound = refuted ? HUGE_VAL : job->work_bound;
         return true;
     }
     bool prove = run->pass == PROVE;
@@ -141,7 +149,7 @@ static bool pass_over(struct run *run, enum pass pass, struct job **jobs, struct
         uint32_t size = n - from < MAQ_BATCH ? n - from : MAQ_BATCH;
         run->cutoff = to_beat(jobs, sorted, n, top, cutoff);
         while (size > 0 && jobs[from + size - 1]->work_bound >= run->cutoff && pass != RANK)
-            size--;
+            size--; /* sorted by it */
         if (size == 0)
             break;
         if (!maq_batch_run(work, run, from, size, run->options.threads))
@@ -197,8 +205,15 @@ enum maq_status maq_compose_search(struct maq_compose_tables_result *out, const 
     for (uint32_t i = 0; i < n; i++)
         ceiling = jobs[i].ceiling > ceiling ? jobs[i].ceiling : ceiling;
     ceiling = options->cutoff_s < ceiling ? options->cutoff_s : ceiling;
-    double cutoff = n > 0 ? order[0]->work_bound * FIRST_CUTOFF : 0, best = HUGE_VAL;
+    double cutoff = n > 0 ? order[0]->work_bound * FIRST_CUTOFF : 0, best = HUGE_VAL,
+           late = n > 0 ? order[0]->work_bound * LATE_CUTOFF : HUGE_VAL;
     for (bool last = false; !last && best == HUGE_VAL; cutoff *= NEXT_CUTOFF) {
+        if (cutoff > late) { /* tables of which nothing fits are left alone */
+            late = HUGE_VAL;
+            if (!pass_over(&run, REFUTE, order, sorted, n, ceiling))
+                return MAQ_NO_MEMORY;
+            qsort(order, n, sizeof *order, by_work);
+        }
         last = cutoff >= ceiling;
         if (!pass_over(&run, LOOK, order, sorted, n, last ? ceiling : cutoff))
             return MAQ_NO_MEMORY;
