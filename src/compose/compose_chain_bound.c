@@ -30,25 +30,33 @@
  * each of the other chains at least. Neither a rank nor a member nor bytes make a piece cheaper (stage_table.h), so a stage needs no less than
  * the cheapest way to cut its stretch into pieces, each over N0 - 1 + r ranks of its own option alone; s_c is the most of its stages.
  *
- * Ranges [N0, N1] are cut in two, the one of the least bound first.
+ * Ranges [N0, N1] are cut in two, the one of the least bound first. Where devices come in few units the synchronization of the whole plan,
+ * the most of its stages, is cut into ranges [S0, S1] as well: all chains then have to be done S0 earlier. In a narrow range devices,
+ * chains and micro batches are counted (compose_chain_count.h), which leaves nothing open but what pieces really synchronize.
  */
 #include "compose/compose_chain_bound.h"
 
 #include <string.h>
 
 #include "base/check.h"
+#include "compose/compose_chain_count.h"
 
 #define STEPS 60       /* that raise V */
 #define STUCK 12u      /* of them without much of a gain */
 #define ROUNDING 1e-12 /* of sums that are no two alike */
 #define EDGE 1e-9      /* of shares: as good as 1 */
+#define FEW_RANGES 24u /* where devices are not counted */
 #define CELLS 200u     /* of bottleneck and synchronization */
+#define NARROW 4e-3    /* of the synchronization: in such a range devices are counted, relative to the cutoff */
+#define NARROWEST 5e-4 /* and it is cut no more */
 #define CLOSE 2e-4     /* a cell is done when its path is that close, relative to the cutoff */
 
-struct range { /* of the number of chains */
+struct range { /* of the number of chains, and of what the plan synchronizes */
     uint32_t least_n, most_n;
+    double least_sync, most_sync;
     double share[MAQ_STAGE_KINDS]; /* of the batch, that all devices of a kind are worth */
     double bound_s;
+    bool counted;
 };
 
 struct bounding {
@@ -56,8 +64,10 @@ struct bounding {
     const struct maq_chain_bound_options *options;
     struct maq_arcs arcs; /* whose synchronization is that of pieces, for `ranks` chains */
     struct maq_priced *priced;
+    struct maq_chain_count *count; /* NULL: too many devices */
     double least_bottleneck, update_s, batches;
     uint32_t ranks;
+    double least_sync, most_sync; /* of the range at hand */
     uint64_t programs;
 };
 
@@ -131,9 +141,9 @@ static void price(struct bounding *b, struct pricing *p, struct cell *c)
     if (path.n_stages == 0)
         return;
     double more = fmax(worth_of(&path, p->worth, b->table->n_kinds), 1) - 1;
-    double said = path.fill_s + more * path.bottleneck_s + path.sync_s;
+    double sync = fmax(path.sync_s, b->least_sync), said = path.fill_s + more * path.bottleneck_s + sync;
     c->by_t = more * (path.bottleneck_s - c->least_t);
-    c->by_s = path.sync_s - c->least_sync;
+    c->by_s = sync - c->least_sync;
     if (said < p->seen) {
         p->seen = said;
         p->column = path;
@@ -152,7 +162,10 @@ static void halve(struct cell *low, struct cell *high)
 /* V from below, or the target if that is less; with the column that attains it, nearly, or one that says less than what is enough. */
 static double value(struct bounding *b, struct pricing *p)
 {
-    struct cell at[CELLS + 1] = {{.least_t = b->least_bottleneck, .most_t = p->target, .most_sync = p->target}};
+    struct cell at[CELLS + 1] = {{.least_t = b->least_bottleneck,
+                                  .most_t = p->target,
+                                  .least_sync = b->least_sync,
+                                  .most_sync = fmin(b->most_sync, p->target)}};
     uint32_t n = 1, least = 0;
     p->seen = HUGE_VAL;
     p->column.n_stages = 0;
@@ -223,6 +236,8 @@ static void raise_bound(struct bounding *b, struct range *r)
     uint32_t stuck = 0;
     memcpy(share, r->share, sizeof share);
     set_ranks(b, r->least_n);
+    b->least_sync = r->least_sync;
+    b->most_sync = r->most_sync;
     for (uint32_t turn = 0; turn < STEPS && stuck < STUCK; turn++) {
         const struct worth w = worths(b, r, share);
         struct pricing p = {.worth = &w, .target = cutoff - b->update_s, .enough = highest};
@@ -243,6 +258,21 @@ static void raise_bound(struct bounding *b, struct range *r)
     r->bound_s = fmax(r->bound_s, highest + b->update_s);
 }
 
+/* Raises the bound of a range by counting. */
+static void count_range(struct bounding *b, struct range *r)
+{
+    const struct maq_chain_count_query query = {.most_chains = r->most_n,
+                                                .batches = (uint32_t)b->batches,
+                                                .least_t = b->least_bottleneck,
+                                                .least_sync = r->least_sync,
+                                                .most_sync = r->most_sync,
+                                                .known_s = r->bound_s - b->update_s,
+                                                .wanted_s = b->options->enough_s - b->update_s};
+    set_ranks(b, r->least_n);
+    r->bound_s = maq_chain_count_raise(b->count, &query, &b->programs) + b->update_s;
+    r->counted = true;
+}
+
 /* ---- ranges ---- */
 
 static bool start(struct bounding *b, const struct maq_stage_table *table,
@@ -252,7 +282,8 @@ static bool start(struct bounding *b, const struct maq_stage_table *table,
                            .options = options,
                            .least_bottleneck = maq_wave_bound(table),
                            .batches = ceil((double)options->global_batch / table->wave_samples)};
-    if (!maq_arcs_init(&b->arcs, table, arena) || !maq_priced_new(&b->priced, &b->arcs, arena))
+    if (!maq_arcs_init(&b->arcs, table, arena) || !maq_priced_new(&b->priced, &b->arcs, arena) ||
+        (options->counts && !maq_chain_count_new(&b->count, &b->arcs, arena)))
         return false;
     double first = HUGE_VAL; /* some stage begins the pipeline */
     for (uint32_t o = 0; o < table->n_options; o++)
@@ -270,6 +301,26 @@ static uint32_t most_chains(const struct bounding *b)
     return (uint32_t)fmax(1, fmin(most, b->batches));
 }
 
+static bool is_wide(const struct bounding *b, const struct range *r)
+{
+    double narrow = r->counted ? NARROWEST : NARROW;
+    return b->count && r->most_sync - r->least_sync > narrow * b->options->cutoff_s;
+}
+
+static void split(struct bounding *b, struct range *low, struct range *high)
+{
+    low->counted = false;
+    *high = *low;
+    if (low->least_n < low->most_n) {
+        low->most_n = (uint32_t)sqrt((double)high->least_n * high->most_n);
+        high->least_n = low->most_n + 1;
+    } else {
+        low->most_sync = high->least_sync = 0.5 * (low->least_sync + low->most_sync);
+    }
+    raise_bound(b, low);
+    raise_bound(b, high);
+}
+
 bool maq_chain_bound(double *bound_s, uint64_t *programs, const struct maq_stage_table *table,
                      const struct maq_chain_bound_options *options, struct maq_arena *arena)
 {
@@ -283,16 +334,21 @@ bool maq_chain_bound(double *bound_s, uint64_t *programs, const struct maq_stage
         return true;
     if (!start(&b, table, options, arena))
         return false;
-    at[0] = (struct range){.least_n = 1, .most_n = most_chains(&b)};
+    at[0] = (struct range){.least_n = 1, .most_n = most_chains(&b), .most_sync = options->cutoff_s};
     for (uint32_t g = 0; g < table->n_kinds; g++)
         at[0].share[g] = 1.0 / table->n_kinds;
     raise_bound(&b, &at[0]);
-    while (n < options->boxes && at[least].bound_s < options->cutoff_s && at[least].least_n < at[least].most_n) {
-        at[n] = at[least];
-        at[least].most_n = (uint32_t)sqrt((double)at[n].least_n * at[n].most_n);
-        at[n].least_n = at[least].most_n + 1;
-        raise_bound(&b, &at[least]);
-        raise_bound(&b, &at[n++]);
+    const uint32_t few = options->boxes < FEW_RANGES ? options->boxes : FEW_RANGES;
+    while (at[least].bound_s < options->cutoff_s) {
+        bool counts = b.count && at[least].bound_s < options->enough_s; /* else by columns alone */
+        if (at[least].least_n < at[least].most_n && n < (counts ? options->boxes : few))
+            split(&b, &at[least], &at[n++]);
+        else if (counts && is_wide(&b, &at[least]) && n < options->boxes)
+            split(&b, &at[least], &at[n++]);
+        else if (counts && !at[least].counted)
+            count_range(&b, &at[least]);
+        else
+            break;
         for (uint32_t i = least = 0; i < n; i++)
             if (at[i].bound_s < at[least].bound_s)
                 least = i;

@@ -25,12 +25,13 @@ struct chain_run {
     const struct maq_chain_source *source;
     struct chain_job *jobs;
     struct maq_pipelines *found; /* [MAQ_BATCH] */
-    double cutoff;
+    double cutoff, enough_s;
 };
 
-#define ROOM 4096u /* chains of a table */
-#define RANGES 24u /* of the number of chains, that a bound looks at */
-#define SLACK 1.05 /* of a second, wider pool: chains that are no good alone can be with others */
+#define ROOM 4096u  /* chains of a table */
+#define RANGES 200u /* of the number of chains and of the synchronization, that a bound looks at */
+#define AIM 0.025   /* of a gap: where columns leave more, devices are counted */
+#define SLACK 1.05  /* of a second, wider pool: chains that are no good alone can be with others */
 
 static bool work(void *user, uint32_t index, struct maq_arena *arena)
 {
@@ -66,7 +67,8 @@ static bool bound_batch(struct chain_run *run, uint32_t index, uint32_t ranges, 
 {
     struct chain_job *job = &run->jobs[index];
     const struct maq_stage_source *tables = &run->source->tables;
-    const struct maq_chain_bound_options options = {run->source->global_batch, run->cutoff, ranges};
+    const struct maq_chain_bound_options options = {run->source->global_batch, run->cutoff, ranges,
+                                                    ranges > 1 ? run->enough_s : run->cutoff, ranges > 1};
     struct maq_stage_table table;
     return tables->build(&table, tables->ctx, index, arena) &&
            maq_chain_bound(&job->bound_s, &job->programs, &table, &options, arena);
@@ -82,6 +84,7 @@ static bool look(void *user, uint32_t index, struct maq_arena *arena)
 static bool bound(double *bound_s, struct chain_run *run, uint32_t threads)
 {
     uint32_t n = run->source->tables.n;
+    run->enough_s = run->cutoff / (1 + AIM);
     for (uint32_t i = 0; i < n; i++)
         run->jobs[i] = (struct chain_job){.bound_s = run->cutoff};
     for (uint32_t from = 0; from < n; from += MAQ_BATCH)

@@ -128,6 +128,16 @@ static void number_uses(struct maq_units *u, const uint32_t *units, const uint32
         u->code[o] = of[o] / u->coarse * u->stride[t->options[o].kind];
 }
 
+bool maq_units_init(struct maq_units *u, const struct maq_arcs *arcs)
+{
+    uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
+    *u = (struct maq_units){.room = 0};
+    if (arcs->mixes || !number_units(u, units, of, arcs->table))
+        return false;
+    number_uses(u, units, of, arcs);
+    return true;
+}
+
 /* Options that send and receive in the same time, whoever the neighbour is. */
 static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
 {
@@ -208,10 +218,8 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
         return false;
     c->arcs = arcs;
     c->arena = arena;
-    uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
-    if (arcs->mixes || !number_units(&c->units, units, of, t))
+    if (!maq_units_init(&c->units, arcs))
         return true;
-    number_uses(&c->units, units, of, arcs);
     group_options(c);
     for (uint32_t o = 0; o < t->n_options; o++)
         while (c->units.used[c->like[o]] != c->units.used[o] || c->group[c->like[o]] != c->group[o])

@@ -138,6 +138,9 @@ struct maq_units {
     uint32_t coarse, codes, radix[MAQ_STAGE_KINDS], stride[MAQ_STAGE_KINDS], code[MAQ_STAGE_OPTIONS];
 };
 
+/* false where there are too many to tell apart. compose_counted.c */
+bool maq_units_init(struct maq_units *units, const struct maq_arcs *arcs);
+
 /* ---- what is left: compose_left.c ---- */
 
 #define MAQ_LEFT_ROWS 8u        /* positions told apart */
