@@ -323,35 +323,6 @@ static void test_in_network_reduction_helps(void **state)
     assert_true(seconds(&coll, &c) < 0.7 * without);
 }
 
-/*
- * HybridEP against its own table (deepseek-ai/DeepEP, docs/README_Hybrid-EP.md: GB200, 16 SMs, BF16, 4,096 tokens of 7,168, top 8): GB/s
- * of what arrives at a rank, while the kernel runs. Two shares stand for all sizes of group; the start is not the kernel's.
- */
-static void test_hybrid_exchange(void **state)
-{
-    (void)state;
-    static const struct {
-        uint32_t ranks;
-        double dispatch, combine;
-    } table[] = {
-        {8, 750.15, 684.27}, {16, 661.93, 600.75}, {24, 637.80, 565.53}, {32, 629.79, 547.25}, {36, 612.85, 543.27}};
-    struct maq_node_group g = h100();
-    g.device.arch = MAQ_ARCH_BLACKWELL;
-    g.domain_bps = 900e9;
-    g.domain_devices = 72;
-    struct maq_cluster c = cluster_of(&g);
-    for (size_t i = 0; i < COUNT(table); i++)
-        for (int combine = 0; combine < 2; combine++) {
-            double n = table[i].ranks, copies = n * (1.0 - pow(1.0 - 1.0 / n, 8.0)), bytes = 4096 * copies * 7168 * 2;
-            struct maq_coll coll = coll_of(combine ? MAQ_COLL_COMBINE : MAQ_COLL_DISPATCH, bytes, table[i].ranks, 1);
-            coll.flags = MAQ_COLL_HYBRID;
-            coll.at.per_domain = table[i].ranks;
-            coll.at.domains = 1;
-            double start = 50e-6, s = seconds(&coll, &c) - start;
-            assert_close(bytes / s / 1e9, combine ? table[i].combine : table[i].dispatch, 0.09);
-        }
-}
-
 /* Every table that was fitted: generations, transports, engines, kernels of the expert exchange. */
 static void test_every_table_is_monotone(void **state)
 {
@@ -602,7 +573,6 @@ int main(void)
         cmocka_unit_test(test_rings_alone),
         cmocka_unit_test(test_unshared_pcie),
         cmocka_unit_test(test_in_network_reduction_helps),
-        cmocka_unit_test(test_hybrid_exchange),
         cmocka_unit_test(test_every_table_is_monotone),
         cmocka_unit_test(test_every_table_is_filled),
         cmocka_unit_test(test_engines),

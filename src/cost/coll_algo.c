@@ -289,33 +289,16 @@ static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_lib
         return combine ? MAQ_COLL_NEAR_EP_COMBINE_FAST : MAQ_COLL_NEAR_EP_DISPATCH_FAST;
     if (coll->flags & MAQ_COLL_ONE_SIDED)
         return combine ? MAQ_COLL_NEAR_EP_COMBINE_ONESIDED : MAQ_COLL_NEAR_EP_DISPATCH_ONESIDED;
-    if (library == MAQ_LIBRARY_TRTLLM)
+    if (library == MAQ_LIBRARY_TRTLLM || (coll->flags & MAQ_COLL_HYBRID)) /* HybridEP: the nearest that was measured */
         return combine ? MAQ_COLL_NEAR_EP_COMBINE_TRTLLM : MAQ_COLL_NEAR_EP_DISPATCH_TRTLLM;
     return combine ? MAQ_COLL_NEAR_EP_COMBINE : MAQ_COLL_NEAR_EP_DISPATCH;
-}
-
-/*
- * HybridEP's own table (docs/README_Hybrid-EP.md of deepseek-ai/DeepEP: GB200, 8 to 36 ranks in one domain, 16 SMs, 4,096 tokens of
- * 7,168, top 8 of 8 experts a rank): what arrives, less a rank's own part, over the time of the kernel is 0.64 to 0.73 of the
- * link for a dispatch and 0.58 to 0.67 for a combine, less with more ranks; B200 with 8 ranks has 0.71 and 0.66. Beside its kernels
- * a call takes 36 and 63 us more than the copies that it makes.
- */
-static const struct maq_coll_curve hybrid_dispatch = {.start_s = 50e-6, .share = 0.68},
-                                   hybrid_combine = {.start_s = 50e-6, .share = 0.61};
-
-static const struct maq_coll_curve *expert_near(const struct maq_coll *coll, const struct maq_coll_links *l,
-                                                enum maq_library library)
-{
-    if (coll->flags & MAQ_COLL_HYBRID)
-        return coll->kind == MAQ_COLL_COMBINE ? &hybrid_combine : &hybrid_dispatch;
-    return near_of(l, expert_curve(coll, library));
 }
 
 /* Kernels that send tokens to the ranks of their experts: near and far at once, forwarded inside the far domain. */
 static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, const struct maq_coll_links *l,
                                      enum maq_library library)
 {
-    const struct maq_coll_curve *curve = expert_near(coll, l, library), *far = far_of(l, MAQ_COLL_FAR_EP);
+    const struct maq_coll_curve *curve = near_of(l, expert_curve(coll, library)), *far = far_of(l, MAQ_COLL_FAR_EP);
     double out = bytes * (l->ranks - l->per_domain) / l->ranks;
     double near = bytes * (l->per_domain - 1.0) / l->ranks + out * (l->per_domain - 1.0) / l->per_domain;
     double start = curve->start_s, hops = curve->hops * l->near_s, far_move = 0.0;
