@@ -155,6 +155,17 @@ def odd_one(s):
     assert x["differs"] and x["records"] < x["captured_records"] and "MAQ1688" in err, (x, err)
 
 
+def without_device(s):
+    """A live program that uses no device is not what was captured. (It fails, so that nobody waits for what it would have done.)"""
+    s.capture("--world", 4, "--libraries", "none", "--", *RANK)
+    job = ("emulate", "job.mqt", "--rank", "1", "--libraries", "none", "--output", "report")
+    code, _, _ = s.run(*job, "--json", "--", "sh", "-c", "exit 3")
+    x = json.loads((s.path / "report").read_text())["live"][0]
+    assert code == 3 and x["compared"] and x["differs"] and x["records"] == 0 < x["captured_records"], (code, x)
+    s.run(*job, "--", "sh", "-c", "exit 3")
+    assert "differs" in (s.path / "report").read_text()
+
+
 def startup(s):
     """Rank 0 and rank 4,095 of 8,192 start with less than 300 MB beyond the program's own, which is some 15 MB of Python here."""
     needs_device()
@@ -216,7 +227,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, large, odd_one, startup, resumes, other_job, failing, elsewhere, same_for_jobs]
+         stragglers("ep"), inferred, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, same_for_jobs]
 
 
 def main():

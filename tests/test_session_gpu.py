@@ -28,6 +28,14 @@ def on_gpu(folder, *arguments):
     return int(maquette(folder, "emulate", "job.mqt", "--rank", "1", "--libraries", "gpu", *arguments, *JOB, FAKE_GPU="1", LD_LIBRARY_PATH=path))
 
 
+def not_compared(folder):
+    """Names of kernels on a GPU are CUPTI's, in the capture the shim's: nothing is said of the program."""
+    for option, want in ((["--json"], '"compared": false'), ([], "not compared")):
+        on_gpu(folder, "--output", "report", *option)
+        report = (pathlib.Path(folder) / "report").read_text()
+        assert want in report and "as captured" not in report, report
+
+
 def test(folder):
     maquette(folder, "capture", "--world", "4", "-o", "job.mqt", *JOB)
     truth = [int(x) for x in maquette(folder, "run", "--world", "4", "--all", *JOB).split()]
@@ -39,6 +47,7 @@ def test(folder):
     assert slow > 1.2 * time, (slow, time)
     # a straggler that is this rank is none: it is as fast as it is
     assert on_gpu(folder, "--slow", "rank:1=3x") == time
+    not_compared(folder)
 
 
 def main():

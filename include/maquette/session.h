@@ -127,7 +127,8 @@ struct maq_session_live {
     uint64_t replayed_ns;                     /* its end in the replay of all ranks */
     uint64_t peak_bytes, captured_peak_bytes; /* of device memory */
     uint64_t records, captured_records;
-    bool differs; /* its program is not that of its class */
+    bool compared; /* its program with that of its class; not on a real GPU, where kernels have other names */
+    bool differs;  /* it is not that of its class */
 };
 
 struct maq_session {

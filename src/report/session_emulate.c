@@ -37,7 +37,7 @@ enum maq_status maq_report_session_emulate_text(char **out, const struct maq_ses
         maq_table_cell(&t, "%.3f %%", 100 * off(l));
         maq_table_cell(&t, "%s", maq_format_bytes(a, (double)l->peak_bytes));
         maq_table_cell(&t, "%s", maq_format_bytes(a, (double)l->captured_peak_bytes));
-        maq_table_cell(&t, "%s", l->differs ? "differs" : "as captured");
+        maq_table_cell(&t, "%s", !l->compared ? "not compared" : l->differs ? "differs" : "as captured");
     }
     maq_table_print(&page, &t, 0);
     maq_table_fini(&t);
@@ -65,6 +65,7 @@ enum maq_status maq_report_session_emulate_json(char **out, const struct maq_ses
         maq_json_int(m, "captured_peak_bytes", (int64_t)l->captured_peak_bytes);
         maq_json_int(m, "records", (int64_t)l->records);
         maq_json_int(m, "captured_records", (int64_t)l->captured_records);
+        maq_json_bool(m, "compared", l->compared);
         maq_json_bool(m, "differs", l->differs);
         maq_json_int(m, "host_peak_bytes", (int64_t)s->rank[i].host_peak_bytes);
         maq_json_real(m, "host_cpu_s", s->rank[i].host_cpu_s);

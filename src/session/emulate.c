@@ -347,22 +347,28 @@ static uint64_t shape_of(const struct maq_capture *job, const struct maq_rank_cl
     return op ? maq_capture_signature(class->record, class->n_records, op) : 0;
 }
 
-/* The live rank's trace beside the class that the capture has for it. */
+/*
+ * The live rank's trace beside the class that the capture has for it; none at all is another program. On a GPU the trace is CUPTI's,
+ * whose kernels have names that the zero-GPU device does not know: such programs are not compared.
+ */
 static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_session_live *out, struct maq_diag *diag)
 {
     uint32_t rank = e->opts->rank[i];
     const struct maq_rank_class *class = &e->job->class_of_ranks[e->job->class_of[rank]], *own;
     struct maq_capture *alone = NULL;
     const char *path = e->live[i].opts.trace;
-    if (access(path, F_OK) != 0)
+    out->compared = !on_gpu(e);
+    out->captured_records = class->n_records;
+    out->captured_peak_bytes = class->peak_bytes;
+    if (access(path, F_OK) != 0) {
+        out->differs = out->compared && class->n_records > 0;
         return MAQ_OK;
+    }
     MAQ_TRY(maq_capture_of_ranks(&alone, &path, 1, diag));
     own = &alone->class_of_ranks[0];
     out->records = own->n_records;
-    out->captured_records = class->n_records;
     out->peak_bytes = own->peak_bytes;
-    out->captured_peak_bytes = class->peak_bytes;
-    out->differs = shape_of(alone, own, &e->room.arena) != shape_of(e->job, class, &e->room.arena);
+    out->differs = out->compared && shape_of(alone, own, &e->room.arena) != shape_of(e->job, class, &e->room.arena);
     maq_capture_free(alone);
     return MAQ_OK;
 }
