@@ -208,6 +208,16 @@ def failing(s):
     code, _, err = s.run("capture", "-o", "job.mqt", "--world", 4, "--libraries", "none", "--", *RANK, "--fail", "2")
     assert code == 3 and "MAQ1686" in err and "rank 2 has exit status 7" in err and "does not like it here" in err, (code, err)
     assert not (s.path / "job.mqt").exists()
+    # the message is one line of the program's; the rest is in the file that the hint names
+    loud = "import sys; print('first line'); print('the reason\\t\x1b[31mis this'); print(); sys.exit(9)"
+    code, _, err = s.run("capture", "-o", "loud.mqt", "--world", 1, "--libraries", "none", "--", sys.executable, "-S", "-c", loud)
+    error = [line for line in err.splitlines() if "error" in line]
+    assert code == 3 and len(error) == 1 and error[0].endswith("has exit status 9; the last it said: the reason  [31mis this"), (code, err)
+    assert "first line" not in err and "\\n" not in err, err
+    log = next(word for word in err.replace(";", " ").split() if word.endswith(".log"))
+    assert "first line" in (s.path / log).read_text(), log
+    code, _, err = s.run("capture", "-o", "mute.mqt", "--world", 1, "--libraries", "none", "--", "false")
+    assert code == 3 and "has exit status 1 and said nothing" in err, err
 
 
 def elsewhere(s):

@@ -30,7 +30,7 @@
 #define TIMEOUT_DEFAULT_S 600
 #define PASSES_MAX 6u /* over all probes, until they settle */
 #define ROUNDS_MAX 4u /* of inferring and settling again */
-#define TAIL 400u     /* bytes of a failed program's output in a message */
+#define WORDS_MAX 300 /* bytes of a failed program's last line in a message */
 
 struct capture {
     const struct maq_session_capture_opts *opts;
@@ -102,22 +102,34 @@ static bool choose_probes(struct capture *c)
 
 /* ---- passes ---- */
 
-/* Lines end where the messages of a terminal do. */
-static enum maq_status program_failed(const struct maq_probe *slice, struct maq_diag *diag)
+/* The last line of a program's output that says something, of printable characters; in the text itself, which is ended there. */
+static const char *last_words(char *text, size_t n)
 {
-    char *text = NULL, how[32];
+    char *end = text + n, *at;
+    while (end > text && (unsigned char)end[-1] <= ' ')
+        end--;
+    for (at = end; at > text && at[-1] != '\n' && end - at < WORDS_MAX; at--)
+        if (at[-1] < ' ' || at[-1] > '~')
+            at[-1] = ' ';
+    *end = '\0';
+    return at + strspn(at, " ");
+}
+
+static enum maq_status program_failed(const struct capture *c, const struct maq_probe *slice, struct maq_diag *diag)
+{
+    char *text = NULL, how[32], hint[512];
     size_t n = 0;
     (void)maq_folder_read(&text, &n, slice->log, (size_t)1 << 30, NULL);
-    const char *tail = text ? text + (n > TAIL ? n - TAIL : 0) : "";
-    for (char *at = text; at && at < text + n; at++)
-        *at = *at == '\n' || (*at >= ' ' && *at < 127) ? *at : ' ';
+    const char *words = text ? last_words(text, n) : "";
     if (slice->status > 128)
         maq__snprintf(how, sizeof how, "was ended by signal %d", slice->status - 128);
     else
         maq__snprintf(how, sizeof how, "has exit status %d", slice->status);
-    enum maq_status status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0},
-                                           "maquette run --rank R runs it by itself",
-                                           "the program as rank %u %s; its last words:\n%s", slice->rank, how, tail);
+    maq__snprintf(hint, sizeof hint, "its output is in %.300s.slices%s; `maquette run --rank %u` runs it by itself",
+                  c->opts->path, strrchr(slice->log, '/'), slice->rank);
+    enum maq_status status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0}, hint,
+                                           "the program as rank %u %s%s%s", slice->rank, how,
+                                           words[0] != '\0' ? "; the last it said: " : " and said nothing", words);
     free(text);
     return status;
 }
@@ -147,7 +159,7 @@ static enum maq_status settle(struct capture *c, struct maq_diag *diag)
             "after %u passes ranks still tell each other something new", PASSES_MAX);
     for (uint32_t i = 0; i < c->n_probes; i++)
         if (c->slices.at[i]->status != 0)
-            return program_failed(c->slices.at[i], diag);
+            return program_failed(c, c->slices.at[i], diag);
     return MAQ_OK;
 }
 
@@ -241,7 +253,7 @@ static enum maq_status verify_some(struct capture *c, bool *wrong, struct maq_di
     for (uint32_t i = 0; i < n; i++) {
         const struct maq_probe *slice = c->slices.at[first + i];
         if (slice->status != 0)
-            return program_failed(slice, diag);
+            return program_failed(c, slice, diag);
         *wrong = *wrong || fellows[i] == UINT32_MAX || c->job->class_of[slice->rank] != c->job->class_of[fellows[i]];
     }
     c->verified += n;
