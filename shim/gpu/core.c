@@ -16,6 +16,7 @@
 
 #include "shim/core/core.h"
 #include "shim/gpu/fill.h"
+#include "shim/gpu/grid.h"
 #include "shim/gpu/inject.h"
 #include "shim/gpu/waits.h"
 #include "shim/nccl/nccl.h"
@@ -227,14 +228,12 @@ void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting 
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(parts[0].rec.id));
     CUstream home = driver_stream(streams[0]);
     int64_t start = vg_inject_now();
-    uint64_t bytes = 0;
     if (!vg_driver() || !comm)
         return;
-    for (uint32_t i = 0; i < n; i++) {
+    struct vg_grid grid = vg_grid_of(comm, parts, n);
+    for (uint32_t i = 0; i < n; i++)
         follow(home, driver_stream(streams[i]));
-        bytes += parts[i].rec.bytes;
-    }
-    vg_wait_launch(comm->lineage, bytes, home);
+    vg_wait_launch(comm->lineage, grid.blocks, grid.threads, home);
     fill(parts, n, comm, home);
     for (uint32_t i = 0; i < n; i++)
         follow(driver_stream(streams[i]), home);

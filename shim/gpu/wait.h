@@ -19,10 +19,8 @@
 
 #include "shim/link.h"
 
-#define VG_WAIT_BLOCKS                                                                                                 \
-    32 /* at most; NCCL's largest number of channels on one GPU is 32 (MAXCHANNELS of NCCL 2.x is 64, its NVLink rings use up to 24) */
-#define VG_WAIT_THREADS 512 /* NCCL_MAX_NTHREADS is 640; a Simple ring runs 512 and a warp more */
-#define VG_WAIT_RING 8      /* ends that are published at a time; one kernel of a communicator runs at a time */
+#define VG_WAIT_BLOCKS 64 /* at most: MAXCHANNELS of NCCL (src/include/device.h of 2.30.7); grid.h has how many */
+#define VG_WAIT_RING 8    /* ends that are published at a time; one kernel of a communicator runs at a time */
 
 struct vg_wait_log {
     int64_t arrival_ns, end_ns; /* on the device's clock */

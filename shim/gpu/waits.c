@@ -12,12 +12,6 @@
 #include "shim/gpu/table.h"
 #include "shim/vgpu.h"
 
-/*
- * A channel of NCCL is worth it from some bytes on: with its default threads, Simple protocol steps of 512 KiB (NCCL_BUFFSIZE
- * 4 MiB in 8 steps), a channel is added for every two of them until all are in use. 24 channels is what NVLink rings of H100 have.
- */
-#define CHANNEL_BYTES (1u << 20)
-#define CHANNELS 24u
 #define STATES 4096u
 #define LOGGED 65536u /* waits of a communicator whose times are kept */
 
@@ -99,18 +93,11 @@ CUdeviceptr vg_wait_state(uint64_t lineage)
     return found;
 }
 
-unsigned vg_wait_blocks(uint64_t bytes)
-{
-    uint64_t n = bytes / CHANNEL_BYTES + 1;
-    return n < CHANNELS ? (unsigned)n : CHANNELS;
-}
-
-bool vg_wait_launch(uint64_t lineage, uint64_t bytes, CUstream stream)
+bool vg_wait_launch(uint64_t lineage, unsigned blocks, unsigned threads, CUstream stream)
 {
     CUdeviceptr state = vg_wait_state(lineage);
     CUfunction kernel = vg_driver_kernel(VG_KERNEL_WAIT);
     void *args[] = {&state};
-    return state && kernel &&
-           vg_driver()->launch(kernel, vg_wait_blocks(bytes), 1, 1, VG_WAIT_THREADS, 1, 1, 0, stream, args, NULL) ==
-               CUDA_SUCCESS;
+    return state && kernel && blocks <= VG_WAIT_BLOCKS &&
+           vg_driver()->launch(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, args, NULL) == CUDA_SUCCESS;
 }

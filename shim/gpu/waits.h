@@ -7,9 +7,7 @@
 
 /* The state of a communicator in the current context, made on first use, which must not be under capture; 0 = it cannot be made. */
 CUdeviceptr vg_wait_state(uint64_t lineage);
-/* Launches the next wait of a communicator on a stream; `bytes` that its group moves decide how many blocks it holds. */
-bool vg_wait_launch(uint64_t lineage, uint64_t bytes, CUstream stream);
-/* Blocks that NCCL would hold for so many bytes. */
-unsigned vg_wait_blocks(uint64_t bytes);
+/* Launches the next wait of a communicator on a stream; at most VG_WAIT_BLOCKS. */
+bool vg_wait_launch(uint64_t lineage, unsigned blocks, unsigned threads, CUstream stream);
 
 #endif

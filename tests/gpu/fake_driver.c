@@ -18,7 +18,7 @@
 
 int64_t fake_stream_ns[STREAMS];
 char fake_log[4096];
-unsigned fake_blocks;
+unsigned fake_grid[2]; /* blocks and threads of the last wait */
 
 static void note(char what, CUstream stream)
 {
@@ -51,7 +51,7 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
     return CUDA_SUCCESS;
 }
 
-static void wait_kernel(struct vg_wait_state *s, unsigned blocks, CUstream stream)
+static void wait_kernel(struct vg_wait_state *s, unsigned blocks, unsigned threads, CUstream stream)
 {
     int64_t arrival = *clock_of(stream), end = arrival, late, shift = s->shift_ns;
     uint32_t turn = s->turn[0];
@@ -66,7 +66,8 @@ static void wait_kernel(struct vg_wait_state *s, unsigned blocks, CUstream strea
         end = vg_wait_end(&s->entry[at], late, s->origin_ns, &shift, arrival);
         s->shift_ns = shift;
     }
-    fake_blocks = blocks;
+    fake_grid[0] = blocks;
+    fake_grid[1] = threads;
     *clock_of(stream) = end;
     note('W', stream);
 }
@@ -74,11 +75,11 @@ static void wait_kernel(struct vg_wait_state *s, unsigned blocks, CUstream strea
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream stream, void **args, void **extra)
 {
-    (void)(gy + gz + bx + by + bz + shared);
+    (void)(gy + gz + by + bz + shared);
     (void)extra;
     CUdeviceptr out = *(CUdeviceptr *)args[0];
     if ((uintptr_t)f == 't') {
-        wait_kernel((struct vg_wait_state *)(uintptr_t)out, gx, stream);
+        wait_kernel((struct vg_wait_state *)(uintptr_t)out, gx, bx, stream);
     } else if ((uintptr_t)f == 'd') {
         const float *in = (const float *)(uintptr_t) * (CUdeviceptr *)args[1];
         for (uint64_t i = 0; i < *(uint64_t *)args[2]; i++)

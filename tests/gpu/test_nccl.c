@@ -33,6 +33,7 @@ enum { FLOAT = MAQ_REC_F32, N = 6 };
 
 static int64_t *clocks;
 static char *done;
+static unsigned *grid; /* blocks and threads of the last wait */
 static struct comm *comm;
 
 static void *stream(unsigned i)
@@ -81,7 +82,9 @@ static int set_up(void **state)
     clocks = dlsym(cuda, "fake_stream_ns");
     done = dlsym(cuda, "fake_log");
     assert_non_null(clocks);
+    grid = dlsym(cuda, "fake_grid");
     assert_non_null(done);
+    assert_non_null(grid);
     assert_int_equal(ncclCommInitRank(&comm, 4, id, 1), 0);
     unlink(card);
     unlink(table);
@@ -140,12 +143,52 @@ static void test_group(void **state)
     assert_true(clocks[4] == clocks[2]);
 }
 
+static void assert_grid(unsigned blocks, unsigned threads)
+{
+    assert_int_equal(grid[0], blocks);
+    assert_int_equal(grid[1], threads);
+}
+
+/* A wait holds what NCCL's kernel would: a block for each 32 KiB of the larger buffer, up to 24 within a node; threads of small ones
+ * are halved, and one warp comes on top. A block for each 64 KiB of messages. */
+static void test_grid(void **state)
+{
+    static float x[4 << 20];
+    static const struct {
+        size_t count;
+        unsigned blocks, threads;
+    } sizes[] = {{4, 1, 96},           {8191 / 4, 1, 96},      {2048, 1, 160},     {4096, 1, 288},
+                 {8192, 1, 544},       {2 * 8192 - 1, 1, 544}, {2 * 8192, 2, 544}, {23 * 8192 + 1, 23, 544},
+                 {24 * 8192, 24, 544}, {1 << 20, 24, 544}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(ncclAllReduce(x, x, sizes[i].count, FLOAT, VG_NCCL_SUM, comm, stream(2)), 0);
+        assert_grid(sizes[i].blocks, sizes[i].threads);
+    }
+    assert_int_equal(ncclAllGather(x, x, 8192, FLOAT, comm, stream(2)), 0); /* of four: 128 KiB */
+    assert_grid(4, 544);
+    assert_int_equal(ncclGroupStart(), 0);
+    assert_int_equal(ncclSend(x, 32768, FLOAT, 3, comm, stream(2)), 0); /* 128 KiB */
+    assert_int_equal(ncclRecv(x, 16384, FLOAT, 3, comm, stream(2)), 0);
+    assert_int_equal(ncclRecv(x, 16385, FLOAT, 0, comm, stream(2)), 0);
+    assert_int_equal(ncclGroupEnd(), 0);
+    assert_grid(3, 640);
+    setenv("NCCL_MAX_NCHANNELS", "8", 1);
+    assert_int_equal(ncclAllReduce(x, x, 1 << 20, FLOAT, VG_NCCL_SUM, comm, stream(2)), 0);
+    assert_grid(8, 544);
+    setenv("NCCL_MIN_NCHANNELS", "32", 1);
+    assert_int_equal(ncclAllReduce(x, x, 4 << 20, FLOAT, VG_NCCL_SUM, comm, stream(2)), 0);
+    assert_grid(32, 544);
+    unsetenv("NCCL_MAX_NCHANNELS");
+    unsetenv("NCCL_MIN_NCHANNELS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_group),
+        cmocka_unit_test(test_grid),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
