@@ -193,9 +193,6 @@ MAQ_API enum maq_status maq_session_emulate(struct maq_session **out, const stru
 
 MAQ_API void maq_session_free(struct maq_session *session);
 
-/* "all-reduce", ...: enum maq_rec_coll of shim/record.h. */
-MAQ_API const char *maq_session_coll_name(uint32_t coll);
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,7 @@
 /*
  * abi/cuda.h - the part of CUDA's binary interface that the zero-GPU device speaks, in our own words: sizes, orders and
  * numbers as the CUDA C++ documentation of the runtime and driver API has them, so that nobody needs a toolkit. tests/
- * test_shim_abi.c compares it with the toolkit's headers where there are any.
+ * test_shim_abi.py compares it with the toolkit's headers where there are any.
  *
  * Handles are pointers: cudaStream_t and CUstream are `void *` here, and so are events, graphs, kernels and functions. Errors
  * are int; those that the runtime and the driver share have one number.

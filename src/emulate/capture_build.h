@@ -41,6 +41,9 @@ uint64_t maq_capture_op_shape(const struct maq_captured_op *op);
 /* Peak of device memory that a program allocates. */
 uint64_t maq_capture_peak(const struct maq_rec *record, uint32_t n, struct maq_arena *scratch);
 
+/* "all-reduce", ...: enum maq_rec_coll; "collective" for anything else. */
+const char *maq_rec_coll_word(unsigned coll);
+
 /* Fills streams, events, communicators of the class from its records. */
 void maq_capture_count(struct maq_rank_class *c);
 

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "emulate/capture_build.h"
 #include "emulate/capture_graph.h"
 
 static const char *type_name(unsigned type)
@@ -26,6 +27,22 @@ static const char *type_name(unsigned type)
                                                           "fp16", "fp32",  "fp64",  "bf16",   "fp8",   "fp8",
                                                           "tf32", "fp4",   "bit",   ""};
     return type < MAQ_REC_TYPE_COUNT ? names[type] : "";
+}
+
+const char *maq_rec_coll_word(unsigned coll)
+{
+    static const char *const words[MAQ_REC_COLL_COUNT] = {
+        [MAQ_REC_ALL_REDUCE] = "all-reduce",
+        [MAQ_REC_ALL_GATHER] = "all-gather",
+        [MAQ_REC_REDUCE_SCATTER] = "reduce-scatter",
+        [MAQ_REC_BROADCAST] = "broadcast",
+        [MAQ_REC_REDUCE] = "reduce",
+        [MAQ_REC_ALL_TO_ALL] = "all-to-all",
+        [MAQ_REC_GATHER] = "gather",
+        [MAQ_REC_SCATTER] = "scatter",
+        [MAQ_REC_P2P_PAIR] = "send/recv",
+    };
+    return coll < MAQ_REC_COLL_COUNT ? words[coll] : "collective";
 }
 
 /* The first of some template arguments that is a type of somebody's own, without its arguments: what a general kernel is for. */

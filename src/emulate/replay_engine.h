@@ -13,6 +13,7 @@
 #ifndef MAQ_EMULATE_REPLAY_ENGINE_H
 #define MAQ_EMULATE_REPLAY_ENGINE_H
 
+#include "emulate/capture_build.h"
 #include "emulate/replay_program.h"
 
 #define MAQ_UNKNOWN_NS (INT64_MAX / 4) /* a time that hangs on an unsettled meeting; sums and maxima keep it */
@@ -121,8 +122,6 @@ void maq_engine_run(struct maq_engine *e);
 int64_t maq_group_peers(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet);
 /* Parked ranks arrive ahead of themselves; whether anybody did. replay_ahead.c */
 bool maq_engine_look_ahead(struct maq_engine *e);
-/* "all-reduce". replay_stuck.c */
-const char *maq_rec_coll_word(unsigned coll);
 /* Error that names who waits for what. replay_stuck.c */
 enum maq_status maq_engine_stuck(struct maq_engine *e);
 

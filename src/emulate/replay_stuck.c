@@ -8,23 +8,6 @@
 
 #define SHOWN 8u
 
-static const char *const coll_words[MAQ_REC_COLL_COUNT] = {
-    [MAQ_REC_ALL_REDUCE] = "all-reduce",
-    [MAQ_REC_ALL_GATHER] = "all-gather",
-    [MAQ_REC_REDUCE_SCATTER] = "reduce-scatter",
-    [MAQ_REC_BROADCAST] = "broadcast",
-    [MAQ_REC_REDUCE] = "reduce",
-    [MAQ_REC_ALL_TO_ALL] = "all-to-all",
-    [MAQ_REC_GATHER] = "gather",
-    [MAQ_REC_SCATTER] = "scatter",
-    [MAQ_REC_P2P_PAIR] = "exchange",
-};
-
-const char *maq_rec_coll_word(unsigned coll)
-{
-    return coll < MAQ_REC_COLL_COUNT ? coll_words[coll] : "collective";
-}
-
 /* The first member that has not come. */
 static uint32_t missing(const struct maq_engine *e, uint32_t comm, uint32_t nth)
 {

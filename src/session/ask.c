@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "emulate/capture_build.h"
 #include "session/codes.h"
 
 #define NAME_MAX_BYTES (1u << 20)
@@ -99,7 +100,7 @@ static bool price(struct maq_ask_service *s, struct maq_asked *a, const struct m
         a->collective = true;
         a->bytes = ask->bytes;
         a->ranks = ask->comm.size;
-        a->name = maq_session_coll_name(ask->coll);
+        a->name = maq_rec_coll_word(ask->coll);
         if (s->pricer)
             answer_with(a, maq_price_coll(s->pricer, (enum maq_rec_coll)ask->coll, ask->bytes, &group));
     }

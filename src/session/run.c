@@ -20,22 +20,6 @@
 
 #define ALL_MAX 256u /* ranks at once: each is a process of its own */
 
-const char *maq_session_coll_name(uint32_t coll)
-{
-    static const char *const names[MAQ_REC_COLL_COUNT] = {
-        [MAQ_REC_ALL_REDUCE] = "all-reduce",
-        [MAQ_REC_ALL_GATHER] = "all-gather",
-        [MAQ_REC_REDUCE_SCATTER] = "reduce-scatter",
-        [MAQ_REC_BROADCAST] = "broadcast",
-        [MAQ_REC_REDUCE] = "reduce",
-        [MAQ_REC_ALL_TO_ALL] = "all-to-all",
-        [MAQ_REC_GATHER] = "gather",
-        [MAQ_REC_SCATTER] = "scatter",
-        [MAQ_REC_P2P_PAIR] = "send/recv",
-    };
-    return coll < MAQ_REC_COLL_COUNT ? names[coll] : "collective";
-}
-
 /* ---- results ---- */
 
 enum maq_status maq_session_begin(struct maq_session_box **out, struct maq_room *room, uint32_t n,

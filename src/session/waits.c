@@ -45,15 +45,9 @@ static void take(const struct maq_replay_span *span, void *user)
         return;
     if (span->record > 0 && is_communication(r - 1) && (r[-1].flags & MAQ_REC_MORE))
         return; /* the group is listed by its first part */
-    if (l->n == l->size) {
-        uint32_t size = l->size ? 2 * l->size : 1024;
-        struct listed *grown = maq__realloc(l->at, size * sizeof *grown);
-        if (!grown) {
-            l->failed = true;
-            return;
-        }
-        l->at = grown;
-        l->size = size;
+    if (!maq__grow((void **)&l->at, &l->size, l->n, sizeof *l->at)) {
+        l->failed = true;
+        return;
     }
     int64_t own = span->start_ns, peers = span->peers_ns == INT64_MIN ? own : span->peers_ns;
     l->at[l->n] = (struct listed){

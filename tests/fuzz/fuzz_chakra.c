@@ -1,29 +1,11 @@
 /* fuzz_chakra.c - Chakra execution traces from any bytes: what is read becomes a captured job, and that a graph with times. */
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
-#include "base/check.h"
-#include "emulate/mqt.h"
+#include "import_end.h"
 #include "imports/chakra_read.h"
-#include "imports/imports.h"
-#include "maquette/capture_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void run(const struct maq_capture *c, struct maq_diag *diag)
-{
-    struct maq_captured_graph g;
-    if (maq_capture_graph(&g, c, diag) != MAQ_OK) {
-        MAQ_ASSERT(maq_diag_errors(diag) > 0);
-        return;
-    }
-    double end, *finish = malloc((g.timed.graph.n_nodes + (size_t)1) * sizeof *finish);
-    if (finish)
-        maq_engine_static(&end, finish, &g.timed.graph, 1, g.timed.dur_ns);
-    free(finish);
-    maq_captured_graph_free(&g);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -40,19 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         status = rank ? maq_chakra_records(&job, rank, &k) : MAQ_NO_MEMORY;
     }
     maq_chakra_fini(&k);
-    struct maq_capture *c = NULL;
-    if (status == MAQ_OK && job.n_ranks > 0 && maq_import_finish(&c, &job) == MAQ_OK) {
-        struct maq_arena scratch; /* what is read has to be what may stand in a file */
-        maq_arena_init(&scratch, 0);
-        MAQ_ASSERT(maq_capture_fault(c, &scratch) == NULL);
-        maq_arena_fini(&scratch);
-        run(c, diag);
-        maq_capture_free(c);
-    } else {
-        MAQ_ASSERT(status == MAQ_OK || maq_diag_errors(diag) > 0);
-        if (job.arena)
-            maq_import_drop(&job);
-    }
+    fuzz_import_end(&job, status, diag);
     maq_diag_free(diag);
     return 0;
 }

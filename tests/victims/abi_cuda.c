@@ -1,6 +1,6 @@
 /*
  * abi_cuda.c - holds shim/abi/cuda.h against the toolkit's own headers; it is compiled and never run
- * (tests/test_shim_abi_cuda.py).
+ * (tests/test_shim_abi.py).
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>

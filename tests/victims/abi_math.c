@@ -1,5 +1,5 @@
 /*
- * abi_math.c - holds shim/abi against the toolkit's own headers; it is compiled and never run (tests/test_shim_abi_math.py).
+ * abi_math.c - holds shim/abi against the toolkit's own headers; it is compiled and never run (tests/test_shim_abi.py).
  */
 #include <cublasLt.h>
 #include <cublas_v2.h>

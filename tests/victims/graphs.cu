@@ -1,18 +1,7 @@
 /*
  * graphs.cu - a captured step with a side stream, launched, updated and launched again; a graph made by hand; a capture that fails.
  */
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        cudaError_t e = (call);                                                                                        \
-        if (e != cudaSuccess) {                                                                                        \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(e));                              \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 __global__ void forward(float *x)
 {

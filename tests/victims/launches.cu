@@ -2,18 +2,7 @@
  * launches.cu - kernels launched in every way that a program has: <<<>>>, by pointer, cooperative, with a configuration, by
  * structures that hold pointers; on the legacy stream, a stream of its own and one that does not block.
  */
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        cudaError_t e = (call);                                                                                        \
-        if (e != cudaSuccess) {                                                                                        \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(e));                              \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 struct tensors {
     float *out;

@@ -1,18 +1,7 @@
 /*
  * streams.cu - events, waits, polling, host functions, asynchronous copies, pools, and values read back.
  */
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
-
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        cudaError_t e = (call);                                                                                        \
-        if (e != cudaSuccess) {                                                                                        \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(e));                              \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "check.h"
 
 __global__ void step(float *x)
 {
