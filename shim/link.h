@@ -21,13 +21,15 @@
  *   mode          alone | meet                       copy_bps      host to device, bytes/s
  *   hbm_bps       device memory, bytes/s             values        zero | file of an oracle
  *   clock         virtual | real (boot/clock.c)      tcp           ports of a rendezvous, 12345,29400 (boot/tcp.c)
- *   waits         file of waits, on a real GPU
+ *   waits         file of waits, on a real GPU       given         file of what a slice was given
  *
  * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
  * OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID of the process says it, and `%r` in paths is replaced by it.
  */
 #ifndef MAQ_SHIM_LINK_H
 #define MAQ_SHIM_LINK_H
+
+#include <stdbool.h>
 
 #include "shim/record.h"
 
@@ -72,6 +74,33 @@ struct maq_peers_entry {
     uint64_t at;        /* offset in the file */
     uint64_t bytes;
 };
+
+/*
+ * What a slice was given: with `given` in the card it appends to that file an entry for everything that it looked up in the
+ * contributions, so that maquette can tell whether other contributions would have given it something else. The first entry is a HEAD;
+ * where there is none, nothing is known. An EXCHANGE is followed by n words, one for each place: the hash of what it got there,
+ * with the lowest bit set where a member had said it and clear where it was guessed. `steady`: contributions that are what was
+ * guessed leave the other guesses as they are.
+ */
+enum maq_given_kind {
+    MAQ_GIVEN_HEAD = 1,
+    MAQ_GIVEN_EXCHANGE, /* rank: the own place; result: bytes of a contribution; root: who alone spoke, MAQ_REC_NONE = all */
+    MAQ_GIVEN_LOOKUP, /* of (channel, seq, rank); result: its hash, 0 = there was none */
+    MAQ_GIVEN_ANY,    /* whether the channel has any; result: 0 or 1 */
+    MAQ_GIVEN_KEY, /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
+    MAQ_GIVEN_KEYS /* all keys were listed */
+};
+struct maq_given {
+    uint64_t channel, result;
+    uint32_t seq, rank, n, root;
+    uint16_t kind, steady;
+    uint32_t zero;
+};
+static_assert(sizeof(struct maq_given) == 40, "entries of the file are packed");
+static inline uint64_t maq_given_hash(const void *data, uint64_t bytes, bool said)
+{
+    return (maq_rec_hash(data, bytes, 0) & ~(uint64_t)1) | (said ? 1 : 0);
+}
 
 /* --- meetings ------------------------------------------------------------------------------------------------------- */
 

@@ -226,6 +226,25 @@ def elsewhere(s):
     assert found["stable"] and found["unknown_ranks"] == 0, found
 
 
+def not_run_again(s):
+    """A slice that would be told what it was told before is not run again, and the captured job is the same to the byte."""
+    needs_device()
+    for world, kind in ((256, ("3d", "--tp", "8", "--pp", "4")), (48, ("pp", "--pp", "3"))):
+        job = ("--world", world, "--jobs", 2, "--", *JOB, *kind)
+        some = s.capture(*job, name="some.mqt")
+        every = s.capture("--every-pass", *job, name="every.mqt")
+        ran, repeats = ([x for x in some["slices"] if x["repeats"] == r] for r in (False, True))
+        assert not any(x["repeats"] for x in every["slices"]) and len(ran) + len(repeats) == len(every["slices"]), (ran, every)
+        added = any(x["why"].startswith("decides") for x in some["slices"])  # a rank that was probed late: the others are asked again
+        assert len(repeats) >= len(every["slices"]) // 4 * added, (kind, len(repeats), len(every["slices"]))
+        assert added or kind[0] != "3d", some
+        # where it was run after all, it left the same trace as before
+        told = {(x["pass"], x["rank"]) for x in repeats}
+        assert not any(x["changed"] for x in every["slices"] if (x["pass"], x["rank"]) in told), every
+        for suffix in ("", ".peers"):
+            assert (s.path / f"some.mqt{suffix}").read_bytes() == (s.path / f"every.mqt{suffix}").read_bytes(), (kind, suffix)
+
+
 def same_for_jobs(s):
     """Several slices at a time change nothing."""
     job = ("--world", 8, "--libraries", "none", "--", *RANK, "--tp", "2", "--pp", "2")
@@ -237,7 +256,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, same_for_jobs]
+         stragglers("ep"), inferred, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, same_for_jobs]
 
 
 def main():

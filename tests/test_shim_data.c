@@ -147,6 +147,44 @@ static void test_patterns(void **state)
     assert_int_equal(all[9], 8);
 }
 
+/* A guess that says it is steady stays as it is when members say what was guessed of them. */
+static void test_steady_guesses(void **state)
+{
+    enum { MOST = 96, WORDS = 2 };
+    static const uint32_t sizes[] = {24, 64, 96};
+    unsigned steady = 0, open = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        uint32_t n = sizes[seed % 3], all[MOST][WORDS] = {{0}}, again[MOST][WORDS],
+                 me = (uint32_t)(maq_rec_mix(seed, 1) % n);
+        uint32_t a = 1u << maq_rec_mix(seed, 2) % 4, b = 1u << (1 + maq_rec_mix(seed, 3) % 3);
+        unsigned char have[MOST] = {0}, more[MOST];
+        for (uint32_t i = 0; i < n; i++) { /* a digit, and a sum of two */
+            bool divides = i > 0 && n % i == 0;
+            have[i] = i == 0 || (divides && maq_rec_mix(seed, 4) % 4 != 0) || maq_rec_mix(seed, 100 + i) % 24 == 0;
+            uint32_t said[WORDS] = {7 + 3 * (i / a % b), i % a + 5 * (i / (a * b))};
+            if (have[i] || i == me)
+                memcpy(all[i], said, sizeof said);
+        }
+        memcpy(again, all, sizeof all);
+        if (!vg_guess(all, have, n, me, NULL, sizeof *all, true)) {
+            open++;
+            continue;
+        }
+        steady++;
+        memcpy(more, have, sizeof more);
+        for (uint32_t i = 0; i < n; i++)
+            if (maq_rec_mix(seed, 1000 + i) % 16 == 0) {
+                more[i] = 1;
+                memcpy(again[i], all[i], sizeof *all);
+            }
+        vg_guess(again, more, n, me, NULL, sizeof *all, true);
+        for (uint32_t i = 0; i < n; i++)
+            assert_memory_equal(again[i], all[i], sizeof *all);
+    }
+    assert_true(steady > 500 && open > 500);
+}
+
 /* Groups of 64 ranks whose colors are hashes: 16 data groups of stride 4 in 4 stages, as PyTorch splits them, one at a time. */
 static void test_hashed_colors(void **state)
 {
@@ -283,9 +321,11 @@ static void test_contributions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_reals),         cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_hashed_colors), cmocka_unit_test(test_named_groups),
-        cmocka_unit_test(test_hosts),    cmocka_unit_test(test_contributions),
+        cmocka_unit_test(test_integers),       cmocka_unit_test(test_reals),
+        cmocka_unit_test(test_formats),        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_steady_guesses), cmocka_unit_test(test_hashed_colors),
+        cmocka_unit_test(test_named_groups),   cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_contributions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

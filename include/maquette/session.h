@@ -99,13 +99,14 @@ struct maq_session_rank {
     const char *trace;  /* its file; NULL = not kept */
 };
 
-/* A slice of a capture: one rank, run once. */
+/* A slice of a capture: one rank, run once; or not run again. */
 struct maq_session_slice {
     uint32_t rank, pass;
     const char *why; /* it was chosen */
     int32_t status;
     bool changed; /* its trace is not what it was in the pass before */
     bool resumed; /* it had been run before this capture was killed */
+    bool repeats; /* it was not run: it would have been told what it was told in its last run */
     double wall_s;
 };
 
@@ -162,6 +163,7 @@ struct maq_session_capture_opts {
     uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
     uint32_t verify;         /* ranks that are checked at the end; 0 = none */
     bool keep;               /* PATH.slices/ stays, with the traces of all slices */
+    bool every_pass;         /* runs slices again that would be told what they were told before */
 };
 #define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
     {                                                                                                                  \

@@ -64,6 +64,7 @@ static const struct key keys[] = {
     {"meet", 's', AT(meet)},
     {"values", 's', AT(values)},
     {"waits", 's', AT(waits)},
+    {"given", 's', AT(given)},
 };
 
 /* One value; a bad one leaves what was there. */
@@ -167,6 +168,7 @@ void vg_card_settle(struct vg_card *card, bool has_rank)
     }
     with_rank(card->trace, sizeof card->trace, card->rank);
     with_rank(card->values, sizeof card->values, card->rank);
+    with_rank(card->given, sizeof card->given, card->rank);
     with_rank(card->waits, sizeof card->waits, card->rank);
     with_rank(card->meet, sizeof card->meet, card->rank);
     with_rank(card->peers, sizeof card->peers, card->rank);

@@ -79,16 +79,33 @@ static uint64_t first_from(uint64_t channel, uint32_t seq, uint32_t rank)
 bool vg_contributed(uint64_t channel)
 {
     uint64_t i = first_from(channel, 0, 0);
-    return i < n_entries && entries[i].channel == channel;
+    bool found = i < n_entries && entries[i].channel == channel;
+    vg_given_any(channel, found);
+    return found;
 }
 
-const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
+/* Of any size; NULL: there is none. */
+static const void *find(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
 {
     uint64_t i = first_from(channel, seq, rank);
     if (i == n_entries || compared(&entries[i], channel, seq, rank) != 0)
         return NULL;
     *bytes = entries[i].bytes;
     return entries[i].at <= file_bytes && *bytes <= file_bytes - entries[i].at ? file + entries[i].at : NULL;
+}
+
+const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
+{
+    const void *found = find(channel, seq, rank, bytes);
+    vg_given_lookup(channel, seq, rank, found, found ? *bytes : 0);
+    return found;
+}
+
+const void *vg_contribution_quietly(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)
+{
+    uint64_t there = 0;
+    const void *found = find(channel, seq, rank, &there);
+    return found && there == bytes ? found : NULL;
 }
 
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)

@@ -8,6 +8,9 @@
  *
  * covers all of them. Slices run the ranks that divide the world, of which each has one digit that is not 0 in such a radix, so the c_k are
  * read off; all other ranks that are known must agree. Orders of the primes are tried in turn. Where a c_k stays open there is no answer.
+ *
+ * What is known has to be, so an order that it contradicts stays contradicted when more is known. One that was left because a c_k was open
+ * may answer then, and before others: the answer is not steady.
  */
 #include "shim/nccl/digits.h"
 
@@ -52,7 +55,9 @@ static int64_t rest(int *open, const struct sum *s, const struct radix *radix, u
     return left;
 }
 
-static bool explains(struct sum *s, const struct radix *radix, const struct vg_said *said)
+enum answer { CONTRADICTED, OPEN, EXPLAINED };
+
+static enum answer explains(struct sum *s, const struct radix *radix, const struct vg_said *said)
 {
     bool more = true;
     memset(s, 0, sizeof *s);
@@ -63,20 +68,20 @@ static bool explains(struct sum *s, const struct radix *radix, const struct vg_s
             int open;
             int64_t left = rest(&open, s, radix, said->rank[m], said->word0, said->word[m]);
             if (open == DIGITS && left != 0)
-                return false;
+                return CONTRADICTED;
             if (open < 0 || open == DIGITS)
                 continue;
             spell(x, radix, said->rank[m]);
             if (left % (int64_t)x[open] != 0)
-                return false;
+                return CONTRADICTED;
             s->c[open] = left / (int64_t)x[open];
             s->found[open] = more = true;
         }
     }
     for (unsigned k = 0; k < radix->n; k++)
         if (!s->found[k])
-            return false;
-    return true;
+            return OPEN;
+    return EXPLAINED;
 }
 
 /* The next order of the factors, as a number's digits count: false after the last. Equal factors are not told apart. */
@@ -112,14 +117,16 @@ static void factor(struct radix *radix, uint32_t n)
     }
 }
 
-bool vg_digits(uint32_t *words, uint32_t n, const struct vg_said *said)
+bool vg_digits(uint32_t *words, bool *steady, uint32_t n, const struct vg_said *said)
 {
     struct radix radix;
     struct sum s;
     bool found = false;
     factor(&radix, n);
     for (unsigned tries = 0; !found && tries < ORDERS; tries++) {
-        found = explains(&s, &radix, said);
+        enum answer answer = explains(&s, &radix, said);
+        found = answer == EXPLAINED;
+        *steady = *steady && answer != OPEN;
         if (!found && !next_order(&radix))
             return false;
     }

@@ -11,7 +11,8 @@ struct vg_said {
     uint32_t n, word0;
 };
 
-/* Fills words[n]; false: no sum explains what is known, or several may. */
-bool vg_digits(uint32_t *words, uint32_t n, const struct vg_said *said);
+/* Fills words[n]; false: no sum explains what is known, or several may. *steady is cleared where a member who says what is found here
+ * could still turn the answer to another sum. */
+bool vg_digits(uint32_t *words, bool *steady, uint32_t n, const struct vg_said *said);
 
 #endif

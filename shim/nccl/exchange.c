@@ -221,7 +221,7 @@ static void get_recorded(struct vg_exchange *x, unsigned char *all, unsigned cha
 {
     bool from_one = x->root != MAQ_REC_NONE;
     for (uint32_t i = from_one ? x->root : 0; i < (from_one ? x->root + 1 : x->n); i++) {
-        const void *got = have[i] || i == x->me ? NULL : vg_contribution(x->channel, x->seq, i, x->bytes);
+        const void *got = have[i] || i == x->me ? NULL : vg_contribution_quietly(x->channel, x->seq, i, x->bytes);
         if (!got)
             continue;
         memcpy(all + (from_one ? 0 : (uint64_t)i * x->bytes), got, x->bytes);
@@ -244,8 +244,11 @@ bool vg_exchange_get(struct vg_exchange *x, void *all)
     x->certain = true;
     for (uint32_t i = 0; i < x->n; i++)
         x->certain = x->certain && (have[i] || (x->root != MAQ_REC_NONE && i != x->root));
+    bool steady = true;
     if (ok && !x->certain && x->root == MAQ_REC_NONE)
-        vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors);
+        steady = vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors);
+    if (ok)
+        vg_given_exchange(x, all, have, steady);
     free(have);
     return ok;
 }

@@ -109,7 +109,8 @@ static bool find_pattern(struct pattern *p, const struct known *k, uint64_t at)
 }
 
 /* The word of every member, where what is known is a sum over digits of the rank. rank and word have room for all that are known. */
-static bool find_digits(uint32_t *words, uint32_t *rank, uint32_t *word_of, const struct known *k, uint64_t at)
+static bool find_digits(uint32_t *words, uint32_t *rank, uint32_t *word_of, const struct known *k, uint64_t at,
+                        bool *steady)
 {
     struct vg_said said = {.rank = rank, .word = word_of};
     if (!is_known(k, 0))
@@ -120,15 +121,15 @@ static bool find_digits(uint32_t *words, uint32_t *rank, uint32_t *word_of, cons
             rank[said.n] = i;
             word_of[said.n++] = word(k, i, at);
         }
-    return vg_digits(words, k->n, &said);
+    return vg_digits(words, steady, k->n, &said);
 }
 
-/* One word of those who are not known; false when there is no pattern in it. */
-static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, uint32_t *scratch)
+/* One word of those who are not known; false when there is no pattern in it. *steady: see vg_guess(). */
+static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, uint32_t *scratch, bool *steady)
 {
     struct pattern p;
     bool simple = find_pattern(&p, k, at);
-    if (!simple && !find_digits(scratch, scratch + k->n, scratch + 2 * (uint64_t)k->n, k, at))
+    if (!simple && !find_digits(scratch, scratch + k->n, scratch + 2 * (uint64_t)k->n, k, at, steady))
         return false;
     for (uint32_t i = 0; i < k->n; i++) {
         uint32_t w = simple ? value(&p, i) : scratch[i];
@@ -138,8 +139,11 @@ static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, ui
     return true;
 }
 
-/* Fills by patterns; false when some word has none. */
-static bool fill_by_patterns(unsigned char *all, const struct known *k)
+/*
+ * Fills by patterns; false when some word has none. Patterns are steady: the first that explains what is known explains what it says
+ * itself as well, and those before it have failed on what is known already.
+ */
+static bool fill_by_patterns(unsigned char *all, const struct known *k, bool *steady)
 {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < k->n; i++)
@@ -147,7 +151,7 @@ static bool fill_by_patterns(unsigned char *all, const struct known *k)
     uint32_t *scratch = seen >= 3 && k->bytes % 4 == 0 && k->bytes <= 64 ? malloc(3 * sizeof *scratch * k->n) : NULL;
     bool fine = scratch != NULL;
     for (uint64_t at = 0; at < k->bytes && fine; at += 4)
-        fine = fill_word(all, k, at, scratch);
+        fine = fill_word(all, k, at, scratch, steady);
     free(scratch);
     return fine;
 }
@@ -317,14 +321,17 @@ static void tell_host(unsigned char *to, const struct host *h, uint64_t bytes, u
     }
 }
 
-void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
+bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
               bool colors)
 {
     const struct known k = {.all = all, .have = have, .n = n, .me = me, .bytes = bytes};
     unsigned char *to = all;
     const unsigned char *mine = to + (uint64_t)me * bytes;
-    if (bytes == 0 || fill_by_patterns(to, &k) || (colors && fill_by_group(to, &k)))
-        return;
+    bool steady = true;
+    if (bytes == 0 || fill_by_patterns(to, &k, &steady))
+        return steady;
+    if (colors && fill_by_group(to, &k))
+        return false;
     char name[HOST_NAME_MAX + 1] = "";
     (void)gethostname(name, sizeof name - 1);
     struct host h = find_host(mine, bytes, name);
@@ -339,4 +346,5 @@ void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, con
         if (h.how != NOTHING && node_of(i, me, members) != here)
             tell_host(to + (uint64_t)i * bytes, &h, bytes, node_of(i, me, members));
     }
+    return false;
 }

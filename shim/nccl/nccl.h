@@ -91,11 +91,18 @@ const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint6
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
 /* Whether anybody put anything into that channel. */
 bool vg_contributed(uint64_t channel);
+/* The same as vg_contribution(), without a word of it in the file `given` of the card: an exchange is written there as a whole. */
+const void *vg_contribution_quietly(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
+/* What was looked up, for maquette; given.c. steady: more contributions that agree with a guess leave it as it is. */
+void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
+void vg_given_any(uint64_t channel, bool found);
+void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have, bool steady);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 
-/* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. colors: of a split. */
-void vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
+/* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. colors: of a split. true: it is
+ * steady, so that others who say what was guessed of them change nothing. */
+bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
               bool colors);
 /* The host name of a node, by the node rule; `out` has room for VG_HOST_NAME. */
 #define VG_HOST_NAME 16

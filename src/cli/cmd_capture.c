@@ -14,7 +14,8 @@ enum {
     OPT_VERIFY,
     OPT_JOBS,
     OPT_EXPLAIN,
-    OPT_KEEP
+    OPT_KEEP,
+    OPT_EVERY_PASS
 };
 
 static const struct cli_option options[] = {
@@ -29,6 +30,8 @@ static const struct cli_option options[] = {
     [OPT_JOBS] = {"--jobs", CLI_VALUE, "N", "slices that run at the same time (1)", NULL, NULL},
     [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "list every slice, why it was run and what came of it", NULL, NULL},
     [OPT_KEEP] = {"--keep", CLI_FLAG, NULL, "leave the slices' traces and outputs in JOB.mqt.slices", NULL, NULL},
+    [OPT_EVERY_PASS] = {"--every-pass", CLI_FLAG, NULL,
+                        "run slices again that would be told what they were told before", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
@@ -54,6 +57,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_session_capture_
         status = cli_count(cli, counts[i].to, counts[i].option, counts[i].least, counts[i].most, counts[i].otherwise);
     o->path = cli->values[OPT_WRITE];
     o->keep = cli->values[OPT_KEEP] != NULL;
+    o->every_pass = cli->values[OPT_EVERY_PASS] != NULL;
     return status;
 }
 

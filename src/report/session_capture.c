@@ -20,8 +20,12 @@ static void put_slices(struct maq_page *page, const struct maq_session_capture *
         maq_table_cell(&t, "%u", s->rank);
         maq_table_cell(&t, "%s", s->why ? s->why : "");
         maq_table_cell(&t, "%d", s->status);
-        maq_table_cell(&t, "%s%s", s->changed ? "new" : "as before", s->resumed ? ", from before" : "");
-        maq_table_cell(&t, "%s", maq_format_time(text, s->wall_s));
+        maq_table_cell(&t, "%s%s",
+                       s->repeats   ? "not run again"
+                       : s->changed ? "new"
+                                    : "as before",
+                       s->resumed ? ", from before" : "");
+        maq_table_cell(&t, "%s", s->repeats ? "" : maq_format_time(text, s->wall_s));
     }
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
@@ -35,8 +39,11 @@ enum maq_status maq_report_session_capture_text(char **out, const struct maq_ses
     struct maq_page page;
     char a[32], b[32];
     double wall = 0;
-    for (uint32_t i = 0; i < c->n_slices; i++)
+    uint32_t repeats = 0;
+    for (uint32_t i = 0; i < c->n_slices; i++) {
         wall += c->slice[i].resumed ? 0 : c->slice[i].wall_s;
+        repeats += c->slice[i].repeats;
+    }
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_TITLE, "%s ranks", maq_words_whole(a, s->world));
     maq_page_putf(&page, MAQ_INK_PLAIN, ", %u on a node, on %s, from %u that ran\n\n", s->per_node, s->device,
@@ -46,9 +53,12 @@ enum maq_status maq_report_session_capture_text(char **out, const struct maq_ses
                   maq_words_whole(a, c->n_comms), maq_words_whole(b, c->n_operators));
     if (c->n_unknown > 0)
         maq_page_putf(&page, MAQ_INK_BAD, "unknown       %s ranks\n", maq_words_whole(a, c->n_unknown));
-    maq_page_putf(&page, MAQ_INK_PLAIN,
-                  "slices        %u in %u passes, %s of wall time; %s contributions to exchanges\n", c->n_slices,
-                  c->passes, maq_format_time(a, wall), maq_words_whole(b, (int64_t)c->contributions));
+    maq_page_putf(
+        &page, MAQ_INK_PLAIN, "slices        %u in %u passes, %s of wall time; %s contributions to exchanges\n",
+        c->n_slices - repeats, c->passes, maq_format_time(a, wall), maq_words_whole(b, (int64_t)c->contributions));
+    if (repeats > 0)
+        maq_page_putf(&page, MAQ_INK_PLAIN, "not run       %u, which would have been told what they were told before\n",
+                      repeats);
     maq_page_putf(&page, c->stable ? MAQ_INK_PLAIN : MAQ_INK_BAD, "stable        %s\n",
                   c->stable ? "yes: the last pass said nothing new" : "no: the last pass still said something new");
     maq_page_putf(&page, MAQ_INK_PLAIN, "verified      %u ranks that had not run\n", c->n_verified);
@@ -87,6 +97,7 @@ enum maq_status maq_report_session_capture_json(char **out, const struct maq_ses
         maq_json_int(m, "status", c->slice[i].status);
         maq_json_bool(m, "changed", c->slice[i].changed);
         maq_json_bool(m, "resumed", c->slice[i].resumed);
+        maq_json_bool(m, "repeats", c->slice[i].repeats);
         maq_json_real(m, "wall_s", c->slice[i].wall_s);
     }
     return maq_json_finish(out, &document, diag);

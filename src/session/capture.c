@@ -334,6 +334,7 @@ static enum maq_status capture(struct capture *c, struct maq_diag *diag)
     if (!part)
         return no_memory(diag);
     MAQ_TRY(maq_probes_open(&c->slices, &c->room, part, diag));
+    c->slices.every_pass = c->opts->every_pass;
     if (!maq_probes_choose(&c->slices, 0, "rank 0, always"))
         return no_memory(diag);
     c->n_probes = 1;

@@ -45,6 +45,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, con
                             .peers = opts->peers,
                             .meet = opts->meet,
                             .waits = opts->waits,
+                            .given = opts->given,
                             .values = room->values,
                             .tcp = o->tcp,
                             .real_clock = o->real_clock};

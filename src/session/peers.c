@@ -224,15 +224,22 @@ void maq_said_settle(struct maq_said_table *t)
             t->at[i].seq = keys++;
 }
 
+bool maq_said_key(struct maq_str *key, struct maq_str *value, const struct maq_said *s)
+{
+    *key = key_of(s);
+    if (!key->ptr)
+        return false;
+    size_t before = sizeof(uint64_t) + key->len;
+    *value = (struct maq_str){s->bytes + before, s->n - before};
+    return true;
+}
+
 void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint32_t rank)
 {
     for (uint32_t i = 0; i < t->n; i++) {
-        const struct maq_said *s = &t->at[i];
-        struct maq_str key = key_of(s);
-        if (!key.ptr || s->by == rank)
-            continue;
-        size_t before = sizeof(uint64_t) + key.len;
-        maq_store_give(store, key, s->bytes + before, s->n - before);
+        struct maq_str key, value;
+        if (t->at[i].by != rank && maq_said_key(&key, &value, &t->at[i]))
+            maq_store_give(store, key, value.ptr, value.len);
     }
 }
 

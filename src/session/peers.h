@@ -48,6 +48,8 @@ enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, st
 void maq_said_settle(struct maq_said_table *t);
 /* The keys, for a slice of `rank`: those that it set are left to it. */
 void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint32_t rank);
+/* Key and value of an entry of the store; false: it is of something else. */
+bool maq_said_key(struct maq_str *key, struct maq_str *value, const struct maq_said *s);
 /* Whether a settled table has it that this rank ran. */
 bool maq_said_ran(const struct maq_said_table *t, uint32_t rank);
 /* Of a settled table. */

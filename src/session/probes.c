@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "session/codes.h"
 #include "session/folder.h"
+#include "session/given.h"
 
 #define JOBS_MAX 64u
 
@@ -122,6 +123,15 @@ static uint64_t hash_of(const char *path)
     return h;
 }
 
+static enum maq_status list(struct maq_probes *s, const struct maq_session_slice *slice, struct maq_diag *diag)
+{
+    if (!maq__grow((void **)&s->log, &s->log_size, s->n_log, sizeof *s->log))
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
+                             "out of memory for a list of slices");
+    s->log[s->n_log++] = *slice;
+    return MAQ_OK;
+}
+
 /* The slice's last run is this one. */
 static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const struct done *done, bool resumed,
                             struct maq_diag *diag)
@@ -130,23 +140,28 @@ static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const
     slice->changed = !slice->ran || hash != slice->hash;
     slice->hash = hash;
     slice->ran = true;
+    slice->invented_at_once = s->pass == 0;
     slice->resumed = resumed;
     slice->pass = s->pass;
     slice->status = done->status;
     slice->wall_s = done->wall_s;
-    if (s->n_log == s->log_size) {
-        uint32_t size = s->log_size ? s->log_size * 2 : 64;
-        struct maq_session_slice *grown = maq__realloc(s->log, size * sizeof *grown);
-        if (!grown)
-            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
-                                 "out of memory for a list of slices");
-        s->log = grown;
-        s->log_size = size;
-    }
-    s->log[s->n_log++] = (struct maq_session_slice){slice->rank,    s->pass, slice->why,   slice->status,
-                                                    slice->changed, resumed, slice->wall_s};
     s->done++;
-    return MAQ_OK;
+    return list(s,
+                &(struct maq_session_slice){.rank = slice->rank,
+                                            .pass = s->pass,
+                                            .why = slice->why,
+                                            .status = slice->status,
+                                            .changed = slice->changed,
+                                            .resumed = resumed,
+                                            .wall_s = slice->wall_s},
+                diag);
+}
+
+/* Whether its last run would be repeated to the byte: it ended well, and would be told what it was told. */
+static bool would_repeat(const struct maq_probes *s, const struct maq_probe *slice)
+{
+    return !s->every_pass && slice->ran && slice->status == 0 && !slice->invented_at_once && s->pass > 0 &&
+           maq_given_same(slice->given, &s->said, slice->rank);
 }
 
 static enum maq_status name_files(struct maq_probes *s, struct running *r)
@@ -155,9 +170,10 @@ static enum maq_status name_files(struct maq_probes *s, struct running *r)
     struct maq_probe *slice = r->slice;
     slice->trace = maq_arena_printf(a, "%s/p%u-r%u.trace", s->folder, s->pass, slice->rank);
     slice->log = maq_arena_printf(a, "%s/p%u-r%u.log", s->folder, s->pass, slice->rank);
+    slice->given = maq_arena_printf(a, "%s/p%u-r%u.given", s->folder, s->pass, slice->rank);
     r->keys = maq_arena_printf(a, "%s/p%u-r%u.keys", s->folder, s->pass, slice->rank);
     r->done = maq_arena_printf(a, "%s/p%u-r%u.done", s->folder, s->pass, slice->rank);
-    return slice->trace && slice->log && r->keys && r->done ? MAQ_OK : MAQ_NO_MEMORY;
+    return slice->trace && slice->log && slice->given && r->keys && r->done ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 /* A slice that was run before this capture was killed; *found says whether. */
@@ -181,9 +197,14 @@ static enum maq_status resume(struct maq_probes *s, struct running *r, bool *fou
 
 static enum maq_status start(struct maq_probes *s, struct running *r, const char *peers, struct maq_diag *diag)
 {
-    struct maq_live_opts opts = {
-        .rank = r->slice->rank, .store = &r->store, .trace = r->slice->trace, .output = r->slice->log, .peers = peers};
+    struct maq_live_opts opts = {.rank = r->slice->rank,
+                                 .store = &r->store,
+                                 .trace = r->slice->trace,
+                                 .output = r->slice->log,
+                                 .peers = peers,
+                                 .given = r->slice->given};
     unlink(r->slice->trace);
+    unlink(r->slice->given);
     unlink(r->slice->log);
     MAQ_TRY(maq_store_open(&r->store, &s->room->loop, s->room->world, 1, s->pass == 0, diag));
     maq_said_give(&s->said, &r->store, r->slice->rank);
@@ -200,6 +221,7 @@ static enum maq_status finish(struct maq_probes *s, struct running *r, struct ma
     MAQ_TRY(maq_said_add_store(&r->slice->keys, r->slice->rank, &r->store, diag));
     maq_said_settle(&r->slice->keys);
     MAQ_TRY(maq_said_write(&r->slice->keys, r->keys, diag));
+    MAQ_TRY(maq_given_add_store(r->slice->given, &r->store, diag));
     memcpy(done.magic, done_magic, sizeof done.magic);
     done.status = rank.status;
     done.wall_s = rank.wall_s;
@@ -231,16 +253,23 @@ static void end(struct running **slot)
 static enum maq_status begin(struct pass *p, uint32_t i, struct maq_probe *slice, struct maq_diag *diag)
 {
     struct running *r = &p->run[i];
+    struct maq_probes *s = p->slices;
     bool found;
+    if (would_repeat(s, slice)) {
+        p->done++;
+        return list(
+            s, &(struct maq_session_slice){.rank = slice->rank, .pass = s->pass, .why = slice->why, .repeats = true},
+            diag);
+    }
     *r = (struct running){.slice = slice, .store.server.fd = -1};
-    MAQ_TRY(name_files(p->slices, r));
-    MAQ_TRY(resume(p->slices, r, &found, diag));
+    MAQ_TRY(name_files(s, r));
+    MAQ_TRY(resume(s, r, &found, diag));
     if (found) {
         p->done++;
         return MAQ_OK;
     }
     p->slot[i] = r; /* to be ended, whatever comes */
-    return start(p->slices, r, p->peers, diag);
+    return start(s, r, p->peers, diag);
 }
 
 /* Serves until a slice has ended, and takes in all that have. */

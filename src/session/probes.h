@@ -4,6 +4,7 @@
  *
  *     job                    what is captured: a line, compared when a capture goes on
  *     p1-r17.trace .log      trace and output of rank 17 in pass 1
+ *     p1-r17.given           what it looked up in what the others said; where another pass would answer it the same, it is not run again
  *     p1-r17.done            what it set in the store, its exit status, its time; written last
  *     p1.peers               contributions as the slices of pass 1 get them
  */
@@ -22,7 +23,8 @@ struct maq_probe {
     uint64_t hash; /* of its trace */
     bool changed, resumed;
     double wall_s;
-    const char *trace, *log;
+    const char *trace, *log, *given;
+    bool invented_at_once;      /* it ran in the first pass, where the store waits for nobody */
     struct maq_said_table keys; /* what it set in the store */
 };
 
@@ -31,7 +33,8 @@ struct maq_probes {
     const char *folder;    /* the work folder */
     struct maq_probe **at; /* in the order of choice */
     uint32_t n, size;
-    uint32_t pass; /* that runs next */
+    uint32_t pass;   /* that runs next */
+    bool every_pass; /* nothing is left out */
     struct maq_session_slice *log;
     uint32_t n_log, log_size;
     struct maq_said_table said; /* by the last run of each; settled */

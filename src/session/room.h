@@ -48,6 +48,7 @@ struct maq_live_opts {
     const char *trace;                 /* file of its trace */
     const char *peers, *meet, *output; /* NULL = none; output: the program's own streams */
     const char *waits;                 /* of peers, on a real GPU; NULL = none */
+    const char *given;                 /* what it looks up in `peers` is written there; NULL = not */
 };
 
 struct maq_live {

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "session/codes.h"
-#include "shim/record.h"
+#include "shim/link.h"
 
 #define PATIENCE_S 0.25 /* for another thread of the program to set what one waits for */
 #define KEYS_MAX (1u << 22)
@@ -97,6 +97,15 @@ void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, 
     struct maq_store_key *k = maq_store_at(s, key);
     if (k && !k->there)
         k->given = put(s, k, value, n);
+    if (k && k->given)
+        k->given_hash = maq_given_hash(k->value, k->n, true);
+}
+
+void maq_store_name(struct maq_store *s, struct maq_str key)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    if (k)
+        k->asked = true;
 }
 
 void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, size_t n)

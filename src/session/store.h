@@ -24,9 +24,11 @@ struct maq_store_key {
     struct maq_str key;
     char *value;
     size_t n;
-    bool there; /* it has a value */
-    bool set;   /* by a live rank */
-    bool given; /* by a slice */
+    bool there;          /* it has a value */
+    bool set;            /* by a live rank */
+    bool given;          /* by a slice */
+    bool asked;          /* a live rank has named it */
+    uint64_t given_hash; /* maq_given_hash(); 0 = not given */
     bool invented;
     bool counted;                 /* the others' part is in */
     int64_t added;                /* by live ranks */
@@ -42,6 +44,7 @@ struct maq_store {
     uint32_t world, live;
     bool at_once; /* what is missing is invented at once */
     bool failed;  /* out of memory on the way */
+    bool listed;  /* a live rank wanted to know all keys */
     double patience_s;
     uint64_t requests;
     uint32_t invented;
@@ -62,6 +65,7 @@ void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, 
 
 struct maq_store_key *maq_store_find(struct maq_store *s, struct maq_str key); /* NULL: never mentioned */
 struct maq_store_key *maq_store_at(struct maq_store *s, struct maq_str key);   /* made when new; NULL: no memory */
+void maq_store_name(struct maq_store *s, struct maq_str key);                  /* a live rank names it */
 void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, size_t n);
 void maq_store_append(struct maq_store *s, struct maq_str key, const void *value, size_t n);
 int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by);

@@ -230,6 +230,7 @@ static void take_several(struct maq_store *s, struct maq_conn *conn, enum query 
     *r = keys;
     for (uint64_t i = 0; i < n; i++) {
         struct maq_str key = read_key(r);
+        maq_store_name(s, key);
         if (query == MULTI_SET) {
             struct maq_str value = read_value(r);
             maq_store_set(s, key, value.ptr, value.len);
@@ -270,6 +271,7 @@ static void take_keyed(struct maq_store *s, struct maq_conn *conn, enum query qu
         read_bytes(&by, r, sizeof by);
     if (r->cut || r->bad)
         return;
+    maq_store_name(s, key);
     if (query == SET)
         maq_store_set(s, key, a.ptr, a.len);
     else if (query == APPEND)
@@ -292,8 +294,9 @@ static void take_keyed(struct maq_store *s, struct maq_conn *conn, enum query qu
         answer_byte(conn, 3); /* registered; changes are not told: torch.distributed itself watches nothing */
 }
 
-static void list_keys(const struct maq_store *s, struct maq_conn *conn)
+static void list_keys(struct maq_store *s, struct maq_conn *conn)
 {
+    s->listed = true;
     answer_number(conn, (int64_t)maq_store_count(s));
     for (uint32_t i = 0; i < s->n; i++)
         if (s->keys[i].there)

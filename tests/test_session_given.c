@@ -1,0 +1,219 @@
+/* test_session_given.c - whether a slice would be told the same: exchanges, single contributions, keys of the store, damaged files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/folder.h"
+#include "session/given.h"
+
+enum { CHANNEL = 77, OTHER = 78, RANK = 1, N = 4 };
+
+static char path[64];
+
+struct file {
+    char bytes[4096];
+    size_t n;
+};
+
+static void add(struct file *f, const void *bytes, size_t n)
+{
+    assert_true(f->n + n <= sizeof f->bytes);
+    memcpy(f->bytes + f->n, bytes, n);
+    f->n += n;
+}
+
+static struct file begun(void)
+{
+    struct file f = {.n = 0};
+    add(&f, &(struct maq_given){.kind = MAQ_GIVEN_HEAD}, sizeof(struct maq_given));
+    return f;
+}
+
+/* Member i said 10 i in an exchange of four, of whom those in `said` had spoken. */
+static void add_exchange(struct file *f, unsigned said, bool steady)
+{
+    struct maq_given g = {.kind = MAQ_GIVEN_EXCHANGE,
+                          .channel = CHANNEL,
+                          .rank = RANK,
+                          .n = N,
+                          .root = MAQ_REC_NONE,
+                          .result = sizeof(uint32_t),
+                          .steady = steady};
+    add(f, &g, sizeof g);
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t word = 10 * i;
+        uint64_t hash = maq_given_hash(&word, sizeof word, said >> i & 1);
+        add(f, &hash, sizeof hash);
+    }
+}
+
+static bool same(const struct file *f, const struct maq_said_table *t)
+{
+    assert_int_equal(maq_folder_write(path, f->bytes, f->n, NULL), MAQ_OK);
+    return maq_given_same(path, t, RANK);
+}
+
+static void say(struct maq_said_table *t, uint64_t channel, uint32_t rank, uint32_t word)
+{
+    struct maq_said said = {
+        .channel = channel, .rank = rank, .by = rank, .n = sizeof word, .bytes = memcpy(malloc(4), &word, 4)};
+    assert_int_equal(maq_said_add(t, &said, NULL), MAQ_OK);
+    free((void *)(uintptr_t)said.bytes);
+    maq_said_settle(t);
+}
+
+static void give_key(struct maq_said_table *t, uint32_t by, const char *key, const char *value)
+{
+    struct maq_store store = {.world = 1};
+    maq_store_set(&store, maq_str_of(key), value, strlen(value));
+    assert_int_equal(maq_said_add_store(t, by, &store, NULL), MAQ_OK);
+    maq_said_settle(t);
+    store.server.fd = -1;
+    maq_store_close(&store);
+}
+
+static void test_exchange(void **state)
+{
+    struct file f = begun(), loose = begun();
+    struct maq_said_table t;
+    (void)state;
+    add_exchange(&f, 1 << 0 | 1 << RANK, true);
+    add_exchange(&loose, 1 << 0 | 1 << RANK, false);
+    maq_said_init(&t);
+    assert_false(same(&f, &t)); /* what member 0 had said is gone */
+    say(&t, CHANNEL, 0, 0);
+    assert_true(same(&f, &t));
+    assert_true(same(&loose, &t));
+    say(&t, CHANNEL, RANK, 999); /* its own is not told it */
+    say(&t, OTHER, 2, 5);
+    assert_true(same(&loose, &t));
+    say(&t, CHANNEL, 2, 20); /* as was guessed */
+    assert_true(same(&f, &t));
+    assert_false(same(&loose, &t)); /* what is guessed of 3 may be something else by now */
+    say(&t, CHANNEL, 3, 30);
+    assert_false(same(&f, &t)); /* nothing is guessed any more, and members are known */
+    maq_said_fini(&t);
+    maq_said_init(&t);
+    say(&t, CHANNEL, 0, 0);
+    say(&t, CHANNEL, 2, 21);
+    assert_false(same(&f, &t)); /* not as was guessed */
+    maq_said_fini(&t);
+}
+
+static void test_lookups(void **state)
+{
+    uint32_t word = 5;
+    struct maq_given none = {.kind = MAQ_GIVEN_LOOKUP, .channel = OTHER, .rank = 2}, any = {.kind = MAQ_GIVEN_ANY};
+    struct maq_given found = none;
+    struct file a = begun(), b = begun(), c = begun();
+    struct maq_said_table t;
+    (void)state;
+    found.result = maq_given_hash(&word, sizeof word, true);
+    any.channel = OTHER;
+    add(&a, &none, sizeof none);
+    add(&b, &found, sizeof found);
+    add(&c, &any, sizeof any);
+    maq_said_init(&t);
+    assert_true(same(&a, &t) && same(&c, &t));
+    assert_false(same(&b, &t));
+    say(&t, OTHER, 3, 1);
+    assert_true(same(&a, &t));
+    assert_false(same(&c, &t));
+    say(&t, OTHER, 2, 5);
+    assert_true(same(&b, &t));
+    assert_false(same(&a, &t));
+    maq_said_fini(&t);
+}
+
+/* A slice was given "a" and asked for it and for "b", which nobody had set. */
+static void test_keys(void **state)
+{
+    struct file f = begun();
+    struct maq_said_table t, more;
+    struct maq_store store = {.world = 1};
+    (void)state;
+    maq_said_init(&t);
+    give_key(&t, 0, "a", "one");
+    give_key(&t, 0, "not asked for", "x");
+    maq_said_give(&t, &store, RANK);
+    maq_store_name(&store, maq_str_of("a"));
+    maq_store_name(&store, maq_str_of("b"));
+    maq_store_set(&store, maq_str_of("a"), "another", 7); /* by itself, later */
+    assert_int_equal(maq_folder_write(path, f.bytes, f.n, NULL), MAQ_OK);
+    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK);
+    assert_true(maq_given_same(path, &t, RANK));
+    give_key(&t, 2, "new, and not asked for", "y");
+    give_key(&t, RANK, "b", "its own");
+    assert_true(maq_given_same(path, &t, RANK));
+    give_key(&t, 0, "b", "two");
+    assert_false(maq_given_same(path, &t, RANK));
+    maq_said_init(&more);
+    assert_false(maq_given_same(path, &more, RANK)); /* "a" is gone */
+    give_key(&more, 0, "a", "uno");
+    assert_false(maq_given_same(path, &more, RANK));
+    maq_said_fini(&more);
+    maq_said_fini(&t);
+    store.listed = true; /* it looked at all keys: any new one counts */
+    maq_said_init(&t);
+    give_key(&t, 0, "a", "one");
+    give_key(&t, 0, "not asked for", "x");
+    assert_int_equal(maq_folder_write(path, f.bytes, f.n, NULL), MAQ_OK);
+    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK);
+    assert_true(maq_given_same(path, &t, RANK));
+    give_key(&t, 2, "new", "y");
+    assert_false(maq_given_same(path, &t, RANK));
+    maq_said_fini(&t);
+    store.server.fd = -1;
+    maq_store_close(&store);
+}
+
+/* No file, and every cut of one. */
+static void test_damage(void **state)
+{
+    struct file f = begun();
+    struct maq_said_table t;
+    struct maq_store store = {.world = 1};
+    (void)state;
+    maq_said_init(&t);
+    unlink(path);
+    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK); /* the device did not begin it */
+    assert_true(access(path, F_OK) != 0);
+    assert_false(maq_given_same(path, &t, RANK));
+    add_exchange(&f, 1 << RANK, true);
+    size_t whole = f.n;
+    assert_true(same(&f, &t));
+    for (f.n = 0; f.n < whole; f.n++)
+        assert_true(same(&f, &t) == (f.n == sizeof(struct maq_given))); /* the head alone */
+    f.n = 0;
+    assert_int_equal(maq_folder_write(path, f.bytes, 0, NULL), MAQ_OK); /* the device gave it up */
+    maq_store_name(&store, maq_str_of("a"));
+    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK);
+    assert_false(maq_given_same(path, &t, RANK));
+    store.server.fd = -1;
+    maq_store_close(&store);
+    f.n = whole;
+    f.bytes[offsetof(struct maq_given, kind)] = 99;
+    assert_false(same(&f, &t));
+    maq_said_fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_lookups),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_damage),
+    };
+    snprintf(path, sizeof path, "/tmp/maq-given-%d", (int)getpid());
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed;
+}
