@@ -23,6 +23,8 @@
  *   clock         virtual | real (boot/clock.c)      tcp           ports of a rendezvous, 12345,29400 (boot/tcp.c)
  *   waits         file of waits, on a real GPU       given         file of what a slice was given
  *
+ *   nccl_memory   rule | file of a profile: device memory of communicators is counted
+ *
  * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
  * OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID of the process says it, and `%r` in paths is replaced by it.
  */
@@ -30,6 +32,8 @@
 #define MAQ_SHIM_LINK_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "shim/record.h"
 
@@ -100,6 +104,81 @@ static_assert(sizeof(struct maq_given) == 40, "entries of the file are packed");
 static inline uint64_t maq_given_hash(const void *data, uint64_t bytes, bool said)
 {
     return (maq_rec_hash(data, bytes, 0) & ~(uint64_t)1) | (said ? 1 : 0);
+}
+
+/* --- device memory of communicators --------------------------------------------------------------------------------- */
+
+/*
+ * A profile: what NCCL was seen to take on a device, in lines of text, of which the first that fits counts. `#` begins a comment.
+ *
+ *     init        8     node     203423744        when a communicator of 8 ranks on one node begins
+ *     collective  1024  across   335544320        at its first collective; `across`: it leaves the node
+ *     send        any   node     67108864         at the first message to each peer, by where that peer is;
+ *     recv        any   across   33554432         of peers across, at the first
+ */
+enum maq_comm_memory {
+    MAQ_COMM_MEMORY_NONE,
+    MAQ_COMM_MEMORY_INIT,
+    MAQ_COMM_MEMORY_COLLECTIVE,
+    MAQ_COMM_MEMORY_SEND,
+    MAQ_COMM_MEMORY_RECV
+};
+struct maq_comm_memory_row {
+    enum maq_comm_memory what;
+    uint32_t ranks; /* 0 = any */
+    bool in_node;
+    uint64_t bytes;
+};
+/* The next word of a line, which moves behind it; its length, 0 at the end or at a comment. */
+static inline size_t maq_comm_memory_word(const char **word, const char **line)
+{
+    *word = *line + strspn(*line, " \t");
+    size_t n = strcspn(*word, " \t\r\n#");
+    *line = *word + n;
+    return n;
+}
+static inline bool maq_comm_memory_is(const char *word, size_t n, const char *name)
+{
+    return strlen(name) == n && memcmp(word, name, n) == 0;
+}
+/* A whole number up to `most`. */
+static inline bool maq_comm_memory_number(uint64_t *out, const char *word, size_t n, uint64_t most)
+{
+    *out = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (word[i] < '0' || word[i] > '9' || *out > most / 10)
+            return false;
+        *out = *out * 10 + (uint64_t)(word[i] - '0');
+    }
+    return n > 0 && *out <= most;
+}
+/* 1: a row; 0: a line that says nothing; -1: what is no row. */
+static inline int maq_comm_memory_read(struct maq_comm_memory_row *out, const char *line)
+{
+    static const char *const names[] = {"init", "collective", "send", "recv"};
+    struct maq_comm_memory_row row = {.ranks = 0};
+    const char *word;
+    uint64_t ranks = 0;
+    size_t n = maq_comm_memory_word(&word, &line);
+    if (n == 0)
+        return 0;
+    for (unsigned i = 0; i < 4 && !row.what; i++)
+        if (maq_comm_memory_is(word, n, names[i]))
+            row.what = (enum maq_comm_memory)(i + 1);
+    n = maq_comm_memory_word(&word, &line);
+    if (!row.what ||
+        (!maq_comm_memory_is(word, n, "any") && (!maq_comm_memory_number(&ranks, word, n, UINT32_MAX) || !ranks)))
+        return -1;
+    row.ranks = (uint32_t)ranks;
+    n = maq_comm_memory_word(&word, &line);
+    row.in_node = maq_comm_memory_is(word, n, "node");
+    if (!row.in_node && !maq_comm_memory_is(word, n, "across"))
+        return -1;
+    n = maq_comm_memory_word(&word, &line);
+    if (!maq_comm_memory_number(&row.bytes, word, n, (uint64_t)1 << 60) || maq_comm_memory_word(&word, &line) > 0)
+        return -1;
+    *out = row;
+    return 1;
 }
 
 /* --- meetings ------------------------------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ struct vg_card {
     int64_t call_ns, launch_ns;
     double copy_bps, hbm_bps;
     bool meets; /* mode meet */
-    char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], given[512];
+    char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], given[512], nccl_memory[512];
 };
 const struct vg_card *vg_card(void);
 

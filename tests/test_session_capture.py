@@ -229,20 +229,38 @@ def elsewhere(s):
 def not_run_again(s):
     """A slice that would be told what it was told before is not run again, and the captured job is the same to the byte."""
     needs_device()
-    for world, kind in ((256, ("3d", "--tp", "8", "--pp", "4")), (48, ("pp", "--pp", "3"))):
-        job = ("--world", world, "--jobs", 2, "--", *JOB, *kind)
-        some = s.capture(*job, name="some.mqt")
-        every = s.capture("--every-pass", *job, name="every.mqt")
-        ran, repeats = ([x for x in some["slices"] if x["repeats"] == r] for r in (False, True))
-        assert not any(x["repeats"] for x in every["slices"]) and len(ran) + len(repeats) == len(every["slices"]), (ran, every)
-        added = any(x["why"].startswith("decides") for x in some["slices"])  # a rank that was probed late: the others are asked again
-        assert len(repeats) >= len(every["slices"]) // 4 * added, (kind, len(repeats), len(every["slices"]))
-        assert added or kind[0] != "3d", some
-        # where it was run after all, it left the same trace as before
-        told = {(x["pass"], x["rank"]) for x in repeats}
-        assert not any(x["changed"] for x in every["slices"] if (x["pass"], x["rank"]) in told), every
-        for suffix in ("", ".peers"):
-            assert (s.path / f"some.mqt{suffix}").read_bytes() == (s.path / f"every.mqt{suffix}").read_bytes(), (kind, suffix)
+    job = ("--world", 256, "--jobs", 2, "--", *JOB, "3d", "--tp", "8", "--pp", "4")
+    some = s.capture(*job, name="some.mqt")
+    every = s.capture("--every-pass", *job, name="every.mqt")
+    ran, repeats = ([x for x in some["slices"] if x["repeats"] == r] for r in (False, True))
+    assert not any(x["repeats"] for x in every["slices"]) and len(ran) + len(repeats) == len(every["slices"]), (ran, every)
+    assert len(repeats) >= len(every["slices"]) // 4, (len(repeats), len(every["slices"]))
+    # where it was run after all, it left the same trace as before
+    told = {(x["pass"], x["rank"]) for x in repeats}
+    assert not any(x["changed"] for x in every["slices"] if (x["pass"], x["rank"]) in told), every
+    for suffix in ("", ".peers"):
+        assert (s.path / f"some.mqt{suffix}").read_bytes() == (s.path / f"every.mqt{suffix}").read_bytes(), suffix
+
+
+def memory_of_communicators(s):
+    """Four communicators of two ranks on one node: by the rule, by a profile, and not counted; a line that is none is shown."""
+    needs_device()
+
+    def peak(*options):
+        code, _, err = s.run("run", "--all", "--world", 2, "--json", "--output", "run.json", *options, "--", *JOB, "tp", "--tp", "2")
+        assert code == 0, err
+        return json.loads((s.path / "run.json").read_text())["ranks"][0]["device_peak_bytes"]
+
+    none, mib = peak("--nccl-memory", "none"), 1 << 20
+    # all, tensor, data (of one rank) and pipeline (of one): two of two ranks begin, and the tensor group communicates
+    assert peak() - none == (2 * (2 + 32 * 6) + 24 * 12) * mib, (peak() - none) / mib
+    (s.path / "profile").write_text("# seen\ninit 2 node 1048576\ncollective any node 7340032\n")
+    assert peak("--nccl-memory", "profile") - none == (2 * 1 + 7) * mib
+    (s.path / "profile").write_text("init 2 node 1048576\ncollective two node 7\n")
+    code, _, err = s.run("run", "--world", 2, "--nccl-memory", "profile", "--", *JOB, "tp")
+    assert code == 3 and "MAQ1680" in err and "profile:2:1" in err, (code, err)
+    code, _, err = s.run("run", "--world", 2, "--nccl-memory", "nowhere", "--", *JOB, "tp")
+    assert code == 4 and "nowhere" in err, (code, err)
 
 
 def same_for_jobs(s):
@@ -256,7 +274,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, same_for_jobs]
+         stragglers("ep"), inferred, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, memory_of_communicators, same_for_jobs]
 
 
 def main():

@@ -50,6 +50,8 @@ struct maq_session_opts {
     const char *trace;  /* file, or folder where several ranks run, that keeps the traces; NULL = not kept */
     const char *values; /* values that the program reads back from the device; NULL = zeros */
     const char *tcp;    /* ports of the program's own rendezvous over TCP, "12345,29400"; NULL = none */
+    const char
+        *nccl_memory;   /* device memory of communicators: file of a profile, "none"; NULL or "rule" = NCCL's rule */
     bool real_clock;    /* host clocks are real, not those of the device */
     bool all;           /* every rank at once, meeting each other */
     const char *memory; /* of a device, with its unit: "80 GB"; NULL = as the catalogue says */

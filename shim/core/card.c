@@ -65,6 +65,7 @@ static const struct key keys[] = {
     {"values", 's', AT(values)},
     {"waits", 's', AT(waits)},
     {"given", 's', AT(given)},
+    {"nccl_memory", 's', AT(nccl_memory)},
 };
 
 /* One value; a bad one leaves what was there. */

@@ -13,54 +13,23 @@
  * Messages (addP2pToPlan): a channel for each 64 KiB (an eighth of a 512 KiB chunk over NVLink, half of a 128 KiB one over a
  * network), kernels of 640 threads (NCCL_MAX_NTHREADS). A send and a receive of one round share their channels.
  *
- * How many channels a communicator has is a search over the machine's topology in NCCL, of which we keep the result for 8 GPUs with
- * 18 NVLinks of 20.6 GB/s and 8 NICs of 50 GB/s (H100; src/graph/topo.h, search.cc, connect.cc). This is an assumption for other
- * machines. Within a node: 6 rings of 60 GB/s, doubled in the search (ncclTopoDupChannels) and again when they are connected
- * (ncclTopoPostset): 24. Across nodes: 8 rings of 48 GB/s, one per NIC, doubled when they are connected: 16. NCCL_MAX_NCHANNELS and
- * NCCL_MIN_NCHANNELS of the program's environment count as in NCCL (connect.cc: the most, then the least).
+ * How many channels a communicator has: shim/nccl/channels.c.
  */
 #include "shim/gpu/grid.h"
 
-#include <stdlib.h>
+#include <assert.h>
 
 #include "shim/gpu/wait.h"
+
+static_assert(VG_CHANNELS_MOST <= VG_WAIT_BLOCKS, "a wait holds a block for every channel");
 
 enum {
     WARP = 32,
     THREADS_COLL = 512,    /* NCCL_SIMPLE_MAX_NTHREADS */
     THREADS_MESSAGE = 640, /* NCCL_MAX_NTHREADS */
     THRESHOLD_BYTES = 64,  /* NCCL_SIMPLE_THREAD_THRESHOLD: of a thread */
-    MESSAGE_BYTES = 64 << 10,
-    CHANNELS_IN_NODE = 24,
-    CHANNELS_ACROSS = 16
+    MESSAGE_BYTES = 64 << 10
 };
-
-static bool leaves_node(const struct vg_comm *comm)
-{
-    uint32_t per_node = vg_card()->per_node;
-    if (!comm->members)
-        return comm->n > per_node;
-    for (uint32_t i = 1; i < comm->n; i++)
-        if (comm->members[i] / per_node != comm->members[0] / per_node)
-            return true;
-    return false;
-}
-
-/* A limit of NCCL's environment; `otherwise` where it is not set to a number of channels. */
-static unsigned limit(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    long n = text ? strtol(text, NULL, 10) : 0;
-    return n < 1 ? otherwise : n < VG_WAIT_BLOCKS ? (unsigned)n : VG_WAIT_BLOCKS;
-}
-
-static unsigned channels(const struct vg_comm *comm)
-{
-    unsigned n = leaves_node(comm) ? CHANNELS_ACROSS : CHANNELS_IN_NODE;
-    unsigned most = limit("NCCL_MAX_NCHANNELS", VG_WAIT_BLOCKS), least = limit("NCCL_MIN_NCHANNELS", 1);
-    n = n < most ? n : most;
-    return n > least ? n : least;
-}
 
 /* Of the larger buffer: `bytes` of a record is what NCCL's `count` is of. */
 static uint64_t larger_buffer(const struct vg_comm *comm, const struct maq_rec *rec)
@@ -90,7 +59,8 @@ static struct vg_grid collective(uint64_t bytes, unsigned most)
 
 struct vg_grid vg_grid_of(const struct vg_comm *comm, const struct vg_meeting *parts, uint32_t n)
 {
-    unsigned most = channels(comm);
+    struct vg_place place = vg_comm_place(comm);
+    unsigned most = vg_comm_channels(&place);
     struct vg_grid g = {0, 0};
     uint64_t blocks = 0, messages[2] = {0, 0}; /* sent, received */
     for (uint32_t i = 0; i < n; i++) {

@@ -67,6 +67,10 @@ static bool number(struct vg_comm *comm)
 int vg_comm_define(struct vg_comm *comm)
 {
     uint64_t listed = comm->members ? comm->n : 0, bytes = sizeof(struct maq_rec_comm) + listed * sizeof(uint32_t);
+    if (!vg_buffers_begin(comm)) {
+        vg_buffers_end(comm);
+        return VG_NCCL_CUDA_ERROR;
+    }
     struct maq_rec_comm *payload = malloc(bytes);
     if (!payload)
         return VG_NCCL_SYSTEM_ERROR;
@@ -244,10 +248,12 @@ int ncclCommInitAll(struct vg_comm **out, int n, const int *devices)
     uint64_t lineage = lineage_of(&id, 1);
     for (int i = 0; i < n; i++) {
         out[i] = vg_comm_new((uint32_t)n, (uint32_t)i, lineage);
-        int result = out[i] ? vg_comm_define(out[i]) : VG_NCCL_SYSTEM_ERROR;
+        if (!out[i])
+            return VG_NCCL_SYSTEM_ERROR;
+        out[i]->device = devices ? devices[i] : i;
+        int result = vg_comm_define(out[i]);
         if (result != VG_NCCL_SUCCESS)
             return result;
-        out[i]->device = devices ? devices[i] : i;
     }
     return VG_NCCL_SUCCESS;
 }
@@ -303,6 +309,7 @@ static int bury(struct vg_comm *comm)
     if (comm->alive != VG_COMM_ALIVE)
         return VG_NCCL_INVALID_ARGUMENT;
     comm->alive = 0;
+    vg_buffers_end(comm);
     return VG_NCCL_SUCCESS;
 }
 

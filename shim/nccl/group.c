@@ -96,6 +96,8 @@ static void guess_gather(const struct vg_part *parts, uint32_t n)
 /* The parts of one communicator, in order, as one kernel. */
 static int launch(struct vg_part *parts, uint32_t n)
 {
+    if (!vg_buffers_connect(parts[0].comm, parts, n))
+        return VG_NCCL_CUDA_ERROR;
     struct vg_meeting *meetings = malloc(n * sizeof *meetings);
     struct vg_stream **streams = malloc(n * sizeof *streams);
     bool ok = meetings && streams;

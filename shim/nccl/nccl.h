@@ -24,11 +24,12 @@ struct vg_comm {
     uint32_t *members; /* [n] global ranks; NULL: nobody said who they are */
     uint32_t parent, color, key;
     int device;
-    uint32_t splits;       /* of it so far */
-    uint64_t colls;        /* collectives so far */
-    uint32_t *messages[2]; /* [n] so far: sent to, received from each peer; NULL: none yet */
-    uint32_t own_ops;      /* reductions that the program made */
-    int error;             /* what asynchronous errors say */
+    uint32_t splits;            /* of it so far */
+    uint64_t colls;             /* collectives so far */
+    uint32_t *messages[2];      /* [n] so far: sent to, received from each peer; NULL: none yet */
+    uint32_t own_ops;           /* reductions that the program made */
+    int error;                  /* what asynchronous errors say */
+    struct vg_buffers *buffers; /* device memory that NCCL takes for it; NULL: it is not counted */
 };
 #define VG_COMM_ALIVE 0x6d6d6f63u
 
@@ -41,6 +42,15 @@ struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage);
 int vg_comm_define(struct vg_comm *comm); /* an enum vg_nccl_result */
 /* Told of every communicator that is settled, outside of any capture; only the library for a real GPU has one. */
 void vg_comm_settled(const struct vg_comm *comm) __attribute__((weak));
+
+/* How it lies on nodes, and the channels that NCCL opens for it. channels.c */
+#define VG_CHANNELS_MOST 64u /* MAXCHANNELS of NCCL */
+struct vg_place {
+    uint32_t local, index; /* members on this rank's node; which of them it is */
+    bool leaves_node;
+};
+struct vg_place vg_comm_place(const struct vg_comm *comm);
+unsigned vg_comm_channels(const struct vg_place *place);
 
 /* Ranks in the parent of those of one color, by (key, rank); the caller frees it. NULL: no memory. all: (color, key). */
 uint32_t *vg_split_ranks(uint32_t *n_out, const uint32_t (*all)[2], uint32_t n, uint32_t color);
@@ -141,6 +151,12 @@ struct vg_part {
 int vg_group_add(const struct vg_part *part);
 /* A call that is wrong: the group remembers its first error and does nothing. */
 int vg_group_refuse(int error);
+
+/* --- device memory of communicators. buffers.c ---------------------------------------------------------------------------- */
+/* At initialisation, before the parts of a group on it, at its end. false: the device has no more. */
+bool vg_buffers_begin(struct vg_comm *comm);
+bool vg_buffers_connect(struct vg_comm *comm, const struct vg_part *parts, uint32_t n);
+void vg_buffers_end(struct vg_comm *comm);
 
 /* --- price.c -------------------------------------------------------------------------------------------------------------- */
 /* Durations of the parts of one kernel, ns. */

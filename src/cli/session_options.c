@@ -66,6 +66,7 @@ enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, 
     out->libraries = generation(cli->values[CLI_SESSION_LIBRARIES]);
     out->memory = cli->values[CLI_SESSION_MEMORY];
     out->values = cli->values[CLI_SESSION_VALUES];
+    out->nccl_memory = cli->values[CLI_SESSION_NCCL_MEMORY];
     out->tcp = cli->values[CLI_SESSION_TCP];
     out->measured = cli->values[CLI_SESSION_MEASURED];
     out->kernels = cli->values[CLI_SESSION_KERNELS];

@@ -15,6 +15,7 @@ enum cli_session_option {
     CLI_SESSION_CLOCK,
     CLI_SESSION_TCP,
     CLI_SESSION_VALUES,
+    CLI_SESSION_NCCL_MEMORY,
     CLI_SESSION_MEASURED,
     CLI_SESSION_KERNELS,
     CLI_SESSION_TIMEOUT,
@@ -36,6 +37,7 @@ extern const char *const cli_generations[], *const cli_clocks[];
     [CLI_SESSION_CLOCK] = {"--clock", CLI_VALUE, "virtual|real", "what host clocks of the program show (virtual)", NULL, cli_clocks}, \
     [CLI_SESSION_TCP] = {"--tcp", CLI_VALUE, "PORTS", "ports of the program's own rendezvous over TCP: 12345,29400 (none)", NULL, NULL}, \
     [CLI_SESSION_VALUES] = {"--values", CLI_VALUE, "FILE", "values that the program reads back from the device (zeros)", NULL, NULL}, \
+    [CLI_SESSION_NCCL_MEMORY] = {"--nccl-memory", CLI_VALUE, "rule|none|FILE", "device memory of communicators: by NCCL's rule, not counted, or a profile of what it was seen to take (rule)", NULL, NULL}, \
     [CLI_SESSION_MEASURED] = {"--measured", CLI_VALUE, "FILE", "look costs up in FILE first, kernels that `maquette profile` measured", NULL, NULL}, \
     [CLI_SESSION_KERNELS] = {"--kernels", CLI_VALUE, "FILE.csv", "times of the program's own kernels: name,ns or name,grid,ns", NULL, NULL}, \
     [CLI_SESSION_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS", "wall time after which a program is ended (none)", NULL, NULL}, \

@@ -83,6 +83,7 @@ enum maq_status maq_card_write(const struct maq_card *card, const char *path, st
     put_path(&b, "meet", card->meet);
     put_path(&b, "waits", card->waits);
     put_path(&b, "given", card->given);
+    put_path(&b, "nccl_memory", card->nccl_memory);
     put_path(&b, "tcp", card->tcp);
     put_path(&b, "values", card->values ? card->values : "zero");
     enum maq_status status = b.failed ? MAQ_NO_MEMORY : maq_folder_write(path, b.ptr, b.len, diag);

@@ -24,7 +24,7 @@ struct maq_card {
     uint32_t world, rank, per_node;
     const struct maq_device *device;
     double memory_bytes; /* 0 = the device's */
-    const char *trace, *ask, *peers, *meet, *values, *waits, *given, *tcp;
+    const char *trace, *ask, *peers, *meet, *values, *waits, *given, *tcp, *nccl_memory;
     bool real_clock;
 };
 

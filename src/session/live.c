@@ -47,6 +47,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, con
                             .waits = opts->waits,
                             .given = opts->given,
                             .values = room->values,
+                            .nccl_memory = room->nccl_memory,
                             .tcp = o->tcp,
                             .real_clock = o->real_clock};
     MAQ_TRY(maq_card_write(&card, path, diag));

@@ -11,16 +11,19 @@
 
 #include "base/check.h"
 #include "base/module.h"
+#include "base/str.h"
 #include "base/units.h"
 #include "cluster/cluster_load.h"
 #include "session/codes.h"
 #include "session/elf.h"
 #include "session/folder.h"
 #include "session/launcher.h"
+#include "shim/link.h"
 
 #define WORLD_MAX (1u << 20)
 #define MEMORY_LEAST 1e6
 #define MEMORY_MOST 1e15
+#define PROFILE_MOST ((size_t)16 << 20)
 
 static double now_s(void)
 {
@@ -94,6 +97,49 @@ enum maq_status maq_room_absolute(const char **out, const char *path, struct maq
     return *out ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
+/* A profile of NCCL's memory: every line has to be one. */
+static enum maq_status check_profile(const char *path, struct maq_diag *diag)
+{
+    enum maq_status status = MAQ_OK;
+    char *text;
+    size_t n;
+    MAQ_TRY(maq_folder_read(&text, &n, path, PROFILE_MOST, diag));
+    if (!text)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+                             "--nccl-memory takes rule, none or a file", "there is no file '%.200s'", path);
+    struct maq_str rest = {text, n}, line;
+    uint32_t file = maq_diag_add_source(diag, path, text, n);
+    while (rest.ptr && status == MAQ_OK) {
+        struct maq_comm_memory_row row;
+        char copy[256] = "-";
+        rest = maq_str_split(rest, '\n', &line);
+        if (line.len < sizeof copy) {
+            memcpy(copy, line.ptr, line.len);
+            copy[line.len] = '\0';
+        }
+        if (maq_comm_memory_read(&row, copy) < 0)
+            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_OPTION,
+                                   (struct maq_span){file, (uint32_t)(line.ptr - text), (uint32_t)line.len},
+                                   "init|collective|send|recv, ranks or any, node|across, bytes: init 8 node 203423744",
+                                   "no line of a profile of NCCL's memory");
+    }
+    free(text);
+    return status;
+}
+
+static enum maq_status open_nccl_memory(struct maq_room *room, struct maq_diag *diag)
+{
+    const char *from = room->opts->nccl_memory ? room->opts->nccl_memory : "rule";
+    room->nccl_memory = "rule";
+    if (strcmp(from, "rule") == 0)
+        return MAQ_OK;
+    room->nccl_memory = NULL;
+    if (strcmp(from, "none") == 0)
+        return MAQ_OK;
+    MAQ_TRY(maq_room_absolute(&room->nccl_memory, from, &room->arena));
+    return check_profile(room->nccl_memory, diag);
+}
+
 static enum maq_status open_libraries(struct maq_room *room, struct maq_diag *diag)
 {
     char file[64], shim[MAQ_MODULE_PATH], clock[MAQ_MODULE_PATH];
@@ -129,7 +175,8 @@ static uint64_t identity_of(const struct maq_room *room)
     uint64_t h = maq_rec_mix(room->world, room->per_node);
     for (const char *const *a = o->arguments; *a; a++)
         h = maq_rec_hash(*a, strlen(*a) + 1, h);
-    const char *device = room->cluster.groups[0].device.name;
+    const char *device = room->cluster.groups[0].device.name, *memory = room->nccl_memory ? room->nccl_memory : "";
+    h = maq_rec_hash(memory, strlen(memory), h);
     return maq_rec_hash(device, strlen(device), maq_rec_mix(h, (uint64_t)room->memory_bytes));
 }
 
@@ -149,6 +196,7 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
     MAQ_TRY(maq_program_find(&room->program, opts->arguments[0], &room->arena, diag));
     MAQ_TRY(maq_room_absolute(&room->trace, opts->trace, &room->arena));
     MAQ_TRY(maq_room_absolute(&room->values, opts->values, &room->arena));
+    MAQ_TRY(open_nccl_memory(room, diag));
     MAQ_TRY(maq_folder_make(&room->folder, &room->arena, diag));
     room->identity = identity_of(room);
     return open_libraries(room, diag);

@@ -24,6 +24,7 @@ struct maq_room {
     const char *folder;         /* private; NULL: none */
     const char *program;        /* its file */
     const char *trace, *values; /* absolute; NULL = none */
+    const char *nccl_memory;    /* "rule", or an absolute path; NULL = not counted */
     uint64_t identity; /* hash of the command line and of what it runs on: slices of other programs are not mixed */
     bool device;       /* the zero-GPU device stands in for CUDA's libraries */
     struct maq_libraries libraries;
