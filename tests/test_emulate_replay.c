@@ -149,6 +149,36 @@ static void test_like_the_naive_one(void **state)
     }
 }
 
+/* Two ranks that receive before they send, on streams of their own: what lets the other go on lies ahead, near or far. Larger than what
+ * is sent without waiting, so both ends wait. */
+static void test_far_ahead(void **state)
+{
+    static const uint32_t between[] = {0, 40, 700, 9000, 40000};
+    static const uint32_t members[] = {0, 1};
+    for (size_t k = 0; k < sizeof between / sizeof *between; k++) {
+        struct job j = {.n = 2};
+        for (uint32_t r = 0; r < 2; r++) {
+            struct gen_rank *g = &j.rank[r];
+            *g = (struct gen_rank){.world = 2, .rank = r, .per_node = 2};
+            uint32_t comm = gen_comm(g, 7, 2, r, members);
+            for (uint32_t s = 0; s < 5; s++) /* streams and events in the order of first use */
+                gen_rec(g, (struct maq_rec){.kind = MAQ_REC_STREAM_SYNC, .stream = (uint16_t)s});
+            for (uint32_t e = 0; e < 2; e++)
+                gen_rec(g, (struct maq_rec){.kind = MAQ_REC_EVENT_SYNC, .id = e});
+            gen_message(g, 1, false, comm, 1 - r, 64 << 20, 500000, false);
+            for (uint32_t i = 0; i < between[k]; i++) /* two streams in turn: nothing of it folds */
+                gen_launch(g, (uint16_t)(2 + i % 2), "work", 1000 + 10 * r);
+            gen_order(g, 2, 4, 0);
+            gen_message(g, 4, true, comm, 1 - r, 64 << 20, 500000, false);
+            gen_order(g, 1, 2, 1);
+            gen_end(g);
+        }
+        capture(&j);
+        same_as_naive(&j, NULL, NULL);
+        close_job(&j);
+    }
+}
+
 static void test_any_order(void **state)
 {
     struct job j;
@@ -234,11 +264,9 @@ static void test_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_like_the_naive_one),
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_closed_form),
-        cmocka_unit_test(test_steps_without_marks),
-        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_like_the_naive_one),  cmocka_unit_test(test_far_ahead),
+        cmocka_unit_test(test_any_order),           cmocka_unit_test(test_closed_form),
+        cmocka_unit_test(test_steps_without_marks), cmocka_unit_test(test_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,18 @@
  * The rank's clocks are copied, those of streams that wait are MAQ_UNKNOWN_NS, and the program goes on from there. A
  * group whose start is known is arrived at; of a communicator or channel with something unsettled nothing further is,
  * since those keep their order. Where the host's clock would be unknown the look ends.
+ *
+ * What lets others go on is mostly close by (a send behind the receive at which the rank is parked), so all parked ranks look a little
+ * way first, and further only while nobody arrived anywhere. Times do not hang on the order of arrivals.
  */
 #include <string.h>
 
 #include "base/check.h"
 #include "emulate/replay_engine.h"
 
-#define FAR_ENOUGH 65536u /* instructions */
+/* Instructions. */
+#define FIRST_LOOK 32u
+#define FAR_ENOUGH 65536u
 
 struct ahead {
     struct maq_engine *e;
@@ -102,10 +107,10 @@ static void meet(struct ahead *a, const struct maq_ins *ins)
     }
 }
 
-static void look(struct ahead *a)
+static void look(struct ahead *a, uint32_t far)
 {
     const struct maq_program *p = a->r->program;
-    uint32_t pc = a->r->pc, last = pc + FAR_ENOUGH;
+    uint32_t pc = a->r->pc, last = pc + far;
     for (bool first = true; pc < p->n_ins && pc < last && known(a->host) && a->host < a->r->fail_at;
          pc++, first = false) {
         const struct maq_ins *ins = &p->ins[pc];
@@ -166,23 +171,35 @@ static bool prepare(struct ahead *a, struct maq_arena *scratch)
     return true;
 }
 
-bool maq_engine_look_ahead(struct maq_engine *e)
+/* Whether anybody arrived anywhere. */
+static bool all_look(struct maq_engine *e, uint32_t far, struct maq_arena *scratch)
 {
-    struct maq_arena scratch;
+    struct maq_arena_mark start = maq_arena_mark(scratch);
     bool moved = false;
-    maq_arena_init(&scratch, 0);
-    struct maq_arena_mark start = maq_arena_mark(&scratch);
     for (uint32_t i = 0; i < e->world && !e->out_of_memory; i++) {
         struct ahead a = {.e = e, .r = &e->rank[i]};
         if (!a.r->program || a.r->live || a.r->ended || a.r->failed || a.r->parked_on == MAQ_NOBODY || a.r->queued)
             continue;
-        if (!prepare(&a, &scratch)) {
+        if (!prepare(&a, scratch)) {
             e->out_of_memory = true;
             break;
         }
-        look(&a);
+        look(&a, far);
         moved |= a.moved;
-        maq_arena_reset(&scratch, start);
+        maq_arena_reset(scratch, start);
+    }
+    return moved;
+}
+
+bool maq_engine_look_ahead(struct maq_engine *e)
+{
+    struct maq_arena scratch;
+    maq_arena_init(&scratch, 0);
+    uint32_t far = FIRST_LOOK;
+    bool moved = all_look(e, far, &scratch);
+    while (!moved && far < FAR_ENOUGH && !e->out_of_memory) {
+        far = far < FAR_ENOUGH / 8 ? 8 * far : FAR_ENOUGH;
+        moved = all_look(e, far, &scratch);
     }
     maq_arena_fini(&scratch);
     return moved;

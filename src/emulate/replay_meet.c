@@ -35,7 +35,7 @@ void maq_meeting_settle(struct maq_engine *e, uint32_t comm, struct maq_meeting 
             wake(e, e->seat[p->seats + i], comm);
 }
 
-static int64_t part_ns(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part)
+int64_t maq_part_ns(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part)
 {
     bool coll = part->op == MAQ_INS_PART_COLL;
     uint32_t id = coll ? r->comm[part->id] : r->channel[part->id];
@@ -70,7 +70,7 @@ static bool collective_arrive(struct maq_engine *e, struct maq_rank_state *r, co
         return false;
     }
     r->arrived[part->id] = nth + 1;
-    ns = part_ns(e, r, part);
+    ns = maq_part_ns(e, r, part);
     if (m->nth != nth)
         *m = (struct maq_meeting){.nth = nth, .at = INT64_MIN, .others = INT64_MIN};
     m->at = longer(m->at, t);
@@ -133,48 +133,13 @@ bool maq_message_arrive(struct maq_engine *e, const struct maq_rec *rec, uint32_
     return true;
 }
 
-uint32_t maq_part_nth(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part)
-{
-    if (part->op == MAQ_INS_PART_COLL)
-        return r->done[part->id] + part->nth;
-    const struct maq_channel *c = &e->channel[r->channel[part->id]];
-    return (part->op == MAQ_INS_PART_SEND ? c->sent : c->received) + part->nth;
-}
-
 bool maq_part_arrive(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t nth,
                      int64_t t)
 {
     if (part->op == MAQ_INS_PART_COLL)
         return collective_arrive(e, r, part, nth, t);
     return maq_message_arrive(e, e->hooks.message ? record_of(e, r, part) : NULL, r->channel[part->id],
-                              part->op == MAQ_INS_PART_SEND, nth, t, part_ns(e, r, part));
-}
-
-bool maq_part_settled(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part,
-                      uint32_t nth, int64_t arrived, int64_t *start, int64_t *ns)
-{
-    if (part->op == MAQ_INS_PART_COLL) {
-        const struct maq_meeting *m = maq_meeting_of(&e->place[r->comm[part->id]], nth);
-        *start = m->at;
-        *ns = m->ns;
-        return m->nth == nth && m->settled;
-    }
-    const struct maq_channel *c = &e->channel[r->channel[part->id]];
-    bool sends = part->op == MAQ_INS_PART_SEND;
-    if (sends && part->eager) {
-        *start = arrived;
-        *ns = part_ns(e, r, part);
-        return true;
-    }
-    const struct maq_message *m = &c->ring[nth & (c->depth - 1)];
-    if ((sends ? c->to : c->from) == MAQ_NOBODY) {
-        *start = arrived;
-        *ns = m->ns;
-        return true;
-    }
-    *start = longer(m->sent, m->received);
-    *ns = m->ns;
-    return nth < (sends ? c->receives : c->sends);
+                              part->op == MAQ_INS_PART_SEND, nth, t, maq_part_ns(e, r, part));
 }
 
 /* Nobody counts for a side that is not replayed. */
