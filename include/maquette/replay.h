@@ -18,6 +18,7 @@
 #define MAQUETTE_REPLAY_H
 
 #include "maquette/capture.h"
+#include "maquette/job.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,8 +66,10 @@ struct maq_replay_opts {
     /* Other hardware; NULL = durations as they were recorded. Operators take what they took, times what the cost chain
      * makes of the change of device, where the capture names its own; communication is costed anew. */
     const struct maq_cluster *cluster;
-    const char *on; /* the same as text: "h200-sxm:8 x 4, rail 400G" or a file; where `cluster` is NULL */
     const struct maq_costs *costs;
+    /* The same as values of a job, `cluster...` and `cost...`; where `cluster` is NULL. */
+    const struct maq_override *overrides;
+    size_t n_overrides;
     const char *kernels;        /* CSV of measured kernel times: name,ns or name,grid,ns; NULL = none */
     int64_t timeout_ns;         /* of collectives, where a rank fails; 0 = ten minutes, as PyTorch has it */
     bool every_rank;            /* also those that cannot differ from others: the result is the same (for tests) */

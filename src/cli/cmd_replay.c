@@ -12,6 +12,7 @@ enum {
     OPT_CLUSTER,
     OPT_COST,
     OPT_MEASURED,
+    OPT_SET,
     OPT_KERNELS,
     OPT_TRACE,
     OPT_RANK,
@@ -29,13 +30,15 @@ static const struct cli_option options[] = {
                   NULL, NULL},
     [OPT_FAIL] = {"--fail", CLI_LIST, "PART=WHEN,...", "what stops: rank:17=step:3, node:2=1.5s", NULL, NULL},
     [OPT_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS", "of a collective, where a rank stops (600)", NULL, NULL},
-    [OPT_CLUSTER] = {"--cluster", CLI_VALUE, "CLUSTER", "other machines: \"h200-sxm:8 x 4, rail 400G\" or a file", NULL,
-                     NULL},
-    [OPT_COST] = {"--cost", CLI_VALUE, "analytical|fitted|measured",
-                  "with --cluster: the best kind of cost that may be used (measured)", NULL, cli_providers},
-    [OPT_MEASURED] = {"--measured", CLI_VALUE, "FILE",
-                      "with --cluster: look costs up in FILE first, kernels that `maquette profile` measured", NULL,
-                      NULL},
+    [OPT_CLUSTER] = {"--cluster", CLI_JOB, "CLUSTER", "other machines: \"h200-sxm:8 x 4, rail 400G\" or a file",
+                     "cluster", NULL},
+    [OPT_COST] = {"--cost", CLI_JOB, "analytical|fitted|measured",
+                  "with --cluster: the best kind of cost that may be used (measured)", "cost.provider", cli_providers},
+    [OPT_MEASURED] = {"--measured", CLI_JOB, "FILE",
+                      "with --cluster: look costs up in FILE first, kernels that `maquette profile` measured",
+                      "cost.measured", NULL},
+    [OPT_SET] = {"--set", CLI_SET, "PATH=VALUE",
+                 "any value of cluster and cost: --set 'cluster={device: {base: h100-sxm, ...}}'", NULL, NULL},
     [OPT_KERNELS] = {"--kernels", CLI_VALUE, "FILE.csv",
                      "times of kernels as you measured them: name,ns or name,grid,ns", NULL, NULL},
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE",
@@ -91,19 +94,6 @@ static enum maq_status read_ranks(struct cli *cli, const struct maq_capture *cap
     return MAQ_OK;
 }
 
-static enum maq_status read_costs(struct cli *cli, struct maq_costs *costs, struct maq_measured **measured)
-{
-    const char *best = cli->values[OPT_COST];
-    for (int i = 0; best && i < MAQ_PROVIDER_COUNT; i++)
-        if (strcmp(best, maq_provider_name((enum maq_provider)i)) == 0)
-            costs->best = (enum maq_provider)i;
-    if (!cli->values[OPT_MEASURED])
-        return MAQ_OK;
-    enum maq_status status = maq_measured_open(measured, cli->values[OPT_MEASURED], cli->diag);
-    costs->measured = *measured;
-    return status;
-}
-
 /* --- the replay --- */
 
 static enum maq_status report(struct cli *cli, const struct maq_report_replay *replay)
@@ -121,7 +111,7 @@ static enum maq_status replay(struct cli *cli, const struct maq_capture *capture
 {
     struct maq_replay *edited = NULL, *base = NULL;
     const char *trace = cli->values[OPT_TRACE];
-    bool differs = opts->n_edits > 0 || opts->on || opts->kernels;
+    bool differs = opts->n_edits > 0 || opts->n_overrides > 0 || opts->kernels;
     enum maq_status status =
         trace ? maq_trace_replay(trace, &edited, capture, opts, n_ranks > 0 ? rank : NULL, n_ranks, cli->diag)
               : maq_capture_replay(&edited, capture, opts, cli->diag);
@@ -137,11 +127,9 @@ static enum maq_status replay(struct cli *cli, const struct maq_capture *capture
     return status;
 }
 
-static enum maq_status read_and_replay(struct cli *cli, const struct maq_capture *capture, struct maq_edit *edit,
-                                       struct maq_measured **measured)
+static enum maq_status read_and_replay(struct cli *cli, const struct maq_capture *capture, struct maq_edit *edit)
 {
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
-    struct maq_costs costs = {0};
     uint32_t rank[RANKS_MOST], n_ranks = 0, timeout;
     enum maq_status status = read_edits(cli, OPT_SLOW, maq_edit_slow, capture, edit, &opts.n_edits);
     if (status == MAQ_OK)
@@ -150,14 +138,12 @@ static enum maq_status read_and_replay(struct cli *cli, const struct maq_capture
         status = read_ranks(cli, capture, rank, &n_ranks);
     if (status == MAQ_OK)
         status = cli_count(cli, &timeout, OPT_TIMEOUT, 1, 100000000, 600);
-    if (status == MAQ_OK)
-        status = read_costs(cli, &costs, measured);
     if (status != MAQ_OK)
         return status;
     opts.edit = edit;
     opts.timeout_ns = (int64_t)timeout * 1000000000;
-    opts.on = cli->values[OPT_CLUSTER];
-    opts.costs = &costs;
+    opts.overrides = cli->overrides;
+    opts.n_overrides = cli->n_overrides;
     opts.kernels = cli->values[OPT_KERNELS];
     return replay(cli, capture, &opts, rank, n_ranks);
 }
@@ -165,7 +151,6 @@ static enum maq_status read_and_replay(struct cli *cli, const struct maq_capture
 static enum maq_status run(struct cli *cli)
 {
     struct maq_capture *capture;
-    struct maq_measured *measured = NULL;
     if (cli->n_args == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette replay job.mqt",
                          "there is no captured job and no trace");
@@ -173,9 +158,8 @@ static enum maq_status run(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     struct maq_edit *edit = calloc(EDITS_MOST, sizeof *edit);
-    status = edit ? read_and_replay(cli, capture, edit, &measured) : MAQ_NO_MEMORY;
+    status = edit ? read_and_replay(cli, capture, edit) : MAQ_NO_MEMORY;
     free(edit);
-    maq_measured_close(measured);
     maq_capture_free(capture);
     return status;
 }

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/codes.h"
-#include "cluster/cluster_load.h"
 #include "emulate/codes.h"
+#include "emulate/machine.h"
 #include "emulate/replay_box.h"
 
 #define FIRST_DEPTH 8u
@@ -73,33 +73,20 @@ static enum maq_status replay_on(struct maq_replay **out, const struct maq_captu
     return status;
 }
 
-/* A cluster from text. */
-static enum maq_status load_cluster(struct maq_cluster *out, const char *text, struct maq_arena *arena,
-                                    struct maq_diag *diag)
-{
-    size_t n = strlen(text);
-    struct maq_node node = {
-        .kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = {text, n}, .used = true, .at = {0, 0, (uint32_t)n}};
-    node.at.file = maq_diag_add_source(diag, "--cluster", text, n);
-    return maq_cluster_load(out, &node, arena, diag);
-}
-
 enum maq_status maq_capture_replay(struct maq_replay **out, const struct maq_capture *capture,
                                    const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
     struct maq_replay_opts own = MAQ_REPLAY_OPTS_INIT;
-    struct maq_cluster cluster;
-    struct maq_arena arena;
-    enum maq_status status = MAQ_OK;
+    struct maq_machine machine;
     if (opts)
         own = *opts;
-    maq_arena_init(&arena, 0);
-    if (own.on && !own.cluster) {
-        status = load_cluster(&cluster, own.on, &arena, diag);
-        own.cluster = &cluster;
-    }
+    if (own.n_overrides == 0 || own.cluster)
+        return replay_on(out, capture, &own, diag);
+    enum maq_status status = maq_machine_open(&machine, own.overrides, own.n_overrides, diag);
+    own.cluster = &machine.cluster;
+    own.costs = &machine.costs;
     if (status == MAQ_OK)
         status = replay_on(out, capture, &own, diag);
-    maq_arena_fini(&arena);
+    maq_machine_close(&machine);
     return status;
 }
