@@ -89,8 +89,8 @@ struct maq_peers_entry {
 enum maq_given_kind {
     MAQ_GIVEN_HEAD = 1,
     MAQ_GIVEN_EXCHANGE, /* rank: the own place; result: bytes of a contribution; root: who alone spoke, MAQ_REC_NONE = all */
-    MAQ_GIVEN_LOOKUP, /* of (channel, seq, rank); result: its hash, 0 = there was none */
-    MAQ_GIVEN_ANY,    /* whether the channel has any; result: 0 or 1 */
+    MAQ_GIVEN_LOOKUP,  /* of (channel, seq, rank); result: its hash, 0 = there was none */
+    MAQ_GIVEN_CHANNEL, /* all that is in a channel; result: maq_given_more() of its entries, 0 = there is none */
     MAQ_GIVEN_KEY, /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
     MAQ_GIVEN_KEYS /* all keys were listed */
 };
@@ -104,6 +104,11 @@ static_assert(sizeof(struct maq_given) == 40, "entries of the file are packed");
 static inline uint64_t maq_given_hash(const void *data, uint64_t bytes, bool said)
 {
     return (maq_rec_hash(data, bytes, 0) & ~(uint64_t)1) | (said ? 1 : 0);
+}
+/* The hash of what is in a channel, entry after entry in their order, from 0. */
+static inline uint64_t maq_given_more(uint64_t so_far, uint32_t seq, uint32_t rank, const void *data, uint64_t bytes)
+{
+    return maq_rec_hash(data, bytes, maq_rec_mix(so_far, (uint64_t)seq << 32 | rank)) | 1;
 }
 
 /* --- device memory of communicators --------------------------------------------------------------------------------- */

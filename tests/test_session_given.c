@@ -110,25 +110,29 @@ static void test_exchange(void **state)
 static void test_lookups(void **state)
 {
     uint32_t word = 5;
-    struct maq_given none = {.kind = MAQ_GIVEN_LOOKUP, .channel = OTHER, .rank = 2}, any = {.kind = MAQ_GIVEN_ANY};
+    struct maq_given none = {.kind = MAQ_GIVEN_LOOKUP, .channel = OTHER, .rank = 2}, any = {.kind = MAQ_GIVEN_CHANNEL};
     struct maq_given found = none;
-    struct file a = begun(), b = begun(), c = begun();
+    struct file a = begun(), b = begun(), c = begun(), d = begun();
     struct maq_said_table t;
     (void)state;
     found.result = maq_given_hash(&word, sizeof word, true);
     any.channel = OTHER;
     add(&a, &none, sizeof none);
     add(&b, &found, sizeof found);
-    add(&c, &any, sizeof any);
+    add(&c, &any, sizeof any); /* nothing was in the channel; then one entry */
+    uint32_t one = 1;
+    any.result = maq_given_more(0, 0, 3, &one, sizeof one);
+    add(&d, &any, sizeof any);
     maq_said_init(&t);
     assert_true(same(&a, &t) && same(&c, &t));
     assert_false(same(&b, &t));
+    assert_false(same(&d, &t));
     say(&t, OTHER, 3, 1);
-    assert_true(same(&a, &t));
+    assert_true(same(&a, &t) && same(&d, &t));
     assert_false(same(&c, &t));
     say(&t, OTHER, 2, 5);
     assert_true(same(&b, &t));
-    assert_false(same(&a, &t));
+    assert_false(same(&a, &t) || same(&d, &t));
     maq_said_fini(&t);
 }
 

@@ -76,12 +76,19 @@ static uint64_t first_from(uint64_t channel, uint32_t seq, uint32_t rank)
     return low;
 }
 
+static const void *bytes_of(const struct maq_peers_entry *e)
+{
+    return e->at <= file_bytes && e->bytes <= file_bytes - e->at ? file + e->at : NULL;
+}
+
 bool vg_contributed(uint64_t channel)
 {
-    uint64_t i = first_from(channel, 0, 0);
-    bool found = i < n_entries && entries[i].channel == channel;
-    vg_given_any(channel, found);
-    return found;
+    uint64_t first = first_from(channel, 0, 0), hash = 0;
+    for (uint64_t i = first; i < n_entries && entries[i].channel == channel; i++)
+        if (bytes_of(&entries[i]))
+            hash = maq_given_more(hash, entries[i].seq, entries[i].rank, bytes_of(&entries[i]), entries[i].bytes);
+    vg_given_channel(channel, hash);
+    return first < n_entries && entries[first].channel == channel;
 }
 
 /* Of any size; NULL: there is none. */
@@ -91,7 +98,7 @@ static const void *find(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t 
     if (i == n_entries || compared(&entries[i], channel, seq, rank) != 0)
         return NULL;
     *bytes = entries[i].bytes;
-    return entries[i].at <= file_bytes && *bytes <= file_bytes - entries[i].at ? file + entries[i].at : NULL;
+    return bytes_of(&entries[i]);
 }
 
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
@@ -101,16 +108,9 @@ const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, ui
     return found;
 }
 
-const void *vg_contribution_quietly(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)
-{
-    uint64_t there = 0;
-    const void *found = find(channel, seq, rank, &there);
-    return found && there == bytes ? found : NULL;
-}
-
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)
 {
     uint64_t there = 0;
-    const void *found = vg_contribution_of(channel, seq, rank, &there);
+    const void *found = find(channel, seq, rank, &there);
     return found && there == bytes ? found : NULL;
 }

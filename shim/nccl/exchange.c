@@ -221,7 +221,7 @@ static void get_recorded(struct vg_exchange *x, unsigned char *all, unsigned cha
 {
     bool from_one = x->root != MAQ_REC_NONE;
     for (uint32_t i = from_one ? x->root : 0; i < (from_one ? x->root + 1 : x->n); i++) {
-        const void *got = have[i] || i == x->me ? NULL : vg_contribution_quietly(x->channel, x->seq, i, x->bytes);
+        const void *got = have[i] || i == x->me ? NULL : vg_contribution(x->channel, x->seq, i, x->bytes);
         if (!got)
             continue;
         memcpy(all + (from_one ? 0 : (uint64_t)i * x->bytes), got, x->bytes);

@@ -56,10 +56,10 @@ void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *
             NULL);
 }
 
-void vg_given_any(uint64_t channel, bool found)
+void vg_given_channel(uint64_t channel, uint64_t hash)
 {
     if (wanted())
-        put(&(struct maq_given){.kind = MAQ_GIVEN_ANY, .channel = channel, .result = found}, NULL);
+        put(&(struct maq_given){.kind = MAQ_GIVEN_CHANNEL, .channel = channel, .result = hash}, NULL);
 }
 
 void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have, bool steady)

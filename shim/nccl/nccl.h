@@ -95,17 +95,16 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 
 /* --- contributions of others. contributions.c, guess.c ------------------------------------------------------------------ */
 
-/* What `rank` put in; NULL: not recorded, or not of that size. */
+/* What `rank` put in; NULL: not recorded, or not of that size. Nothing of it goes into the file `given` of the card: an exchange is
+ * written there as a whole, and so is a channel by vg_contributed(). */
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
 /* The same of any size. */
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
 /* Whether anybody put anything into that channel. */
 bool vg_contributed(uint64_t channel);
-/* The same as vg_contribution(), without a word of it in the file `given` of the card: an exchange is written there as a whole. */
-const void *vg_contribution_quietly(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
 /* What was looked up, for maquette; given.c. steady: more contributions that agree with a guess leave it as it is. */
 void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
-void vg_given_any(uint64_t channel, bool found);
+void vg_given_channel(uint64_t channel, uint64_t hash);
 void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have, bool steady);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);

@@ -66,8 +66,10 @@ static bool same_lookup(const struct maq_given *g, const struct maq_said_table *
 
 static bool same_channel(const struct maq_given *g, const struct maq_said_table *t)
 {
-    uint32_t i = first_from(t, g->channel, 0, 0);
-    return g->result == (i < t->n && t->at[i].channel == g->channel);
+    uint64_t hash = 0;
+    for (uint32_t i = first_from(t, g->channel, 0, 0); i < t->n && t->at[i].channel == g->channel; i++)
+        hash = maq_given_more(hash, t->at[i].seq, t->at[i].rank, t->at[i].bytes, t->at[i].n);
+    return g->result == hash;
 }
 
 /* ---- keys of the store ---- */
@@ -167,7 +169,7 @@ static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *key
     }
     case MAQ_GIVEN_LOOKUP:
         return same_lookup(&g, said);
-    case MAQ_GIVEN_ANY:
+    case MAQ_GIVEN_CHANNEL:
         return same_channel(&g, said);
     case MAQ_GIVEN_KEYS:
         keys->listed = true;
