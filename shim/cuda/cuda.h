@@ -37,6 +37,7 @@ struct vg_launch {
     void **args;
     void *packed; /* all arguments in one piece, instead of args */
     size_t packed_bytes;
+    bool later; /* a node of a graph: it runs when that is launched */
 };
 
 /* Keeps an error for cudaGetLastError() and returns it. */
@@ -56,7 +57,19 @@ void *vg_symbol(const void *host, size_t *bytes);
 
 /* The record of a launch, and what the kernel may have written is no longer known. */
 struct maq_rec vg_launch_record(const struct vg_launch *launch);
-int vg_launch(const struct vg_launch *launch, void *stream);
+int vg_launch(struct vg_launch *launch, void *stream);
+
+/* A launch that reduces whole numbers which the host knows: begin looks at them (false: it does not), and end, when what the launch
+ * may have written is forgotten, says what it did write. */
+struct vg_fold {
+    const void *in;
+    void *out;
+    uint64_t in_bytes;
+    uint32_t bytes;
+    int64_t value;
+};
+bool vg_fold_begin(struct vg_fold *fold, const struct vg_launch *launch);
+void vg_fold_end(const struct vg_fold *fold);
 
 int vg_copy(void *to, const void *from, size_t bytes, int kind, void *stream, bool waits);
 int vg_set(void *to, unsigned value, unsigned element, size_t n, void *stream, bool waits);

@@ -241,8 +241,12 @@ _Static_assert(sizeof(struct vg_kernel_node) <= sizeof(((struct vg_node *)0)->pa
 
 static int set_kernel(struct vg_node *node, const struct vg_kernel_node *p)
 {
-    struct vg_launch l = {
-        .kernel = vg_kernel_of(p->function), .grid = p->grid, .block = p->block, .shared = p->shared, .args = p->args};
+    struct vg_launch l = {.kernel = vg_kernel_of(p->function),
+                          .grid = p->grid,
+                          .block = p->block,
+                          .shared = p->shared,
+                          .args = p->args,
+                          .later = true};
     if (l.kernel == NULL)
         return VG_INVALID_DEVICE_FUNCTION;
     vg_drive();

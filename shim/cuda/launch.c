@@ -76,6 +76,8 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     struct reach r = {.n = 0, .per_pointer = threads * BYTES_PER_THREAD};
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
+    struct vg_fold fold;
+    const bool folds = !l->later && vg_fold_begin(&fold, l);
     const struct vg_param *param = kernel->code.param;
     for (uint32_t i = 0; kernel->code.found && i < kernel->code.n_params; i++)
         if (l->args != NULL)
@@ -86,6 +88,8 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
         follow_all(&r, l->packed, l->packed_bytes);
     else if (!kernel->code.found)
         vg_mem_written_anywhere();
+    if (folds)
+        vg_fold_end(&fold);
     if (r.has_structures && r.bytes < 2 * r.per_pointer)
         r.bytes = 2 * r.per_pointer;
     struct maq_rec_op op = {.kind = MAQ_REC_KERNEL,
@@ -108,7 +112,7 @@ static bool fits(const struct vg_launch *l)
            l->grid.z <= 65535;
 }
 
-int vg_launch(const struct vg_launch *l, void *stream)
+int vg_launch(struct vg_launch *l, void *stream)
 {
     struct vg_stream *s = vg_stream_of(stream);
     if (s == NULL)
@@ -120,6 +124,7 @@ int vg_launch(const struct vg_launch *l, void *stream)
     vg_drive();
     vg_host(vg_card()->launch_ns);
     vg_lock();
+    l->later = s->capture != NULL;
     vg_enqueue(s, vg_launch_record(l));
     vg_unlock();
     return VG_OK;
