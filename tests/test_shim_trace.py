@@ -29,6 +29,14 @@ def read(p, n):
     assert vgpu.cudaMemcpy(out, p, ctypes.c_size_t(n), 2) == 0
     return out.raw[:n]
 """
+LAUNCH = """
+m = ctypes.c_void_p(); f = ctypes.c_void_p()
+image = bytes(64)
+assert vgpu.cuModuleLoadData(ctypes.byref(m), image) == 0
+def launch(name, grid):
+    assert vgpu.cuModuleGetFunction(ctypes.byref(f), m, name) == 0
+    assert vgpu.cuLaunchKernel(f, grid, 1, 1, 32, 1, 1, 0, None, None, None) == 0
+"""
 
 
 def start(folder, body, more="", preload=False):
@@ -141,12 +149,7 @@ def asks(folder):
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    launch = ("m = ctypes.c_void_p(); f = ctypes.c_void_p()\n"
-              "image = bytes(64)\n"
-              "assert vgpu.cuModuleLoadData(ctypes.byref(m), image) == 0\n"
-              "def launch(name, grid):\n"
-              "    assert vgpu.cuModuleGetFunction(ctypes.byref(f), m, name) == 0\n"
-              "    assert vgpu.cuLaunchKernel(f, grid, 1, 1, 32, 1, 1, 0, None, None, None) == 0\n"
+    launch = (LAUNCH +
               "for i in range(5):\n    launch(b'one', 1)\nlaunch(b'one', 2)\nlaunch(b'two', 1)\nlaunch(b'three', 1)\n")
     finish(start(folder, launch, f"ask {at}\n"))
     thread.join(10)
@@ -170,9 +173,25 @@ def oracle(folder):
     assert len(reads) == 6 and all(r.flags & 4 for r in reads), "invented values are marked"
 
 
+def oracle_after(folder):
+    """Values by what was launched last: for allocators that put things where they like."""
+    values = folder / "values"
+    values.write_text("after count 12 i32 share 11\nafter count 16 i64 share 6\nafter count 2 u8 share 5\nafter count 8 i32 share\n"
+                      "after count 8 f32 share 4\nafter * 4 f32 0.5\nafter scan * i32 3 4\n", encoding="utf-8")
+    body = LAUNCH + ("p = malloc(4096)\n"
+                     "def read_after(name, n, form):\n    launch(name, 1)\n    return struct.unpack(form, read(p, n))\n"
+                     "print(read_after(b'recount_all', 12, '<3i'), read_after(b'count', 16, '<2q'), read_after(b'count', 2, '<2B'))\n"
+                     "print(read_after(b'count', 8, '<2i'), read_after(b'sort', 12, '<3i'), read_after(b'sort', 4, '<f'))\n"
+                     "print(read_after(b'scan', 12, '<3i'), struct.unpack('<i', read(p, 4)))\n")
+    out, _ = finish(start(folder, body, f"values {values}\n"))
+    assert out.splitlines() == ["(4, 4, 3) (3, 3) (3, 2)", "(0, 0) (0, 0, 0) (0.5,)", "(3, 4, 3) (1056964608,)"], out
+    reads = [r for r in records(folder) if r.kind == "read"]
+    assert len(reads) == 8 and all(r.flags & 4 for r in reads), "invented values are marked"
+
+
 def main():
     tap = Tap()
-    for case in (exits, leaves_at_once, nothing_done, ends_by_signal, killed, forks, second_process, asks, oracle):
+    for case in (exits, leaves_at_once, nothing_done, ends_by_signal, killed, forks, second_process, asks, oracle, oracle_after):
         name = case.__name__.replace("_", " ")
         if vgpu_run.device_library() is None:
             tap.skip(name, "the device is not built under a sanitizer")

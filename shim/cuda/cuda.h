@@ -57,6 +57,7 @@ void *vg_symbol(const void *host, size_t *bytes);
 
 /* The record of a launch, and what the kernel may have written is no longer known. */
 struct maq_rec vg_launch_record(const struct vg_launch *launch);
+const char *vg_last_kernel(void); /* the name of the kernel that was launched last; "" before the first */
 int vg_launch(struct vg_launch *launch, void *stream);
 
 /* A launch that reduces whole numbers which the host knows: begin looks at them (false: it does not), and end, when what the launch

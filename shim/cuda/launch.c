@@ -69,6 +69,13 @@ static void follow_all(struct reach *r, const void *from, uint64_t bytes)
     r->has_structures = r->has_structures || !is_plain;
 }
 
+static const char *last_kernel = ""; /* names are never freed */
+
+const char *vg_last_kernel(void)
+{
+    return last_kernel;
+}
+
 struct maq_rec vg_launch_record(const struct vg_launch *l)
 {
     const struct vg_kernel *kernel = l->kernel;
@@ -100,6 +107,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
                             .shared = (uint32_t)l->shared,
                             .bytes = r.bytes};
     uint32_t id = vg_op(&op, kernel->name);
+    last_kernel = kernel->name;
     return (struct maq_rec){.kind = MAQ_REC_LAUNCH, .id = id, .bytes = r.bytes, .ns = (uint64_t)vg_op_ns(id)};
 }
 

@@ -2,13 +2,18 @@
  * oracle.c - the file of values (card key `values`): lines
  *
  *     ALLOCATION OFFSET N TYPE VALUE...
+ *     after NAME BYTES TYPE VALUE...
  *
- * ALLOCATION and OFFSET name device memory as the trace does, N is the number of the read there, from 0; `*` in place of
- * any of the three stands for all. TYPE is f32, f64, i32, i64, u8 or hex. Values are repeated until the read is full. The first
- * line that fits speaks. `#` begins a comment. Lines that make no sense are passed over.
+ * ALLOCATION and OFFSET name device memory as the trace does, N is the number of the read there, from 0. The second form is
+ * for programs whose allocator puts things where it likes: a read of BYTES after the launch of a kernel whose name has NAME in
+ * it, with no other kernel in between. `*` in place of any of ALLOCATION, OFFSET, N, NAME and BYTES stands for all.
+ *
+ * TYPE is f32, f64, i32, i64, u8 or hex. Values are repeated until the read is full. In place of values `share TOTAL` (i32, i64, u8) gives
+ * each of the n numbers that are read TOTAL / n, and the first TOTAL mod n of them one more: what a balanced router gives its
+ * experts. The first line that fits speaks. `#` begins a comment. Lines that make no sense are passed over.
  */
 #include "shim/cuda/oracle.h"
-#include "shim/vgpu.h"
+#include "shim/cuda/cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +21,11 @@
 
 enum { VALUE_BYTES = 4096, ANY = -1 };
 struct line {
-    int64_t allocation, offset, nth; /* ANY */
-    uint32_t bytes;
-    unsigned char *value; /* [bytes] */
+    char *after;                                 /* part of a kernel's name; NULL: the place speaks */
+    int64_t allocation, offset, nth, read_bytes; /* ANY */
+    int64_t share;                               /* of this total; or ANY, and value[bytes] */
+    uint32_t bytes;                              /* of one number where it is shared */
+    unsigned char *value;
 };
 static struct line *lines;
 static size_t n_lines, room;
@@ -69,23 +76,8 @@ static uint32_t value(const char *type, const char *text, unsigned char *out)
     return 0;
 }
 
-static void take(char *text)
+static void keep(const struct line *line)
 {
-    unsigned char bytes[VALUE_BYTES];
-    char *save, *word[4];
-    uint32_t n = 0;
-    for (unsigned i = 0; i < 4; i++)
-        if ((word[i] = strtok_r(i == 0 ? text : NULL, " \t\n", &save)) == NULL || word[0][0] == '#')
-            return;
-    for (char *w; n + 8 <= VALUE_BYTES && (w = strtok_r(NULL, " \t\n", &save)) != NULL && *w != '#';) {
-        uint32_t size = value(word[3], w, bytes + n);
-        if (size == 0)
-            return;
-        n += size;
-    }
-    struct line line = {.allocation = number(word[0]), .offset = number(word[1]), .nth = number(word[2]), .bytes = n};
-    if (n == 0 || line.allocation == INT64_MAX || line.offset == INT64_MAX || line.nth == INT64_MAX)
-        return;
     if (n_lines == room) {
         struct line *bigger = realloc(lines, (room == 0 ? 16 : room * 2) * sizeof *lines);
         if (bigger == NULL)
@@ -93,10 +85,57 @@ static void take(char *text)
         lines = bigger;
         room = room == 0 ? 16 : room * 2;
     }
-    if ((line.value = malloc(n)) == NULL)
+    lines[n_lines++] = *line;
+}
+
+/* What follows the type: values, or `share TOTAL`. */
+static bool take_values(struct line *line, const char *type, char **save)
+{
+    unsigned char bytes[VALUE_BYTES];
+    char *w = strtok_r(NULL, " \t\n", save);
+    line->share = ANY;
+    if (w != NULL && strcmp(w, "share") == 0) {
+        w = strtok_r(NULL, " \t\n", save);
+        line->share = w != NULL ? number(w) : ANY;
+        line->bytes = strcmp(type, "i64") == 0 ? 8 : strcmp(type, "i32") == 0 ? 4 : strcmp(type, "u8") == 0 ? 1 : 0;
+        return line->share != ANY && line->share != INT64_MAX && line->bytes > 0;
+    }
+    for (; line->bytes + 8 <= VALUE_BYTES && w != NULL && *w != '#'; w = strtok_r(NULL, " \t\n", save)) {
+        uint32_t size = value(type, w, bytes + line->bytes);
+        if (size == 0)
+            return false;
+        line->bytes += size;
+    }
+    if (line->bytes == 0 || (line->value = malloc(line->bytes)) == NULL)
+        return false;
+    memcpy(line->value, bytes, line->bytes);
+    return true;
+}
+
+static void take(char *text)
+{
+    char *save, *word[4];
+    for (unsigned i = 0; i < 4; i++)
+        if ((word[i] = strtok_r(i == 0 ? text : NULL, " \t\n", &save)) == NULL || word[0][0] == '#')
+            return;
+    struct line line = {.allocation = ANY, .offset = ANY, .nth = ANY, .read_bytes = ANY};
+    const bool after = strcmp(word[0], "after") == 0;
+    if (after) {
+        line.read_bytes = number(word[2]);
+    } else {
+        line.allocation = number(word[0]);
+        line.offset = number(word[1]);
+        line.nth = number(word[2]);
+    }
+    if (line.allocation == INT64_MAX || line.offset == INT64_MAX || line.nth == INT64_MAX ||
+        line.read_bytes == INT64_MAX || !take_values(&line, word[3], &save))
         return;
-    memcpy(line.value, bytes, n);
-    lines[n_lines++] = line;
+    if (after)
+        line.after = strdup(strcmp(word[1], "*") == 0 ? "" : word[1]);
+    if (!after || line.after != NULL)
+        keep(&line);
+    else
+        free(line.value);
 }
 
 static void load(void)
@@ -131,20 +170,35 @@ static uint64_t count(uint64_t allocation, uint64_t offset)
     return 0;
 }
 
+static bool fits(const struct line *l, uint64_t bytes, int64_t allocation, int64_t offset, int64_t nth)
+{
+    return (l->after == NULL || strstr(vg_last_kernel(), l->after) != NULL) &&
+           (l->read_bytes == ANY || l->read_bytes == (int64_t)bytes) &&
+           (l->allocation == ANY || l->allocation == allocation) && (l->offset == ANY || l->offset == offset) &&
+           (l->nth == ANY || l->nth == nth);
+}
+
+static void fill(char *to, uint64_t bytes, const struct line *l)
+{
+    const int64_t n = (int64_t)(bytes / l->bytes);
+    for (uint64_t at = 0; at < bytes; at += l->bytes) {
+        int64_t whole = l->share == ANY || n == 0 ? 0 : l->share / n + ((int64_t)(at / l->bytes) < l->share % n);
+        const void *one =
+            l->share == ANY ? (const void *)l->value : &whole; /* little endian: its low bytes come first */
+        memcpy(to + at, one, bytes - at < l->bytes ? bytes - at : l->bytes);
+    }
+}
+
 bool vg_oracle(void *to, uint64_t bytes, uint32_t allocation, uint64_t offset)
 {
     load();
     if (n_lines == 0)
         return false;
     int64_t nth = (int64_t)count(allocation, offset);
-    for (size_t i = 0; i < n_lines; i++) {
-        const struct line *l = &lines[i];
-        if ((l->allocation != ANY && l->allocation != (int64_t)allocation) ||
-            (l->offset != ANY && l->offset != (int64_t)offset) || (l->nth != ANY && l->nth != nth))
-            continue;
-        for (uint64_t at = 0; at < bytes; at += l->bytes)
-            memcpy((char *)to + at, l->value, bytes - at < l->bytes ? bytes - at : l->bytes);
-        return true;
-    }
+    for (size_t i = 0; i < n_lines; i++)
+        if (fits(&lines[i], bytes, allocation, (int64_t)offset, nth)) {
+            fill(to, bytes, &lines[i]);
+            return true;
+        }
     return false;
 }
