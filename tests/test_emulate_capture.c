@@ -177,6 +177,45 @@ static void test_infer_large(void **state)
 }
 
 /* Times that differ on one rank stay its own. */
+/* Two ranks do the same with other events: one with one handle for ever, one with a pool of three; a third one waits for less. */
+static void test_events(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *c = NULL;
+    const char *paths[3];
+    open_folder();
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct gen_rank g = {.world = 3, .rank = rank, .per_node = 8};
+        gen_launch(&g, 0, "first", 100); /* so that both streams are there */
+        gen_launch(&g, 1, "other", 100);
+        for (uint32_t step = 0; step < 6; step++) {
+            uint32_t event = rank == 1 ? step % 3 : 0, told = rank == 1 ? 3 : 1;
+            gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_EVENT_RECORD, .stream = 0, .id = event});
+            gen_rec(&g, (struct maq_rec){
+                            .kind = MAQ_REC_EVENT_RECORD, .stream = 1, .id = rank == 1 && step < 2 ? event + 1 : told});
+            gen_rec(&g, (struct maq_rec){
+                            .kind = MAQ_REC_STREAM_WAIT, .stream = 1, .id = rank == 2 && step == 4 ? told : event});
+            gen_launch(&g, 1, "other", 100);
+        }
+        gen_end(&g);
+        snprintf(path_of[rank], sizeof path_of[rank], "%s/%u", folder, rank);
+        gen_write(&g, paths[rank] = path_of[rank]);
+        gen_free(&g);
+    }
+    if (maq_capture_of_ranks(&c, paths, 3, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_int_equal(c->n_classes, 2);
+    assert_int_equal(c->class_of[0], c->class_of[1]);
+    assert_int_not_equal(c->class_of[0], c->class_of[2]);
+    assert_int_equal(c->class_of_ranks[c->class_of[0]].n_events, 2);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        unlink(path_of[rank]);
+    rmdir(folder);
+    maq_capture_free(c);
+    maq_diag_free(diag);
+    (void)state;
+}
+
 static void test_deltas(void **state)
 {
     struct gen_job job = jobs[0];
@@ -420,9 +459,9 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),   cmocka_unit_test(test_infer_large), cmocka_unit_test(test_deltas),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_mqt),         cmocka_unit_test(test_mqt_folds),
-        cmocka_unit_test(test_example), cmocka_unit_test(test_check),
+        cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_large), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_deltas),    cmocka_unit_test(test_damaged),     cmocka_unit_test(test_mqt),
+        cmocka_unit_test(test_mqt_folds), cmocka_unit_test(test_example),     cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

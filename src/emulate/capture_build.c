@@ -248,6 +248,8 @@ static enum maq_status add_trace(struct build *b, const struct maq_rank_trace *t
     if (!record || !map_ids(b, t, &op, &text))
         return no_memory(b->diag);
     maq_capture_normalise(record, t, op, text);
+    if (!maq_capture_rename_events(record, t->n_records, &b->scratch))
+        return no_memory(b->diag);
     uint64_t signature = maq_rec_mix(maq_capture_signature(record, t->n_records, b->shape), t->n_comms);
     for (uint32_t i = 0; i < t->n_comms; i++)
         signature = maq_rec_mix(signature, t->comm[i].head.size);

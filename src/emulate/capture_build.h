@@ -29,6 +29,9 @@ struct maq_capture *maq_capture_new(void);
 void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
                            const uint32_t *text);
 
+/* Gives events the numbers that capture_events.c describes. false: out of memory. */
+bool maq_capture_rename_events(struct maq_rec *record, uint32_t n, struct maq_arena *scratch);
+
 /*
  * The shape of a program: equal for ranks that do the same. Counts, of every record: kind, flags, stream, event,
  * communicator, collective with its type, operation and size, relative peer, root, kind of memory and of mark. Of an
