@@ -120,6 +120,8 @@ void vg_mem_told(const void *p, uint64_t bytes);
 void vg_mem_written(const void *p, uint64_t bytes);
 void vg_mem_written_anywhere(void);
 bool vg_mem_true(const void *p, uint64_t bytes);
+/* Makes zeros of what the host does not know of these bytes of device memory, which are real (vg_mem_touch()). */
+void vg_mem_blank(void *p, uint64_t bytes);
 
 /* --- the trace. core/recorder.c ----------------------------------------------------------------------------------------- */
 void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes bytes, or NULL */

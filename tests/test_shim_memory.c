@@ -145,6 +145,10 @@ static void test_truth(void **state)
     free(r);
     for (int i = 0; i < 256; i++)
         assert_int_equal(out[i], 0);
+    vg_mem_blank(at - 4, 256); /* what others are given of it: only what is known, and zeros */
+    for (int i = 0; i < 252; i++)
+        assert_int_equal(at[i], i >= 100 && i < 110 ? 0 : (char)i);
+    assert_true(vg_mem_true(at, 100));
     assert_int_equal(cudaMemset(p, 7, 4096), VG_OK);
     assert_int_equal(cudaMemcpy(out, p + 2000, 256, VG_COPY_D2H), VG_OK);
     assert_int_equal(out[255], 7);

@@ -506,3 +506,20 @@ bool vg_mem_true(const void *p, uint64_t bytes)
     vg_unlock();
     return known;
 }
+
+void vg_mem_blank(void *p, uint64_t bytes)
+{
+    vg_lock();
+    const struct vg_mem *mem = vg_mem_at(p);
+    if (mem != NULL && on_device(mem->kind)) { /* the host writes into other kinds without telling */
+        uint64_t at = (uintptr_t)p - mem->base, end = at + bytes;
+        for (uint32_t i = range_after(mem, at); at < end; i++) {
+            const bool more = i < mem->n_known && mem->known[i].from < end;
+            const uint64_t to = more ? mem->known[i].from : end;
+            if (to > at)
+                memset((char *)p + (at - ((uintptr_t)p - mem->base)), 0, to - at);
+            at = more ? mem->known[i].to : end;
+        }
+    }
+    vg_unlock();
+}

@@ -9,7 +9,7 @@
  * An all-gather in place keeps what is in the other places where nobody recorded them (ranks initialise alike), and an
  * all-to-all gives back what one sends (token counts keep their sum). A broadcast or a message that nobody recorded leaves
  * the buffer as it is. Larger ones move nothing: no kernel has run, so there is nothing to move. Reductions that a program
- * made itself (ncclRedOpCreatePreMulSum) are not carried out.
+ * made itself (ncclRedOpCreatePreMulSum) are not carried out. What a kernel would have written into the buffer is zeros to the others.
  */
 #include "shim/nccl/nccl.h"
 
@@ -277,6 +277,8 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     m->out = sizes.takes ? out : NULL;
     m->in_bytes = sizes.brings ? sizes.in : 0;
     m->out_bytes = sizes.takes ? sizes.out : 0;
+    if (m->in) /* or others would be told what lay there before, which hangs on where allocators put things */
+        vg_mem_blank(m->in, m->in_bytes);
     if (of_integers(m) && m->in)
         vg_exchange_record(channel_of(m), is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
     if (!vg_meet_segment()) {
