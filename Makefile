@@ -78,7 +78,8 @@ fuzz:
 	    $$target -max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=2048 -artifact_prefix=build-fuzz/$$name- \
 	        build-fuzz/corpus/$$name tests/fuzz/corpus/$$name; done
 
-# Programs of other people on the zero-GPU device: PyTorch's stock CUDA wheel, installed by its name (about 3 GB, once).
+# Programs of other people on the zero-GPU device: PyTorch's stock CUDA wheel and Megatron-Core, installed by their names (about
+# 3 GB, once).
 .PHONY: test-programs
 test-programs: build
 	@MAQ_BUILD_ROOT=$(BUILD) tests/test-programs/run.py

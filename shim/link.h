@@ -67,6 +67,8 @@ struct maq_answer {
  *
  * The file of contributions: a head, n_entries entries in order of (channel, seq, rank), then the bytes.
  */
+/* A value of the store that maquette made up for a key that nobody set begins with these eight bytes; the rest follows from the key. */
+#define MAQ_MADE_UP_MAGIC "maqmade\n"
 #define MAQ_PEERS_MAGIC "maqpeers"
 struct maq_peers_head {
     char magic[8];

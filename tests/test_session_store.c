@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "session/store.h"
+#include "shim/link.h"
 
 /* ---- a server in a thread, and clients ---- */
 
@@ -299,6 +300,7 @@ static void test_alone_old(void **state)
     ask_keyed(a, OLD_GET, "default_pg/0//0");
     assert_int_equal(get_number(a), MAQ_STORE_INVENTED);
     get(a, invented, sizeof invented);
+    assert_memory_equal(invented, MAQ_MADE_UP_MAGIC, 8);
     set(a, OLD_SET, "own", "mine");
     ask_keyed(a, OLD_GET, "own");
     get_text(a, "mine");

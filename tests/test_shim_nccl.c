@@ -367,6 +367,26 @@ static void test_several_devices(void **state)
     assert_true(c[0]->lineage == c[7]->lineage && c[0]->lineage != d[0]->lineage && d[0]->lineage == d[7]->lineage);
 }
 
+/* Ids that the store of maquette made up name a communicator by their bytes, in whatever order they come; other bytes do not. */
+static void test_made_up_ids(void **state)
+{
+    struct vg_nccl_id a, b, junk;
+    struct vg_comm *c[5];
+    memset(&a, 1, sizeof a);
+    memset(&b, 2, sizeof b);
+    memset(&junk, 3, sizeof junk);
+    memcpy(&a, MAQ_MADE_UP_MAGIC, 8);
+    memcpy(&b, MAQ_MADE_UP_MAGIC, 8);
+    const struct vg_nccl_id id[5] = {a, b, a, junk, junk};
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ncclCommInitRank(&c[i], 1, id[i], 0), VG_NCCL_SUCCESS);
+    assert_true(c[0]->lineage == c[2]->lineage && c[0]->lineage != c[1]->lineage);
+    assert_true(c[3]->lineage != c[4]->lineage && c[3]->lineage != c[0]->lineage);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ncclCommDestroy(c[i]), VG_NCCL_SUCCESS);
+    (void)state;
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -450,7 +470,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_of_many),     cmocka_unit_test(test_second_pass), cmocka_unit_test(test_payloads),
         cmocka_unit_test(test_own_payloads),    cmocka_unit_test(test_live),        cmocka_unit_test(test_left_alone),
-        cmocka_unit_test(test_several_devices), cmocka_unit_test(test_refusals),    cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_several_devices), cmocka_unit_test(test_made_up_ids), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_simulated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

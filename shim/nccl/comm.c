@@ -5,7 +5,8 @@
  * which rank made it and how many it had made before, so every member finds the same name without asking anybody. A rank
  * that runs alone and got its id from a peer that nobody has run yet holds bytes that are no id of ours (zeros, what was
  * in the buffer): its nth such communicator is taken to be the nth of rank 0, which is right for the communicator of all,
- * and the next slices are given the real bytes.
+ * and the next slices are given the real bytes. An id that maquette's store made up is as good as a real one: it follows from
+ * the key, under which every member looks, and the rank that would have set it may never run.
  *
  * At initialisation the members tell each other their global ranks (an exchange): that is the list in DEF_COMM. Where not all
  * have said it, members are known only if the communicator is of all ranks and this one has its own place in it.
@@ -129,7 +130,8 @@ static uint64_t lineage_of(const struct vg_nccl_id *ids, int n)
     uint64_t lineage = 0;
     for (int i = 0; i < n; i++) {
         struct vg_nccl_id id = ids[i];
-        if (memcmp(id.bytes, id_magic, sizeof id_magic) != 0)
+        if (memcmp(id.bytes, id_magic, sizeof id_magic) != 0 &&
+            memcmp(id.bytes, MAQ_MADE_UP_MAGIC, sizeof id_magic) != 0)
             write_id(&id, 0, __atomic_fetch_add(&nameless, 1, __ATOMIC_RELAXED));
         lineage = maq_rec_hash(&id, sizeof id, lineage);
     }

@@ -192,6 +192,7 @@ void maq_store_invent(struct maq_store *s, struct maq_str key)
     uint64_t value[MAQ_STORE_INVENTED / 8];
     for (uint64_t i = 0; i < MAQ_COUNT(value); i++)
         value[i] = maq_rec_hash(key.ptr, key.len, i + 1);
+    memcpy(value, MAQ_MADE_UP_MAGIC, sizeof *value);
     if (k && !k->there && put(s, k, value, sizeof value)) {
         k->invented = true;
         s->invented++;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""`make test-programs`: PyTorch's stock CUDA wheel on the zero-GPU device, and what its traces have to say.
+"""`make test-programs`: PyTorch's stock CUDA wheel and Megatron-Core on the zero-GPU device, and what their traces have to say.
 
 usage: run.py [--python PYTHON] [NAME...]
 
-Installs torch by its package name into a virtual environment of the build folder, unless --python (or MAQ_TORCH_PYTHON) is an
-interpreter that has it. About 3 GB are fetched once. Whatever cannot be had is SKIPPED with the reason. Each program runs
-twice and must leave the same bytes both times.
+Installs torch and megatron-core by their package names into a virtual environment of the build folder, unless --python (or
+MAQ_TORCH_PYTHON) is an interpreter that has them. About 3 GB are fetched once. Whatever cannot be had is SKIPPED with the reason.
+Each program runs twice and must leave the same bytes both times; whole jobs, captured and emulated, are in jobs.py.
 """
 import argparse
 import collections
@@ -19,6 +19,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import vgpu_run  # noqa: E402
+import jobs  # noqa: E402
 from cli_case import Tap  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("MAQ_BUILD_ROOT", HERE.parent.parent / "build")).resolve()
@@ -37,13 +38,19 @@ def interpreter(given):
         made = subprocess.run([sys.executable, "-m", "venv", python.parent.parent], capture_output=True, text=True, check=False)
         if made.returncode:
             return None, "no virtual environment can be made here"
-    if subprocess.run([python, "-c", "import torch, numpy, pynvml"], capture_output=True, check=False).returncode:
-        print("# installing torch, numpy and nvidia-ml-py", flush=True)
-        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "torch", "numpy", "nvidia-ml-py"], capture_output=True,
-                             text=True, check=False)
-        if got.returncode:
-            return None, "torch cannot be installed: " + (got.stderr.strip().splitlines() or ["?"])[-1]
+    for names, modules in ((["torch", "numpy", "nvidia-ml-py"], "torch, numpy, pynvml"), (["megatron-core"], "megatron.core")):
+        if subprocess.run([python, "-c", "import " + modules], capture_output=True, check=False).returncode:
+            print("# installing", *names, flush=True)
+            got = subprocess.run([python, "-m", "pip", "install", "--quiet", *names], capture_output=True, text=True, check=False)
+            if got.returncode and "torch" in names:
+                return None, "torch cannot be installed: " + (got.stderr.strip().splitlines() or ["?"])[-1]
     return interpreter(str(python))
+
+
+def lacks(python, module):
+    """Why the interpreter has no such module; None if it has."""
+    got = subprocess.run([python, "-W", "ignore", "-c", "import " + module], capture_output=True, text=True, check=False)
+    return None if got.returncode == 0 else f"no {module}: " + (got.stderr.strip().splitlines() or ["?"])[-1]
 
 
 def launches(records, *words):
@@ -161,6 +168,14 @@ def check(python, script, arguments, look):
             look(vgpu_run.read(trace), done.stdout)
 
 
+def attempt(tap, name, case):
+    try:
+        case()
+        tap.result(True, name)
+    except (AssertionError, KeyError, subprocess.TimeoutExpired) as error:
+        tap.result(False, name, f"{type(error).__name__}: {error}"[:3000])
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--python", default=os.environ.get("MAQ_TORCH_PYTHON"))
@@ -175,11 +190,15 @@ def main():
         if python is None:
             tap.skip(name, why)
             continue
-        try:
-            check(python, script, arguments, look)
-            tap.result(True, name)
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            tap.result(False, name, str(error)[:3000])
+        attempt(tap, name, lambda: check(python, script, arguments, look))
+    for name, module, job in jobs.CASES:
+        if a.names and name not in a.names:
+            continue
+        reason = why if python is None else lacks(python, module)
+        if reason:
+            tap.skip(name, reason)
+        else:
+            attempt(tap, name, lambda: job(BUILD / "maquette", python))
     return tap.done()
 
 

@@ -1,0 +1,96 @@
+"""Whole jobs of PyTorch and Megatron-Core: all ranks at once are the truth, and what is captured from slices has to be the same.
+
+For each job: `maquette run --all` runs every rank as a process; `maquette capture` runs them one after another; the captured job
+of the slices has the same bytes as one made of the traces of the truth, and so the same records, classes, communicators and times.
+Then ranks live among replayed ones, with and without a straggler, and end when the replay of the whole says, with the peak of memory
+that they had in the truth.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Job:
+    def __init__(self, maquette, python, folder, world, script, arguments=(), options=()):
+        self.maquette, self.folder, self.world = str(maquette), pathlib.Path(folder), world
+        self.program = ["--", str(python), str(HERE / script), *arguments]
+        self.options = list(options)
+
+    def run(self, command, *arguments, program=True, timeout=7200):
+        done = subprocess.run([self.maquette, command, *map(str, arguments), *(self.program if program else ())], cwd=self.folder,
+                              env=dict(os.environ, LC_ALL="C"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=timeout, check=False)
+        assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stderr[-2500:]}"
+        return done
+
+    def report(self, command, *arguments):
+        path = self.folder / f"{command}.json"
+        self.run(command, "--json", "--output", path, *arguments)
+        return json.loads(path.read_text())
+
+    def all(self):
+        """Ends and peaks of all ranks, and truth.mqt, the job made of their traces."""
+        ranks = self.report("run", "--all", "--world", self.world, "--trace", "truth", *self.options)["ranks"]
+        self.run("graph", "truth", "--check", "--write", "truth.mqt", program=False)
+        return {r["rank"]: (r["virtual_s"], r["device_peak_bytes"]) for r in ranks}
+
+    def capture(self, *arguments):
+        return self.report("capture", "--world", self.world, "-o", "job.mqt", *self.options, *arguments)
+
+    def emulate(self, ranks, *arguments):
+        return {x["rank"]: x for x in self.report("emulate", "job.mqt", "--rank", ",".join(map(str, ranks)), *self.options,
+                                                  *arguments)["live"]}
+
+
+def truth(live, **job):
+    """Slices of all ranks against all ranks at once."""
+
+    def check(maquette, python):
+        with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
+            j = Job(maquette, python, folder, **job)
+            ranks = j.all()
+            found = j.capture("--jobs", 2)
+            assert found["stable"] and found["probed_ranks"] == j.world, {k: v for k, v in found.items() if k != "slices"}
+            assert (j.folder / "job.mqt").read_bytes() == (j.folder / "truth.mqt").read_bytes(), "another job than all ranks at once"
+            for rank, x in j.emulate(live).items():
+                assert not x["differs"] and x["virtual_s"] == x["replayed_s"] == ranks[rank][0], (x, ranks[rank])
+                assert x["device_peak_bytes"] == x["captured_peak_bytes"] == ranks[rank][1] > 0, (x, ranks[rank])
+            for rank, x in j.emulate(live[:1], "--slow", f"rank:{live[1]}=4x").items():
+                assert abs(x["virtual_s"] / x["replayed_s"] - 1) < 1e-3, ("straggler", x)
+                assert x["virtual_s"] > ranks[rank][0], ("straggler", x, ranks[rank])
+
+    return check
+
+
+def inferred(live, most, **job):
+    """A large job from a few ranks; one that never ran lives among the others."""
+
+    def check(maquette, python):
+        with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
+            j = Job(maquette, python, folder, **job)
+            found = j.capture("--jobs", 2)
+            assert found["stable"] and found["unknown_ranks"] == 0 and found["verified_ranks"] == 2, found
+            assert found["probed_ranks"] <= most < j.world, found["probed_ranks"]
+            assert live not in {x["rank"] for x in found["slices"]}
+            for x in j.emulate([0, live], "--slow", f"rank:{live - 1}=1.5x").values():
+                assert not x["differs"] and abs(x["virtual_s"] / x["replayed_s"] - 1) < 1e-3, x
+                assert x["device_peak_bytes"] == x["captured_peak_bytes"] > 0, x
+
+    return check
+
+
+def megatron(world, live, *arguments, values=None):
+    return truth(live, world=world, script="megatron_gpt.py", arguments=arguments,
+                 options=("--values", HERE / values) if values else ())
+
+
+CASES = [
+    ("ddp-captured", "torch", inferred(43, 20, world=64, script="ddp.py")),
+    ("megatron-gpt", "megatron.core", megatron(8, (0, 5), "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2")),
+    ("megatron-moe", "megatron.core", megatron(8, (0, 6), "--expert-model-parallel-size", "4", "--num-experts", "8",
+                                               values="megatron_moe.values")),
+]
