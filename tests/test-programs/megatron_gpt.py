@@ -1,5 +1,5 @@
 """A GPT of Megatron-Core, dense or with experts, on mock data: every axis of parallelism that its flags name, the distributed
-optimizer, two steps. The arguments have the names that Megatron-LM gives them.
+optimizer or a plain one, two steps. The arguments have the names that Megatron-LM gives them.
 
     megatron_gpt.py [--tensor-model-parallel-size 2] [--pipeline-model-parallel-size 2] [--num-experts 8] ...
 
@@ -9,7 +9,6 @@ without Apex, so the spec here brings one that marks its parameters as the other
 import argparse
 import os
 import warnings
-from functools import partial
 
 warnings.filterwarnings("ignore")
 
@@ -42,16 +41,15 @@ class Norm(torch.nn.LayerNorm):
 
 def arguments():
     p = argparse.ArgumentParser()
-    for name, value in (("tensor-model-parallel-size", 1), ("pipeline-model-parallel-size", 1), ("context-parallel-size", 1),
+    for name, value in (("tensor-model-parallel-size", 1), ("pipeline-model-parallel-size", 1),
                         ("expert-model-parallel-size", 1), ("num-experts", 0), ("moe-router-topk", 2), ("num-layers", 4),
                         ("hidden-size", 256), ("num-attention-heads", 8), ("seq-length", 256), ("micro-batch-size", 2),
-                        ("num-microbatches", 4), ("vocab-size", 1024), ("train-iters", 2), ("num-virtual-stages", 1)):
+                        ("num-microbatches", 4), ("vocab-size", 1024), ("train-iters", 2)):
         p.add_argument(f"--{name}", type=int, default=value)
     p.add_argument("--clip-grad", type=float, default=1.0)
     p.add_argument("--moe-token-dispatcher-type", default="alltoall", choices=("alltoall", "allgather"))
     p.add_argument("--moe-pad-expert-input-to-capacity", action="store_true")
     p.add_argument("--no-distributed-optimizer", action="store_true")
-    p.add_argument("--overlap", action="store_true", help="gradients are reduced and parameters gathered beside compute")
     return p.parse_args()
 
 
@@ -66,46 +64,34 @@ def configuration(a):
     return TransformerConfig(
         num_layers=a.num_layers, hidden_size=a.hidden_size, num_attention_heads=a.num_attention_heads,
         tensor_model_parallel_size=a.tensor_model_parallel_size, pipeline_model_parallel_size=a.pipeline_model_parallel_size,
-        virtual_pipeline_model_parallel_size=a.num_virtual_stages if a.num_virtual_stages > 1 else None,
-        context_parallel_size=a.context_parallel_size, expert_model_parallel_size=a.expert_model_parallel_size,
-        expert_tensor_parallel_size=1 if a.num_experts else None,
+        expert_model_parallel_size=a.expert_model_parallel_size, expert_tensor_parallel_size=1 if a.num_experts else None,
         sequence_parallel=a.tensor_model_parallel_size > 1, bf16=True, params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16,
         hidden_dropout=0.0, attention_dropout=0.0, bias_dropout_fusion=False, bias_activation_fusion=False,
-        gradient_accumulation_fusion=False, batch_p2p_comm=a.num_virtual_stages == 1, **moe)
+        gradient_accumulation_fusion=False, **moe)
 
 
 def layers(config):
     spec = get_gpt_layer_local_spec(num_experts=config.num_moe_experts)
     spec.submodules.input_layernorm = spec.submodules.pre_mlp_layernorm = Norm
-    return TransformerBlockSubmodules(layer_specs=[spec] * layers_here(config), layer_norm=Norm)
-
-
-def layers_here(config):
-    return config.num_layers // config.pipeline_model_parallel_size // (config.virtual_pipeline_model_parallel_size or 1)
+    here = config.num_layers // config.pipeline_model_parallel_size
+    return TransformerBlockSubmodules(layer_specs=[spec] * here, layer_norm=Norm)
 
 
 def build(a, config):
-    chunks = []
-    for stage in range(a.num_virtual_stages):
-        place = {"vp_stage": stage} if a.num_virtual_stages > 1 else {}
-        model = GPTModel(config, layers(config), a.vocab_size, a.seq_length, pre_process=mpu.is_pipeline_first_stage(ignore_virtual=False, **place),
-                         post_process=mpu.is_pipeline_last_stage(ignore_virtual=False, **place), share_embeddings_and_output_weights=False, **place)
-        chunks.append(Float16Module(config, model.to("cuda")))
-    settings = DistributedDataParallelConfig(grad_reduce_in_fp32=True, use_distributed_optimizer=not a.no_distributed_optimizer,
-                                             overlap_grad_reduce=a.overlap, overlap_param_gather=a.overlap)
-    return [DistributedDataParallel(config, settings, chunk) for chunk in chunks]
+    model = GPTModel(config, layers(config), a.vocab_size, a.seq_length, pre_process=mpu.is_pipeline_first_stage(),
+                     post_process=mpu.is_pipeline_last_stage(), share_embeddings_and_output_weights=False)
+    settings = DistributedDataParallelConfig(grad_reduce_in_fp32=True, use_distributed_optimizer=not a.no_distributed_optimizer)
+    return DistributedDataParallel(config, settings, Float16Module(config, model.to("cuda")))
 
 
 def batches(a):
     """The same tokens for ever; what a rank's own shard of a data set would be."""
     cut = torch.Generator().manual_seed(1 + mpu.get_data_parallel_rank())
     tokens = torch.randint(0, a.vocab_size, (a.micro_batch_size, a.seq_length + 1), generator=cut)
-    length = a.seq_length // a.context_parallel_size
-    at = mpu.get_context_parallel_rank() * length
-    places = torch.arange(at, at + length).expand(a.micro_batch_size, -1)
+    places = torch.arange(a.seq_length).expand(a.micro_batch_size, -1)
     mask = torch.ones(1, 1, a.seq_length, a.seq_length, dtype=torch.bool).triu(1)
     while True:
-        yield [x.contiguous().cuda() for x in (tokens[:, at : at + length], tokens[:, at + 1 : at + length + 1], places, mask)]
+        yield [x.contiguous().cuda() for x in (tokens[:, :-1], tokens[:, 1:], places, mask)]
 
 
 def loss_of(losses):
@@ -115,34 +101,27 @@ def loss_of(losses):
 
 def forward(data, model):
     tokens, labels, places, mask = next(data)
-    return model(tokens, places, mask, labels=labels), partial(loss_of)
+    return model(tokens, places, mask, labels=labels), loss_of
 
 
-def train(a, chunks, config):
+def train(a, model, config):
     optimizer = get_megatron_optimizer(
         OptimizerConfig(optimizer="adam", lr=1e-4, bf16=True, params_dtype=torch.bfloat16, clip_grad=a.clip_grad,
-                        use_distributed_optimizer=not a.no_distributed_optimizer, overlap_param_gather=a.overlap),
-        chunks, use_gloo_process_groups=False)
+                        use_distributed_optimizer=not a.no_distributed_optimizer), [model], use_gloo_process_groups=False)
     config.grad_scale_func = optimizer.scale_loss
     config.finalize_model_grads_func = finalize_model_grads
-    if a.overlap:
-        config.no_sync_func = chunks[0].no_sync if len(chunks) == 1 else [c.no_sync for c in chunks]
     schedule = get_forward_backward_func()
     for _ in range(a.train_iters):
-        torch.cuda.nvtx.range_push("step")
-        for chunk in chunks:
-            chunk.zero_grad_buffer()
+        model.zero_grad_buffer()
         optimizer.zero_grad()
-        losses = schedule(forward_step_func=forward, data_iterator=[batches(a) for _ in chunks] if len(chunks) > 1 else batches(a),
-                          model=chunks if len(chunks) > 1 else chunks[0], num_microbatches=a.num_microbatches, seq_length=a.seq_length,
-                          micro_batch_size=a.micro_batch_size, forward_only=False)
-        found, norm, _ = optimizer.step()
-        assert found, "the step was left out"
+        losses = schedule(forward_step_func=forward, data_iterator=batches(a), model=model, num_microbatches=a.num_microbatches,
+                          seq_length=a.seq_length, micro_batch_size=a.micro_batch_size, forward_only=False)
+        done, _, _ = optimizer.step()
+        assert done, "the step was left out"
         if losses:
             mean = torch.stack([x["lm loss"] for x in losses]).mean()
             dist.all_reduce(mean, op=dist.ReduceOp.AVG, group=mpu.get_data_parallel_group())
             mean.item()
-        torch.cuda.nvtx.range_pop()
 
 
 def main():
@@ -151,9 +130,8 @@ def main():
     dist.init_process_group("nccl")
     mpu.initialize_model_parallel(
         tensor_model_parallel_size=a.tensor_model_parallel_size, pipeline_model_parallel_size=a.pipeline_model_parallel_size,
-        virtual_pipeline_model_parallel_size=a.num_virtual_stages if a.num_virtual_stages > 1 else None,
-        context_parallel_size=a.context_parallel_size, expert_model_parallel_size=a.expert_model_parallel_size,
-        expert_tensor_parallel_size=1 if a.num_experts else None, create_gloo_process_groups=False)
+        expert_model_parallel_size=a.expert_model_parallel_size, expert_tensor_parallel_size=1 if a.num_experts else None,
+        create_gloo_process_groups=False)
     tensor_parallel.model_parallel_cuda_manual_seed(123)
     config = configuration(a)
     train(a, build(a, config), config)
