@@ -161,6 +161,12 @@ static void test_who_answers(void **state)
     assert_int_equal(maq_cost_op(&only, &op, &h100).provider, MAQ_PROVIDER_ANALYTICAL);
     only = (struct maq_costs){.library = MAQ_LIBRARY_VLLM, .burst = true, .leave_device_out = true};
     assert_int_equal(maq_cost_op(&only, &op, &h100).provider, MAQ_PROVIDER_FITTED);
+    struct maq_device l40s = device_of("l40s"); /* the only one of its generation that has tables */
+    assert_int_equal(maq_cost_op(&only, &op, &l40s).provider, MAQ_PROVIDER_FITTED);
+    assert_true(maq_cost_op(&only, &op, &l40s).error > maq_cost_op(&only, &op, &h100).error);
+    only.library = MAQ_LIBRARY_TRAINING;
+    assert_int_equal(maq_cost_op(&only, &op, &l40s).provider, MAQ_PROVIDER_ANALYTICAL);
+    only.library = MAQ_LIBRARY_VLLM;
     struct maq_op same = op; /* H100 and H200 differ in memory only, and it does not bound this product */
     assert_true(fabs(seconds(&only, same, &h100) / seconds(&burst, same, &h100) - 1.0) < 0.1);
 }

@@ -87,6 +87,9 @@ extern const size_t maq__fit_devices_count;
 extern const struct maq_fit_table maq__fit_tables[];
 extern const size_t maq__fit_tables_count;
 
+/* Bytes per second of the last-level cache, guessed where it is not known. */
+double maq__fit_cache_bps(const struct maq_device *device);
+
 /* False when the operator belongs to no family. */
 bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const struct maq_device *device);
 

@@ -23,7 +23,7 @@
 #define CACHE_BYTES_PER_CLOCK 37.0
 #define CACHE_SHARE 0.5 /* of its size: what stays from one run of a loop to the next */
 
-static double cache_bps(const struct maq_device *device)
+double maq__fit_cache_bps(const struct maq_device *device)
 {
     double known = device->l2_bps, guess = CACHE_BYTES_PER_CLOCK * (double)device->sms * device->clock_hz;
     return maq__max(known > 0.0 ? known : guess, device->mem_bps);
@@ -32,7 +32,7 @@ static double cache_bps(const struct maq_device *device)
 static double memory_s(const struct maq_device *device, double bytes)
 {
     double kept = maq__min(bytes, CACHE_SHARE * maq__max(device->l2_bytes, 0.0));
-    return maq__over(kept, cache_bps(device)) + maq__over(bytes - kept, device->mem_bps);
+    return maq__over(kept, maq__fit_cache_bps(device)) + maq__over(bytes - kept, device->mem_bps);
 }
 
 static double log2_of(double x)
@@ -209,6 +209,6 @@ bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const st
     out->memory_s = mem;
     out->base_s = LAUNCH_S + hi * sqrt(sqrt(1.0 + r * r * r * r));
     out->floor_s = maq__max(maq__over(work.matrix_flop, maq__max(fastest, maq__matrix_peak(device, dtype))),
-                            maq__over(work.bytes, cache_bps(device)));
+                            maq__over(work.bytes, maq__fit_cache_bps(device)));
     return true;
 }

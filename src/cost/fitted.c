@@ -2,12 +2,8 @@
  * fitted.c - the fitted provider: which table answers, and under which conditions it was measured.
  *
  * Which: the device's own table of the library that was asked for, or, for a training job, the fastest of those whose
- * kernels training frameworks call as well; then the table of a relative: the device of the same generation with the
- * nearest balance of FLOP and bytes. What a kernel takes there, t, is carried over part by part:
- *
- *   t'^2 = t_math'^2 + t_mem'^2 + rest'^2,   rest^2 = t^2 - t_math^2 - t_mem^2,   rest' = rest clock / clock'
- *
- * so that a kernel gains from faster memory only as far as memory bounds it. Its error is larger.
+ * kernels training frameworks call as well; then the table of a relative, carried over part by part (carry.c). Its error is
+ * larger, and larger still when the relative is of another generation.
  *
  * Conditions: tables are taken in short loops, at clocks that no power limit lowers, with small operands in the cache. In a
  * step of training the power limit lowers the clock f until
@@ -25,15 +21,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "cost/carry.h"
 #include "cost/fit.h"
 #include "cost/model.h"
 
 /*
  * What is added to a table's own error, one standard deviation. For a relative's table: half of the errors of H100, H200,
- * B200 and GB200 with their own tables left out are below 3 to 5 % (docs/fitted.md), a tenth above 10 to 40 %; no single
- * deviation fits such tails. Per doubling of a size beyond the table: assumed, rows there are too few to say.
+ * B200 and GB200 with their own tables left out are below 3 to 5 % (docs/fitted.md), a tenth above 10 to 30 %; no single
+ * deviation fits such tails. A relative of another generation: so that 80 % of A100's and L40S's products and attention, their
+ * own tables left out, are inside. Per doubling of a size beyond the table: assumed, rows there are too few to say.
  */
 #define RELATIVE_ERROR 0.10
+#define FAR_ERROR 0.28
 #define OUTSIDE_ERROR 0.06
 
 static const struct maq_fit_table *of_library(const char *device, enum maq_library library, struct maq_fit_key key,
@@ -76,19 +75,6 @@ static struct answers of_device(const char *device, const struct maq_costs *cost
     return answers;
 }
 
-static double balance_of(const struct maq_device *device)
-{
-    return maq__over(maq__matrix_peak(device, MAQ_BF16), device->mem_bps);
-}
-
-/* How far apart two devices are; infinite when they have no kernels in common. */
-static double distance(const struct maq_device *a, const struct maq_device *b)
-{
-    if (a->arch != b->arch || strcmp(a->name, b->name) == 0)
-        return (double)INFINITY;
-    return fabs(log(maq__max(balance_of(a), 1e-9) / balance_of(b)));
-}
-
 /* The nearest relative that has a table; the first by name of two that are equally near. */
 static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
                                   const struct maq_costs *costs, const struct maq_fit_key *key)
@@ -96,9 +82,9 @@ static struct answers of_relative(const struct maq_device **from, const struct m
     struct answers best = {0};
     double best_distance = (double)INFINITY;
     for (size_t i = 0; i < maq__fit_devices_count; i++) {
-        double d = distance(device, &maq__fit_devices[i].device);
+        double d = maq__carry_distance(device, &maq__fit_devices[i].device);
         struct answers answers = {0};
-        if (d < best_distance)
+        if (d < best_distance && (d < MAQ_CARRY_FAR || costs->library != MAQ_LIBRARY_TRAINING))
             answers = of_device(maq__fit_devices[i].device.name, costs, key);
         if (answers.n > 0) {
             best = answers;
@@ -107,18 +93,6 @@ static struct answers of_relative(const struct maq_device **from, const struct m
         }
     }
     return best;
-}
-
-/* What takes `t` on `from`, on `to`; `p` is the operator there, `at` the same here. */
-static double carry_over(double t, const struct maq_fit_point *p, const struct maq_device *from,
-                         const struct maq_fit_point *at, const struct maq_device *to)
-{
-    double bound = p->math_s * p->math_s + p->memory_s * p->memory_s, rest = t * t - bound;
-    double here = at->math_s * at->math_s + at->memory_s * at->memory_s;
-    double clock = from->clock_hz > 0.0 && to->clock_hz > 0.0 ? from->clock_hz / to->clock_hz : 1.0;
-    if (rest < 0.0) /* a cache did better than the base thinks: as much better here */
-        return t * sqrt(here / bound);
-    return sqrt(here + rest * clock * clock);
 }
 
 /* Sustained rate over that of a burst, where the device has no sustained figure: the mean of A100, H100, B200, GB200. */
@@ -185,12 +159,17 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
     if (!table)
         return false;
     if (from)
-        seconds = maq__max(here.floor_s, carry_over(seconds, &there, from, &here, device));
+        seconds = maq__max(here.floor_s,
+                           maq__carry_over_s(seconds, op, (enum maq_library)table->library,
+                                             &(struct maq_carry){from, &there}, &(struct maq_carry){device, &here}));
     if (!costs->burst)
         seconds = in_training_s(seconds, op, device, table->device);
     if (!(seconds < MAQ_FOREVER_S))
         return false;
-    double error = (double)table->error_p80 / MAQ_INTERVAL_80 + OUTSIDE_ERROR * outside + (from ? RELATIVE_ERROR : 0.0);
+    double error = (double)table->error_p80 / MAQ_INTERVAL_80 + OUTSIDE_ERROR * outside +
+                   (!from                        ? 0.0
+                    : from->arch == device->arch ? RELATIVE_ERROR
+                                                 : FAR_ERROR);
     *out =
         (struct maq_cost){.seconds = seconds, .error = (float)maq__min(error, 0.95), .provider = MAQ_PROVIDER_FITTED};
     return true;

@@ -50,8 +50,12 @@ const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *devi
 /* FLOP/s; the type that the device has units for is substituted. 0 only for a device without any figure. */
 double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype);
 double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype);
+/* The best rate held under the power limit over the peak. */
+double maq__held_share(const struct maq_device *device, enum maq_dtype dtype);
 /* The same device as kernels in a short loop find it: no power limit lowers its clock. */
 struct maq_device maq__device_in_bursts(const struct maq_device *device);
+/* Single-thread speed of the host that a device is usually sold with, over that of an EPYC 7742. */
+double maq__host_speed(const struct maq_device *device);
 double maq__vector_rate(const struct maq_device *device);
 /* Seconds to move `bytes` through memory, once each: what fits the last-level cache moves at the cache's rate. */
 double maq__memory_s(const struct maq_device *device, double bytes, double share);

@@ -27,46 +27,17 @@
 
 #include <math.h>
 
+#include "cost/model.h"
+
 /*
  * Kernels in flight before a launch blocks: "1024" in NVIDIA's forums and in the traces of PyTorch; CUDA does not document it.
  */
 #define QUEUE_LAUNCHES 1024.0
 
-/*
- * Single-thread speed of the host over the reference (EPYC 7742, Zen 2 at 3.4 GHz). The host is not part of a cluster's
- * description, so it is the one that a device is usually sold with: Xeon 8480C and 8570 (3.8 and 4.0 GHz) beside Hopper and
- * Blackwell on PCIe, Grace (Neoverse V2, 3.1 GHz) where the host link is NVLink-C2C. Estimates from clock and instructions per cycle.
- */
-#define C2C_BPS 200e9 /* faster than any PCIe */
-#define GRACE_SPEED 1.1
-#define XEON_SPEED 1.4
-
-static double host_speed(const struct maq_device *device)
-{
-    if (device->host_bps > C2C_BPS)
-        return GRACE_SPEED;
-    switch ((enum maq_device_arch)device->arch) {
-    case MAQ_ARCH_HOPPER:
-    case MAQ_ARCH_BLACKWELL:
-    case MAQ_ARCH_ADA:
-    case MAQ_ARCH_CDNA3:
-    case MAQ_ARCH_CDNA4:
-        return XEON_SPEED;
-    case MAQ_ARCH_VOLTA:
-    case MAQ_ARCH_TURING:
-    case MAQ_ARCH_AMPERE:
-    case MAQ_ARCH_CDNA2:
-    case MAQ_ARCH_OTHER:
-    case MAQ_ARCH_COUNT:
-        break;
-    }
-    return 1.0;
-}
-
 struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct maq_device *device)
 {
     const struct maq_host_costs *c = &job->framework.host;
-    double ns = 1e9 / host_speed(device);
+    double ns = 1e9 / maq__host_speed(device);
     if (job->plan.cuda_graphs)
         return (struct maq_host_rates){0};
     return (struct maq_host_rates){.forward_ns = c->forward_s * ns,
@@ -83,7 +54,7 @@ struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct 
 
 double maq_host_step_ns(const struct maq_job *job, const struct maq_device *device)
 {
-    return job->framework.step_synchronizes ? job->framework.host.step_s * 1e9 / host_speed(device) : 0;
+    return job->framework.step_synchronizes ? job->framework.host.step_s * 1e9 / maq__host_speed(device) : 0;
 }
 
 /* Both clocks over a pass that starts with neither ahead. */

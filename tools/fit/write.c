@@ -86,7 +86,9 @@ void fit_write_figures(FILE *out, const struct fit_pool *pool)
             first = false;
         }
     fprintf(out,
-            "}, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"l2_bytes\": %.9g, \"l2_bps\": %.9g, \"sms\": %d, "
-            "\"clock_hz\": %.9g, \"burst_flops\": %.6g},\n",
-            d->vector_flops, d->mem_bps, d->l2_bytes, d->l2_bps, d->sms, d->clock_hz, pool->burst_flops);
+            "}, \"sustained_flops\": %.9g, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"l2_bytes\": %.9g, \"l2_bps\": "
+            "%.9g, \"sms\": %d, "
+            "\"clock_hz\": %.9g, \"host_bps\": %.9g, \"burst_flops\": %.6g},\n",
+            d->sustained_flops[MAQ_BF16], d->vector_flops, d->mem_bps, d->l2_bytes, d->l2_bps, d->sms, d->clock_hz,
+            d->host_bps, pool->burst_flops);
 }
