@@ -93,6 +93,7 @@ struct maq_coll_transport {
     double channel_bps; /* send/recv between more than MAQ_COLL_FEW domains: one channel to a peer */
     double shared_port; /* share of a port's rate where a node has fewer ports than devices */
     double shared_tree; /* the same for trees */
+    double tiny_s;      /* all-to-all: besides, of a message that travels inside its descriptor */
 };
 
 /*
@@ -100,6 +101,12 @@ struct maq_coll_transport {
  * ncclTopoComputeP2pChannelsPerPeer); a rank has about two channels per member of its domain.
  */
 #define MAQ_COLL_FEW 4.0
+
+/*
+ * Slingshot's NIC takes up to 192 bytes of a message inside its descriptor (libfabric, prov/cxi: CXIP_INJECT_SIZE is
+ * C_MAX_IDC_PAYLOAD_UNR): the host fetches them from the device's memory, one message after another. More goes by DMA.
+ */
+#define MAQ_COLL_TINY 192.0
 
 struct maq_coll_links {
     double ranks, per_domain, domains;

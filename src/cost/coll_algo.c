@@ -23,16 +23,16 @@
  *   NVLS       the switch reduces and multicasts: all-reduce moves S (1 + 1/p) over a rank's link. Between domains it
  *              is joined by a tree over the network (NVLS tree), or by a network that reduces (SHARP: S once).
  *   exchange   all-to-all: every rank sends (p - 1) S / n over its near link and, at the same time, (n - p) S / n
- *              over its share of the network
+ *              over its share of the network; tiny parts take longer where the host reads them for the NIC (coll.h)
  *   send/recv  t = start + hop + S / link
  *   broadcast  pipelined ring: S / min(B, N)
  *   engines    all-reduce of serving engines inside a domain: one shot, everyone reads (n - 1) S; two shots, reduce and
  *              gather, 2 (n - 1) S / n
  *   experts    dispatch and combine: near and far at once, forwarded inside the far domain
  *
- * The time is the minimum over what NCCL would consider for the collective. It never falls with size and never rises
- * with bandwidth; NCCL's own choice sometimes does (docs/cost-model.md), of which one case is here: LL is not
- * considered above `ll_bytes` per rank.
+ * The time is the minimum over what NCCL would consider for the collective. It never falls with size, but for those tiny
+ * parts, and never rises with bandwidth; NCCL's own choice sometimes does (docs/cost-model.md), of which one case is
+ * here: LL is not considered above `ll_bytes` per rank.
  *
  * Structure and volumes are NCCL's (NVIDIA/nccl, src/graph/tuning.cc, Apache-2.0). The latencies there serve to choose,
  * not to predict; the coefficients here are fitted to published measurements (tools/fit-collectives).
@@ -267,6 +267,8 @@ struct maq_coll_parts maq__exchange(double bytes, const struct maq_coll_links *l
         return near;
     const struct maq_coll_curve *curve = far_of(l, MAQ_COLL_FAR_PEERS);
     double peers = l->ranks - l->per_domain, latency = (curve->hops + curve->gap * peers) * l->far_s;
+    if (part <= MAQ_COLL_TINY)
+        latency += peers * l->transport->tiny_s;
     struct maq_coll_parts far = parts_of("peers over the network", curve->start_s, latency, 0.0,
                                          far_move_s(part * peers, l->rank_bps, curve, l), curve->overlap);
     return far.total_s >= near.total_s ? far : near;

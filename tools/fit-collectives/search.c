@@ -202,10 +202,12 @@ static bool round_near(struct maq_coll_generation *g, double size, bool pairs, d
 
 static bool round_far(struct maq_coll_transport *t, double size, bool pairs, double *best, const struct problem *p)
 {
-    struct coefficient c[CURVE_COEFFICIENTS + 3] = {
+    bool slingshot = p->transport == MAQ_TRANSPORT_CXI || p->transport == MAQ_TRANSPORT_CXI_SW;
+    struct coefficient c[CURVE_COEFFICIENTS + 4] = {
         [CURVE_COEFFICIENTS] = {&t->channel_bps, {1e9, 1e11, 1e9}},
         [CURVE_COEFFICIENTS + 1] = {&t->shared_port, {0.3, 1, 0.1}},
         [CURVE_COEFFICIENTS + 2] = {&t->shared_tree, {0.3, 1, 0.1}},
+        [CURVE_COEFFICIENTS + 3] = {&t->tiny_s, {0, slingshot ? 1e-4 : 0, 1e-6}},
     };
     bool any = false;
     for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {

@@ -69,8 +69,9 @@ bool fit_write(const char *path, const struct fit *fit, double errors[MAQ_COLL_R
     fprintf(f, "transports:\n");
     for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++) {
         const struct maq_coll_transport *at = &fit->transports[t];
-        fprintf(f, "  %s:\n    channel_bps: %.4g\n    shared_port: %.4g\n    shared_tree: %.4g\n",
-                maq_transport_name((enum maq_transport)t), at->channel_bps, at->shared_port, at->shared_tree);
+        fprintf(f, "  %s:\n    channel_bps: %.4g\n    shared_port: %.4g\n    shared_tree: %.4g\n    tiny_s: %.4g\n",
+                maq_transport_name((enum maq_transport)t), at->channel_bps, at->shared_port, at->shared_tree,
+                at->tiny_s);
         for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++)
             write_curve(f, fit_far_names[i], &at->far[i]);
     }
