@@ -207,13 +207,13 @@ static bool round_far(struct maq_coll_transport *t, double size, bool pairs, dou
         [CURVE_COEFFICIENTS] = {&t->channel_bps, {1e9, 1e11, 1e9}},
         [CURVE_COEFFICIENTS + 1] = {&t->shared_port, {0.3, 1, 0.1}},
         [CURVE_COEFFICIENTS + 2] = {&t->shared_tree, {0.3, 1, 0.1}},
-        [CURVE_COEFFICIENTS + 3] = {&t->tiny_s, {0, slingshot ? 1e-4 : 0, 1e-6}},
+        [CURVE_COEFFICIENTS + 3] = {&t->tiny_s, {0, 1e-4, 1e-6}}, /* the last: Slingshot alone */
     };
     bool any = false;
     for (int i = 0; i < MAQ_COLL_FAR_COUNT; i++) {
         const struct bounds b = far_bounds_of(p->transport, i);
         list_curve(c, &t->far[i], &b);
-        any |= step_all(c, MAQ_COUNT(c), size, pairs, best, p);
+        any |= step_all(c, MAQ_COUNT(c) - (slingshot ? 0 : 1), size, pairs, best, p);
     }
     return any;
 }
