@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0121
+#define MAQ_TRAIN_ERROR_BASE 0.0122
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.841
+#define MAQ_TRAIN_ERROR_CHAIN 0.846
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.672
+#define MAQ_TRAIN_ERROR_NEAR 0.677
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.31
+#define MAQ_TRAIN_ERROR_FAR 1.32
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.0903
+#define MAQ_TRAIN_ERROR_BUBBLE 0.0908
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.275
+#define MAQ_TRAIN_ERROR_MEMORY 0.277
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.538
+#define MAQ_TRAIN_ERROR_EXPERTS 0.677
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.95
+#define MAQ_TRAIN_ERROR_Z10 -0.944
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.61
+#define MAQ_TRAIN_ERROR_Z90 1.62
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
