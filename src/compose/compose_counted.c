@@ -239,7 +239,7 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
 {
     const struct maq_arcs *a = c->arcs;
     const struct maq_stage_table *t = a->table;
-    double hop[MAQ_STAGE_OPTIONS], until[MAQ_STAGE_OPTIONS];
+    double hop[MAQ_STAGE_OPTIONS] = {0}, until[MAQ_STAGE_OPTIONS] = {0};
     for (uint32_t o = 0; o < t->n_options; o++) {
         hop[o] = c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
         until[o] = t->options[o].time_s[end];
