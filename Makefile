@@ -57,7 +57,7 @@ format:
 
 asan:
 	@tools/install-deps.sh all
-	@CC=clang tools/build.sh build-asan $(JOBS) -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=custom \
+	@CC=clang tools/build.sh build-asan $(JOBS) -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=custom \
 	    -Doptimization=1 -Ddebug=true
 	@tools/test.sh build-asan
 

@@ -35,7 +35,7 @@ tidy() {
     compile_commands || return 1
     local found status=0
     # Headers of the CUDA toolkit are there only where its module is built.
-    [ ! -f "$build/src/profile/cuda/libmaquette-cuda.so" ] || mapfile -t -O ${#units[@]} units < <(ls src/profile/cuda/*.c)
+    ! grep -q src/profile/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/profile/cuda/*.c)
     # Nearly all of its time is the path search of clang-analyzer; TIDY_NODES bounds it per function (225000 is clang's own).
     local nodes=(-Xclang -analyzer-config -Xclang "max-nodes=${TIDY_NODES:-225000}")
     found=$(printf '%s\0' "${units[@]}" |
