@@ -426,6 +426,8 @@ static enum maq_status run(struct cli *cli)
     cli->quiet = peers.rank > 0;
     if (status == MAQ_OK)
         status = run_with(cli, &peers);
+    cli_print_diag(cli); /* before they part: mpirun ends all when the first one ends with a fault, said or not */
+    cli->quiet = true;
     maq_peers_close(&peers);
     return status;
 }
