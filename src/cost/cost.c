@@ -84,33 +84,13 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
     return 0.0;
 }
 
-/*
- * Weight gradients that are added to 32-bit sums: a tile's epilogue reads and writes 8 bytes an element where the kernels of the
- * tables write 2, and the next tile's main loop hides little of that. On a B200 products of 4,096 tokens that accumulate take 7 to
- * 9 % longer than those that do not, 0.64 to 0.77 of the time that the additional bytes need (MooreThreads/SimuMax,
- * configs/system/b200_bf16_ceperm.json, measured efficiencies of large products).
- */
-#define ACCUMULATE_EXPOSED 0.7
-#define ACCUMULATE_BYTES 6.0
-
-static double accumulation_s(const struct maq_op *op, const struct maq_device *device)
-{
-    bool sums = op->kind == MAQ_OP_GEMM && (op->flags & MAQ_OP_ACCUMULATE);
-    double bytes = ACCUMULATE_BYTES * maq__count(op, 0) * maq__count(op, 1) * maq__max(1.0, maq__count(op, 3));
-    return sums ? ACCUMULATE_EXPOSED * maq__over(bytes, device->mem_bps * maq__kernel_traits(device)->mem_share) : 0.0;
-}
-
 struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op, const struct maq_device *device)
 {
     static const struct maq_costs all;
     struct maq_cost cost;
     costs = costs ? costs : &all;
-    if (maq_measured_op(&cost, costs, op, device))
+    if (maq_measured_op(&cost, costs, op, device) || maq__fitted_op(&cost, costs, op, device))
         return cost;
-    if (maq__fitted_op(&cost, costs, op, device)) {
-        cost.seconds += accumulation_s(op, device);
-        return cost;
-    }
     cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};
     struct maq_device loop;
     if (costs->burst) {
