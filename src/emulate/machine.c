@@ -6,30 +6,16 @@
  */
 #include "emulate/machine.h"
 
-#include <stddef.h>
-
 #include "base/check.h"
 #include "cluster/cluster_load.h"
 #include "emulate/codes.h"
-#include "spec/field.h"
-
-struct cost_doc {
-    struct maq_str measured;
-    int provider;
-};
-static const char *const provider_names[] = {"analytical", "fitted", "measured", NULL}; /* behind MAQ_PROVIDER_NONE */
-static const struct maq_field cost_fields[] = {
-    MAQ_FIELD_STR(struct cost_doc, measured, "measured", .def = "",
-                  .doc = "file of measured kernels, written by maquette profile"),
-    MAQ_FIELD_ENUM(struct cost_doc, provider, "provider", provider_names, .def = "measured",
-                   .doc = "the best provider that may answer for a cost"),
-    MAQ_FIELD_END};
+#include "plan/cost_fields.h"
 
 static enum maq_status read_costs(struct maq_machine *m, struct maq_node *map, struct maq_diag *diag)
 {
-    struct cost_doc costs;
-    MAQ_TRY(maq_fields_check_keys(cost_fields, NULL, map, "cost", diag));
-    MAQ_TRY(maq_fields_read(&costs, cost_fields, map, NULL, &m->arena, diag));
+    struct maq_cost_doc costs;
+    MAQ_TRY(maq_fields_check_keys(maq_cost_fields, NULL, map, "cost", diag));
+    MAQ_TRY(maq_fields_read(&costs, maq_cost_fields, map, NULL, &m->arena, diag));
     m->costs.best = (enum maq_provider)(MAQ_PROVIDER_NONE + 1 + costs.provider);
     if (costs.measured.len == 0)
         return MAQ_OK;

@@ -12,6 +12,7 @@
 #include "cluster/cluster_load.h"
 #include "model/model_load.h"
 #include "plan/codes.h"
+#include "plan/cost_fields.h"
 #include "plan/framework.h"
 #include "plan/job_build.h"
 #include "plan/plan_fields.h"
@@ -22,13 +23,10 @@ struct maq_job_box {
     struct maq_job job;
     struct maq_arena arena; /* job lifetime */
     struct maq_doc doc;
-    struct cost_doc {
-        struct maq_str measured;
-        int provider;
-    } cost;
+    struct maq_cost_doc cost;
     bool open; /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search;
-    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[2];
+    uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[MAQ_COST_FIELDS];
 };
 
 struct job_doc {
@@ -46,16 +44,6 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
     MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
-    MAQ_FIELD_END};
-
-/* In the order of enum maq_provider behind NONE; the cost floor is above this one, a test holds the two together. */
-static const char *const provider_names[] = {"analytical", "fitted", "measured", NULL};
-
-static const struct maq_field cost_fields[] = {
-    MAQ_FIELD_STR(struct cost_doc, measured, "measured", .def = "",
-                  .doc = "file of measured kernels, written by maquette profile"),
-    MAQ_FIELD_ENUM(struct cost_doc, provider, "provider", provider_names, .def = "measured",
-                   .doc = "the best provider that may answer for a cost"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
@@ -118,8 +106,8 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
          maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
     if (status == MAQ_OK) /* conditions of a profile ask for model and cluster */
         status = read_framework(box, &doc, &plan, diag);
-    note(&status, maq_fields_check_keys(cost_fields, NULL, doc.cost, "cost", diag));
-    note(&status, maq_fields_read(&box->cost, cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
+    note(&status, maq_fields_check_keys(maq_cost_fields, NULL, doc.cost, "cost", diag));
+    note(&status, maq_fields_read(&box->cost, maq_cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
     job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
     job->cost_provider = box->cost.provider + 1;
     job->plan = plan.plan;
@@ -311,7 +299,7 @@ char *maq_job_explain(const struct maq_job_box *box)
     explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
     explain_framework(&out, &box->job.framework);
-    explain(&out, "cost", cost_fields, &box->cost, box->cost_origins);
+    explain(&out, "cost", maq_cost_fields, &box->cost, box->cost_origins);
     return maq_buf_take(&out);
 }
 
