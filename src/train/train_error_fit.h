@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0122
+#define MAQ_TRAIN_ERROR_BASE 0.0293
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.846
+#define MAQ_TRAIN_ERROR_CHAIN 0.832
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.677
+#define MAQ_TRAIN_ERROR_NEAR 0.665
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.32
+#define MAQ_TRAIN_ERROR_FAR 1.04
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.0908
+#define MAQ_TRAIN_ERROR_BUBBLE 0.0714
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.277
+#define MAQ_TRAIN_ERROR_MEMORY 0.273
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.677
+#define MAQ_TRAIN_ERROR_EXPERTS 0.665
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.944
+#define MAQ_TRAIN_ERROR_Z10 -0.955
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.62
+#define MAQ_TRAIN_ERROR_Z90 1.61
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
