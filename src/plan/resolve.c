@@ -14,6 +14,8 @@
 #include "plan/plan_fields.h"
 #include "plan/schedule.h"
 
+#define MOST_TOKENS 1073741824.0 /* of a level: as seq_length */
+
 struct maq_span maq_place_of(struct maq_node *section, const char *key)
 {
     const struct maq_node *value = section && section->kind == MAQ_NODE_MAP ? maq_node_peek(section, key) : NULL;
@@ -78,8 +80,6 @@ static void resolve_dp(struct resolver *r)
 
 /* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence parallelism could
  * cut alike everywhere. */
-#define MOST_TOKENS 1073741824.0 /* as seq_length */
-
 static void check_pyramid(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
