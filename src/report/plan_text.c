@@ -11,6 +11,7 @@
 #include "report/page.h"
 #include "report/words.h"
 
+#define GIB (1024.0 * 1024.0 * 1024.0)
 #define LABEL 12
 
 static const char *seconds(char buf[32], double s)
@@ -113,15 +114,14 @@ static void recomputed(struct maq_buf *b, const struct maq_plan *p)
         maq_buf_addf(b, ", %.0f %% of optimizer on host", 100 * p->optimizer_offload);
 }
 
-static void put_degrees(struct maq_table *table, const struct maq_job *job)
+static void put_degrees(struct maq_table *table, const struct maq_plan *p, int32_t dp)
 {
     struct maq_buf words;
-    int schedule = job->plan.schedule;
     maq_buf_init(&words, 1 << 12);
-    maq_words_degrees(&words, job);
-    maq_buf_addf(&words, " mbs%d", job->plan.mbs);
-    if (job->plan.pp > 1 && schedule != MAQ_SCHEDULE_1F1B && schedule != MAQ_SCHEDULE_INTERLEAVED)
-        maq_buf_addf(&words, " %s", maq_schedule_name((enum maq_schedule_kind)schedule));
+    maq_words_degrees(&words, p, dp);
+    maq_buf_addf(&words, " mbs%d", p->mbs);
+    if (p->pp > 1 && p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_INTERLEAVED)
+        maq_buf_addf(&words, " %s", maq_schedule_name((enum maq_schedule_kind)p->schedule));
     maq_table_cell(table, "%s", words.ptr ? words.ptr : "");
     maq_buf_fini(&words);
 }
@@ -143,23 +143,23 @@ static void put_words(struct maq_table *table, struct maq_buf *words)
 static void put_list(struct maq_page *page, const struct maq_report_plan *p)
 {
     static const struct maq_table_column columns[] = {
-        {"", true, false},          {"plan", false, false},  {"sharding", false, false},
-        {"recompute", false, true}, {"step", true, false},   {"loss", true, false},
-        {"MFU", true, false},       {"memory", true, false}, {"besides compute", false, true}};
+        {"", true, false},          {"plan", false, false}, {"sharding", false, false},
+        {"recompute", false, true}, {"step", true, false},  {"loss", true, false},
+        {"MFU %", true, false},     {"GiB", true, false},   {"besides compute", false, true}};
     struct maq_table table;
     maq_table_init(&table, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < p->search->n_plans; i++) {
         const struct maq_search_plan *plan = &p->search->plans[i];
         const struct maq_train_result *t = p->trains[i];
         struct maq_buf redo, waits;
-        char step[32], bytes[32];
+        char step[32];
         maq_buf_init(&redo, 1 << 12);
         maq_buf_init(&waits, 1 << 12);
         recomputed(&redo, &t->job->plan);
         bound_by(&waits, t);
         maq_table_row(&table, i == 0 ? MAQ_INK_GOOD : MAQ_INK_PLAIN);
         maq_table_cell(&table, "%u", i + 1);
-        put_degrees(&table, t->job);
+        put_degrees(&table, &t->job->plan, t->job->dp);
         put_sharding(&table, &t->job->plan);
         put_words(&table, &redo);
         maq_table_cell(&table, "%s", seconds(step, plan->step_s));
@@ -167,8 +167,8 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
             maq_table_cell(&table, "-");
         else
             maq_table_cell(&table, "+%.1f %%", 100 * (plan->step_s / p->search->plans[0].step_s - 1));
-        maq_table_cell(&table, "%.1f %%", 100 * t->mfu);
-        maq_table_cell(&table, "%s", maq_format_bytes(bytes, plan->needed_bytes));
+        maq_table_cell(&table, "%.1f", 100 * t->mfu);
+        maq_table_cell(&table, "%.1f", plan->needed_bytes / GIB);
         put_words(&table, &waits);
     }
     maq_buf_adds(&page->out, "\n");
@@ -224,10 +224,13 @@ static const char *document_plan(const char *document)
     return plan ? plan + 1 : NULL;
 }
 
-static void put_pareto(struct maq_page *page, const struct maq_search_result *r)
+static void put_pareto(struct maq_page *page, const struct maq_search_result *r, int64_t devices)
 {
-    static const struct maq_table_column columns[] = {
-        {"step", true, false}, {"memory", true, false}, {"plan", false, true}};
+    static const struct maq_table_column columns[] = {{"step", true, false},
+                                                      {"GiB", true, false},
+                                                      {"plan", false, true},
+                                                      {"sharding", false, false},
+                                                      {"recompute", false, true}};
     struct maq_table table;
     if (r->n_pareto == 0)
         return;
@@ -238,13 +241,13 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r)
     for (uint32_t i = 0; i < r->n_pareto; i++) {
         const struct maq_plan *p = &r->pareto[i].plan;
         struct maq_buf redo;
-        char step[32], bytes[32];
+        char step[32];
         maq_buf_init(&redo, 1 << 12);
         recomputed(&redo, p);
         maq_table_row(&table, MAQ_INK_PLAIN);
         maq_table_cell(&table, "%s", seconds(step, r->pareto[i].step_s));
-        maq_table_cell(&table, "%s", maq_format_bytes(bytes, r->pareto[i].needed_bytes));
-        maq_table_cell(&table, "tp%d cp%d pp%d vp%d ep%d mbs%d", p->tp, p->cp, p->pp, p->vp, p->ep, p->mbs);
+        maq_table_cell(&table, "%.1f", r->pareto[i].needed_bytes / GIB);
+        put_degrees(&table, p, (int32_t)(devices / ((int64_t)p->tp * p->cp * p->pp)));
         put_sharding(&table, p);
         put_words(&table, &redo);
     }
@@ -346,7 +349,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
     if (p->search->n_plans > 0) {
         put_list(&page, p);
         put_proof(&page, p->search);
-        put_pareto(&page, p->search);
+        put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);
         put_alternatives(&page, p);
         put_block(&page, "The winner, for a job file (--write FILE writes all of it)", document_plan(p->document));
         put_block(&page, "The winner, for Megatron-LM", p->arguments);

@@ -34,7 +34,7 @@ static void cluster_words(struct maq_buf *b, const struct maq_job *job)
 
 static void plan_words(struct maq_buf *b, const struct maq_job *job)
 {
-    maq_words_degrees(b, job);
+    maq_words_degrees(b, &job->plan, job->dp);
     maq_buf_adds(b, "; ");
     maq_words_methods(b, job);
 }

@@ -49,7 +49,7 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, con
     }
     struct maq_buf words;
     maq_buf_init(&words, 1 << 12);
-    maq_words_degrees(&words, v->train->job);
+    maq_words_degrees(&words, &v->train->job->plan, v->train->job->dp);
     maq_table_cell(t, "%.4g s", v->train->step_s);
     maq_table_cell(t, "%.1f %%", 100 * v->train->mfu);
     maq_table_cell(t, "%.0f", v->tokens_per_s / v->gpus);

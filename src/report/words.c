@@ -156,15 +156,14 @@ const char *maq_words_recompute(int recompute)
     return recompute >= 0 && (size_t)recompute < MAQ_COUNT(names) ? names[recompute] : "?";
 }
 
-void maq_words_degrees(struct maq_buf *b, const struct maq_job *job)
+void maq_words_degrees(struct maq_buf *b, const struct maq_plan *p, int32_t dp)
 {
-    const struct maq_plan *p = &job->plan;
     const struct {
         const char *name;
         int32_t value;
         bool always;
-    } degrees[] = {{"tp", p->tp, true},   {"cp", p->cp, false}, {"pp", p->pp, true},       {"vp", p->vp, false},
-                   {"dp", job->dp, true}, {"ep", p->ep, false}, {"etp", p->etp, p->ep > 1}};
+    } degrees[] = {{"tp", p->tp, true}, {"cp", p->cp, false}, {"pp", p->pp, true},       {"vp", p->vp, false},
+                   {"dp", dp, true},    {"ep", p->ep, false}, {"etp", p->etp, p->ep > 1}};
     for (size_t i = 0; i < MAQ_COUNT(degrees); i++)
         if ((degrees[i].value > 1 && strcmp(degrees[i].name, "etp") != 0) || degrees[i].always)
             maq_buf_addf(b, "%s%s%d", i > 0 ? " " : "", degrees[i].name, degrees[i].value);

@@ -11,7 +11,7 @@
 /* Each appends to b. */
 void maq_words_model(struct maq_buf *b, const struct maq_model *model);
 void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster);
-void maq_words_degrees(struct maq_buf *b, const struct maq_job *job);
+void maq_words_degrees(struct maq_buf *b, const struct maq_plan *plan, int32_t dp);
 void maq_words_methods(struct maq_buf *b, const struct maq_job *job);
 void maq_words_workload(struct maq_buf *b, const struct maq_job *job);
 
