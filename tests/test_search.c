@@ -403,6 +403,30 @@ static void test_vary(void **unused)
     maq_diag_free(diag);
 }
 
+/* The document says global_batch_size, what is varied gbs. */
+static void test_vary_workload(void **unused)
+{
+    (void)unused;
+    const char text[] = "{model: gpt2, cluster: 'a100-80gb:8', plan: {tp: 1, pp: 1}, workload: {seq_length: 512, "
+                        "global_batch_size: 8}, search: {cp: 1, vary: {gbs: [16, 32]}}}";
+    const struct maq_override set[] = {{"--seq", "workload.seq", "1024"}};
+    struct maq_search_variants v;
+    struct maq_job_box *open;
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_search_opts opts = {0};
+    if (maq_job_parse_open(&open, "test", maq_str_of(text), set, 1, diag) != MAQ_OK ||
+        maq_search_vary(&v, open, &opts, NULL, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_int_equal(v.n, 2);
+    for (uint32_t i = 0; i < v.n; i++) {
+        assert_int_equal(maq_job_get(v.at[i].job)->workload.gbs, 16 << i);
+        assert_int_equal(maq_job_get(v.at[i].job)->workload.seq, 1024);
+    }
+    maq_search_variants_free(&v);
+    maq_job_free(open);
+    maq_diag_free(diag);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_vary),
+        cmocka_unit_test(test_vary_workload),
         cmocka_unit_test(test_stages_recompute_by_themselves),
         cmocka_unit_test(test_set_free),
         cmocka_unit_test(test_ends_of_their_own),

@@ -71,7 +71,7 @@ struct maq_job {
 
 struct maq_job_box; /* owns a job and all it points to */
 
-/* One `path = value` laid over the document: flag is what the user typed ("--tp", "--set"). */
+/* One `path = value` laid over the document, by any name of the setting: flag is what the user typed ("--tp", "--set"). */
 struct maq_override {
     const char *flag, *path, *value;
 };

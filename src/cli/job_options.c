@@ -88,16 +88,7 @@ static const char *zero_stage(const struct cli_job_option *option, const char *f
 enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *option, const char *flag,
                                  const char *value)
 {
-    const struct maq_option *o = &option->option;
-    for (const char *at = o->aliases; *at;) {
-        size_t n = strcspn(at, "|");
-        const char *path = cli_printf(cli, "%s.%.*s", option->section, (int)n, at);
-        enum maq_status status = path ? cli_add_override(cli, flag, path, "null") : MAQ_NO_MEMORY;
-        if (status != MAQ_OK)
-            return status;
-        at += n + (at[n] == '|');
-    }
-    const char *path = cli_printf(cli, "%s.%s", option->section, o->key);
+    const char *path = cli_printf(cli, "%s.%s", option->section, option->option.key);
     return path ? cli_add_override(cli, flag, path, zero_stage(option, flag, value)) : MAQ_NO_MEMORY;
 }
 

@@ -126,11 +126,37 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     return maq_doc_check_unused(&box->doc, diag);
 }
 
+/* A setting has several names: an override takes the one that the document uses. */
+static const char *path_in_document(struct maq_doc *doc, const char *path)
+{
+    static const struct {
+        const char *section;
+        const struct maq_field *fields;
+    } tables[] = {{"plan", maq_plan_fields}, {"workload", maq_workload_fields}, {"cost", maq_cost_fields}};
+    struct maq_str section, name = maq_str_split(maq_str_of(path), '.', &section);
+    for (size_t i = 0; doc->root && i < MAQ_COUNT(tables); i++) {
+        const struct maq_field *f = maq_fields_find(tables[i].fields, name);
+        const struct maq_node *map = maq_node_peek(doc->root, tables[i].section);
+        if (!f || !map || map->kind != MAQ_NODE_MAP || !maq_str_is(section, tables[i].section))
+            continue;
+        for (const struct maq_node *n = map->first; n; n = n->next)
+            if (maq_fields_find(tables[i].fields, n->key) == f)
+                return maq_arena_printf(&doc->arena, "%s.%.*s", tables[i].section, (int)n->key.len, n->key.ptr);
+    }
+    return path;
+}
+
+static enum maq_status lay_over(struct maq_doc *doc, const struct maq_override *o, struct maq_diag *diag)
+{
+    const char *path = path_in_document(doc, o->path);
+    return path ? maq_doc_set_value(doc, path, o->value, o->flag, diag) : MAQ_NO_MEMORY;
+}
+
 static enum maq_status finish(struct maq_job_box **out, struct maq_job_box *box, enum maq_status status,
                               const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
     for (size_t i = 0; i < n_overrides && (status == MAQ_OK || status == MAQ_BAD_INPUT); i++)
-        note(&status, maq_doc_set_value(&box->doc, overrides[i].path, overrides[i].value, overrides[i].flag, diag));
+        note(&status, lay_over(&box->doc, &overrides[i], diag));
     if (status == MAQ_OK)
         status = read_sections(box, diag);
     if (status != MAQ_OK) {

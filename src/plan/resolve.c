@@ -271,6 +271,12 @@ static const struct precision_row {
     [MAQ_PRECISION_MXFP8] = {MAQ_FP8, MAQ_BF16},       [MAQ_PRECISION_NVFP4] = {MAQ_FP4, MAQ_BF16},
 };
 
+/* Tensor cores that take a scale with every 32 numbers (MX) or 16 (NVFP4). */
+static bool scales_blocks(const struct maq_device *d)
+{
+    return d->arch == MAQ_ARCH_BLACKWELL || d->arch == MAQ_ARCH_CDNA4 || d->arch == MAQ_ARCH_OTHER;
+}
+
 static void resolve_precision(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
@@ -292,6 +298,9 @@ static void resolve_precision(struct resolver *r)
                    maq_precision_name((enum maq_precision)p->precision));
         else if (r->job->store_dtype == MAQ_BF16 && d->peak_flops[MAQ_BF16] <= 0)
             REFUSE(r, MAQ_CODE_PLAN_PRECISION, "precision", "use fp16", "%s has no bf16 arithmetic", d->name);
+        else if (p->precision == MAQ_PRECISION_MXFP8 && !scales_blocks(d))
+            REFUSE(r, MAQ_CODE_PLAN_PRECISION, "precision", "fp8-current, fp8-delayed and fp8-blockwise need none",
+                   "%s has no arithmetic with a scale for every block of numbers (precision mxfp8)", d->name);
     }
     if (p->pure_low_precision)
         p->grad_dtype = p->grad_reduce_dtype = p->optimizer_dtype = r->job->store_dtype;

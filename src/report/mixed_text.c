@@ -13,12 +13,6 @@
 
 #define LABEL MAQ_JOB_LABEL
 
-static const char *seconds(char buf[32], double s)
-{
-    maq__snprintf(buf, 32, "%.*f s", s < 9.9995 ? 4 : s < 99.995 ? 3 : 2, s);
-    return buf;
-}
-
 /* "embedding, layers 1-5", by the numbers of the stage: 0 is the embedding, the last one the output. */
 static void put_layers(struct maq_table *table, const struct maq_mixed_search_stage *s, uint32_t n_layers)
 {
@@ -103,7 +97,7 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     const struct maq_mixed_search_stage *slow = &p->stages[p->bottleneck];
     char step[32], pace[32], fill[32], sync[32], line[512];
     maq__snprintf(line, sizeof line, "%s, played pass by pass: %u micro batch%s of %u x %u replicas",
-                  seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch,
+                  maq_words_seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch,
                   p->replicas);
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "step", line);
@@ -114,7 +108,7 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     maq__snprintf(line, sizeof line,
                   "%s by the closed form that is searched: %s each at the pace of stage %u (%s), the pipeline fills in "
                   "%s, gradients and optimizer take %s",
-                  seconds(step, p->composed_s), maq_format_time(pace, p->bottleneck_s), p->bottleneck,
+                  maq_words_seconds(step, p->composed_s), maq_format_time(pace, p->bottleneck_s), p->bottleneck,
                   r->islands[slow->island].device, maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
     maq_page_field(page, LABEL, "composed", line);
     if (r->complete && r->gap <= 1e-12)
@@ -122,7 +116,7 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     else
         maq__snprintf(line, sizeof line,
                       "by that form no plan of the class is faster than %s, so this one is at most %.1f %% off",
-                      seconds(step, r->bound_s), 100 * r->gap);
+                      maq_words_seconds(step, r->bound_s), 100 * r->gap);
     if (r->bound_s > 0)
         maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
@@ -138,7 +132,7 @@ static void put_islands(struct maq_page *page, const struct maq_mixed_search_res
             maq__snprintf(line, sizeof line, "%u %s: %u used", has, a->device, a->used);
         else if (a->alone_s > 0)
             maq__snprintf(line, sizeof line, "%u %s: %u used; alone %s", has, a->device, a->used,
-                          seconds(step, a->alone_s));
+                          maq_words_seconds(step, a->alone_s));
         else
             maq__snprintf(line, sizeof line, "%u %s: %u used; alone it does not fit", has, a->device, a->used);
         maq_page_field(page, LABEL, g == 0 ? "islands" : "", line);

@@ -14,12 +14,6 @@
 #define GIB (1024.0 * 1024.0 * 1024.0)
 #define LABEL 12
 
-static const char *seconds(char buf[32], double s)
-{
-    maq__snprintf(buf, 32, "%.*f s", s < 9.9995 ? 4 : s < 99.995 ? 3 : 2, s);
-    return buf;
-}
-
 static const char *clean(struct maq_arena *arena, const struct maq_buf *text)
 {
     return maq_text_clean(arena, text->ptr ? text->ptr : "");
@@ -162,7 +156,7 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
         put_degrees(&table, &t->job->plan, t->job->dp);
         put_sharding(&table, &t->job->plan);
         put_words(&table, &redo);
-        maq_table_cell(&table, "%s", seconds(step, plan->step_s));
+        maq_table_cell(&table, "%s", maq_words_seconds(step, plan->step_s));
         if (i == 0)
             maq_table_cell(&table, "-");
         else
@@ -196,7 +190,7 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
         maq__snprintf(line, sizeof line, "no other plan of this space is faster and fits (gap 0 %%)");
     else if (r->n_plans > 0)
         maq__snprintf(line, sizeof line, "stopped early: no plan is faster than %s, so the best is at most %.1f %% off",
-                      seconds(step, r->floor_s), 100 * (r->plans[0].step_s / r->floor_s - 1));
+                      maq_words_seconds(step, r->floor_s), 100 * (r->plans[0].step_s / r->floor_s - 1));
     else
         maq__snprintf(line, sizeof line, "stopped early: no plan that fits was found yet");
     maq_page_field(page, LABEL, "proven", line);
@@ -245,7 +239,7 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r,
         maq_buf_init(&redo, 1 << 12);
         recomputed(&redo, p);
         maq_table_row(&table, MAQ_INK_PLAIN);
-        maq_table_cell(&table, "%s", seconds(step, r->pareto[i].step_s));
+        maq_table_cell(&table, "%s", maq_words_seconds(step, r->pareto[i].step_s));
         maq_table_cell(&table, "%.1f", r->pareto[i].needed_bytes / GIB);
         put_degrees(&table, p, (int32_t)(devices / ((int64_t)p->tp * p->cp * p->pp)));
         put_sharding(&table, p);
@@ -288,7 +282,7 @@ static void put_alternatives(struct maq_page *page, const struct maq_report_plan
         maq_table_row(&table, a->fits ? MAQ_INK_PLAIN : MAQ_INK_FAINT);
         maq_table_cell(&table, "%s %s", a->name, a->from);
         maq_table_cell(&table, "%s", a->to);
-        maq_table_cell(&table, "%s", seconds(step, a->step_s));
+        maq_table_cell(&table, "%s", maq_words_seconds(step, a->step_s));
         maq_table_cell(&table, "%+.1f %%", 100 * (a->step_s / best - 1));
         if (!a->fits)
             maq_table_cell(&table, "does not fit: %s", maq_format_bytes(bytes, a->needed_bytes));
@@ -316,7 +310,7 @@ static void put_remedy(struct maq_page *page, const char *what, const struct maq
     char step[32];
     maq_page_putf(page, MAQ_INK_PLAIN, "  %s: then tp%d cp%d pp%d vp%d ep%d mbs%d, %s, recompute %s takes %s\n", what,
                   plan->tp, plan->cp, plan->pp, plan->vp, plan->ep, plan->mbs, maq_words_sharding(plan->sharding),
-                  maq_words_recompute(plan->recompute), seconds(step, step_s));
+                  maq_words_recompute(plan->recompute), maq_words_seconds(step, step_s));
 }
 
 static void put_remedies(struct maq_page *page, const struct maq_search_remedies *r)

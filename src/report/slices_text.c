@@ -11,12 +11,6 @@
 
 #define LABEL 13
 
-static const char *seconds(char buf[32], double s)
-{
-    maq__snprintf(buf, 32, "%.*f s", s < 9.9995 ? 4 : s < 99.995 ? 3 : 2, s);
-    return buf;
-}
-
 /* By the numbers of the plan: 0 is the embedding, the last one the output. */
 static const char *layers(char buf[32], uint32_t first, uint32_t n)
 {
@@ -82,9 +76,9 @@ static void put_step(struct maq_page *page, const struct maq_slices_result *r)
         line, sizeof line,
         "%s: %u wave%s of %u sample%s, %s each at the pace of stage %u (%s); the pipeline fills in %s, gradients "
         "and optimizer take %s",
-        seconds(step, p->step_s), p->waves, p->waves == 1 ? "" : "s", p->wave_samples, p->wave_samples == 1 ? "" : "s",
-        maq_format_time(pace, p->bottleneck_s), p->bottleneck, r->islands[slow->island].device,
-        maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
+        maq_words_seconds(step, p->step_s), p->waves, p->waves == 1 ? "" : "s", p->wave_samples,
+        p->wave_samples == 1 ? "" : "s", maq_format_time(pace, p->bottleneck_s), p->bottleneck,
+        r->islands[slow->island].device, maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "step", line);
     if (r->exact)
@@ -92,7 +86,7 @@ static void put_step(struct maq_page *page, const struct maq_slices_result *r)
     else
         maq__snprintf(line, sizeof line,
                       "no pipeline of the parallelizer's plans is faster than %s, so this one is at most %.1f %% off",
-                      seconds(step, r->bound_s), 100 * r->gap);
+                      maq_words_seconds(step, r->bound_s), 100 * r->gap);
     maq_page_field(page, LABEL, "proven", line);
 }
 

@@ -7,9 +7,9 @@
 #include "report/page.h"
 #include "report/words.h"
 
-/* Columns that differ between variants. */
+/* Columns that differ between variants, or that there is something for. */
 struct shown {
-    bool model, seq, gbs;
+    bool model, seq, gbs, price;
 };
 
 static bool same_work(const struct maq_search_variant *a, const struct maq_search_variant *b)
@@ -20,8 +20,9 @@ static bool same_work(const struct maq_search_variant *a, const struct maq_searc
 static struct shown differing(const struct maq_search_variants *variants)
 {
     struct shown shown = {0};
-    for (uint32_t i = 1; i < variants->n; i++) {
+    for (uint32_t i = 0; i < variants->n; i++) {
         const struct maq_search_variant *a = &variants->at[0], *b = &variants->at[i];
+        shown.price |= b->train && b->usd > 0;
         shown.model |= !maq_str_is(maq_str_of(a->model), b->model);
         shown.seq |= a->seq != b->seq;
         shown.gbs |= a->gbs != b->gbs;
@@ -50,16 +51,14 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, con
     struct maq_buf words;
     maq_buf_init(&words, 1 << 12);
     maq_words_degrees(&words, &v->train->job->plan, v->train->job->dp);
-    maq_table_cell(t, "%.4g s", v->train->step_s);
-    maq_table_cell(t, "%.1f %%", 100 * v->train->mfu);
-    maq_table_cell(t, "%.0f", v->tokens_per_s / v->gpus);
-    maq_table_cell(t, "%.0f %%", 100 * v->tokens_per_s / v->gpus / per_device);
+    maq_table_cell(t, "%s", maq_words_seconds(n, v->train->step_s));
+    maq_table_cell(t, "%.1f", 100 * v->train->mfu);
+    maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->tokens_per_s / v->gpus + 0.5)));
+    maq_table_cell(t, "%.0f", 100 * v->tokens_per_s / v->gpus / per_device);
     maq_table_cell(t, "%.3g", v->days);
     maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->gpu_hours + 0.5)));
-    if (v->usd > 0)
-        maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->usd + 0.5)));
-    else
-        maq_table_cell(t, "-");
+    if (shown->price)
+        maq_table_cell(t, "%s", v->usd > 0 ? maq_words_whole(n, (int64_t)(v->usd + 0.5)) : "-");
     maq_table_cell(t, "%s mbs%d", words.ptr ? words.ptr : "", v->train->job->plan.mbs);
     maq_buf_fini(&words);
 }
@@ -67,25 +66,34 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, con
 enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
                                      const struct maq_report_opts *opts, struct maq_diag *diag)
 {
-    static const struct maq_table_column rest[] = {
-        {"GPU", false, false},      {"GPUs", true, false},    {"step", true, false},   {"MFU", true, false},
-        {"tok/s/GPU", true, false}, {"scaling", true, false}, {"days/T", true, false}, {"GPU-h/T", true, false},
-        {"USD/T", true, false},     {"plan", false, true}};
     const struct shown shown = differing(variants);
-    struct maq_table_column columns[MAQ_COUNT(rest) + 4] = {{"", false, false}};
-    uint32_t n = 1;
-    if (shown.model)
-        columns[n++] = (struct maq_table_column){"model", false, false};
-    if (shown.seq)
-        columns[n++] = (struct maq_table_column){"seq", true, false};
-    if (shown.gbs)
-        columns[n++] = (struct maq_table_column){"batch", true, false};
-    memcpy(columns + n, rest, sizeof rest);
+    const struct {
+        bool shown;
+        struct maq_table_column column;
+    } all[] = {{true, {"", false, false}},
+               {shown.model, {"model", false, false}},
+               {shown.seq, {"seq", true, false}},
+               {shown.gbs, {"batch", true, false}},
+               {true, {"GPU", false, false}},
+               {true, {"GPUs", true, false}},
+               {true, {"step", true, false}},
+               {true, {"MFU %", true, false}},
+               {true, {"tok/s/GPU", true, false}},
+               {true, {"scaling %", true, false}},
+               {true, {"days/T", true, false}},
+               {true, {"GPU-h/T", true, false}},
+               {shown.price, {"USD/T", true, false}},
+               {true, {"plan", false, true}}};
+    struct maq_table_column columns[MAQ_COUNT(all)];
+    uint32_t n = 0;
+    for (size_t i = 0; i < MAQ_COUNT(all); i++)
+        if (all[i].shown)
+            columns[n++] = all[i].column;
     struct maq_page page;
     struct maq_table table;
     double per_device = 0;
     maq_page_init(&page, opts);
-    maq_table_init(&table, columns, n + MAQ_COUNT(rest));
+    maq_table_init(&table, columns, n);
     const struct maq_search_variant *last = NULL;
     for (uint32_t i = 0; i < variants->n; i++) {
         const struct maq_search_variant *v = &variants->at[i];
@@ -99,6 +107,7 @@ enum maq_status maq_report_vary_text(char **out, const struct maq_search_variant
     }
     maq_table_print(&page, &table, 0);
     maq_table_fini(&table);
-    maq_page_putf(&page, MAQ_INK_FAINT, "\nT: 10^12 tokens. *: no other is as soon done and as cheap\n");
+    maq_page_putf(&page, MAQ_INK_FAINT, "\nT: 10^12 tokens. *: no other is as soon done and as cheap%s\n",
+                  shown.price ? "" : " in GPU hours");
     return maq_page_finish(out, &page, diag);
 }

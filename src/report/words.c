@@ -21,6 +21,12 @@ const char *maq_words_whole(char buf[32], int64_t n)
     return buf;
 }
 
+const char *maq_words_seconds(char buf[32], double s)
+{
+    maq__snprintf(buf, 32, "%.*f s", s < 9.9995 ? 4 : s < 99.995 ? 3 : 2, s);
+    return buf;
+}
+
 const char *maq_words_bit_rate(char buf[32], double bytes_per_s)
 {
     maq__snprintf(buf, 32, "%.4g Gb/s", bytes_per_s * 8e-9);

@@ -19,6 +19,8 @@ void maq_words_workload(struct maq_buf *b, const struct maq_job *job);
 const char *maq_words_mixers(char buf[64], const struct maq_model *model);
 /* 16,384 for whole numbers below 10^15. Returns buf. */
 const char *maq_words_whole(char buf[32], int64_t n);
+/* "2.4966 s": steps to be compared, all in seconds. Returns buf. */
+const char *maq_words_seconds(char buf[32], double s);
 /* "400 Gb/s": the way network ports are sold. Returns buf. */
 const char *maq_words_bit_rate(char buf[32], double bytes_per_s);
 
