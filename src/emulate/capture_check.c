@@ -1,5 +1,5 @@
 /*
- * check.c - whether collectives and messages meet: see maquette/replay.h.
+ * capture_check.c - whether collectives and messages meet: see maquette/replay.h.
  *
  * On a communicator all members must make the same sequence of collectives: kind, size, type, operation, root. Between two
  * members the nth send meets the nth receive, of the same size. Sequences belong to classes, so each pair of classes that
