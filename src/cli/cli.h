@@ -91,7 +91,7 @@ struct cli_option {
 
 struct cli_command {
     const char *name, *args, *summary; /* "train", "[JOB.yaml] [OPTION...]", one line */
-    const char *about;                 /* a paragraph for --help; lines end with \n */
+    const char *about;                 /* for --help: paragraphs that end with \n, "  word   what it is\n" for a list */
     const char *examples;              /* lines; each ends with \n */
     const struct cli_option *options;
     size_t n_options;

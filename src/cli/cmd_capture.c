@@ -89,15 +89,10 @@ const struct cli_command cli_capture = {
     .args = "--world N -o JOB.mqt [OPTION...] -- PROGRAM ARGUMENT...",
     .summary = "capture what every rank of a real program does, by running a few",
     .about = "Runs a few ranks of an unmodified program, one after another: rank 0, corners of the axes, some at "
-             "random. Each is "
-             "told\n"
-             "what the others were seen to say, until nothing new is said. Ranks that did not run are inferred, some "
-             "of them are "
-             "run\n"
-             "to verify it, and the job is written for `maquette graph`, `replay` and `emulate`. A capture that was "
-             "killed goes "
-             "on\n"
-             "where it was when it is called again. docs/capture.md has the rules.\n",
+             "random. Each is told what the others were seen to say, until nothing new is said. Ranks that did not run "
+             "are inferred, some of them are run to verify it, and the job is written for `maquette graph`, `replay` "
+             "and `emulate`. A capture that was killed goes on where it was when it is called again. docs/capture.md "
+             "has the rules.\n",
     .examples = "  maquette capture --world 8192 --tp 8 --pp 16 -o job.mqt -- python pretrain_gpt.py\n"
                 "  maquette capture --world 64 --jobs 2 --explain -o job.mqt -- ./train_gpt2cu -e d12\n",
     .options = options,

@@ -104,12 +104,9 @@ const struct cli_command cli_emulate = {
     .args = "JOB.mqt --rank R[,R...] [OPTION...] -- PROGRAM ARGUMENT...",
     .summary = "run chosen ranks of a captured job while all others are replayed",
     .about = "Runs the program as some ranks of a captured job. All other ranks are the capture's, replayed: "
-             "collectives and "
-             "messages\n"
-             "of live ranks wait for them and they for the live ones, in virtual time. The report sets each live "
-             "rank's time and\n"
-             "memory beside the replay of the whole job, and says where its program was not that of its class. "
-             "docs/capture.md.\n",
+             "collectives and messages of live ranks wait for them and they for the live ones, in virtual time. The "
+             "report sets each live rank's time and memory beside the replay of the whole job, and says where its "
+             "program was not that of its class. docs/capture.md.\n",
     .examples = "  maquette emulate job.mqt --rank 0,4095 -- ./train_gpt2cu -i data -e d12\n"
                 "  maquette emulate job.mqt --rank 0 --slow rank:17=1.3x -- python pretrain_gpt.py\n",
     .options = options,

@@ -75,11 +75,10 @@ const struct cli_command cli_graph = {
     .name = "graph",
     .args = "JOB.mqt|FOLDER|TRACE... [OPTION...]",
     .summary = "show and check a captured job, or traces of ranks",
-    .about =
-        "Reads a captured job, or the traces of some of its ranks: a folder, or file by file. Ranks that do the same\n"
-        "are one class; ranks that did not run are filled in where those that did say enough. --check looks whether\n"
-        "every collective and message meets on all its members, and exits with 1 where one does not. Traces of other\n"
-        "tools are read, and written with --export: docs/imports.md.\n",
+    .about = "Reads a captured job, or the traces of some of its ranks: a folder, or file by file. Ranks that do the "
+             "same are one class; ranks that did not run are filled in where those that did say enough. --check looks "
+             "whether every collective and message meets on all its members, and exits with 1 where one does not. "
+             "Traces of other tools are read, and written with --export: docs/imports.md.\n",
     .examples = "  maquette graph job.mqt --check --stats\n"
                 "  maquette graph traces/ --write job.mqt\n"
                 "  maquette graph trace.json.gz --times\n"

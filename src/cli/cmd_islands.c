@@ -47,13 +47,10 @@ const struct cli_command cli_islands = {
     .name = "islands",
     .args = "NODES.yaml [OPTION...]",
     .summary = "group measured nodes into islands of equal GPUs near each other",
-    .about =
-        "Reads what was measured of nodes and of the links between them, and groups nodes that a planner may treat as\n"
-        "equal: the same number of GPUs, compute, memory and bandwidth within tolerances, and no faster link to a "
-        "node\n"
-        "outside than to one inside. The cluster that they make can be changed by hand, and planned: a job names it "
-        "as\n"
-        "`cluster: FILE`. The form of the document is in docs/planning.md.\n",
+    .about = "Reads what was measured of nodes and of the links between them, and groups nodes that a planner may "
+             "treat as equal: the same number of GPUs, compute, memory and bandwidth within tolerances, and no faster "
+             "link to a node outside than to one inside. The cluster that they make can be changed by hand, and "
+             "planned: a job names it as `cluster: FILE`. The form of the document is in docs/planning.md.\n",
     .examples = "  maquette islands nodes.yaml\n"
                 "  maquette islands nodes.yaml --write cluster.yaml\n",
     .options = options,

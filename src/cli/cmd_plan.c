@@ -437,20 +437,15 @@ const struct cli_command cli_plan = {
     .args = "[JOB.yaml] [OPTION...]",
     .summary = "find the best plan of a job: degrees, schedule, sharding, recomputation",
     .about =
-        "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the "
-        "result\n"
+        "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the result "
         "is exact: it is that of predicting every plan with `maquette train`. Lists of values narrow the space "
-        "(--space,\n"
-        "or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far and "
-        "how far\n"
-        "from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n"
+        "(--space, or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far "
+        "and how far from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n"
         "A cluster of several node groups is planned as one pipeline whose stages each run on one of them, with "
-        "degrees,\n"
+        "degrees, "
         "recomputation and ZeRO of their own; --write then writes the plan as JSON (docs/plan-form.md), --planner "
-        "compares\n"
-        "with what other planners choose from. --parallelizer composes it of what another planner says of stretches "
-        "of\n"
-        "the model on each node group. --predict searches nothing: it says what a written plan takes.\n",
+        "compares with what other planners choose from. --parallelizer composes it of what another planner says of "
+        "stretches of the model on each node group. --predict searches nothing: it says what a written plan takes.\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
         "  maquette plan job.yaml --top 10 --pareto memory --json\n"

@@ -212,10 +212,10 @@ const struct cli_command cli_profile = {
     .args = "[JOB.yaml | show FILE | compare FILE | import TABLE.csv] [OPTION...]",
     .summary = "measure kernels on the GPU at hand, for predictions that look them up",
     .about =
-        "Measures the operators and collectives that a training step of the job needs, the costliest first, and\n"
-        "keeps the times in a file that `maquette train --measured FILE` looks into before it predicts. What the\n"
-        "file has is not measured again. `show` lists a file, `compare` holds it against the predictions, `import`\n"
-        "adds measurements from a CSV table. docs/profile.md says how it is measured and what the file looks like.\n",
+        "Measures the operators and collectives that a training step of the job needs, the costliest first, and keeps "
+        "the times in a file that `maquette train --measured FILE` looks into before it predicts. What the file has is "
+        "not measured again. `show` lists a file, `compare` holds it against the predictions, `import` adds "
+        "measurements from a CSV table. docs/profile.md says how it is measured and what the file looks like.\n",
     .examples = "  maquette profile --model llama-3.1-8b --cluster h100-sxm:8 --tp 2 --dry-run\n"
                 "  maquette profile job.yaml --file h100.db --sustained\n"
                 "  maquette profile --grid quick --file h100.db\n"

@@ -168,10 +168,9 @@ const struct cli_command cli_replay = {
     .name = "replay",
     .args = "JOB.mqt|FOLDER|TRACE... [OPTION...]",
     .summary = "replay a captured job at full scale, with stragglers, failures or on other machines",
-    .about =
-        "Every rank of the job goes through what was captured of its class; collectives and messages meet. The answer\n"
-        "is when each ends, how long its steps take, and what it waits for. Exits with 1 where ranks wait for each\n"
-        "other for ever, or where a failure ends the job.\n",
+    .about = "Every rank of the job goes through what was captured of its class; collectives and messages meet. The "
+             "answer is when each ends, how long its steps take, and what it waits for. Exits with 1 where ranks wait "
+             "for each other for ever, or where a failure ends the job.\n",
     .examples = "  maquette replay job.mqt\n"
                 "  maquette replay job.mqt --slow rank:17=1.3x\n"
                 "  maquette replay job.mqt --cluster \"h200-sxm:8 x 4, rail 400G\" --trace job.pftrace\n"

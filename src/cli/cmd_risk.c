@@ -342,17 +342,14 @@ const struct cli_command cli_risk = {
         "[JOB.yaml|JOB.mqt] [--tokens N] | fit STEPS.csv|TRACE.json|KERNELS.db... | replay OPS.csv --meta META.yaml "
         "[OPTION...]",
     .summary = "how sure a duration is, and when a run will be done",
-    .about =
-        "Predicts the distribution of a job's step time, with the interval of each quantile, and what drives it.\n"
-        "With --tokens: when the whole run will be done, how much of its time is useful, what interrupts it and what "
-        "that\n"
-        "costs, from ten thousand simulated runs; exit status 1 when a --promise is not kept (docs/risk-runs.md).\n"
-        "Of a captured job (a .mqt file, a trace that docs/imports.md reads) it predicts how long all of it takes.\n"
-        "`fit` learns the law of recorded step times: warm-up, spikes, a second mode, quantiles with the confidence\n"
-        "of each; --holdout judges it on the end of the series; and what kernels vary by, from a trace of PyTorch's "
-        "profiler\n"
-        "or a file of maquette profile. `replay` runs a recorded job again and says\n"
-        "what it would take without stragglers, and which they are. docs/risk.md says how.\n",
+    .about = "Predicts the distribution of a job's step time, with the interval of each quantile, and what drives it. "
+             "With --tokens: when the whole run will be done, how much of its time is useful, what interrupts it and "
+             "what that costs, from ten thousand simulated runs; exit status 1 when a --promise is not kept "
+             "(docs/risk-runs.md). Of a captured job (a .mqt file, a trace that docs/imports.md reads) it predicts how "
+             "long all of it takes. `fit` learns the law of recorded step times: warm-up, spikes, a second mode, "
+             "quantiles with the confidence of each; --holdout judges it on the end of the series; and what kernels "
+             "vary by, from a trace of PyTorch's profiler or a file of maquette profile. `replay` runs a recorded job "
+             "again and says what it would take without stragglers, and which they are. docs/risk.md says how.\n",
     .examples = "  maquette risk job.yaml\n"
                 "  maquette risk job.yaml --slow node:17=1.2x --slow link:rail3=0.5x\n"
                 "  maquette risk job.yaml --tokens 15T --failures llama3 --spares 16 --promise 75d@95%\n"

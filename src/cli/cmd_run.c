@@ -56,13 +56,10 @@ const struct cli_command cli_run = {
     .args = "--world N [OPTION...] -- PROGRAM ARGUMENT...",
     .summary = "run one rank of a real program as if all others were there, without a GPU",
     .about = "Runs an unmodified program as rank R of a job of N. CUDA's libraries, NCCL and MPI are stood in for: "
-             "kernels are\n"
-             "recorded, not run, and take the time that the cost chain gives them; collectives end as if all peers had "
-             "come; the\n"
-             "rendezvous of torch.distributed, of MPI and of the environment lets the rank start alone. The program's "
-             "output is its\n"
-             "own; the report goes to standard error, and the exit status is the program's. docs/capture.md has the "
-             "rules.\n",
+             "kernels are recorded, not run, and take the time that the cost chain gives them; collectives end as if "
+             "all peers had come; the rendezvous of torch.distributed, of MPI and of the environment lets the rank "
+             "start alone. The program's output is its own; the report goes to standard error, and the exit status is "
+             "the program's. docs/capture.md has the rules.\n",
     .examples = "  maquette run --world 8192 --rank 4095 -- ./train_gpt2cu -i data -e d12\n"
                 "  maquette run --world 8 --all --trace traces -- python train.py\n"
                 "  maquette run --world 16 --memory 40GiB -- python train.py\n",

@@ -28,10 +28,9 @@ const struct cli_command cli_show = {
     .name = "show",
     .args = "models|gpus|fabrics|frameworks|failures|schedules|NAME [OPTION...]",
     .summary = "list models, GPUs, networks, frameworks, failures and schedules; show one of them",
-    .about = "Lists what maquette knows by name, or shows all it knows of one thing: the modules and parameters\n"
-             "of a model, the figures of a GPU or a network and their source, what a framework does besides the\n"
-             "plan, how often nodes of a fleet fail, the bubble of a schedule. NAME may also be the path of a "
-             "config.json.\n",
+    .about = "Lists what maquette knows by name, or shows all it knows of one thing: the modules and parameters of a "
+             "model, the figures of a GPU or a network and their source, what a framework does besides the plan, how "
+             "often nodes of a fleet fail, the bubble of a schedule. NAME may also be the path of a config.json.\n",
     .examples = "  maquette show models\n"
                 "  maquette show deepseek-v3\n"
                 "  maquette show h100-sxm --json\n",

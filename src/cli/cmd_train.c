@@ -148,10 +148,9 @@ const struct cli_command cli_train = {
     .name = "train",
     .args = "[JOB.yaml] [OPTION...]",
     .summary = "predict a training step: time, throughput, memory, where the time goes",
-    .about =
-        "Predicts one training step of a job on a cluster. The job is a file (`-` reads standard input), options,\n"
-        "or both: options win. Exit status 1 when the plan does not fit in memory; the report then says by how\n"
-        "much and what would make it fit.\n",
+    .about = "Predicts one training step of a job on a cluster. The job is a file (`-` reads standard input), options, "
+             "or both: options win. Exit status 1 when the plan does not fit in memory; the report then says by how "
+             "much and what would make it fit.\n",
     .examples = "  maquette train examples/llama3-405b-16k.yaml\n"
                 "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --seq 8192 --gbs 64\n"
                 "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n",

@@ -156,9 +156,8 @@ const struct cli_command cli_validate = {
     .args = "WHAT TABLE [OPTION...]",
     .summary = "compare predictions with published measurements",
     .about =
-        "Predicts every row of a table of measurements and says how far off the predictions are, by source, device "
-        "and\n"
-        "size. `-` reads standard input. Rows that say too little are left out and counted. Exit status 1 when no row\n"
+        "Predicts every row of a table of measurements and says how far off the predictions are, by source, device and "
+        "size. `-` reads standard input. Rows that say too little are left out and counted. Exit status 1 when no row "
         "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
         "  collectives  nccl-tests results: time by message size, devices and network\n"
@@ -166,8 +165,7 @@ const struct cli_command cli_validate = {
         "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n"
         "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n"
         "  risk         published failures, goodput, start-up and variation, with the recordings of a folder; status 1 "
-        "when\n"
-        "               one is outside of its band\n",
+        "when one is outside of its band\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"

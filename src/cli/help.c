@@ -25,7 +25,26 @@ static void put(struct help *h, const char *fmt, ...)
     va_end(args);
 }
 
-/* Words from column INDENT on, `used` columns being taken in the first line. */
+/* Words of n bytes from column `indent` on, where the first line stands already. */
+static void put_words(struct help *h, const char *text, size_t len, size_t indent, size_t columns)
+{
+    size_t room = columns > indent + 20 ? columns - indent : 20;
+    for (bool first = true; len > 0; first = false) {
+        size_t n = len;
+        if (n > room) {
+            n = room;
+            while (n > 0 && text[n] != ' ')
+                n--;
+            n = n > 0 ? n : room;
+        }
+        put(h, "%s%*s%.*s", first ? "" : "\n", first ? 0 : (int)indent, "", (int)n, text);
+        for (text += n, len -= n; len > 0 && *text == ' '; len--)
+            text++;
+    }
+    put(h, "\n");
+}
+
+/* Behind an option, `used` columns being taken in the first line. */
 static void put_description(struct help *h, size_t used, const char *text, size_t columns)
 {
     if (used + 2 > INDENT) {
@@ -33,20 +52,23 @@ static void put_description(struct help *h, size_t used, const char *text, size_
         used = 0;
     }
     put(h, "%*s", (int)(INDENT - used), "");
-    size_t room = columns > INDENT + 20 ? columns - INDENT : 20;
-    for (bool first = true; *text; first = false) {
-        size_t n = strlen(text);
-        if (n > room) {
-            n = room;
-            while (n > 0 && text[n] != ' ')
-                n--;
-            n = n > 0 ? n : room;
+    put_words(h, text, strlen(text), INDENT, columns);
+}
+
+/* Paragraphs; of a list, "  word   what it is", each entry under its second column. */
+static void put_about(struct help *h, const char *text, size_t columns)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n"), indent = strspn(text, " ");
+        if (indent > 0) {
+            const char *gap = strstr(text + indent, "  ");
+            indent = gap ? (size_t)(gap - text) : indent;
+            indent += strspn(text + indent, " ");
         }
-        put(h, "%s%*s%.*s", first ? "" : "\n", first ? 0 : INDENT, "", (int)n, text);
-        text += n;
-        text += strspn(text, " ");
+        put(h, "%.*s", (int)indent, text);
+        put_words(h, text + indent, n - indent, indent, columns);
+        text += n + (text[n] == '\n');
     }
-    put(h, "\n");
 }
 
 static void put_option(struct help *h, const struct cli_option *o, size_t columns)
@@ -134,7 +156,9 @@ enum maq_status cli_help_command(struct cli *cli, const struct cli_command *comm
     enum maq_status status = begin(&h, cli);
     if (status != MAQ_OK)
         return status;
-    put(&h, "usage: maquette %s %s\n\n%s\noptions:\n", command->name, command->args, command->about);
+    put(&h, "usage: maquette %s %s\n\n", command->name, command->args);
+    put_about(&h, command->about, cli->columns);
+    put(&h, "\noptions:\n");
     for (size_t i = 0; i < command->n_options; i++)
         put_option(&h, &command->options[i], cli->columns);
     for (size_t i = 0; command->job && cli_job_option(i, &job); i++) {
