@@ -470,6 +470,106 @@ static const char *source_root(void)
     return root ? root : ".";
 }
 
+/* Attention with d features a head, two norms, and a gated MLP of width ffn, if any. */
+static int64_t plain_layer(int64_t h, int64_t ffn, int64_t heads, int64_t kv, int64_t d)
+{
+    return h * d * (2 * heads + 2 * kv) + 3 * h * ffn + 2 * h;
+}
+
+/* Families of `transformers` that differ from Llama by a setting or two: parameters by hand. */
+static void test_newer_families(void **state)
+{
+    const int64_t h_ernie = 2560, h_m2 = 3072, h_dots = 4096, h_granite = 1536;
+    const int64_t ernie = plain_layer(h_ernie, 0, 20, 4, 128), dots = plain_layer(h_dots, 0, 32, 32, 128) + 2 * 128,
+                  granite_ffn = 3 * h_granite * 1024 + 64 * 3 * h_granite * 512 + h_granite * 64,
+                  granite_inner = 48 * 64, granite_conv = granite_inner + 2 * 128;
+    const struct {
+        const char *text;
+        int64_t params;
+    } models[] = {
+        {"{model_type: seed_oss, hidden_size: 5120, intermediate_size: 27648, num_hidden_layers: 64, "
+         "num_attention_heads: 80, num_key_value_heads: 8, vocab_size: 155136, attention_out_bias: false, "
+         "residual_dropout: 0.1}",
+         64 * (plain_layer(5120, 27648, 80, 8, 128) + 96 * 128) + 5120 + INT64_C(2) * 155136 * 5120},
+        {"{model_type: smollm3, hidden_size: 2048, intermediate_size: 11008, num_hidden_layers: 36, "
+         "num_attention_heads: 16, num_key_value_heads: 4, vocab_size: 128256, no_rope_layer_interval: 4}",
+         36 * plain_layer(2048, 11008, 16, 4, 128) + 2048 + 128256 * 2048},
+        {"{model_type: olmo3, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
+         "num_attention_heads: 32, vocab_size: 100278, sliding_window: 4096}",
+         32 * (plain_layer(4096, 11008, 32, 32, 128) + 2 * 4096) + 4096 + INT64_C(2) * 100278 * 4096},
+        {"{model_type: exaone4, hidden_size: 5120, intermediate_size: 27392, num_hidden_layers: 64, "
+         "num_attention_heads: 40, num_key_value_heads: 8, vocab_size: 102400, sliding_window: 4096, "
+         "sliding_window_pattern: LLLG}",
+         64 * (plain_layer(5120, 27392, 40, 8, 128) + 2 * 128) + 5120 + INT64_C(2) * 102400 * 5120},
+        {"{model_type: ernie4_5_moe, hidden_size: 2560, intermediate_size: 12288, num_hidden_layers: 28, "
+         "num_attention_heads: 20, num_key_value_heads: 4, moe_num_experts: 64, moe_k: 6, moe_intermediate_size: 1536, "
+         "moe_num_shared_experts: 2, moe_layer_start_index: 1, moe_layer_end_index: 26, vocab_size: 103424}",
+         28 * ernie + 2 * 3 * h_ernie * 12288 + 26 * (66 * 3 * h_ernie * 1536 + h_ernie * 64 + 64) + h_ernie +
+             103424 * h_ernie},
+        {"{model_type: minimax_m2, hidden_size: 3072, intermediate_size: 1536, num_hidden_layers: 62, "
+         "num_attention_heads: 48, num_key_value_heads: 8, num_local_experts: 256, num_experts_per_tok: 8, "
+         "vocab_size: 200064}",
+         62 * (plain_layer(h_m2, 0, 48, 8, 128) + 56 * 128 + 256 * 3 * h_m2 * 1536 + h_m2 * 256 + 256) + h_m2 +
+             2 * 200064 * h_m2},
+        {"{model_type: dots1, hidden_size: 4096, intermediate_size: 10944, num_hidden_layers: 62, "
+         "num_attention_heads: 32, n_routed_experts: 128, n_shared_experts: 2, num_experts_per_tok: 6, "
+         "moe_intermediate_size: 1408, first_k_dense_replace: 1, vocab_size: 152064}",
+         62 * dots + 3 * h_dots * 10944 + 61 * (130 * 3 * h_dots * 1408 + h_dots * 128 + 128) + h_dots +
+             2 * 152064 * h_dots},
+        {"{model_type: granitemoehybrid, hidden_size: 1536, intermediate_size: 512, shared_intermediate_size: 1024, "
+         "num_hidden_layers: 2, num_attention_heads: 12, num_key_value_heads: 4, num_local_experts: 64, "
+         "num_experts_per_tok: 6, vocab_size: 100352, layer_types: [mamba, attention], mamba_n_heads: 48, "
+         "mamba_d_head: 64, mamba_d_state: 128, mamba_n_groups: 1, mamba_expand: 2, tie_word_embeddings: true}",
+         plain_layer(h_granite, 0, 12, 4, 128) + 2 * granite_ffn + 2 * h_granite +
+             h_granite * (granite_inner + granite_conv + 48) + granite_conv * 5 + 3 * 48 + granite_inner +
+             granite_inner * h_granite + h_granite + 100352 * h_granite},
+        {"{model_type: granitemoehybrid, hidden_size: 2048, shared_intermediate_size: 8192, num_hidden_layers: 2, "
+         "num_attention_heads: 32, num_key_value_heads: 8, num_local_experts: 0, vocab_size: 100352, "
+         "layer_types: [attention, attention], position_embedding_type: rope, tie_word_embeddings: true}",
+         2 * plain_layer(2048, 8192, 32, 8, 64) + 2048 + 100352 * 2048},
+    };
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text), "model: %s\n", models[i].text);
+        struct fixture f = load(text);
+        if (f.status != MAQ_OK || f.model.params != models[i].params)
+            print_error("%s\n", models[i].text);
+        assert_int_equal(f.status, MAQ_OK);
+        assert_int_equal(f.model.params, models[i].params);
+        done(&f);
+    }
+    (void)state;
+}
+
+/* Which layers of the newer families rotate, see a window, scan. */
+static void test_newer_layers(void **state)
+{
+#define SIZE "hidden_size: 512, intermediate_size: 1024, num_hidden_layers: 4, num_attention_heads: 4, vocab_size: 1000"
+    struct fixture f = load("model: {model_type: exaone4, " SIZE ", sliding_window: 64, sliding_window_pattern: LG}\n");
+    assert_int_equal(f.model.n_kinds, 2);
+    assert_int_equal(find(&f.model.kinds[0], "core_attention")->u.attention.window, 64);
+    assert_non_null(find(&f.model.kinds[0], "rotary_pos_emb"));
+    assert_null(find(&f.model.kinds[1], "rotary_pos_emb"));
+    assert_int_equal(f.model.kind_of[3], 1);
+    done(&f);
+    f = load("model: {model_type: smollm3, " SIZE ", no_rope_layers: [1, 0, 1, 1]}\n");
+    assert_null(find(&f.model.kinds[f.model.kind_of[1]], "rotary_pos_emb"));
+    assert_non_null(find(&f.model.kinds[f.model.kind_of[3]], "rotary_pos_emb"));
+    done(&f);
+    f = load("model: {model_type: olmo3, " SIZE ", sliding_window: 64}\n");
+    assert_int_equal(find(&f.model.kinds[f.model.kind_of[3]], "core_attention")->u.attention.window, 0);
+    assert_int_equal(find(&f.model.kinds[f.model.kind_of[2]], "core_attention")->u.attention.window, 64);
+    done(&f);
+    f = load("model: {model_type: granitemoehybrid, " SIZE ", shared_intermediate_size: 1024, num_local_experts: 0, "
+             "mamba_n_heads: 16, layer_types: [mamba, attention, mamba, mamba]}\n");
+    assert_string_equal(f.model.kinds[f.model.kind_of[0]].mixer, "mamba2");
+    assert_null(find(&f.model.kinds[f.model.kind_of[1]], "rotary_pos_emb"));
+    assert_int_equal(find(&f.model.kinds[f.model.kind_of[0]], "ssm_scan")->u.ssm.head_dim, 64);
+    done(&f);
+#undef SIZE
+    (void)state;
+}
+
 /* config.json files in tests/data/hf, loaded from disk as a user would. */
 static void test_config_json(void **state)
 {
@@ -647,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_hybrids),         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_published_flop),  cmocka_unit_test(test_flop_closed_form),
         cmocka_unit_test(test_mean_keys),       cmocka_unit_test(test_base),
+        cmocka_unit_test(test_newer_families),  cmocka_unit_test(test_newer_layers),
         cmocka_unit_test(test_megatron_keys),   cmocka_unit_test(test_megatron_equals_hf),
         cmocka_unit_test(test_config_json),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_many_faults),     cmocka_unit_test(test_no_memory),

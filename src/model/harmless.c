@@ -93,6 +93,7 @@ static const char *const harmless[] = {
     "initial_context_length",
     "original_rope",
     "position_embedding_type",
+    "mamba_expand",
     "n_ctx",
     "attn_temperature_tuning",
     "attn_scale",

@@ -66,7 +66,7 @@ static void fill_attention(struct maq_arch *arch, const struct maq_hf *hf)
                                      .output_gate = hf->output_gate,
                                      .dropout = hf->attention_dropout > 0.0};
     a->qkv_bias = hf->attention_bias || hf->qkv_bias || hf->bias;
-    a->out_bias = (hf->attention_bias && !hf->out_bias_never) || hf->bias;
+    a->out_bias = (hf->attention_bias && !hf->out_bias_never) || hf->out_bias || hf->bias;
     if (hf->rotary_dim > 0)
         a->rope_dim = hf->rotary_dim < hf->head_dim ? hf->rotary_dim : hf->head_dim;
     else
@@ -139,7 +139,8 @@ static bool window_at(const struct maq_hf *hf, int64_t i)
 
 static bool moe_at(const struct maq_hf *hf, int64_t i)
 {
-    return hf->experts > 0 && i >= hf->first_dense && i % hf->layer_freq == 0 && (i + 1) % hf->sparse_step == 0;
+    return hf->experts > 0 && i >= hf->first_dense && i < hf->layers - hf->dense_tail && i % hf->layer_freq == 0 &&
+           (i + 1) % hf->sparse_step == 0;
 }
 
 static void fill_layer(struct maq_arch_layer *l, const struct maq_hf *hf, int64_t i)
@@ -148,7 +149,7 @@ static void fill_layer(struct maq_arch_layer *l, const struct maq_hf *hf, int64_
     l->mixer = hf->kv_lora > 0 ? MAQ_MIXER_MLA : MAQ_MIXER_ATTENTION;
     l->ffn = moe_at(hf, i) ? MAQ_FFN_MOE : MAQ_FFN_DENSE;
     l->ffn_width = hf->dense_ffn > 0 ? hf->dense_ffn : hf->ffn;
-    l->rope = !chunked || limited;
+    l->rope = (!chunked || limited) && (hf->no_rope_interval == 0 || (i + 1) % hf->no_rope_interval != 0);
     if (limited && chunked)
         l->chunk = hf->chunk;
     else if (limited)
@@ -174,12 +175,15 @@ static void read_layer_types(struct maq_arch *arch, const struct maq_hf *hf, str
             l->chunk = hf->chunk;
         else if (maq_str_is(c->text, "linear_attention") && hf->delta.heads > 0)
             l->mixer = MAQ_MIXER_DELTA;
-        else if (maq_str_is(c->text, "full_attention"))
+        else if (maq_str_is(c->text, "mamba") && hf->mamba.heads > 0)
+            l->mixer = MAQ_MIXER_MAMBA2;
+        else if (maq_str_is(c->text, "full_attention") || maq_str_is(c->text, "attention"))
             l->mixer = hf->kv_lora > 0 ? MAQ_MIXER_MLA : MAQ_MIXER_ATTENTION;
         else {
-            maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_MODEL_LAYER_LIST, c->at,
-                         "known: full_attention, sliding_attention, chunked_attention, linear_attention",
-                         "layer type '%.*s' is not known for this model_type", (int)c->text.len, c->text.ptr);
+            maq_diag_add(
+                r->diag, MAQ_ERROR, MAQ_CODE_MODEL_LAYER_LIST, c->at,
+                "known: full_attention, sliding_attention, chunked_attention, linear_attention, mamba, attention",
+                "layer type '%.*s' is not known for this model_type", (int)c->text.len, c->text.ptr);
             r->bad = true;
         }
     }

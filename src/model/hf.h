@@ -31,16 +31,19 @@ struct maq_hf {
     /* attention */
     int64_t kv_heads, head_dim, rotary_dim;
     double rotary_factor;
-    bool attention_bias, qkv_bias, mlp_bias, bias;
+    bool attention_bias, qkv_bias, out_bias, mlp_bias, bias;
     double attention_dropout, hidden_dropout, ignored_dropout;
     int64_t window, window_pattern, max_window_layers, chunk;
     bool use_window, use_qk_norm;
     struct maq_node *layer_types, *no_rope_layers;
+    int64_t no_rope_interval;                     /* every n-th layer does not rotate; 0: all do */
+    struct maq_str window_letters, position_type; /* EXAONE 4, Granite 4 */
     /* latent attention */
     int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
     /* mixture of experts */
     int64_t experts, topk, moe_ffn, shared_count, shared_ffn, latent, mtp_layers;
     int64_t first_dense, layer_freq, sparse_step, dense_ffn;
+    int64_t moe_end, dense_tail; /* ERNIE: last layer with experts as written; layers behind it */
     struct maq_node *mlp_only_layers, *moe_layers;
     struct maq_str topk_method;
     /* Mamba-2 and delta rule */
@@ -75,7 +78,8 @@ extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],
     maq__hf_moe[], maq__hf_moe_dense[], maq__hf_moe_step[], maq__hf_llama4[], maq__hf_gemma3[], maq__hf_mamba[],
     maq__hf_delta[], maq__hf_opt[], maq__hf_neox[], maq__hf_falcon[], maq__hf_mpt[], maq__hf_mpt_attention[],
-    maq__hf_bias[], maq__hf_qk_norm[], maq__hf_gptj[];
+    maq__hf_bias[], maq__hf_qk_norm[], maq__hf_gptj[], maq__hf_exaone4[], maq__hf_seed_oss[], maq__hf_smollm3[],
+    maq__hf_ernie[], maq__hf_granite[];
 
 /* The common path; a maq_family's read function. */
 void maq__hf_read(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family);
@@ -83,6 +87,7 @@ void maq__hf_read(struct maq_arch *arch, struct maq_model_reader *r, const struc
 /* Families with oddities: called after the common path has filled arch, layers included. */
 void maq__hf_adapt_opt(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
 void maq__hf_adapt_delta(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_granite(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
 void maq__hf_adapt_hybrid(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
 
 /* And before it: to settle fields that the common path reads. */

@@ -4,6 +4,9 @@
  * A new family is a preset of a few lines and a row of the table at the end. Defaults follow the configuration
  * classes; sizes have no defaults here: a config.json states them.
  */
+#include <inttypes.h>
+
+#include "base/str.h"
 #include "model/codes.h"
 #include "model/hf.h"
 
@@ -154,6 +157,74 @@ static void preset_olmo2(struct maq_hf *hf)
     hf->qk_norm = MAQ_QK_NORM_WIDE;
 }
 
+static void preset_olmo3(struct maq_hf *hf)
+{
+    preset_olmo2(hf);
+    hf->window_rule = MAQ_HF_WINDOW_PATTERN;
+    hf->window_pattern = 4;
+}
+
+static void preset_exaone4(struct maq_hf *hf)
+{
+    preset_olmo3(hf);
+    hf->qk_norm = MAQ_QK_NORM_HEAD;
+}
+
+static void preset_seed_oss(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->head_dim = 128;
+    hf->attention_bias = true;
+    hf->out_bias_never = true;
+}
+
+static void preset_smollm3(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->tie = true;
+    hf->no_rope_interval = 4;
+}
+
+static void preset_ernie(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->tie = true;
+    hf->router_bias = true;
+    hf->moe_end = -1;
+}
+
+static void preset_ernie_dense(struct maq_hf *hf)
+{
+    preset_ernie(hf);
+    hf->head_dim = 128;
+}
+
+static void preset_minimax_m2(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->head_dim = 128;
+    hf->qk_norm = MAQ_QK_NORM_WIDE;
+    hf->rotary_dim = 64;
+    hf->router_bias = true;
+}
+
+static void preset_dots1(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->qk_norm = MAQ_QK_NORM_HEAD;
+    hf->router_bias = true;
+    hf->use_window = true;
+    hf->window_rule = MAQ_HF_WINDOW_UPPER;
+    hf->max_window_layers = 62;
+}
+
+static void preset_granite_hybrid(struct maq_hf *hf)
+{
+    preset_llama(hf);
+    hf->mamba = (struct maq_arch_ssm){
+        .heads = 128, .groups = 1, .state = 256, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
+}
+
 static void preset_internlm(struct maq_hf *hf)
 {
     preset_llama(hf);
@@ -275,6 +346,43 @@ static void settle_internlm(struct maq_hf *hf, struct maq_model_reader *r)
     (void)r;
     hf->attention_bias = hf->bias;
     hf->bias = false;
+}
+
+/* The layers that see everything do not rotate, where others have a window. */
+static void settle_exaone4(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    int64_t every = hf->window_pattern;
+    struct maq_str letters = hf->window_letters; /* "LLLG", or "4" */
+    if (letters.len > 0 && !maq_str_to_i64(&every, letters))
+        every = (int64_t)letters.len;
+    if (MAQ_READER_CHECK(r, every >= 1, MAQ_CODE_MODEL_PATTERN, "sliding_window_pattern", NULL,
+                         "every how many layers one sees everything is a number from 1"))
+        hf->window_pattern = every;
+    if (hf->window == 0)
+        hf->window_rule = MAQ_HF_WINDOW_NONE;
+    else
+        hf->no_rope_interval = hf->window_pattern;
+}
+
+/* use_bias is of all linears and the head; experts end at moe_layer_end_index, -1 for the last layer. */
+static void settle_ernie(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->bias = hf->head_bias = hf->use_bias;
+    hf->expert_bias = hf->use_bias;
+    hf->dense_tail = hf->moe_end >= 0 && hf->moe_end < hf->layers - 1 ? hf->layers - 1 - hf->moe_end : 0;
+}
+
+/* Every layer has the shared MLP; without experts it is all there is. */
+static void settle_granite_hybrid(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    struct maq_arch_ssm *m = &hf->mamba;
+    hf->no_rope = !maq_str_is(hf->position_type, "rope");
+    hf->dense_ffn = hf->shared_ffn;
+    MAQ_READER_CHECK(r, m->groups > 0 && m->heads % m->groups == 0, MAQ_CODE_MODEL_SCAN, "mamba_n_groups", NULL,
+                     "%" PRId64 " Mamba-2 heads cannot share %" PRId64 " groups evenly", m->heads, m->groups);
+    if (m->head_dim == 0)
+        m->head_dim = 2 * hf->hidden / m->heads;
 }
 
 /* use_qk_norm decides where a family has the key. */
@@ -405,6 +513,61 @@ const struct maq_family maq__hf_families[] = {
      .architectures = "Olmo2ForCausalLM",
      .tables = LLAMA_TABLES,
      .preset = preset_olmo2},
+    {.type = "olmo3",
+     .read = maq__hf_read,
+     .architectures = "Olmo3ForCausalLM",
+     .tables = LLAMA_TABLES,
+     .preset = preset_olmo3},
+    {.type = "exaone4",
+     .read = maq__hf_read,
+     .architectures = "Exaone4ForCausalLM",
+     .tables = TABLES(maq__hf_window, maq__hf_dropout, maq__hf_exaone4),
+     .preset = preset_exaone4,
+     .settle = settle_exaone4},
+    {.type = "seed_oss",
+     .read = maq__hf_read,
+     .architectures = "SeedOssForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_seed_oss),
+     .preset = preset_seed_oss},
+    {.type = "smollm3",
+     .read = maq__hf_read,
+     .architectures = "SmolLM3ForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_smollm3),
+     .preset = preset_smollm3},
+    {.type = "ernie4_5",
+     .read = maq__hf_read,
+     .architectures = "Ernie4_5ForCausalLM",
+     .tables = TABLES(maq__hf_dropout, maq__hf_ernie),
+     .preset = preset_ernie_dense,
+     .settle = settle_ernie},
+    {.type = "ernie4_5_moe",
+     .read = maq__hf_read,
+     .architectures = "Ernie4_5_MoeForCausalLM",
+     .tables = TABLES(maq__hf_dropout, maq__hf_moe, maq__hf_ernie),
+     .preset = preset_ernie,
+     .settle = settle_ernie},
+    {.type = "minimax_m2",
+     .read = maq__hf_read,
+     .architectures = "MiniMaxM2ForCausalLM",
+     .tables = TABLES(maq__hf_dropout, maq__hf_moe, maq__hf_gptj),
+     .preset = preset_minimax_m2},
+    {.type = "dots1",
+     .read = maq__hf_read,
+     .architectures = "Dots1ForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_dense),
+     .preset = preset_dots1},
+    {.type = "granitemoe",
+     .read = maq__hf_read,
+     .architectures = "GraniteMoeForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe),
+     .preset = preset_llama},
+    {.type = "granitemoehybrid",
+     .read = maq__hf_read,
+     .architectures = "GraniteMoeHybridForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_granite),
+     .preset = preset_granite_hybrid,
+     .settle = settle_granite_hybrid,
+     .adapt = maq__hf_adapt_granite},
     {.type = "internlm",
      .read = maq__hf_read,
      .architectures = "InternLMForCausalLM",

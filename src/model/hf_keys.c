@@ -66,7 +66,7 @@ const struct maq_field maq__hf_window[] = {
 const struct maq_field maq__hf_dropout[] = {
     REAL(attention_dropout, "attention_dropout", .aliases = "attn_pdrop", .min = 0, .max = 1,
          .doc = "dropout on attention probabilities"),
-    REAL(hidden_dropout, "hidden_dropout", .aliases = "resid_pdrop|dropout", .min = 0, .max = 1,
+    REAL(hidden_dropout, "hidden_dropout", .aliases = "resid_pdrop|dropout|residual_dropout", .min = 0, .max = 1,
          .doc = "dropout before residual additions"),
     REAL(ignored_dropout, "embd_pdrop", .aliases = "emb_pdrop|activation_dropout|embedding_dropout", .min = 0, .max = 1,
          .doc = "accepted; a mask of one embedding is not modelled by itself"),
@@ -123,8 +123,9 @@ const struct maq_field maq__hf_mamba[] = {
         .doc = "the layers of one multi-token-prediction depth, such as *E"),
     STR(pattern, "hybrid_override_pattern",
         .doc = "M Mamba-2, * attention, - MLP, E experts; one letter for each layer"),
-    I64(mamba.heads, "mamba_num_heads", COUNT, .doc = "heads of the scan"),
-    I64(mamba.head_dim, "mamba_head_dim", .min = 1, .max = 65536, .doc = "width of a head of the scan"),
+    I64(mamba.heads, "mamba_num_heads", .aliases = "mamba_n_heads", COUNT, .doc = "heads of the scan"),
+    I64(mamba.head_dim, "mamba_head_dim", .aliases = "mamba_d_head", .min = 1, .max = 65536,
+        .doc = "width of a head of the scan"),
     I64(mamba.groups, "n_groups", .aliases = "mamba_n_groups", COUNT, .doc = "groups that share B and C"),
     I64(mamba.state, "ssm_state_size", .aliases = "mamba_d_state", .min = 1, .max = 65536, .doc = "state size"),
     I64(mamba.conv_kernel, "conv_kernel", .aliases = "mamba_d_conv", .min = 1, .max = 1024,
@@ -138,6 +139,35 @@ const struct maq_field maq__hf_mamba[] = {
     I64(latent, "moe_latent_size", OPTIONAL, .doc = "width at which routed experts work; absent: hidden"),
     I64(shared_count, "n_shared_experts", .min = 0, .max = 65536, .doc = "shared experts"),
     I64(mtp_layers, "num_nextn_predict_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
+    MAQ_FIELD_END};
+
+const struct maq_field maq__hf_exaone4[] = {
+    STR(window_letters, "sliding_window_pattern", .doc = "every n-th layer sees everything; or a letter for each"),
+    MAQ_FIELD_END};
+
+const struct maq_field maq__hf_seed_oss[] = {
+    BOOL(out_bias, "attention_out_bias", .doc = "bias in the output projection of attention"), MAQ_FIELD_END};
+
+const struct maq_field maq__hf_smollm3[] = {
+    I64(no_rope_interval, "no_rope_layer_interval", .min = 0, .max = MAQ_ARCH_LAYERS_MAX,
+        .doc = "every n-th layer does not rotate"),
+    NODE(no_rope_layers, "no_rope_layers", .doc = "1 for layers that rotate, 0 for those that do not"), MAQ_FIELD_END};
+
+const struct maq_field maq__hf_ernie[] = {
+    BOOL(use_bias, "use_bias", .doc = "biases in all linears"),
+    I64(experts, "moe_num_experts", .min = 0, .max = 65536, .doc = "routed experts"),
+    I64(topk, "moe_k", COUNT, .doc = "experts a token goes to"),
+    I64(shared_count, "moe_num_shared_experts", .min = 0, .max = 65536, .doc = "shared experts"),
+    I64(first_dense, "moe_layer_start_index", .min = 0, .max = MAQ_ARCH_LAYERS_MAX, .doc = "first layer with experts"),
+    I64(moe_end, "moe_layer_end_index", .min = -1, .max = MAQ_ARCH_LAYERS_MAX, .doc = "last one; -1: of all layers"),
+    I64(sparse_step, "moe_layer_interval", .min = 1, .max = MAQ_ARCH_LAYERS_MAX, .doc = "experts in every n-th layer"),
+    I64(mtp_layers, "num_nextn_predict_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
+    MAQ_FIELD_END};
+
+const struct maq_field maq__hf_granite[] = {
+    I64(shared_ffn, "shared_intermediate_size", OPTIONAL, .doc = "width of the MLP that every layer has"),
+    STR(position_type, "position_embedding_type", .doc = "rope; else no rotation"),
+    NODE(layer_types, "layer_types", .aliases = "layers_block_type", .doc = "mamba or attention for each layer"),
     MAQ_FIELD_END};
 
 const struct maq_field maq__hf_delta[] = {

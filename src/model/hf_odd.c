@@ -92,6 +92,14 @@ void maq__hf_adapt_delta(struct maq_arch *arch, struct maq_hf *hf, struct maq_mo
             arch->layers[i].mixer = MAQ_MIXER_DELTA;
 }
 
+/* Granite 4: Mamba-2 in every layer that layer_types does not call attention. */
+void maq__hf_adapt_granite(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    for (int64_t i = 0; !hf->layer_types && i < arch->num_layers; i++)
+        arch->layers[i].mixer = MAQ_MIXER_MAMBA2;
+}
+
 static void bad_letter(struct maq_model_reader *r, struct maq_str pattern, size_t i, const char *keys)
 {
     maq__reader_error(r, MAQ_CODE_MODEL_PATTERN, keys, "M Mamba-2, * attention, - MLP, E mixture of experts",
