@@ -189,7 +189,8 @@ static bool family_knows(const struct maq_family *family, struct maq_str key)
 
 static bool anyone_knows(struct maq_str key)
 {
-    for (const struct maq_family *f = maq__hf_families; f->type; f++)
+    const struct maq_family *f;
+    for (size_t i = 0; (f = maq__hf_family(i)) != NULL; i++)
         if (family_knows(f, key))
             return true;
     return family_knows(&maq__megatron_family, key) || family_knows(&maq__pyramid_family, key);

@@ -71,8 +71,9 @@ struct maq_hf {
     int64_t position_offset; /* rows of the position table before position 0 (OPT) */
 };
 
-/* The families, ended by one without a type; and their keys. */
-extern const struct maq_family maq__hf_families[];
+/* The families: i from 0 until NULL; those of hf_gpt.c, ended by one without a type; and their keys. */
+const struct maq_family *maq__hf_family(size_t i);
+extern const struct maq_family maq__hf_gpt_families[];
 extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],
@@ -91,6 +92,7 @@ void maq__hf_adapt_granite(struct maq_arch *arch, struct maq_hf *hf, struct maq_
 void maq__hf_adapt_hybrid(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
 
 /* And before it: to settle fields that the common path reads. */
+void maq__hf_settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r);
 void maq__hf_settle_falcon(struct maq_hf *hf, struct maq_model_reader *r);
 void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r);
 

@@ -1,5 +1,6 @@
 /*
- * hf_families.c - the Hugging Face families: what their classes in `transformers` fix, and which keys they read.
+ * hf_families.c - the Hugging Face families that come from Llama: what their classes in `transformers` fix, and which
+ * keys they read. hf_gpt.c has those that come from GPT-2.
  *
  * A new family is a preset of a few lines and a row of the table at the end. Defaults follow the configuration
  * classes; sizes have no defaults here: a config.json states them.
@@ -231,98 +232,6 @@ static void preset_internlm(struct maq_hf *hf)
     hf->bias = true;
 }
 
-/* LayerNorm, plain MLP of 4 x hidden, biases: what GPT-2 handed down. */
-static void preset_gpt(struct maq_hf *hf)
-{
-    *hf = (struct maq_hf){.norm = MAQ_NORM_LAYER,
-                          .rotary_factor = 1.0,
-                          .sparse_step = 1,
-                          .layer_freq = 1,
-                          .norm_before = true,
-                          .expansion = 4.0,
-                          .bias = true,
-                          .tie = true};
-}
-
-static void preset_gpt2(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->learned_positions = true;
-    hf->no_rope = true;
-    hf->attention_dropout = hf->hidden_dropout = 0.1;
-}
-
-static void preset_gptj(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->tie = false;
-    hf->bias = false;
-    hf->mlp_bias = true;
-    hf->head_bias = true;
-    hf->rotary_dim = 64;
-    hf->residual = MAQ_RESIDUAL_PARALLEL;
-}
-
-static void preset_neox(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->tie = false;
-    hf->bias = false;
-    hf->attention_bias = hf->mlp_bias = true;
-    hf->rotary_factor = 0.25;
-    hf->parallel_residual = true;
-}
-
-static void preset_phi(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->tie = false;
-    hf->head_bias = true;
-    hf->rotary_factor = 0.5;
-    hf->residual = MAQ_RESIDUAL_PARALLEL;
-}
-
-static void preset_opt(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->learned_positions = true;
-    hf->position_offset = 2;
-    hf->no_rope = true;
-    hf->hidden_dropout = 0.1;
-}
-
-static void preset_bloom(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->no_rope = true;
-    hf->embedding_norm = true;
-}
-
-static void preset_falcon(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->bias = false;
-    hf->multi_query = hf->parallel_attention = true;
-}
-
-static void preset_mpt(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->no_rope = true;
-    hf->alibi = true;
-    hf->no_bias = true;
-    hf->learned_positions = true;
-}
-
-static void preset_nemotron(struct maq_hf *hf)
-{
-    preset_gpt(hf);
-    hf->tie = false;
-    hf->bias = false;
-    hf->rotary_factor = 0.5;
-    hf->act = MAQ_HF_ACT_RELU2;
-}
-
 static void preset_nemotron_h(struct maq_hf *hf)
 {
     preset_llama(hf);
@@ -332,12 +241,6 @@ static void preset_nemotron_h(struct maq_hf *hf)
     hf->router_bias = true;
     hf->mamba = (struct maq_arch_ssm){
         .head_dim = 64, .groups = 8, .state = 128, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
-}
-
-static void settle_neox(struct maq_hf *hf, struct maq_model_reader *r)
-{
-    (void)r;
-    hf->residual = hf->parallel_residual ? MAQ_RESIDUAL_PARALLEL_TWO_NORMS : MAQ_RESIDUAL_SEQUENTIAL;
 }
 
 /* The key `bias` of InternLM means the attention projections. */
@@ -386,7 +289,7 @@ static void settle_granite_hybrid(struct maq_hf *hf, struct maq_model_reader *r)
 }
 
 /* use_qk_norm decides where a family has the key. */
-static void settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)r;
     if (!hf->use_qk_norm)
@@ -406,9 +309,8 @@ static void settle_deepseek(struct maq_hf *hf, struct maq_model_reader *r)
 #define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, maq__hf_attention, __VA_ARGS__, NULL})
 #define LLAMA_TABLES TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout)
 #define DEEPSEEK_TABLES TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_mla, maq__hf_moe, maq__hf_moe_dense)
-#define GPT_TABLES(...) TABLES(maq__hf_bias, maq__hf_dropout, __VA_ARGS__)
 
-const struct maq_family maq__hf_families[] = {
+static const struct maq_family families[] = {
     {.type = "llama|granite",
      .read = maq__hf_read,
      .architectures = "LlamaForCausalLM|GraniteForCausalLM",
@@ -466,7 +368,7 @@ const struct maq_family maq__hf_families[] = {
      .architectures = "Llama4ForCausalLM|Llama4ForConditionalGeneration",
      .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_qk_norm, maq__hf_llama4),
      .preset = preset_llama4,
-     .settle = settle_qk_norm},
+     .settle = maq__hf_settle_qk_norm},
     {.type = "gemma",
      .read = maq__hf_read,
      .architectures = "GemmaForCausalLM",
@@ -487,7 +389,7 @@ const struct maq_family maq__hf_families[] = {
      .architectures = "Glm4MoeForCausalLM",
      .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_qk_norm, maq__hf_moe, maq__hf_moe_dense),
      .preset = preset_glm4_moe,
-     .settle = settle_qk_norm},
+     .settle = maq__hf_settle_qk_norm},
     {.type = "glm",
      .read = maq__hf_read,
      .architectures = "GlmForCausalLM",
@@ -579,61 +481,17 @@ const struct maq_family maq__hf_families[] = {
      .architectures = "InternLM2ForCausalLM",
      .tables = LLAMA_TABLES,
      .preset = preset_llama},
-    {.type = "gpt2",
-     .read = maq__hf_read,
-     .architectures = "GPT2LMHeadModel",
-     .tables = GPT_TABLES(NULL),
-     .preset = preset_gpt2},
-    {.type = "gptj",
-     .read = maq__hf_read,
-     .architectures = "GPTJForCausalLM",
-     .tables = GPT_TABLES(maq__hf_gptj),
-     .preset = preset_gptj},
-    {.type = "gpt_neox",
-     .read = maq__hf_read,
-     .architectures = "GPTNeoXForCausalLM",
-     .tables = GPT_TABLES(maq__hf_neox),
-     .preset = preset_neox,
-     .settle = settle_neox},
-    {.type = "phi",
-     .read = maq__hf_read,
-     .architectures = "PhiForCausalLM",
-     .tables = GPT_TABLES(maq__hf_qk_norm),
-     .preset = preset_phi,
-     .settle = settle_qk_norm},
-    {.type = "opt",
-     .read = maq__hf_read,
-     .architectures = "OPTForCausalLM",
-     .tables = GPT_TABLES(maq__hf_opt),
-     .preset = preset_opt,
-     .adapt = maq__hf_adapt_opt},
-    {.type = "bloom",
-     .read = maq__hf_read,
-     .architectures = "BloomForCausalLM",
-     .tables = GPT_TABLES(NULL),
-     .preset = preset_bloom},
-    {.type = "falcon",
-     .read = maq__hf_read,
-     .architectures = "FalconForCausalLM|RWForCausalLM",
-     .tables = GPT_TABLES(maq__hf_falcon),
-     .preset = preset_falcon,
-     .settle = maq__hf_settle_falcon},
-    {.type = "mpt",
-     .read = maq__hf_read,
-     .architectures = "MPTForCausalLM|MptForCausalLM",
-     .tables = GPT_TABLES(maq__hf_mpt),
-     .preset = preset_mpt,
-     .settle = maq__hf_settle_mpt},
-    {.type = "nemotron",
-     .read = maq__hf_read,
-     .architectures = "NemotronForCausalLM",
-     .tables = GPT_TABLES(NULL),
-     .preset = preset_nemotron},
     {.type = "nemotron_h",
      .read = maq__hf_read,
      .architectures = "NemotronHForCausalLM",
-     .tables = GPT_TABLES(maq__hf_moe, maq__hf_mamba),
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba),
      .preset = preset_nemotron_h,
      .adapt = maq__hf_adapt_hybrid},
-    {.type = NULL},
 };
+
+const struct maq_family *maq__hf_family(size_t i)
+{
+    const size_t n = sizeof families / sizeof *families;
+    const struct maq_family *f = i < n ? &families[i] : &maq__hf_gpt_families[i - n];
+    return f->type ? f : NULL;
+}

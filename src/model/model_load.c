@@ -156,7 +156,8 @@ static const struct maq_family *family_of_type(struct maq_str type)
         return &maq__megatron_family;
     if (is_type(maq__pyramid_family.type, type))
         return &maq__pyramid_family;
-    for (const struct maq_family *f = maq__hf_families; f->type; f++)
+    const struct maq_family *f;
+    for (size_t i = 0; (f = maq__hf_family(i)) != NULL; i++)
         if (is_type(f->type, type))
             return f;
     return NULL;
@@ -164,7 +165,8 @@ static const struct maq_family *family_of_type(struct maq_str type)
 
 static const struct maq_family *family_of_class(struct maq_str name)
 {
-    for (const struct maq_family *f = maq__hf_families; f->type; f++)
+    const struct maq_family *f;
+    for (size_t i = 0; (f = maq__hf_family(i)) != NULL; i++)
         if (is_type(f->architectures, name))
             return f;
     return NULL;
