@@ -292,7 +292,7 @@ static void test_threads(void **state)
     struct maq_diag *diag = maq_diag_new();
     for (uint32_t i = 0; i < 2; i++) {
         struct searched s = search(NODES(2, 2), i == 0 ? 1 : 4, 3);
-        const struct maq_report_mixed plan = {s.job, s.result, NULL};
+        const struct maq_report_mixed plan = {.open = s.job, .search = s.result};
         assert_int_equal(maq_report_mixed_json(&text[i], &plan, NULL, diag), MAQ_OK);
         done(&s);
     }
@@ -492,6 +492,33 @@ static void test_uniform(void **state)
     done(&s);
 }
 
+/* It takes devices in the cluster's order: a stage may lie on two node groups, and each replica is written where it lies. */
+static void test_uniform_straddles(void **state)
+{
+    (void)state;
+    const char text[] = "{model: {base: gpt2, num_hidden_layers: 3}, workload: {seq: 1024, gbs: 8}, search: {tp: 1},"
+                        " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"
+                        " {device: t4, nodes: 1, devices_per_node: 2}]}, plan: {precision: fp16}}";
+    struct searched s = search_as(text, MAQ_MIXED_PLANNER_UNIFORM, NULL);
+    const struct maq_mixed_search_stage *found = &s.result->plans[0].stages[0];
+    struct maq_mixed_box *box;
+    assert_int_equal(found->islands, 2);
+    assert_true(found->capacity_bytes < 16e9); /* of the t4 */
+    assert_int_equal(s.result->islands[0].used, 2);
+    assert_int_equal(s.result->islands[1].used, 2);
+    assert_int_equal(maq_mixed_search_mixed_plan(&box, s.result, 0, NULL), MAQ_OK);
+    const struct maq_mixed_stage *stage = &maq_mixed_plan_get(box)->pipelines[0].stages[0];
+    assert_int_equal(stage->n_replicas, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_string_equal(stage->replicas[i].group, i < 2 ? "0" : "1");
+        assert_int_equal(stage->replicas[i].n_members, 1);
+        assert_string_equal(stage->replicas[i].members[0].device, i < 2 ? "v100-16gb" : "t4");
+        assert_int_equal(stage->replicas[i].members[0].devices, 1);
+    }
+    maq_mixed_plan_free(box);
+    done(&s);
+}
+
 /* Stopped before it began: what is found is a plan of the class, and the bound is still one. */
 static void test_stopped(void **state)
 {
@@ -608,11 +635,14 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_one_pool),      cmocka_unit_test(test_more_devices),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_mixed_plan),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_useless),     cmocka_unit_test(test_planners),      cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_predicted),   cmocka_unit_test(test_not_predicted), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_fits),        cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_brute_force),  cmocka_unit_test(test_one_pool),
+        cmocka_unit_test(test_more_devices), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_mixed_plan),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_useless),      cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_uniform),      cmocka_unit_test(test_uniform_straddles),
+        cmocka_unit_test(test_predicted),    cmocka_unit_test(test_not_predicted),
+        cmocka_unit_test(test_stopped),      cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_remedies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ struct maq_mixed_search_opts {
 
 struct maq_mixed_search_stage {
     uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
-    uint32_t island;
+    uint32_t island, islands; /* the first, and how many in a row: 1, but where the uniform planner's devices fall so */
     uint32_t tp, cp, replicas;
     uint32_t ep, etp; /* inside the replicas of the stage */
     uint32_t devices; /* of all replicas */

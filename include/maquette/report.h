@@ -84,7 +84,9 @@ MAQ_API enum maq_status maq_report_vary_json(char **out, const struct maq_search
 struct maq_report_mixed {
     const struct maq_job_box *open;
     const struct maq_mixed_search_result *search;
-    const struct maq_mixed_search_remedies *remedies; /* NULL: not looked for */
+    const struct maq_mixed_search_remedies *remedies;      /* NULL: not looked for */
+    const struct maq_mixed_search_result *const *planners; /* [n_planners] what other planners would choose */
+    uint32_t n_planners;
 };
 MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);

@@ -63,13 +63,16 @@ static const struct cli_option options[] = {
                   NULL},
     [OPT_FULL] = {"--full", CLI_FLAG, NULL,
                   "every schedule, module, offloading and rank order, not only what Megatron-LM runs", NULL, NULL},
-    [OPT_TOP] = {"--top", CLI_VALUE, "N", "how many plans to list, each with other degrees (5)", NULL, NULL},
+    [OPT_TOP] = {"--top", CLI_VALUE, "N",
+                 "how many plans to list, each with other degrees (5; over several node groups 1)", NULL, NULL},
     [OPT_PARETO] = {"--pareto", CLI_VALUE, "memory", "also every plan that no other beats in both time and memory",
                     NULL, pareto_words},
     [OPT_RESERVE] = {"--reserve", CLI_JOB, "SIZE", "memory of each device that a plan may not use, \"2 GiB\" (0)",
                      "search.reserve", NULL},
-    [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "the winner with one thing changed: why other plans lose", NULL,
-                     NULL},
+    [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL,
+                     "the winner with one thing changed: why other plans lose; on several node groups what other "
+                     "planners would choose",
+                     NULL, NULL},
     [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "write the winner as a job file for maquette train", NULL, NULL},
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
@@ -262,22 +265,19 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 
 /* ---- several node groups ---- */
 
-static enum maq_status report_mixed(struct cli *cli, const struct maq_job_box *open,
-                                    const struct maq_mixed_search_result *found,
-                                    const struct maq_mixed_search_remedies *remedies)
+static enum maq_status report_mixed(struct cli *cli, const struct maq_report_mixed *plan)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    const struct maq_report_mixed plan = {open, found, remedies};
     struct maq_mixed_box *box;
     char *text;
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
-                                                   : maq_report_mixed_text(&text, &plan, &opts, cli->diag);
+    enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, plan, &opts, cli->diag)
+                                                   : maq_report_mixed_text(&text, plan, &opts, cli->diag);
     if (status == MAQ_OK)
         status = cli_write(cli, text, file);
-    if (status != MAQ_OK || !cli->values[OPT_WRITE] || found->n_plans == 0)
+    if (status != MAQ_OK || !cli->values[OPT_WRITE] || plan->search->n_plans == 0)
         return status;
-    status = maq_mixed_search_mixed_plan(&box, found, 0, cli->diag);
+    status = maq_mixed_search_mixed_plan(&box, plan->search, 0, cli->diag);
     if (status != MAQ_OK)
         return status;
     status = maq_mixed_plan_write(&text, maq_mixed_plan_get(box), cli->diag);
@@ -290,12 +290,31 @@ static void show_mixed_progress(void *context, const struct maq_mixed_search_pro
     cli_progress(context, "%u tables of stages, from %llu ways to run one", at->tables, (unsigned long long)at->ways);
 }
 
+/* What each planner but the one that was asked for would find. */
+static enum maq_status ask_planners(struct maq_mixed_search_result **out, uint32_t *n, struct cli *cli,
+                                    const struct maq_job_box *open, const struct maq_mixed_search_opts *opts)
+{
+    struct maq_mixed_search_opts mixed = *opts;
+    mixed.top = 1;
+    mixed.together_only = true;
+    for (mixed.planner = 0; mixed.planner < MAQ_MIXED_PLANNER_COUNT; mixed.planner++) {
+        if (mixed.planner == opts->planner)
+            continue;
+        enum maq_status status = maq_mixed_search(&out[*n], open, &mixed, cli->diag);
+        if (status != MAQ_OK)
+            return status;
+        ++*n;
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, -1};
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, -1};
     struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
-    struct maq_mixed_search_result *found;
+    struct maq_mixed_search_result *found = NULL, *others[MAQ_MIXED_PLANNER_COUNT];
     struct maq_mixed_search_remedies remedies;
+    struct maq_report_mixed plan = {.open = open, .planners = (const struct maq_mixed_search_result *const *)others};
     enum maq_status status = refuse_options(
         cli, unused, "plan one node group alone",
         cli_printf(cli, "is of plans for one node group; this cluster has %u", maq_job_get(open)->cluster.n_groups));
@@ -313,12 +332,17 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     bool helpless = status == MAQ_OK && found->n_plans == 0 && found->complete;
     if (helpless)
         status = maq_mixed_search_find_remedies(&remedies, open, &mixed, cli->diag);
+    if (status == MAQ_OK && cli->values[OPT_EXPLAIN] && found->n_plans > 0)
+        status = ask_planners(others, &plan.n_planners, cli, open, &mixed);
     cli_progress(cli, "%s", "");
-    if (status != MAQ_OK)
-        return status;
-    status = report_mixed(cli, open, found, helpless ? &remedies : NULL);
+    plan.search = found;
+    plan.remedies = helpless ? &remedies : NULL;
+    if (status == MAQ_OK)
+        status = report_mixed(cli, &plan);
     if (status == MAQ_OK && found->n_plans == 0)
         status = MAQ_NO;
+    for (uint32_t i = 0; i < plan.n_planners; i++)
+        maq_mixed_search_free(others[i]);
     maq_mixed_search_free(found);
     return status;
 }

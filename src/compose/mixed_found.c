@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "compose/mixed_search.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
@@ -29,6 +30,35 @@ static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_searc
     return maq__mixed_even_stage(out, &stage, arena);
 }
 
+/* Replicas of a stage over several node groups, in the cluster's order from device `first` on. */
+static bool spread(struct maq_mixed_stage *out, const struct maq_mixed_search_stage *s,
+                   const struct maq_cluster *cluster, uint32_t first, struct maq_arena *arena)
+{
+    struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, s->replicas);
+    for (uint32_t i = 0, at = first; replicas && i < s->replicas; i++) {
+        uint32_t end = at + s->tp * s->cp, n = 0;
+        struct maq_mixed_member *members = MAQ_ARENA_NEW(arena, struct maq_mixed_member, s->islands);
+        const struct maq_node_group *group = maq_cluster_group_of(cluster, at);
+        replicas[i] = out->replicas[i];
+        replicas[i].group = maq_arena_printf(arena, "%u", (uint32_t)(group - cluster->groups));
+        if (!members || !replicas[i].group)
+            return false;
+        for (; at < end; group++, n++) {
+            uint32_t behind = group->first_rank + (uint32_t)(group->nodes * group->devices_per_node),
+                     until = end < behind ? end : behind;
+            const char *device = maq_arena_strdup(arena, maq_str_of(group->device.name));
+            if (!device)
+                return false;
+            members[n] = (struct maq_mixed_member){.device = device, .devices = until - at};
+            at = until;
+        }
+        replicas[i].members = members;
+        replicas[i].n_members = n;
+    }
+    out->replicas = replicas;
+    return replicas;
+}
+
 static bool fill(struct maq_mixed_plan *out, const struct maq_mixed_search_result *result,
                  const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
 {
@@ -39,8 +69,9 @@ static bool fill(struct maq_mixed_plan *out, const struct maq_mixed_search_resul
     const char *model = maq_arena_strdup(arena, (struct maq_str){job->model.name, strlen(job->model.name)});
     if (!pipeline || !stages || !model)
         return false;
-    for (uint32_t i = 0; i < plan->n_stages; i++)
-        if (!fill_stage(&stages[i], &plan->stages[i], result, job->plan.sequence_parallel != MAQ_OFF, arena))
+    for (uint32_t i = 0, first = 0; i < plan->n_stages; first += plan->stages[i++].devices)
+        if (!fill_stage(&stages[i], &plan->stages[i], result, job->plan.sequence_parallel != MAQ_OFF, arena) ||
+            (plan->stages[i].islands > 1 && !spread(&stages[i], &plan->stages[i], &job->cluster, first, arena)))
             return false;
     *pipeline = (struct maq_mixed_pipeline){.n_stages = plan->n_stages, .stages = stages};
     *out = (struct maq_mixed_plan){.model = model,

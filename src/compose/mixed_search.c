@@ -96,6 +96,7 @@ static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixe
     *out = (struct maq_mixed_search_stage){.first_layer = s->first,
                                            .layers = s->end - s->first,
                                            .island = is.pool,
+                                           .islands = 1,
                                            .tp = is.tp,
                                            .cp = is.cp,
                                            .ep = is.ep,
@@ -263,6 +264,17 @@ static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_
     return MAQ_OK;
 }
 
+/* The uniform planner takes every device. */
+static void count_used(struct maq_mixed_search_island *islands, const struct maq_mixed_search_result *r, uint32_t n)
+{
+    if (r->n_plans == 0)
+        return;
+    for (uint32_t g = 0; r->planner == MAQ_MIXED_PLANNER_UNIFORM && g < n; g++)
+        islands[g].used = islands[g].nodes * islands[g].devices_per_node;
+    for (uint32_t i = 0; r->planner != MAQ_MIXED_PLANNER_UNIFORM && i < r->plans[0].n_stages; i++)
+        islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
+}
+
 static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)
 {
@@ -280,8 +292,7 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
         if (r->alone)
             MAQ_TRY(search_alone(&islands[g], run, g, opts, diag));
     }
-    for (uint32_t i = 0; r->n_plans > 0 && i < r->plans[0].n_stages; i++)
-        islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
+    count_used(islands, r, n);
     r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;
     r->n_islands = n;

@@ -1,6 +1,8 @@
 /* mixed_uniform.c - see mixed_uniform.h. */
 #include "compose/mixed_uniform.h"
 
+#include <math.h>
+
 #include "base/check.h"
 #include "base/str.h"
 #include "compose/chain_ways.h"
@@ -84,11 +86,13 @@ static bool take(struct uniform *u)
     if (!plan || !stages)
         return false;
     for (uint32_t i = 0; i < n; i++) {
-        const struct maq_node_group *group = maq_cluster_group_of(&job->cluster, i * each);
+        const struct maq_node_group *group = maq_cluster_group_of(&job->cluster, i * each),
+                                    *last = maq_cluster_group_of(&job->cluster, (i + 1) * each - 1);
         stages[i] = (struct maq_mixed_search_stage){
             .first_layer = i == 0 ? 0 : 1 + i * layers,
             .layers = layers + (i == 0) + (i + 1 == n ? run->result.n_layers - 1 - job->model.num_layers : 0),
             .island = (uint32_t)(group - job->cluster.groups),
+            .islands = (uint32_t)(last - group) + 1,
             .tp = way->tp,
             .cp = way->cp,
             .ep = way->ep,
@@ -104,6 +108,8 @@ static bool take(struct uniform *u)
             .sharding = way->sharding,
             .memory_bytes = u->best_bytes,
             .capacity_bytes = group->device.mem_bytes};
+        for (; group < last; group++)
+            stages[i].capacity_bytes = fmin(stages[i].capacity_bytes, group[1].device.mem_bytes);
     }
     uint32_t samples = (uint32_t)u->best.mbs * replicas;
     *plan = (struct maq_mixed_search_plan){.micro_batch = (uint32_t)u->best.mbs,

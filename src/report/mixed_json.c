@@ -17,6 +17,7 @@ static void add_stage(struct maq_json list, const struct maq_mixed_search_stage 
 {
     struct maq_json map = maq_json_item(list);
     maq_json_int(map, "island", s->island);
+    maq_json_int(map, "islands", s->islands);
     maq_json_int(map, "first_layer", s->first_layer);
     maq_json_int(map, "layers", s->layers);
     maq_json_int(map, "tensor_model_parallel_size", s->tp);
@@ -66,6 +67,22 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
     maq_json_int(map, "evaluated", (int64_t)c->evaluated);
 }
 
+static void add_planners(struct maq_json d, const struct maq_report_mixed *p)
+{
+    struct maq_json list = maq_json_list(d, "planners");
+    for (uint32_t i = 0; i < p->n_planners; i++) {
+        const struct maq_mixed_search_result *r = p->planners[i];
+        struct maq_json map = maq_json_item(list);
+        maq_json_text(map, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
+        maq_json_bool(map, "fits", r->n_plans > 0);
+        if (r->n_plans > 0)
+            maq_json_real(map, "step_time_s", r->plans[0].step_s);
+        struct maq_json plans = maq_json_list(map, "plans");
+        for (uint32_t k = 0; k < r->n_plans; k++)
+            add_plan(plans, &r->plans[k]);
+    }
+}
+
 static void add_remedies(struct maq_json d, const struct maq_mixed_search_remedies *r)
 {
     if (!r)
@@ -100,6 +117,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
         maq_json_real(d, "gap", r->gap);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
+    add_planners(d, p);
     add_remedies(d, p->remedies);
     struct maq_json islands = maq_json_list(d, "islands"), plans = maq_json_list(d, "plans");
     for (uint32_t g = 0; g < r->n_islands; g++) {

@@ -13,6 +13,15 @@
 
 #define LABEL MAQ_JOB_LABEL
 
+/* "a100-40gb", or "a100-40gb to v100-16gb" where the devices fall so. */
+static void add_place(struct maq_buf *b, const struct maq_mixed_search_stage *s,
+                      const struct maq_mixed_search_result *r, struct maq_arena *arena)
+{
+    maq_buf_adds(b, maq_text_clean(arena, r->islands[s->island].device));
+    if (s->islands > 1)
+        maq_buf_addf(b, " to %s", maq_text_clean(arena, r->islands[s->island + s->islands - 1].device));
+}
+
 /* "embedding, layers 1-5", by the numbers of the stage: 0 is the embedding, the last one the output. */
 static void put_layers(struct maq_table *table, const struct maq_mixed_search_stage *s, uint32_t n_layers)
 {
@@ -70,13 +79,17 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
         {"micro batch", true, false}, {"hops", true, false},       {"memory", true, false}};
     const struct maq_mixed_search_plan *p = &r->plans[0];
     struct maq_table table;
+    struct maq_buf place;
     char time[32], hop[32], bytes[32], has[32];
     maq_table_init(&table, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < p->n_stages; i++) {
         const struct maq_mixed_search_stage *s = &p->stages[i];
         maq_table_row(&table, i == p->bottleneck ? MAQ_INK_BAD : MAQ_INK_PLAIN);
         maq_table_cell(&table, "%u", i);
-        maq_table_cell(&table, "%s", maq_text_clean(&table.arena, r->islands[s->island].device));
+        maq_buf_init(&place, 1 << 10);
+        add_place(&place, s, r, &table.arena);
+        maq_table_cell(&table, "%s", place.ptr ? place.ptr : "");
+        maq_buf_fini(&place);
         put_layers(&table, s, r->n_layers);
         put_degrees(&table, s);
         put_recompute(&table, s);
@@ -139,6 +152,88 @@ static void put_islands(struct maq_page *page, const struct maq_mixed_search_res
     }
 }
 
+/* "43 on a100-40gb, 7 on v100-16gb": layers of the stages, embedding and output included. */
+static void put_pipeline(struct maq_table *table, const struct maq_mixed_search_result *r,
+                         const struct maq_mixed_search_plan *p)
+{
+    struct maq_buf words;
+    maq_buf_init(&words, 1 << 14);
+    for (uint32_t i = 0, alike; i < p->n_stages; i += alike) {
+        const struct maq_mixed_search_stage *s = &p->stages[i];
+        for (alike = 1; i + alike < p->n_stages && p->stages[i + alike].island == s->island &&
+                        p->stages[i + alike].layers == s->layers && p->stages[i + alike].tp == s->tp;)
+            alike++;
+        maq_buf_addf(&words, "%s", i > 0 ? ", " : "");
+        if (alike > 1)
+            maq_buf_addf(&words, "%u x ", alike);
+        maq_buf_addf(&words, "%u on ", s->layers);
+        add_place(&words, s, r, &table->arena);
+        if (s->tp > 1)
+            maq_buf_addf(&words, " tp%u", s->tp);
+    }
+    maq_table_cell(table, "%s", words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
+}
+
+static void put_choice(struct maq_table *table, const struct maq_mixed_search_result *r, uint32_t plan, double best_s)
+{
+    const struct maq_mixed_search_plan *p = &r->plans[plan];
+    char step[32];
+    maq_table_cell(table, "%s", maq_words_seconds(step, p->step_s));
+    maq_table_cell(table, "%+.1f %%", 100 * (p->step_s / best_s - 1));
+    maq_table_cell(table, "%u x %u", p->micro_batch, p->replicas);
+    put_pipeline(table, r, p);
+}
+
+/* Plans of other micro batches or numbers of replicas. */
+static void put_others(struct maq_page *page, const struct maq_mixed_search_result *r)
+{
+    static const struct maq_table_column columns[] = {{"", true, false},
+                                                      {"step", true, false},
+                                                      {"loss", true, false},
+                                                      {"batch", true, false},
+                                                      {"layers", false, true}};
+    struct maq_table table;
+    if (r->n_plans < 2)
+        return;
+    maq_buf_adds(&page->out, "\n");
+    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 1; i < r->n_plans; i++) {
+        maq_table_row(&table, MAQ_INK_PLAIN);
+        maq_table_cell(&table, "%u", i + 1);
+        put_choice(&table, r, i, r->plans[0].step_s);
+    }
+    maq_table_print(page, &table, 0);
+    maq_table_fini(&table);
+}
+
+static void put_planners(struct maq_page *page, const struct maq_report_mixed *p)
+{
+    static const struct maq_table_column columns[] = {{"", false, false},
+                                                      {"step", true, false},
+                                                      {"loss", true, false},
+                                                      {"batch", true, false},
+                                                      {"layers", false, true}};
+    struct maq_table table;
+    if (p->n_planners == 0)
+        return;
+    maq_buf_adds(&page->out, "\n");
+    maq_page_putf(page, MAQ_INK_HEAD, "What others would choose from, on the same costs");
+    maq_buf_adds(&page->out, "\n");
+    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < p->n_planners; i++) {
+        const struct maq_mixed_search_result *r = p->planners[i];
+        maq_table_row(&table, MAQ_INK_PLAIN);
+        maq_table_cell(&table, "%s", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
+        if (r->n_plans > 0)
+            put_choice(&table, r, 0, p->search->plans[0].step_s);
+        else
+            maq_table_cell(&table, "nothing fits");
+    }
+    maq_table_print(page, &table, 2);
+    maq_table_fini(&table);
+}
+
 static void put_remedies(struct maq_page *page, const struct maq_mixed_search_remedies *r)
 {
     char bytes[32];
@@ -173,6 +268,8 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
         put_stages(&page, r);
         put_step(&page, r);
         put_islands(&page, r);
+        put_others(&page, r);
+        put_planners(&page, p);
     } else {
         maq_buf_adds(&page.out, "\n");
         maq_page_putf(&page, MAQ_INK_BAD, "no plan fits on these node groups, together or alone\n");
