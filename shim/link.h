@@ -113,6 +113,50 @@ static inline uint64_t maq_given_more(uint64_t so_far, uint32_t seq, uint32_t ra
     return maq_rec_hash(data, bytes, maq_rec_mix(so_far, (uint64_t)seq << 32 | rank)) | 1;
 }
 
+/* --- peers of gloo ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * gloo's ranks find each other's TCP addresses in the store. That of a rank which is not there is one that no host has, in
+ * 0.0.0.0/8; it says who is meant, in the 16 bytes of a struct sockaddr_in, which gloo hands on as they are:
+ *
+ *   family (2)   port (2): MAQ_GLOO_PORT   address (4): 0, then rank + 1 (3)   n (3), name of the group (5)
+ *
+ * rank: in the group; n: ranks of the group, 0 = not known; numbers big-endian but for the family. Such an address is less than any real
+ * one, which is why gloo lets the rank that is there connect. What gloo says when it has connected, a number by which the
+ * other side knows the pair, is made the rank's own number in the group.
+ */
+#define MAQ_GLOO_PORT 0x6d71u
+struct maq_gloo_peer {
+    uint64_t group; /* 40 bits */
+    uint32_t rank, n;
+};
+static inline uint64_t maq_gloo_number(const unsigned char *at, unsigned bytes)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        value = value << 8 | at[i];
+    return value;
+}
+/* address: the bytes of a struct sockaddr_in behind its family. */
+static inline void maq_gloo_address(unsigned char address[14], const struct maq_gloo_peer *peer)
+{
+    uint64_t word[] = {MAQ_GLOO_PORT, peer->rank + 1, peer->n, peer->group};
+    static const unsigned char end[] = {2, 6, 9, 14};
+    for (unsigned i = 0, at = 0; i < 4; at = end[i++])
+        for (unsigned byte = end[i]; byte > at; word[i] >>= 8)
+            address[--byte] = (unsigned char)word[i];
+}
+/* false: the address is a real one. */
+static inline bool maq_gloo_peer_of(struct maq_gloo_peer *out, const unsigned char address[14])
+{
+    uint64_t rank = maq_gloo_number(address + 2, 4);
+    if (maq_gloo_number(address, 2) != MAQ_GLOO_PORT || rank == 0 || rank > 0xffffffu)
+        return false;
+    *out = (struct maq_gloo_peer){maq_gloo_number(address + 9, 5), (uint32_t)rank - 1,
+                                  (uint32_t)maq_gloo_number(address + 6, 3)};
+    return true;
+}
+
 /* --- device memory of communicators --------------------------------------------------------------------------------- */
 
 /*

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "session/store.h"
+#include "session/store_gloo.h"
 #include "shim/link.h"
 
 /* ---- a server in a thread, and clients ---- */
@@ -349,6 +350,129 @@ static void test_alone_given(void **state)
     serve_end(&s, 1);
 }
 
+/* ---- addresses of gloo ---- */
+
+enum { RANKS = 4, HOST = 5, ADDRESS_AT = 16 + HOST, SAID = ADDRESS_AT + 136 + RANKS * 8 };
+
+/* What one of four ranks says: its host, its address with `port`, and a number for each of them. */
+static void said_by(char out[SAID], uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint64_t host = HOST, bytes = 136, number;
+    memset(out, 0, SAID);
+    memcpy(out, &host, 8);
+    memcpy(out + 8, "host7", HOST);
+    memcpy(out + 8 + HOST, &bytes, 8);
+    memcpy(out + ADDRESS_AT, &address, sizeof address);
+    for (uint64_t i = 0; i < RANKS; i++) {
+        number = 70 + i;
+        memcpy(out + ADDRESS_AT + 136 + i * 8, &number, 8);
+    }
+}
+
+static void set_said(int fd, const char *key, uint16_t port)
+{
+    char said[SAID];
+    said_by(said, port);
+    ask_keyed(fd, SET, key);
+    put_number(fd, SAID);
+    put(fd, said, SAID);
+}
+
+/* The value of a key is what a rank that is not there says. */
+static struct maq_gloo_peer get_absent(int fd, const char *key)
+{
+    char value[SAID - HOST];
+    struct maq_gloo_peer peer = {0, 0, 0};
+    uint64_t number;
+    ask_keyed(fd, GET, key);
+    assert_int_equal(get_number(fd), sizeof value);
+    get(fd, value, sizeof value);
+    assert_true(maq_gloo_said((struct maq_str){value, sizeof value}));
+    assert_true(maq_gloo_peer_of(&peer, (unsigned char *)value + 16 + 2));
+    for (uint64_t i = 0; i < RANKS; i++) {
+        memcpy(&number, value + 16 + 136 + i * 8, 8);
+        assert_int_equal(number, i);
+    }
+    return peer;
+}
+
+/* One rank alone: addresses of the others are there at once when its own is, and say whose they are. */
+static void test_gloo_alone(void **state)
+{
+    struct served s;
+    char said[SAID], other[SAID];
+    serve_begin(&s, 64, 1, false);
+    s.store.patience_s = 1e9;
+    said_by(said, 2000);
+    said_by(other, 3000);
+    maq_gloo_settle(said, SAID);
+    maq_gloo_settle(other, SAID);
+    assert_memory_equal(said, other, SAID); /* the same in every run */
+    maq_store_give(&s.store, MAQ_STR("p/0/3"), said, SAID);
+    serve_start(&s);
+    int a = dial(&s, true);
+    struct maq_gloo_peer given = get_absent(a, "p/0/3");
+    assert_int_equal(given.rank, 3);
+    assert_int_equal(given.n, RANKS);
+    set_said(a, "p/0/1", 2000);
+    ask_several(a, WAIT, "p/0/0", "p/0/1");
+    assert_int_equal(get_byte(a), 0);
+    struct maq_gloo_peer first = get_absent(a, "p/0/0");
+    assert_int_equal(first.rank, 0);
+    assert_true(first.group == given.group);
+    set_said(a, "p/1/1", 2000); /* another group */
+    ask_several(a, WAIT, "p/1/2", NULL);
+    assert_int_equal(get_byte(a), 0);
+    assert_true(get_absent(a, "p/1/2").group != given.group);
+    close(a);
+    serve_end(&s, 2);
+}
+
+/* Two live ranks among four: they wait for each other, and for nobody else. */
+static void test_gloo_live(void **state)
+{
+    static const uint32_t live[] = {1, 2};
+    struct served s;
+    struct timespec pause = {0, 100000000};
+    char byte;
+    serve_begin(&s, RANKS, 2, false);
+    s.store.live_rank = live;
+    maq_store_expect(&s.store, MAQ_STR("sub/1"));
+    serve_start(&s);
+    int a = dial(&s, true), b = dial(&s, true);
+    set_said(a, "all/1", 2000);
+    set_said(a, "sub/0", 2000);
+    ask_several(a, WAIT, "all/3", "all/0");
+    assert_int_equal(get_byte(a), 0);
+    ask_several(a, WAIT, "all/2", "sub/1"); /* longer than the store has patience */
+    nanosleep(&pause, NULL);
+    assert_true(recv(a, &byte, 1, MSG_DONTWAIT) < 0);
+    set_said(b, "all/2", 3000);
+    set_said(b, "sub/1", 3000);
+    assert_int_equal(get_byte(a), 0);
+    close(a);
+    close(b);
+    serve_end(&s, 2);
+}
+
+/* What is nearly such a value is a value as any. */
+static void test_gloo_nonsense(void **state)
+{
+    char said[SAID];
+    uint64_t huge = UINT64_MAX - 7;
+    size_t n;
+    said_by(said, 1);
+    assert_true(maq_gloo_said((struct maq_str){said, SAID}));
+    assert_null(maq_gloo_absent(&n, MAQ_STR("p/x"), (struct maq_str){said, SAID}));
+    assert_null(maq_gloo_absent(&n, MAQ_STR("p/4"), (struct maq_str){said, SAID})); /* there are four */
+    for (size_t cut = 0; cut < SAID; cut++)
+        assert_int_equal(maq_gloo_said((struct maq_str){said, cut}), cut >= ADDRESS_AT + 136 && (SAID - cut) % 8 == 0);
+    memcpy(said, &huge, 8);
+    assert_false(maq_gloo_said((struct maq_str){said, SAID}));
+}
+
 /* ---- nonsense ---- */
 
 static void expect_end(int fd)
@@ -393,8 +517,9 @@ static void test_nonsense(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_live), cmocka_unit_test(test_queues),
-                                       cmocka_unit_test(test_alone_old), cmocka_unit_test(test_alone_given),
-                                       cmocka_unit_test(test_nonsense)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_live),      cmocka_unit_test(test_queues),
+                                       cmocka_unit_test(test_alone_old),     cmocka_unit_test(test_alone_given),
+                                       cmocka_unit_test(test_gloo_alone),    cmocka_unit_test(test_gloo_live),
+                                       cmocka_unit_test(test_gloo_nonsense), cmocka_unit_test(test_nonsense)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,6 +240,7 @@ static enum maq_status start(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(maq_said_write(&e->said, peers, diag));
     MAQ_TRY(name_communicators(e, peers, diag));
     MAQ_TRY(maq_store_open(&e->store, &e->room.loop, e->job->world, n, false, diag));
+    e->store.live_rank = e->opts->rank;
     maq_said_give(&e->said, &e->store, n == 1 ? e->opts->rank[0] : UINT32_MAX);
     for (uint32_t i = 0; i < n; i++) {
         const char *trace = maq_arena_printf(&e->room.arena, "%s/rank-%u.trace", e->room.folder, e->opts->rank[i]);

@@ -10,6 +10,7 @@
 #include "emulate/rank_trace.h"
 #include "session/codes.h"
 #include "session/folder.h"
+#include "session/store_gloo.h"
 
 #define ENTRIES_MAX (1u << 26)
 #define FILE_MAX ((size_t)4 << 30)
@@ -132,6 +133,7 @@ enum maq_status maq_said_add_store(struct maq_said_table *t, uint32_t rank, cons
         memcpy(to, &len, sizeof len);
         memcpy(to + sizeof len, k->key.ptr, len);
         memcpy(to + sizeof len + len, k->value, k->n);
+        maq_gloo_settle(to + sizeof len + len, k->n);
     }
     return MAQ_OK;
 }
@@ -238,7 +240,11 @@ void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint
 {
     for (uint32_t i = 0; i < t->n; i++) {
         struct maq_str key, value;
-        if (t->at[i].by != rank && maq_said_key(&key, &value, &t->at[i]))
+        if (t->at[i].by == rank || !maq_said_key(&key, &value, &t->at[i]))
+            continue;
+        if (maq_gloo_said(value) && maq_store_lives(store, t->at[i].by))
+            maq_store_expect(store, key); /* its address in this run */
+        else
             maq_store_give(store, key, value.ptr, value.len);
     }
 }

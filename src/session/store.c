@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "session/codes.h"
+#include "session/store_gloo.h"
 #include "shim/link.h"
 
 #define PATIENCE_S 0.25 /* for another thread of the program to set what one waits for */
@@ -92,13 +93,39 @@ static bool put(struct maq_store *s, struct maq_store_key *k, const void *value,
     return true;
 }
 
+/* What is said for a rank of gloo that is not there, in the way of `like`. */
+static bool put_absent(struct maq_store *s, struct maq_store_key *k, struct maq_str like)
+{
+    size_t n;
+    char *value = like.ptr ? maq_gloo_absent(&n, k->key, like) : NULL;
+    bool is = value && put(s, k, value, n);
+    free(value);
+    return is;
+}
+
 void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, size_t n)
 {
     struct maq_store_key *k = maq_store_at(s, key);
+    struct maq_str said = {value, n};
     if (k && !k->there)
-        k->given = put(s, k, value, n);
+        k->given = put_absent(s, k, said) || put(s, k, value, n);
     if (k && k->given)
-        k->given_hash = maq_given_hash(k->value, k->n, true);
+        k->given_hash = maq_given_hash(value, n, true);
+}
+
+void maq_store_expect(struct maq_store *s, struct maq_str key)
+{
+    struct maq_store_key *k = maq_store_at(s, key);
+    if (k)
+        k->comes = true;
+}
+
+bool maq_store_lives(const struct maq_store *s, uint32_t rank)
+{
+    for (uint32_t i = 0; s->live_rank && i < s->live; i++)
+        if (s->live_rank[i] == rank)
+            return true;
+    return false;
 }
 
 void maq_store_name(struct maq_store *s, struct maq_str key)
@@ -190,6 +217,11 @@ void maq_store_invent(struct maq_store *s, struct maq_str key)
 {
     struct maq_store_key *k = maq_store_at(s, key);
     uint64_t value[MAQ_STORE_INVENTED / 8];
+    if (k && !k->there && put_absent(s, k, maq_gloo_sibling(s, key))) {
+        k->invented = true;
+        s->invented++;
+        return;
+    }
     for (uint64_t i = 0; i < MAQ_COUNT(value); i++)
         value[i] = maq_rec_hash(key.ptr, key.len, i + 1);
     memcpy(value, MAQ_MADE_UP_MAGIC, sizeof *value);

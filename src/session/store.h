@@ -10,6 +10,9 @@
  *   WAIT     same. At once in a first pass; later after a while, for another thread of the program may set it
  *   CHECK    tells of keys that are there; nothing is invented for those who only look
  *
+ * Addresses of gloo's ranks (store_gloo.h) are the exception: those of ranks that are not there are made up at once, and never those of
+ * a rank that lives.
+ *
  * With everybody live (`maquette run --all`) it is the store that torch.distributed knows. What live ranks set is kept: it is given to
  * the slices that follow.
  */
@@ -30,6 +33,7 @@ struct maq_store_key {
     bool asked;          /* a live rank has named it */
     uint64_t given_hash; /* maq_given_hash(); 0 = not given */
     bool invented;
+    bool comes;                   /* a live rank will set it: nothing is made up */
     bool counted;                 /* the others' part is in */
     int64_t added;                /* by live ranks */
     struct maq_store_item *queue; /* values that wait to be popped */
@@ -42,9 +46,10 @@ struct maq_store {
     uint32_t n, size;
     uint32_t *table; /* index + 1 by hash */
     uint32_t world, live;
-    bool at_once; /* what is missing is invented at once */
-    bool failed;  /* out of memory on the way */
-    bool listed;  /* a live rank wanted to know all keys */
+    const uint32_t *live_rank; /* [live], where more than one lives; NULL: not known */
+    bool at_once;              /* what is missing is invented at once */
+    bool failed;               /* out of memory on the way */
+    bool listed;               /* a live rank wanted to know all keys */
     double patience_s;
     uint64_t requests;
     uint32_t invented;
@@ -60,6 +65,9 @@ void maq_store_tick(struct maq_store *s);
 
 /* A key that another slice set. The first one that gives a key counts. */
 void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, size_t n);
+/* A key that a live rank will set. */
+void maq_store_expect(struct maq_store *s, struct maq_str key);
+bool maq_store_lives(const struct maq_store *s, uint32_t rank); /* false where it is not known */
 
 /* ---- what the protocol calls ---- */
 

@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "session/store.h"
+#include "session/store_gloo.h"
 
 #define VALIDATE_MAGIC 0x3C85F7CEu
 #define KEY_MAX 8192u
@@ -143,13 +144,23 @@ static void answer_byte(struct maq_conn *conn, uint8_t byte)
 
 /* ---- waiting ---- */
 
+/* Whether what is missing may be invented now. */
+static bool nobody_comes(struct maq_store *s, struct maq_str key, bool late)
+{
+    const struct maq_store_key *k = maq_store_find(s, key);
+    if (s->live == s->world || (k && k->comes))
+        return false;
+    struct maq_str sibling = maq_gloo_sibling(s, key);
+    return sibling.ptr ? !maq_gloo_lives(s, key, sibling) : late;
+}
+
 /* Whether all are there. Where nobody will set them they are invented, at once or after a while. */
 static bool all_there(struct maq_store *s, const struct waits *w, double now)
 {
-    bool all = true, late = s->live < s->world && (s->at_once || now - w->since_s >= s->patience_s);
+    bool all = true, late = s->at_once || now - w->since_s >= s->patience_s;
     for (uint64_t i = 0; i < w->n; i++) {
         bool has = maq_store_has(s, w->key[i]);
-        if (!has && late) {
+        if (!has && nobody_comes(s, w->key[i], late)) {
             maq_store_invent(s, w->key[i]);
             has = maq_store_has(s, w->key[i]);
         }
