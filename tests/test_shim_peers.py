@@ -208,8 +208,29 @@ def tcp(folder):
     assert len(lineages) == 1, lineages
 
 
+def gloo(folder):
+    """Rank 3 of a group of four over gloo: what ranks that never ran put in, then what rank 0 and 2 were seen to put in."""
+    device_folder(folder)
+    program = compile_c(folder, "tests/victims/gloo_ranks.c")
+
+    def rank(r, more="", **how):
+        return run(folder, 4, [r], [program, str(r), *how.pop("arguments", ())], card=more, **how)[0].splitlines()
+    sums, alike = "all-reduce 13 23 33 43", "all-gather" + " 300 301 302" * 4
+    last = ["all-to-all 30 31 32 33"]
+    assert rank(3) == [sums, alike, "broadcast -1", "gather 0 0 0 1003", *last, "messages 0 0", alike]
+    alone = (folder / "trace.3").read_bytes()
+    assert rank(3) and (folder / "trace.3").read_bytes() == alone, "two runs left different traces"
+    for r in (0, 2):
+        rank(r)
+    contributions(folder / "peers", [folder / "trace.0", folder / "trace.2"])
+    told = rank(3, f"peers {folder}/peers\n")
+    assert told == [sums, "all-gather 0 1 2 300 301 302 200 201 202 300 301 302", "broadcast 4711", "gather 1000 0 1002 1003",
+                    *last, "messages 502 0", told[1]], told
+    assert rank(3, arguments=["bad"], expect=1) == []  # a message of no known form ends the connection
+
+
 def main():
-    checks = [abi_of_nccl, abi_of_mpi, sizes_of_mpi, mpi_ranks_meet, mpi_copies, mpi_alone, mpi_twice, host_clocks, tcp]
+    checks = [abi_of_nccl, abi_of_mpi, sizes_of_mpi, mpi_ranks_meet, mpi_copies, mpi_alone, mpi_twice, host_clocks, tcp, gloo]
     print(f"1..{len(checks)}")
     for number, check in enumerate(checks, 1):
         with tempfile.TemporaryDirectory(prefix="maquette-shim-") as folder:

@@ -16,7 +16,7 @@ bool vg_card_word(char *out, size_t room, const char *key);
 #define VG_BEHIND_LIST(X)                                                                                              \
     X(clock_gettime) X(nanosleep) X(clock_nanosleep) X(poll) X(ppoll) X(select) X(pthread_cond_clockwait)              \
     X(gethostname) X(uname) X(getaddrinfo)                                                                             \
-    X(accept4) X(connect) X(send) X(recv) X(write) X(read) X(close)
+    X(accept4) X(connect) X(send) X(recv) X(write) X(writev) X(read) X(close)
 /* clang-format on */
 enum vg_behind_id {
 #define VG_BEHIND_ENUM(name) VG_BEHIND_##name,

@@ -13,6 +13,7 @@
  * options can be set on it; descriptors of all 8,191 are made room for.
  */
 #include "shim/boot/host.h"
+#include "shim/boot/sockets.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,14 +22,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-enum { FDS = 1 << 17, PORTS = 8 };
+enum { PORTS = 8 };
 enum { REAL, TOLD, TELLS, READS }; /* a client nobody listens to; the first one; a connection to rank 0 */
 
-static unsigned char kind[FDS];
+static unsigned char kind[VG_FDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -39,7 +38,7 @@ static struct port {
     uint64_t read; /* of it, so far */
 } ports[PORTS];
 static unsigned n_ports;
-static uint16_t port_of_fd[FDS];
+static uint16_t port_of_fd[VG_FDS];
 
 static void read_card(void)
 {
@@ -77,7 +76,7 @@ static uint64_t channel(uint16_t port)
 
 static unsigned char kind_of(int fd)
 {
-    return fd >= 0 && fd < FDS ? __atomic_load_n(&kind[fd], __ATOMIC_RELAXED) : REAL;
+    return fd >= 0 && fd < VG_FDS ? __atomic_load_n(&kind[fd], __ATOMIC_RELAXED) : REAL;
 }
 
 static void mark(int fd, unsigned char as, uint16_t port)
@@ -96,29 +95,13 @@ static struct port *port_at(int fd)
 
 /* --- rank 0 ----------------------------------------------------------------------------------------------------------- */
 
-static int new_socket(int flags)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | flags, 0);
-    struct rlimit most;
-    if (fd < 0 && errno == EMFILE && getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < most.rlim_max) {
-        most.rlim_cur = most.rlim_max;
-        fd = setrlimit(RLIMIT_NOFILE, &most) == 0 ? socket(AF_INET, SOCK_STREAM | flags, 0) : -1;
-    }
-    if (fd >= FDS) {
-        (void)close(fd);
-        errno = EMFILE;
-        return -1;
-    }
-    return fd;
-}
-
 static int real_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     return ((int (*)(int, struct sockaddr *, socklen_t *, int))vg_behind(VG_BEHIND_accept4))(fd, address, length,
                                                                                              flags);
 }
 
-static int accepted(int fd, struct sockaddr *address, socklen_t *length, int flags)
+int vg_tcp_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     struct sockaddr_in mine = {0};
     socklen_t bytes = sizeof mine;
@@ -129,7 +112,7 @@ static int accepted(int fd, struct sockaddr *address, socklen_t *length, int fla
         return real_accept(fd, address, length, flags);
     pthread_mutex_lock(&lock);
     bool more = port->accepted + 1 < vg_device_beside()->card()->world;
-    int out = more ? new_socket(flags) : -1;
+    int out = more ? vg_new_socket(flags) : -1;
     if (out >= 0)
         mark(out, port->accepted++ == 0 ? TELLS : TOLD, port->number);
     uint16_t from = (uint16_t)(32768 + port->accepted % 28000);
@@ -144,28 +127,15 @@ static int accepted(int fd, struct sockaddr *address, socklen_t *length, int fla
     return out;
 }
 
-/* glibc's addresses are unions of pointers. */
-VG_EXPORT int accept4(int fd, __SOCKADDR_ARG address, socklen_t *restrict length, int flags)
-{
-    return accepted(fd, address.__sockaddr__, length, flags);
-}
-
-VG_EXPORT int accept(int fd, __SOCKADDR_ARG address, socklen_t *restrict length)
-{
-    return accepted(fd, address.__sockaddr__, length, 0);
-}
-
 /* --- the others ------------------------------------------------------------------------------------------------------- */
 
-VG_EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
+bool vg_tcp_connect(int fd, const struct sockaddr *address)
 {
-    const struct sockaddr *address = to.__sockaddr__;
-    struct port *port =
-        address && length >= sizeof(struct sockaddr_in) && fd >= 0 && fd < FDS ? virtual_port(address) : NULL;
+    struct port *port = fd >= 0 && fd < VG_FDS ? virtual_port(address) : NULL;
     if (!port || vg_device_beside()->card()->rank == 0)
-        return ((int (*)(int, const struct sockaddr *, socklen_t))vg_behind(VG_BEHIND_connect))(fd, address, length);
+        return false;
     mark(fd, READS, port->number);
-    return 0;
+    return true;
 }
 
 /* What rank 0 told, as a stream. */
@@ -194,51 +164,24 @@ static ssize_t heard(int fd, char *to, size_t bytes)
     return (ssize_t)n;
 }
 
-static ssize_t received(int fd, void *to, size_t bytes)
+bool vg_tcp_has(int fd)
+{
+    return kind_of(fd) != REAL;
+}
+
+ssize_t vg_tcp_receive(int fd, void *to, size_t bytes)
 {
     return kind_of(fd) == READS ? heard(fd, to, bytes) : 0;
 }
 
-static ssize_t sent(int fd, const void *data, size_t bytes)
+ssize_t vg_tcp_send(int fd, const void *data, size_t bytes)
 {
     if (kind_of(fd) == TELLS)
         vg_device_beside()->record(channel(port_of_fd[fd]), 0, data, bytes);
     return (ssize_t)bytes;
 }
 
-/* --- streams ---------------------------------------------------------------------------------------------------------- */
-
-VG_EXPORT ssize_t send(int fd, const void *data, size_t bytes, int flags)
+void vg_tcp_close(int fd)
 {
-    if (kind_of(fd) != REAL)
-        return sent(fd, data, bytes);
-    return ((ssize_t(*)(int, const void *, size_t, int))vg_behind(VG_BEHIND_send))(fd, data, bytes, flags);
-}
-
-VG_EXPORT ssize_t recv(int fd, void *to, size_t bytes, int flags)
-{
-    if (kind_of(fd) != REAL)
-        return received(fd, to, bytes);
-    return ((ssize_t(*)(int, void *, size_t, int))vg_behind(VG_BEHIND_recv))(fd, to, bytes, flags);
-}
-
-VG_EXPORT ssize_t write(int fd, const void *data, size_t bytes)
-{
-    if (kind_of(fd) != REAL)
-        return sent(fd, data, bytes);
-    return ((ssize_t(*)(int, const void *, size_t))vg_behind(VG_BEHIND_write))(fd, data, bytes);
-}
-
-VG_EXPORT ssize_t read(int fd, void *to, size_t bytes)
-{
-    if (kind_of(fd) != REAL)
-        return received(fd, to, bytes);
-    return ((ssize_t(*)(int, void *, size_t))vg_behind(VG_BEHIND_read))(fd, to, bytes);
-}
-
-VG_EXPORT int close(int fd)
-{
-    if (kind_of(fd) != REAL)
-        mark(fd, REAL, 0);
-    return ((int (*)(int))vg_behind(VG_BEHIND_close))(fd);
+    mark(fd, REAL, 0);
 }
