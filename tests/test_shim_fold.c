@@ -142,10 +142,51 @@ static void test_others(void **state)
     (void)state;
 }
 
+#define ADD_NUMBER                                                                                                     \
+    "_ZN2at6native29vectorized_elementwise_kernelILi2ENS0_21CUDAFunctorOnSelf_addIlEESt5arrayIPcLm2EELb0EEEviT0_T1_"
+#define ADD_TWO                                                                                                        \
+    "_ZN2at6native29vectorized_elementwise_kernelILi2ENS0_15CUDAFunctor_addIlEESt5arrayIPcLm3EELb0EEEviT0_T1_"
+
+/* A sum of one element: function and pointers as the kernel is given them. */
+static int64_t sum_after(const char *name, const int64_t *function, unsigned words, void *const *place, unsigned places,
+                         int32_t elements)
+{
+    struct call c;
+    struct vg_param param[3] = {{0, 4}, {8, words * 8}, {8 + words * 8, places * 8}};
+    void *args[3] = {&elements, (void *)(uintptr_t)function, (void *)(uintptr_t)place};
+    make(&c, name, 8, 1, memory, memory);
+    c.kernel.code.n_params = 3;
+    c.kernel.code.param = param;
+    c.launch.args = args;
+    return after(&c, place[0]);
+}
+
+static void test_sums(void **state)
+{
+    static const int64_t plus[2] = {100, 3}, alpha[1] = {-2};
+    void *place[3] = {memory + 512, memory + 8, memory + 16};
+    know();
+    assert_int_equal(sum_after(ADD_NUMBER, plus, 2, place, 2, 1), -9 + 3 * 100);
+    assert_true(vg_mem_true(memory, sizeof numbers)); /* it has only read them */
+    assert_int_equal(sum_after(ADD_TWO, alpha, 1, place, 3, 1), -9 - 2 * 14);
+    assert_true(vg_mem_true(memory, sizeof numbers));
+    assert_int_equal(sum_after(ADD_NUMBER, plus, 2, place, 2, 2), -1); /* two elements */
+    know();
+    assert_int_equal(sum_after(ADD_NUMBER, plus, 1, place, 2, 1), -1); /* another function */
+    know();
+    place[1] = memory + 2048; /* nobody knows what is there */
+    assert_int_equal(sum_after(ADD_NUMBER, plus, 2, place, 2, 1), -1);
+    know();
+    place[1] = memory;
+    place[2] = memory + 2048;
+    assert_int_equal(sum_after(ADD_TWO, alpha, 1, place, 3, 1), -1);
+    (void)state;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_narrow),
-                                       cmocka_unit_test(test_others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_narrow), cmocka_unit_test(test_others)};
     shim_card("memory 67108864\n");
     if (cudaMalloc((void **)&memory, 4096) != VG_OK)
         return 1;

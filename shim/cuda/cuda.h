@@ -60,12 +60,12 @@ struct maq_rec vg_launch_record(const struct vg_launch *launch);
 const char *vg_last_kernel(void); /* the name of the kernel that was launched last; "" before the first */
 int vg_launch(struct vg_launch *launch, void *stream);
 
-/* A launch that reduces whole numbers which the host knows: begin looks at them (false: it does not), and end, when what the launch
- * may have written is forgotten, says what it did write. */
+/* A launch that makes one number of whole numbers which the host knows: begin looks at them (false: it does not), and end writes it. Nothing
+ * else is written by such a launch. */
 struct vg_fold {
-    const void *in;
+    const void *in[2]; /* NULL: there is no second */
     void *out;
-    uint64_t in_bytes;
+    uint64_t in_bytes; /* of each */
     uint32_t bytes;
     int64_t value;
 };

@@ -1,9 +1,9 @@
 /*
- * fold.c - a sum, the least or the largest of whole numbers that the host knows: the one thing that the device computes.
+ * fold.c - one number of whole numbers that the host knows, a sum, the least or the largest: the one thing that the device computes.
  *
  * Programs take the largest of what their ranks gathered and size a buffer by it: torch.distributed does so for every object that is
  * gathered or broadcast. What was gathered is known here (nccl/payload.c), and one number made of it must be too, or what
- * follows is cut to nothing.
+ * follows is cut to nothing. It also adds sizes one to the other, to find where each of several objects begins.
  *
  * PyTorch reduces with one kernel, at::native::reduce_kernel. Its name says types and operation; its only argument says
  * the rest (aten/src/ATen/native/cuda/Reduce.cuh, struct ReduceOp, and OffsetCalculator.cuh). After an identity value come, in words
@@ -16,6 +16,10 @@
  * What a tensor does not have is not filled in, so nothing is searched for: a launch is computed if its name is understood, its argument has
  * all of this in its place and agrees with the launch, it has one output, the inputs lie one behind the other, and all are known.
  * Anything else is a kernel like others.
+ *
+ * A number is added to one that is on the device, or two that are, by the kernels for element-wise functions. Their arguments are how
+ * many elements there are, the function, and the pointers, where it writes first (CUDALoops.cuh); the function holds `other` and
+ * `alpha`, or `alpha` alone, and gives self + alpha * other (torchgen/dest/ufunc.py, BinaryInternal.h). One element is computed.
  */
 #include "shim/cuda/cuda.h"
 
@@ -91,7 +95,7 @@ static bool find_places(struct vg_fold *fold, const struct vg_launch *l, uint32_
         if (!is_configuration(l, arg, at, element))
             continue;
         memcpy(place, arg + (((at + WORD_POINTERS + 1) & ~1u) * sizeof at), sizeof place);
-        *fold = (struct vg_fold){.in = place[0], .out = place[1], .bytes = element};
+        *fold = (struct vg_fold){.in = {place[0]}, .out = place[1], .bytes = element};
         fold->in_bytes = (uint64_t)word_at(arg, at + WORD_INPUTS) * element;
         return on_device(place[0]) && on_device(place[1]) && place[2] == NULL;
     }
@@ -116,23 +120,61 @@ static int64_t reduce(const char *in, uint32_t n, uint32_t element, enum operati
     return acc;
 }
 
-bool vg_fold_begin(struct vg_fold *fold, const struct vg_launch *l)
+static bool known(const struct vg_fold *fold)
+{
+    bool all = vg_mem_touch(fold->out, fold->bytes);
+    for (unsigned i = 0; i < 2 && fold->in[i] && all; i++)
+        all = vg_mem_true(fold->in[i], fold->in_bytes) && vg_mem_touch(fold->in[i], fold->in_bytes);
+    return all;
+}
+
+static bool reduces(struct vg_fold *fold, const struct vg_launch *l)
 {
     enum operation op;
-    const struct vg_code *code = &l->kernel->code;
     uint32_t element = element_of(l->kernel->name, &op);
-    if (element == 0 || l->args == NULL || !code->found || code->n_params != 1 || !find_places(fold, l, element) ||
-        !vg_mem_true(fold->in, fold->in_bytes) || !vg_mem_touch(fold->in, fold->in_bytes) ||
-        !vg_mem_touch(fold->out, element))
+    if (element == 0 || l->kernel->code.n_params != 1 || !find_places(fold, l, element) || !known(fold))
         return false;
-    fold->value = reduce(fold->in, (uint32_t)(fold->in_bytes / element), element, op);
+    fold->value = reduce(fold->in[0], (uint32_t)(fold->in_bytes / element), element, op);
     return true;
+}
+
+/* self + alpha * other, of one element. */
+static bool adds(struct vg_fold *fold, const struct vg_launch *l)
+{
+    enum { ELEMENT = 8 };
+    const char *name = l->kernel->name;
+    const struct vg_code *code = &l->kernel->code;
+    bool of_one = strstr(name, "21CUDAFunctorOnSelf_addIlEESt5arrayIPcLm2E") != NULL;
+    bool of_two = strstr(name, "15CUDAFunctor_addIlEESt5arrayIPcLm3E") != NULL;
+    uint32_t function = of_one ? 2 * ELEMENT : ELEMENT, pointers = of_one ? 2 : 3;
+    int32_t elements;
+    int64_t number[2], self, other; /* other, alpha; or alpha */
+    void *place[3] = {NULL, NULL, NULL};
+    if (strstr(name, "_elementwise_kernelI") == NULL || (!of_one && !of_two) || code->n_params < 3 ||
+        code->param[0].bytes != sizeof elements || code->param[1].bytes != function ||
+        code->param[2].bytes != pointers * sizeof *place)
+        return false;
+    memcpy(&elements, l->args[0], sizeof elements);
+    memcpy(number, l->args[1], function);
+    memcpy(place, l->args[2], pointers * sizeof *place);
+    *fold = (struct vg_fold){.in = {place[1], place[2]}, .out = place[0], .in_bytes = ELEMENT, .bytes = ELEMENT};
+    if (elements != 1 || !on_device(place[0]) || !on_device(place[1]) || (of_two && !on_device(place[2])) ||
+        !known(fold))
+        return false;
+    memcpy(&self, place[1], ELEMENT);
+    memcpy(&other, of_two ? place[2] : (void *)&number[0], ELEMENT);
+    fold->value = (int64_t)((uint64_t)self + (uint64_t)number[of_two ? 0 : 1] * (uint64_t)other);
+    return true;
+}
+
+bool vg_fold_begin(struct vg_fold *fold, const struct vg_launch *l)
+{
+    return l->args != NULL && l->kernel->code.found && (reduces(fold, l) || adds(fold, l));
 }
 
 void vg_fold_end(const struct vg_fold *fold)
 {
     int32_t narrow = (int32_t)fold->value;
     memcpy(fold->out, fold->bytes == 8 ? (const void *)&fold->value : (const void *)&narrow, fold->bytes);
-    vg_mem_told(fold->in, fold->in_bytes);
     vg_mem_told(fold->out, fold->bytes);
 }

@@ -37,6 +37,7 @@ struct reach {
     unsigned n;
     uint64_t per_pointer, bytes;
     bool has_structures; /* of which not every word is the kernel's */
+    bool is_computed;    /* what it writes is known: fold.c */
 };
 
 /* A word of the arguments that may be a pointer; `counts`: one that the kernel surely has. */
@@ -46,7 +47,8 @@ static void follow(struct reach *r, uint64_t word, bool counts)
     const void *p = (const void *)(uintptr_t)word; // NOLINT(performance-no-int-to-ptr)
     if (word < 4096 || !vg_mem_find(p, &a))
         return;
-    vg_mem_written(p, r->per_pointer); /* what lies behind in the same allocation is often another tensor */
+    if (!r->is_computed)
+        vg_mem_written(p, r->per_pointer); /* what lies behind in the same allocation is often another tensor */
     for (unsigned i = 0; i < r->n; i++)
         if (r->seen[i] == word)
             return;
@@ -84,7 +86,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
     struct vg_fold fold;
-    const bool folds = !l->later && vg_fold_begin(&fold, l);
+    r.is_computed = !l->later && vg_fold_begin(&fold, l);
     const struct vg_param *param = kernel->code.param;
     for (uint32_t i = 0; kernel->code.found && i < kernel->code.n_params; i++)
         if (l->args != NULL)
@@ -95,7 +97,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
         follow_all(&r, l->packed, l->packed_bytes);
     else if (!kernel->code.found)
         vg_mem_written_anywhere();
-    if (folds)
+    if (r.is_computed)
         vg_fold_end(&fold);
     if (r.has_structures && r.bytes < 2 * r.per_pointer)
         r.bytes = 2 * r.per_pointer;
