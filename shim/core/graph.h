@@ -67,4 +67,21 @@ struct vg_graph *vg_capture_end(struct vg_stream *s);
 /* The next captured operation depends on this node too. */
 bool vg_capture_tip(struct vg_stream *s, uint32_t node);
 
+/* Handles of the program; NULL: that is none. */
+static inline struct vg_graph *vg_graph_of(void *handle)
+{
+    struct vg_graph *graph = handle;
+    return graph != NULL && graph->magic == VG_GRAPH_MAGIC ? graph : NULL;
+}
+static inline struct vg_node *vg_node_of(void *handle)
+{
+    struct vg_node *node = handle;
+    return node != NULL && node->magic == VG_NODE_MAGIC ? node : NULL;
+}
+static inline struct vg_exec *vg_exec_of(void *handle)
+{
+    struct vg_exec *exec = handle;
+    return exec != NULL && exec->magic == VG_EXEC_MAGIC ? exec : NULL;
+}
+
 #endif
