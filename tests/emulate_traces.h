@@ -187,6 +187,10 @@ struct gen_job {
     uint64_t message;              /* bytes between stages */
     uint64_t jitter;               /* every launch takes up to so many ns more, its own on each rank */
     bool marks;
+    bool
+        model; /* the norm of gradients is summed over all tensor-parallel ranks of all stages; rank 0 of them computes one more */
+    bool logs;    /* the last stage reduces the loss over its replicas, and the first rank of it logs */
+    uint32_t odd; /* this rank does something of its own; 0 = none */
 };
 
 struct gen_grid {
@@ -277,6 +281,40 @@ static void gen_optimizer(const struct gen_job *j, struct gen_rank *g, uint32_t 
     }
 }
 
+struct gen_extra {
+    uint32_t model, loss;
+};
+
+/* Groups of a job that few frameworks name: a product of two axes, and one that only a stage has. */
+static struct gen_extra gen_extra_comms(const struct gen_job *j, struct gen_rank *g, struct gen_grid *grid)
+{
+    struct gen_extra x = {0};
+    uint32_t t = g->rank % j->tp, d = g->rank / j->tp % j->dp, p = g->rank / (j->tp * j->dp), stride = j->tp * j->dp;
+    for (uint32_t i = 0; i < j->tp * j->pp; i++)
+        grid->group[i] = d * j->tp + i % j->tp + i / j->tp * stride;
+    if (j->model)
+        x.model = gen_comm(g, maq_rec_lineage(7, 0, d), j->tp * j->pp, p * j->tp + t, j->members ? grid->group : NULL);
+    gen_members(grid, g->rank - d * j->tp, j->dp, j->tp);
+    if (j->logs && p + 1 == j->pp)
+        x.loss = gen_comm(g, maq_rec_lineage(8, 0, t), j->dp, d, j->members ? grid->group : NULL);
+    return x;
+}
+
+static void gen_extra(const struct gen_job *j, struct gen_rank *g, const struct gen_extra *x)
+{
+    uint32_t t = g->rank % j->tp, d = g->rank / j->tp % j->dp, p = g->rank / (j->tp * j->dp);
+    if (j->model && t == 0)
+        gen_launch(g, 0, "shared_norm", 3000);
+    if (j->model)
+        gen_coll(g, 0, x->model, MAQ_REC_ALL_REDUCE, 4, 15000);
+    if (j->logs && p + 1 == j->pp)
+        gen_coll(g, 0, x->loss, MAQ_REC_ALL_REDUCE, 4, 12000);
+    if (j->logs && p + 1 == j->pp && t == 0 && d == 0)
+        gen_launch(g, 0, "log", 2000);
+    if (j->odd && g->rank == j->odd)
+        gen_launch(g, 0, "odd", 4000);
+}
+
 static void gen_job_rank(const struct gen_job *j, struct gen_rank *g, uint32_t rank)
 {
     struct gen_grid grid = {.world = j->tp * j->pp * j->dp};
@@ -316,12 +354,14 @@ static void gen_job_rank(const struct gen_job *j, struct gen_rank *g, uint32_t r
         pipe.peer[0] = 0;
         pipe.peer[1] = 1;
     }
+    const struct gen_extra extra = gen_extra_comms(j, g, &grid);
     pipe.there[0] = p > 0;
     pipe.there[1] = p + 1 < j->pp;
     gen_alloc(g, UINT64_C(1) << 30);
     gen_coll(g, 0, 0, MAQ_REC_BROADCAST, 1 << 10, 9000);
     for (uint32_t s = 0; s < j->steps; s++) {
         gen_schedule(j, g, &pipe, tp, ep, p);
+        gen_extra(j, g, &extra);
         gen_optimizer(j, g, dp);
         gen_rec(g, (struct maq_rec){.kind = MAQ_REC_STREAM_SYNC, .stream = 0});
         if (j->marks)

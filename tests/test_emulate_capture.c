@@ -44,23 +44,35 @@ static struct maq_capture *capture_of(const struct gen_job *job, const uint32_t 
     return c;
 }
 
-/* Runs what inference asks for until it is content; the number of ranks that ran. */
-static uint32_t probe_all(struct maq_capture **out, const struct gen_job *job, struct maq_diag *diag)
+/* Runs rank 0, another one, and what inference asks for until it is content; the number of ranks that ran. */
+static uint32_t probe_also(struct maq_capture **out, const struct gen_job *job, uint32_t also, struct maq_diag *diag)
 {
-    uint32_t ranks[512] = {0}, n = 1, probe;
+    uint32_t ranks[512] = {0, also}, n = also ? 2 : 1;
     for (;;) {
         struct maq_capture *c = capture_of(job, ranks, n, diag);
-        enum maq_status status = maq_capture_infer(c, &probe, diag);
+        uint32_t asked = 512 - n;
+        enum maq_status status = maq_capture_infer(c, ranks + n, &asked, diag);
         if (status == MAQ_OK) {
+            assert_int_equal(asked, 0);
             *out = c;
             return n;
         }
         assert_int_equal(status, MAQ_NO);
-        assert_int_equal(c->class_of[probe], UINT32_MAX);
+        assert_true(asked > 0);
+        for (uint32_t i = 0; i < asked; i++) {
+            assert_int_equal(c->class_of[ranks[n + i]], UINT32_MAX);
+            for (uint32_t k = 0; k < n + i; k++)
+                assert_int_not_equal(ranks[k], ranks[n + i]);
+        }
         maq_capture_free(c);
+        n += asked;
         assert_true(n < 512);
-        ranks[n++] = probe;
     }
+}
+
+static uint32_t probe_all(struct maq_capture **out, const struct gen_job *job, struct maq_diag *diag)
+{
+    return probe_also(out, job, 0, diag);
 }
 
 static const uint32_t *members(const struct maq_capture *c, uint32_t rank, uint32_t ordinal, uint32_t *size,
@@ -133,6 +145,16 @@ static const struct gen_job jobs[] = {
      .micro = 4,
      .message = 1 << 20}, /* nobody says who is in what */
     {.tp = 4, .pp = 1, .dp = 8, .ep = 2, .steps = 1, .layers = 1, .micro = 1},
+    {.tp = 4, .pp = 4, .dp = 4, .steps = 1, .layers = 1, .micro = 8, .message = 1 << 20, .model = true, .logs = true},
+    {.tp = 4,
+     .pp = 4,
+     .dp = 8,
+     .steps = 1,
+     .layers = 1,
+     .micro = 8,
+     .message = 1 << 20,
+     .model = true,
+     .members = true},
 };
 
 static void test_infer(void **state)
@@ -176,7 +198,60 @@ static void test_infer_large(void **state)
     maq_diag_free(diag);
 }
 
-/* Times that differ on one rank stay its own. */
+/*
+ * Every stage has its own schedule, the first tensor-parallel rank computes more, one replica of the last stage logs, and nobody says
+ * who is in which group: classes of that many ranks, from few more ranks than there are classes.
+ */
+static void test_infer_lines(void **state)
+{
+    struct gen_job job = {.tp = 8,
+                          .pp = 16,
+                          .dp = 64,
+                          .steps = 1,
+                          .layers = 1,
+                          .micro = 16,
+                          .message = 1 << 20,
+                          .model = true,
+                          .logs = true};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *c;
+    uint32_t ran = probe_all(&c, &job, diag);
+    print_message("    %u of %u ranks ran, %u classes\n", ran, c->world, c->n_classes);
+    assert_int_equal(c->n_classes, 33);
+    assert_true(ran <= 60);
+    for (uint32_t r = 1; r < c->world; r++) {
+        uint32_t stage = r / 512,
+                 first = stage * 512 + 8 + (r % 8 > 0); /* of the same stage, and alike in the tensor group */
+        assert_int_equal(c->class_of[r] == c->class_of[first], r != 15 * 512);
+    }
+    assert_int_equal(maq_capture_check(c, diag), MAQ_OK);
+    maq_capture_free(c);
+    maq_diag_free(diag);
+}
+
+/* A rank that is like no other runs by chance: all the others are what they are. */
+static void test_infer_odd(void **state)
+{
+    static const uint32_t odd[] = {5, 27, 54, 63};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct gen_job job = {
+            .tp = 4, .pp = 4, .dp = 4, .steps = 1, .layers = 1, .micro = 8, .members = true, .odd = odd[i]};
+        struct maq_diag *diag = maq_diag_new();
+        uint32_t ranks[64];
+        struct maq_capture *some, *all;
+        for (uint32_t r = 0; r < 64; r++)
+            ranks[r] = r;
+        all = capture_of(&job, ranks, 64, diag);
+        uint32_t ran = probe_also(&some, &job, odd[i], diag);
+        print_message("    rank %u: %u of 64 ranks ran, %u classes\n", odd[i], ran, all->n_classes);
+        assert_true(ran < 64);
+        same_job(some, all);
+        maq_capture_free(some);
+        maq_capture_free(all);
+        maq_diag_free(diag);
+    }
+}
+
 /* Two ranks do the same with other events: one with one handle for ever, one with a pool of three; a third one waits for less. */
 static void test_events(void **state)
 {
@@ -216,6 +291,7 @@ static void test_events(void **state)
     (void)state;
 }
 
+/* Times that differ on one rank stay its own. */
 static void test_deltas(void **state)
 {
     struct gen_job job = jobs[0];
@@ -459,9 +535,10 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_large), cmocka_unit_test(test_events),
-        cmocka_unit_test(test_deltas),    cmocka_unit_test(test_damaged),     cmocka_unit_test(test_mqt),
-        cmocka_unit_test(test_mqt_folds), cmocka_unit_test(test_example),     cmocka_unit_test(test_check),
+        cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_large), cmocka_unit_test(test_infer_lines),
+        cmocka_unit_test(test_infer_odd), cmocka_unit_test(test_events),      cmocka_unit_test(test_deltas),
+        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_mqt),         cmocka_unit_test(test_mqt_folds),
+        cmocka_unit_test(test_example),   cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,10 +131,11 @@ MAQ_API void maq_replay_free(struct maq_replay *replay);
 MAQ_API enum maq_status maq_capture_check(const struct maq_capture *capture, struct maq_diag *diag);
 
 /*
- * Fills in the ranks that did not run, from where those that did are in their communicators. MAQ_NO: *probe is a rank
- * that has to run first to decide, and the capture is as it was.
+ * Fills in the ranks that did not run, from where those that did are in their communicators. MAQ_NO: probe[0 .. *n) are
+ * ranks that have to run first to decide, at least one, and the capture is as it was. *n comes in as the room of probe[].
  */
-MAQ_API enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, struct maq_diag *diag);
+MAQ_API enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, uint32_t *n,
+                                          struct maq_diag *diag);
 
 /* What a capture holds, in numbers. */
 struct maq_capture_axis {

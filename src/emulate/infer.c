@@ -2,11 +2,8 @@
  * infer.c - ranks that did not run, from those that did: see maquette/replay.h.
  *
  * The strides of the communicators cut a rank's number into digits (tensor, data, pipeline place, ...). Which class a rank
- * belongs to is a function of its digits that is known where a rank ran. The corners of the job run first: each digit at
- * its least and its largest. A digit on which no class hangs in any pair of ranks that differ in it alone is left out.
- * Over the others the job is a box; where all its corners are of one class, so is what is between them; where they are not,
- * it is cut in the middle. A corner that did not run is what has to run next. Random ranks between (`maquette capture
- * --verify`) test the rule.
+ * belongs to is a function of its digits (infer_lines.c), where its communicators lie one of its number (infer_fill.c). What is
+ * open is a list of ranks that have to run next. Random ranks (`maquette capture --verify`) test the rule.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,255 +14,113 @@
 #include "emulate/infer.h"
 #include "maquette/replay.h"
 
-struct box {
-    uint32_t lo[MAQ_DIGITS], hi[MAQ_DIGITS];
-};
-
 /* --- digits --- */
 
-static bool add_border(uint32_t *border, uint32_t *n, uint64_t x, uint32_t world)
+/* One that does not divide the world (the first and the last pipeline stage are a group), or cuts across another, is none. */
+static void add_border(uint32_t *border, uint32_t *n, uint64_t x, uint32_t world)
 {
     uint32_t i = 0;
     if (x > world || world % x != 0)
-        return false;
+        return;
     while (i < *n && border[i] < x)
-        i++;
-    if (i < *n && border[i] == x)
-        return true;
-    if (*n == MAQ_DIGITS + 1)
-        return false;
+        if (x % border[i++] != 0)
+            return;
+    if (*n == MAQ_DIGITS + 1 || (i < *n && (border[i] == x || border[i] % x != 0)))
+        return;
     memmove(border + i + 1, border + i, (*n - i) * sizeof *border);
     border[i] = (uint32_t)x;
     ++*n;
-    return true;
 }
 
 /* Borders between digits: 1 and the world, and the strides and spans of communicators where they divide each other. */
-bool maq_infer_digits(struct maq_infer *f)
+static void find_digits(struct maq_infer *f)
 {
     uint32_t border[MAQ_DIGITS + 1] = {1}, n = 1, world = f->capture->world;
-    if (!add_border(border, &n, world, world))
-        return false;
+    add_border(border, &n, world, world);
     for (uint32_t k = 0; k < f->capture->n_classes; k++)
         for (uint32_t i = 0; i < f->capture->class_of_ranks[k].n_comms; i++) {
             const struct maq_pattern *p = &f->pattern[k][i];
-            for (uint32_t j = 0; j < p->n_levels; j++)
-                if (!add_border(border, &n, p->stride[j], world) ||
-                    (!p->fixed && !add_border(border, &n, (uint64_t)p->stride[j] * p->n[j], world)))
-                    return false;
+            for (uint32_t j = 0; j < p->n_levels; j++) {
+                add_border(border, &n, p->stride[j], world);
+                if (!p->fixed)
+                    add_border(border, &n, (uint64_t)p->stride[j] * p->n[j], world);
+            }
         }
     for (uint32_t i = 0; i + 1 < n; i++) {
-        if (border[i + 1] % border[i] != 0)
-            return false;
         f->unit[i] = border[i];
         f->size[i] = border[i + 1] / border[i];
     }
     f->n_digits = n - 1;
-    return true;
-}
-
-static uint32_t digit(const struct maq_infer *f, uint32_t rank, uint32_t d)
-{
-    return rank / f->unit[d] % f->size[d];
-}
-
-static uint32_t rank_at(const struct maq_infer *f, const uint32_t *digits)
-{
-    uint32_t rank = 0;
-    for (uint32_t d = 0; d < f->n_digits; d++)
-        rank += digits[d] * f->unit[d];
-    return rank;
-}
-
-/* --- which digits matter --- */
-
-/* The least corner that did not run; UINT32_MAX when all did. */
-static uint32_t missing_corner(const struct maq_infer *f)
-{
-    for (uint32_t bits = 0; bits < 1u << f->n_digits; bits++) {
-        uint32_t at[MAQ_DIGITS];
-        for (uint32_t d = 0; d < f->n_digits; d++)
-            at[d] = bits >> d & 1 ? f->size[d] - 1 : 0;
-        uint32_t rank = rank_at(f, at);
-        if (f->capture->class_of[rank] == UINT32_MAX)
-            return rank;
-    }
-    return UINT32_MAX;
-}
-
-/* Of two ranks that ran: the digits in which they differ, as bits. */
-static uint32_t differ(const struct maq_infer *f, uint32_t a, uint32_t b)
-{
-    uint32_t bits = 0;
-    for (uint32_t d = 0; d < f->n_digits; d++)
-        bits |= (uint32_t)(digit(f, a, d) != digit(f, b, d)) << d;
-    return bits;
-}
-
-static uint32_t key_of(const struct maq_infer *f, uint32_t rank)
-{
-    uint32_t key = 0, times = 1;
-    for (uint32_t d = 0; d < f->n_digits; d++)
-        if (f->matters >> d & 1) {
-            key += digit(f, rank, d) * times;
-            times *= f->size[d];
-        }
-    return key;
-}
-
-static void find_what_matters(struct maq_infer *f)
-{
-    const uint32_t *class_of = f->capture->class_of;
-    f->matters = 0;
-    for (uint32_t i = 0; i < f->n_ran; i++)
-        for (uint32_t k = 0; k < i; k++) {
-            uint32_t bits = differ(f, f->ran[i], f->ran[k]);
-            if (class_of[f->ran[i]] != class_of[f->ran[k]] && (bits & (bits - 1)) == 0)
-                f->matters |= bits;
-        }
-    /* ranks that agree in all of those and are not of one class: what they differ in matters too */
-    for (bool again = true; again;) {
-        again = false;
-        for (uint32_t i = 0; i < f->n_ran && !again; i++)
-            for (uint32_t k = 0; k < i && !again; k++)
-                if (class_of[f->ran[i]] != class_of[f->ran[k]] && key_of(f, f->ran[i]) == key_of(f, f->ran[k])) {
-                    f->matters |= differ(f, f->ran[i], f->ran[k]);
-                    again = true;
-                }
-    }
-}
-
-/* --- boxes --- */
-
-static uint32_t class_at(const struct maq_infer *f, const uint32_t *digits, uint32_t *rank)
-{
-    *rank = rank_at(f, digits);
-    return f->known[key_of(f, *rank)];
-}
-
-static void corner(const struct maq_infer *f, const struct box *b, uint32_t bits, uint32_t *at)
-{
-    for (uint32_t d = 0; d < f->n_digits; d++)
-        at[d] = f->matters >> d & 1 ? (bits >> d & 1 ? b->hi[d] : b->lo[d]) : 0;
-}
-
-static void fill(struct maq_infer *f, const struct box *b, uint32_t d, uint32_t *at, uint32_t class)
-{
-    if (d == f->n_digits) {
-        f->assigned[key_of(f, rank_at(f, at))] = class;
-        return;
-    }
-    for (at[d] = b->lo[d]; at[d] <= b->hi[d]; at[d]++)
-        fill(f, b, d + 1, at, class);
-    at[d] = 0;
-}
-
-/* Along which digit corners differ, the widest of them; n_digits: all corners are of one class. */
-static uint32_t widest_difference(const struct maq_infer *f, const struct box *b)
-{
-    uint32_t best = f->n_digits, at[MAQ_DIGITS], rank;
-    for (uint32_t d = 0; d < f->n_digits; d++)
-        for (uint32_t bits = 0; bits < 1u << f->n_digits && f->matters >> d & 1 && b->hi[d] > b->lo[d]; bits++) {
-            if (bits >> d & 1)
-                continue;
-            corner(f, b, bits, at);
-            uint32_t here = class_at(f, at, &rank);
-            corner(f, b, bits | 1u << d, at);
-            if (here != class_at(f, at, &rank) &&
-                (best == f->n_digits || b->hi[d] - b->lo[d] > b->hi[best] - b->lo[best]))
-                best = d;
-        }
-    return best;
-}
-
-/* A rank that has to run, or UINT32_MAX when the box is filled. */
-static uint32_t settle(struct maq_infer *f, const struct box *b)
-{
-    uint32_t at[MAQ_DIGITS] = {0}, rank;
-    for (uint32_t bits = 0; bits < 1u << f->n_digits; bits++) {
-        corner(f, b, bits, at);
-        if (class_at(f, at, &rank) == UINT32_MAX)
-            return rank;
-    }
-    uint32_t d = widest_difference(f, b);
-    if (d == f->n_digits) {
-        corner(f, b, 0, at);
-        uint32_t class = class_at(f, at, &rank);
-        memset(at, 0, sizeof at);
-        fill(f, b, 0, at, class);
-        return UINT32_MAX;
-    }
-    uint32_t middle = b->lo[d] + (b->hi[d] - b->lo[d]) / 2;
-    bool narrow = b->hi[d] - b->lo[d] == 1;
-    struct box low = *b, high = *b;
-    low.hi[d] = middle;
-    high.lo[d] = narrow ? b->hi[d] : middle;
-    uint32_t probe = settle(f, &low);
-    return probe != UINT32_MAX ? probe : settle(f, &high);
-}
-
-static enum maq_status next(uint32_t *probe, uint32_t rank, const struct maq_capture *c)
-{
-    for (uint32_t r = 0; rank == UINT32_MAX || c->class_of[rank] != UINT32_MAX; r++) {
-        MAQ_ASSERT(r < c->world);
-        if (c->class_of[r] == UINT32_MAX)
-            rank = r;
-    }
-    *probe = rank;
-    return MAQ_NO;
-}
-
-/* Classes of all ranks into f->assigned, by key. */
-static enum maq_status decide(struct maq_infer *f, uint32_t *probe)
-{
-    struct box whole = {{0}, {0}};
-    uint32_t rank = missing_corner(f), keys = 1;
-    if (rank != UINT32_MAX)
-        return next(probe, rank, f->capture);
-    find_what_matters(f);
-    for (uint32_t d = 0; d < f->n_digits; d++)
-        if (f->matters >> d & 1) {
-            keys *= f->size[d];
-            whole.hi[d] = f->size[d] - 1;
-        }
-    f->known = MAQ_ARENA_NEW(&f->scratch, uint32_t, keys);
-    f->assigned = MAQ_ARENA_NEW(&f->scratch, uint32_t, keys);
-    if (!f->known || !f->assigned)
-        return MAQ_NO_MEMORY;
-    memset(f->known, 0xff, keys * sizeof *f->known);
-    for (uint32_t i = 0; i < f->n_ran; i++)
-        f->known[key_of(f, f->ran[i])] = f->capture->class_of[f->ran[i]];
-    rank = settle(f, &whole);
-    return rank != UINT32_MAX ? next(probe, rank, f->capture) : MAQ_OK;
-}
-
-uint32_t maq_infer_class(const struct maq_infer *f, uint32_t rank)
-{
-    uint32_t known = f->capture->class_of[rank];
-    return known != UINT32_MAX ? known : f->assigned[key_of(f, rank)];
 }
 
 /* --- the whole --- */
 
-static enum maq_status find_patterns(struct maq_infer *f, uint32_t *probe)
+void maq_infer_ask(struct maq_infer *f, uint32_t rank)
 {
-    const struct maq_capture *c = f->capture;
-    f->pattern = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern *, c->n_classes);
-    for (uint32_t k = 0; k < c->n_classes && f->pattern; k++) {
-        const struct maq_rank_class *m = &c->class_of_ranks[k];
-        f->pattern[k] = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, m->n_comms);
-        if (!f->pattern[k])
-            return MAQ_NO_MEMORY;
-        for (uint32_t i = 0; i < m->n_comms; i++) {
-            uint32_t rank;
-            if (maq_pattern_find(&f->pattern[k][i], c, m, i, &rank))
-                return next(probe, rank < c->world ? rank : UINT32_MAX, c);
-        }
-    }
-    return f->pattern ? MAQ_OK : MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < f->n_asked; i++)
+        if (f->asked[i] == rank)
+            return;
+    if (f->n_asked < f->most)
+        f->asked[f->n_asked++] = rank;
 }
 
-static enum maq_status infer(struct maq_infer *f, uint32_t *probe, struct maq_diag *diag)
+/* The least rank that did not run, where nothing says which would tell more. */
+static enum maq_status ask_any(struct maq_infer *f)
+{
+    for (uint32_t r = 0; r < f->capture->world && f->n_asked == 0; r++)
+        if (f->capture->class_of[r] == UINT32_MAX)
+            maq_infer_ask(f, r);
+    return MAQ_NO;
+}
+
+/* Patterns of the communicators of a class that are not settled; true: some stay open. Ranks are asked for when `ask` says so. */
+static bool find_class(struct maq_infer *f, uint32_t k, bool *settled, struct maq_patterns *like, bool ask)
+{
+    const struct maq_capture *c = f->capture;
+    const struct maq_rank_class *m = &c->class_of_ranks[k];
+    bool open = false;
+    for (uint32_t i = 0; i < m->n_comms; i++) {
+        struct maq_pattern *p = &f->pattern[k][i];
+        uint32_t rank;
+        if (settled[i])
+            continue;
+        settled[i] = !maq_pattern_find(p, c, m, i, like, &rank);
+        open = open || !settled[i];
+        if (settled[i])
+            like->at[like->n++] = *p;
+        else if (ask && rank < c->world)
+            maq_infer_ask(f, rank);
+    }
+    return open;
+}
+
+/* Where all communicators of all classes lie. MAQ_NO: that is open for some; ranks that would tell are asked for, where there are. */
+static enum maq_status find_patterns(struct maq_infer *f)
+{
+    const struct maq_capture *c = f->capture;
+    size_t n = 0;
+    for (uint32_t k = 0; k < c->n_classes; k++)
+        n += c->class_of_ranks[k].n_comms;
+    struct maq_patterns like = {.at = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, n)};
+    bool *settled = MAQ_ARENA_NEW(&f->scratch, bool, n), open = true;
+    f->pattern = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern *, c->n_classes);
+    if (!like.at || !settled || !f->pattern)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < c->n_classes; k++) {
+        f->pattern[k] = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, c->class_of_ranks[k].n_comms);
+        if (!f->pattern[k])
+            return MAQ_NO_MEMORY;
+    }
+    for (int turn = 0; turn < 2 && open; turn++) { /* the second knows what the first found */
+        open = false;
+        bool *at = settled;
+        for (uint32_t k = 0; k < c->n_classes; at += c->class_of_ranks[k++].n_comms)
+            open = find_class(f, k, at, &like, turn > 0) || open;
+    }
+    return open ? MAQ_NO : MAQ_OK;
+}
+
+static enum maq_status infer(struct maq_infer *f)
 {
     struct maq_capture *c = f->capture;
     f->ran = MAQ_ARENA_NEW(&f->scratch, uint32_t, c->world);
@@ -277,20 +132,22 @@ static enum maq_status infer(struct maq_infer *f, uint32_t *probe, struct maq_di
     if (f->n_ran == c->world)
         return MAQ_OK;
     if (f->n_ran == 0)
-        return next(probe, 0, c);
-    MAQ_TRY(find_patterns(f, probe));
-    if (!maq_infer_digits(f))
-        return next(probe, UINT32_MAX, c);
-    MAQ_TRY(decide(f, probe));
-    return maq_infer_fill(f, probe, diag);
+        return MAQ_NO;
+    MAQ_TRY(find_patterns(f));
+    find_digits(f);
+    MAQ_TRY(maq_infer_lines(f));
+    return maq_infer_fill(f);
 }
 
-enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, struct maq_diag *diag)
+enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, uint32_t *n, struct maq_diag *diag)
 {
-    struct maq_infer f = {.capture = capture};
+    struct maq_infer f = {.capture = capture, .asked = probe, .most = *n};
+    MAQ_ASSERT(*n > 0);
     maq_arena_init(&f.scratch, 0);
-    *probe = UINT32_MAX;
-    enum maq_status status = infer(&f, probe, diag);
+    enum maq_status status = infer(&f);
+    if (status == MAQ_NO)
+        status = ask_any(&f);
+    *n = f.n_asked;
     maq_arena_fini(&f.scratch);
     if (status == MAQ_NO_MEMORY)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");

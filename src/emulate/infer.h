@@ -1,4 +1,4 @@
-/* infer.h - ranks that did not run: what infer.c (which class) and infer_fill.c (which communicators) share. */
+/* infer.h - ranks that did not run: what infer.c, infer_lines.c (which class) and infer_fill.c (which communicators) share. */
 #ifndef MAQ_EMULATE_INFER_H
 #define MAQ_EMULATE_INFER_H
 
@@ -9,16 +9,18 @@
 struct maq_infer {
     struct maq_capture *capture;
     struct maq_arena scratch;
-    uint32_t n_ran, *ran;         /* ranks that ran */
-    struct maq_pattern **pattern; /* [n_classes][n_comms of it] */
+    uint32_t n_ran, *ran;           /* ranks that ran */
+    uint32_t *asked, n_asked, most; /* ranks that have to run next */
+    struct maq_pattern **pattern;   /* [n_classes][n_comms of it] */
     uint32_t n_digits, unit[MAQ_DIGITS], size[MAQ_DIGITS];
-    uint32_t matters;           /* bits of digits */
-    uint32_t *known, *assigned; /* class by the digits that matter */
+    uint32_t *class_at; /* [world] */
 };
 
-bool maq_infer_digits(struct maq_infer *f);
-uint32_t maq_infer_class(const struct maq_infer *f, uint32_t rank);
+/* Puts a rank that did not run on the list, once, where there is room. */
+void maq_infer_ask(struct maq_infer *f, uint32_t rank);
+/* Classes of all ranks into class_at. MAQ_NO: ranks have been asked for. */
+enum maq_status maq_infer_lines(struct maq_infer *f);
 /* Puts all ranks into the capture. MAQ_NO: what ranks that ran say of their communicators contradicts it. */
-enum maq_status maq_infer_fill(struct maq_infer *f, uint32_t *probe, struct maq_diag *diag);
+enum maq_status maq_infer_fill(struct maq_infer *f);
 
 #endif

@@ -76,9 +76,7 @@ static uint32_t name_of(struct filling *w, const struct maq_pattern *patterns, u
     memcpy(name.stride, p->stride, sizeof name.stride);
     for (uint32_t i = 0; i < ordinal; i++) {
         uint32_t other, place;
-        name.nth += patterns[i].size == p->size && patterns[i].n_levels == p->n_levels &&
-                    memcmp(patterns[i].n, p->n, sizeof p->n) == 0 &&
-                    memcmp(patterns[i].stride, p->stride, sizeof p->stride) == 0 &&
+        name.nth += maq_pattern_same(&patterns[i], p) &&
                     maq_pattern_at(&patterns[i], rank, w->f->capture->world, &other, &place) && other == *base;
     }
     bool added;
@@ -165,7 +163,7 @@ static const char *name_class(struct maq_arena *arena, const uint32_t *rank, uin
     return maq_arena_printf(arena, "ranks %u, %u, ... %u", rank[0], rank[1], rank[n - 1]);
 }
 
-enum maq_status maq_infer_fill(struct maq_infer *f, uint32_t *probe, struct maq_diag *diag)
+enum maq_status maq_infer_fill(struct maq_infer *f)
 {
     struct maq_capture *c = f->capture;
     struct filling w = {.f = f, .arena = c->owner, .n_comms = c->n_comms};
@@ -173,7 +171,6 @@ enum maq_status maq_infer_fill(struct maq_infer *f, uint32_t *probe, struct maq_
     uint32_t *class_of = MAQ_ARENA_NEW(w.arena, uint32_t, c->world);
     uint32_t *count = MAQ_ARENA_NEW(&f->scratch, uint32_t, c->n_classes);
     struct table *t = MAQ_ARENA_NEW(&f->scratch, struct table, c->n_classes);
-    (void)diag;
     w.comm = MAQ_ARENA_NEW(w.arena, struct maq_captured_comm, c->n_comms);
     w.comm_room = c->n_comms;
     maq_intern_init(&w.names, &f->scratch);
@@ -188,12 +185,9 @@ enum maq_status maq_infer_fill(struct maq_infer *f, uint32_t *probe, struct maq_
             .lineage = c->comm[i].lineage, .size = c->comm[i].size, .member = member, .name = c->comm[i].name};
     }
     for (uint32_t r = 0; r < c->world; r++)
-        count[class_of[r] = maq_infer_class(f, r)]++;
-    if (!name_known(&w) || !fill_all(&w, t, class_of, count)) {
-        for (*probe = 0; c->class_of[*probe] != UINT32_MAX;)
-            ++*probe;
+        count[class_of[r] = f->class_at[r]]++;
+    if (!name_known(&w) || !fill_all(&w, t, class_of, count))
         return MAQ_NO;
-    }
     for (uint32_t k = 0; k < c->n_classes; k++) {
         classes[k] = c->class_of_ranks[k];
         classes[k].n_ranks = count[k];

@@ -29,6 +29,12 @@ uint32_t maq_pattern_member(const struct maq_pattern *p, uint32_t base, uint32_t
     return base;
 }
 
+bool maq_pattern_same(const struct maq_pattern *a, const struct maq_pattern *b)
+{
+    return a->size == b->size && a->n_levels == b->n_levels && memcmp(a->n, b->n, sizeof a->n) == 0 &&
+           memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+}
+
 /* Levels of a list of members; false when it is no product of progressions. */
 static bool fit_members(struct maq_pattern *p, const uint32_t *member, uint32_t size)
 {
@@ -63,8 +69,8 @@ static bool told(const struct maq_captured_comm *c)
 }
 
 /* Whether the pattern says of every rank that ran what that rank said. */
-static bool holds(const struct maq_pattern *p, const struct maq_capture *capture, const struct maq_rank_class *c,
-                  uint32_t ordinal)
+bool maq_pattern_holds(const struct maq_pattern *p, const struct maq_capture *capture, const struct maq_rank_class *c,
+                       uint32_t ordinal)
 {
     for (uint32_t i = 0; i < c->n_ranks; i++) {
         size_t at = (size_t)i * c->n_comms + ordinal;
@@ -84,75 +90,15 @@ static bool holds_somehow(struct maq_pattern *p, const struct maq_capture *captu
                           uint32_t ordinal)
 {
     p->fixed = false;
-    if (holds(p, capture, c, ordinal))
+    if (maq_pattern_holds(p, capture, c, ordinal))
         return true;
     p->fixed = true;
     p->position = c->position[ordinal];
-    return holds(p, capture, c, ordinal);
-}
-
-/* How many communicators of its size a rank of the class uses before it. */
-static uint32_t nth_of_size(const struct maq_capture *capture, const struct maq_rank_class *c, uint32_t ordinal)
-{
-    uint32_t nth = 0;
-    for (uint32_t i = 0; i < ordinal; i++)
-        nth += capture->comm[c->comm[i]].size == capture->comm[c->comm[ordinal]].size;
-    return nth;
-}
-
-/* Whether it holds for the communicators of that size and number in every class. */
-static bool holds_everywhere(const struct maq_pattern *p, const struct maq_capture *capture, uint32_t nth)
-{
-    for (uint32_t k = 0; k < capture->n_classes; k++) {
-        const struct maq_rank_class *c = &capture->class_of_ranks[k];
-        for (uint32_t i = 0; i < c->n_comms; i++)
-            if (capture->comm[c->comm[i]].size == p->size && nth_of_size(capture, c, i) == nth &&
-                !holds(p, capture, c, i))
-                return false;
-    }
-    return true;
-}
-
-/* A rank that did not run and would have another position with one stride than with the other. */
-static uint32_t telling(const struct maq_capture *capture, uint32_t n, uint32_t a, uint32_t b)
-{
-    for (uint32_t r = 0; r < capture->world; r++)
-        if (capture->class_of[r] == UINT32_MAX && r / a % n != r / b % n)
-            return r;
-    return UINT32_MAX;
-}
-
-/* Nobody said who is in it: the stride that fits in all classes, or in this one. */
-static const char *find_stride(struct maq_pattern *out, const struct maq_capture *capture,
-                               const struct maq_rank_class *c, uint32_t ordinal, uint32_t *probe)
-{
-    uint32_t world = capture->world, n = capture->comm[c->comm[ordinal]].size;
-    uint32_t nth = nth_of_size(capture, c, ordinal);
-    for (int everywhere = 1; everywhere >= 0; everywhere--) {
-        uint32_t found = 0, other = 0;
-        for (uint32_t s = 1; (uint64_t)s * n <= world; s++) {
-            struct maq_pattern p = {.size = n, .n_levels = 1, .n = {n}, .stride = {s}};
-            if (world % ((uint64_t)s * n) != 0 ||
-                !(everywhere ? holds_everywhere(&p, capture, nth) : holds(&p, capture, c, ordinal)))
-                continue;
-            if (found == 0)
-                *out = p;
-            else if (found == 1)
-                other = s;
-            found++;
-        }
-        if (found == 1 || (found > 0 && n == 1))
-            return NULL;
-        if (found > 1) {
-            *probe = telling(capture, n, out->stride[0], other);
-            return "several strides fit";
-        }
-    }
-    return "no stride fits";
+    return maq_pattern_holds(p, capture, c, ordinal);
 }
 
 const char *maq_pattern_find(struct maq_pattern *out, const struct maq_capture *capture, const struct maq_rank_class *c,
-                             uint32_t ordinal, uint32_t *probe)
+                             uint32_t ordinal, const struct maq_patterns *like, uint32_t *probe)
 {
     *probe = UINT32_MAX;
     for (uint32_t i = 0; i < c->n_ranks; i++) {
@@ -163,5 +109,5 @@ const char *maq_pattern_find(struct maq_pattern *out, const struct maq_capture *
             return "its members are no product of progressions";
         return holds_somehow(out, capture, c, ordinal) ? NULL : "its members do not lie alike on all its ranks";
     }
-    return find_stride(out, capture, c, ordinal, probe);
+    return maq_pattern_guess(out, capture, c, ordinal, like, probe);
 }

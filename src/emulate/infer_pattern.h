@@ -24,11 +24,26 @@ struct maq_pattern {
 bool maq_pattern_at(const struct maq_pattern *p, uint32_t rank, uint32_t world, uint32_t *base, uint32_t *position);
 uint32_t maq_pattern_member(const struct maq_pattern *p, uint32_t base, uint32_t i);
 
+bool maq_pattern_same(const struct maq_pattern *a, const struct maq_pattern *b);
+/* Whether the pattern says of every rank of the class that ran what that rank said. */
+bool maq_pattern_holds(const struct maq_pattern *p, const struct maq_capture *capture, const struct maq_rank_class *c,
+                       uint32_t ordinal);
+
+/* Patterns that other communicators have. */
+struct maq_patterns {
+    struct maq_pattern *at;
+    uint32_t n;
+};
+
 /*
  * The pattern of communicator `ordinal` of a class, from all its ranks that ran. NULL; or why there is none, and then
- * *probe is a rank that would tell (UINT32_MAX: none in particular).
+ * *probe is a rank that would tell (UINT32_MAX: none in particular). Where several would do, one that is in `like`.
  */
 const char *maq_pattern_find(struct maq_pattern *out, const struct maq_capture *capture, const struct maq_rank_class *c,
-                             uint32_t ordinal, uint32_t *probe);
+                             uint32_t ordinal, const struct maq_patterns *like, uint32_t *probe);
+/* The same where nobody said who is in it: infer_stride.c. */
+const char *maq_pattern_guess(struct maq_pattern *out, const struct maq_capture *capture,
+                              const struct maq_rank_class *c, uint32_t ordinal, const struct maq_patterns *like,
+                              uint32_t *probe);
 
 #endif

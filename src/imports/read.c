@@ -31,9 +31,9 @@ static bool probe_rank(const unsigned char *head, size_t n)
 /* Ranks that did not run are filled in where those that did say enough. */
 static enum maq_status read_ranks(struct maq_capture **out, const char *const *paths, uint32_t n, struct maq_diag *diag)
 {
-    uint32_t probe;
+    uint32_t probe, one = 1;
     MAQ_TRY(maq_capture_of_ranks(out, paths, n, diag));
-    enum maq_status status = maq_capture_infer(*out, &probe, diag);
+    enum maq_status status = maq_capture_infer(*out, &probe, &one, diag);
     if (status == MAQ_NO) {
         char hint[64];
         snprintf(hint, sizeof hint, "run rank %u next: `maquette run --rank %u`", probe, probe);

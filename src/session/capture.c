@@ -7,7 +7,7 @@
  * 3. Passes over all probes, each with what all said in the pass before (exchanges, keys of the store), until that does not change:
  *    a program that is told the same says the same. Two passes are expected.
  * 4. Ranks that did not run are inferred from where the probes are in their communicators (maq_capture_infer); where that is open, the
- *    rank that decides it is probed as well, and the passes go on.
+ *    ranks that decide it are probed as well, and the passes go on.
  * 5. Ranks at random, not probed so far, are run and have to be of the class that was inferred for them; one that is not becomes a probe.
  *
  * Random choices follow from the command line, so that a capture that goes on after it was killed chooses the same.
@@ -30,6 +30,7 @@
 #define TIMEOUT_DEFAULT_S 600
 #define PASSES_MAX 6u /* over all probes, until they settle */
 #define ROUNDS_MAX 4u /* of inferring and settling again */
+#define OPEN_MAX 64u  /* ranks that are asked for at one time */
 #define WORDS_MAX 300 /* bytes of a failed program's last line in a message */
 
 struct capture {
@@ -188,21 +189,22 @@ static enum maq_status probe_what_is_open(struct capture *c, bool *added, struct
 {
     *added = false;
     for (;;) {
-        uint32_t rank = UINT32_MAX, first = c->n_probes;
+        uint32_t open[OPEN_MAX], n = OPEN_MAX, first = c->n_probes;
         uint64_t said;
         MAQ_TRY(read_job(c, c->n_probes, diag));
-        enum maq_status status = maq_capture_infer(c->job, &rank, diag);
+        enum maq_status status = maq_capture_infer(c->job, open, &n, diag);
         if (status != MAQ_NO)
             return status;
-        if (!maq_probes_choose(&c->slices, rank, "decides what ranks do that did not run"))
-            return no_memory(diag);
+        for (uint32_t i = 0; i < n; i++)
+            if (!maq_probes_choose(&c->slices, open[i], "decides what ranks do that did not run"))
+                return no_memory(diag);
         if (c->slices.n == first)
             return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0}, NULL,
-                                 "rank %u ran, and what other ranks do is still open", rank);
+                                 "rank %u ran, and what other ranks do is still open", open[0]);
         c->n_probes = c->slices.n;
         *added = true;
         MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
-        MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, 1, "probing", diag));
+        MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, c->n_probes - first, "probing", diag));
     }
 }
 

@@ -17,8 +17,8 @@ static void use(struct maq_capture *c, struct maq_diag *diag)
 {
     struct maq_replay *r = NULL;
     struct maq_capture_stats *s = NULL;
-    uint32_t probe;
-    (void)maq_capture_infer(c, &probe, diag);
+    uint32_t probe[8], n = 8;
+    (void)maq_capture_infer(c, probe, &n, diag);
     (void)maq_capture_check(c, diag);
     if (maq_capture_stats(&s, c, diag) == MAQ_OK)
         maq_capture_stats_free(s);
