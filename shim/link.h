@@ -156,6 +156,48 @@ static inline bool maq_gloo_peer_of(struct maq_gloo_peer *out, const unsigned ch
                                   (uint32_t)maq_gloo_number(address + 6, 3)};
     return true;
 }
+/*
+ * Where communicators lie, as far as maquette knows it from ranks that ran: entries of the same file on channel MAQ_PEERS_PATTERNS, each a
+ * struct maq_pattern, with seq = size of the communicator, rank = (how many of that size a process had before) << 8 | a number from 0 on.
+ *
+ * Member i of a communicator is base + sum over levels j of digit_j(i) * stride_j, digit_j(i) = i / (n_0 ... n_(j-1)) mod
+ * n_j. Seen from a rank, either its digits follow from its number, digit_j = rank / stride_j mod n_j; or its position is the
+ * same on all ranks of the class (`fixed`): a pipeline stage is first in its pair with the next stage wherever it is.
+ */
+#define MAQ_PEERS_PATTERNS (UINT64_MAX - 2)
+#define MAQ_PATTERN_LEVELS 4u
+struct maq_pattern {
+    uint32_t size, n_levels;
+    uint32_t n[MAQ_PATTERN_LEVELS], stride[MAQ_PATTERN_LEVELS];
+    uint32_t fixed;
+    uint32_t position; /* where it is fixed */
+};
+/* Base of the rank's communicator and its position in it; false where the rank cannot be in one like that. */
+static inline bool maq_pattern_at(const struct maq_pattern *p, uint32_t rank, uint32_t world, uint32_t *base,
+                                  uint32_t *position)
+{
+    uint64_t offset = 0, at = 0, times = 1, span = 0;
+    for (uint32_t j = 0; j < p->n_levels; j++) {
+        uint32_t digit = p->fixed ? (uint32_t)(p->position / times % p->n[j]) : rank / p->stride[j] % p->n[j];
+        offset += (uint64_t)digit * p->stride[j];
+        at += digit * times;
+        times *= p->n[j];
+        span += (uint64_t)(p->n[j] - 1) * p->stride[j];
+    }
+    if (offset > rank || rank - offset + span >= world)
+        return false;
+    *base = rank - (uint32_t)offset;
+    *position = (uint32_t)at;
+    return true;
+}
+static inline uint32_t maq_pattern_member(const struct maq_pattern *p, uint32_t base, uint32_t i)
+{
+    for (uint32_t j = 0; j < p->n_levels; j++) {
+        base += i % p->n[j] * p->stride[j];
+        i /= p->n[j];
+    }
+    return base;
+}
 
 /* --- device memory of communicators --------------------------------------------------------------------------------- */
 

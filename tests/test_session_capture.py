@@ -134,6 +134,23 @@ def inferred(s):
     assert all(x["virtual_s"] == x["replayed_s"] == ends[r] for r, x in live.items()) and len(live) == 3, (live, ends)
 
 
+def by_ids(s):
+    """Groups that are known by ids and sizes alone, over several nodes: a few ranks say where all groups lie, and times are those of all at once."""
+    needs_device()
+    kind = ("3d", "--tp", "2", "--pp", "4", "--ids")
+    code, _, err = s.run("run", "--all", "--world", 64, "--json", "--output", "all.json", "--", *JOB, *kind)
+    assert code == 0, err
+    truth = {r["rank"]: (r["virtual_s"], r["device_peak_bytes"]) for r in json.loads((s.path / "all.json").read_text())["ranks"]}
+    found = s.capture("--world", 64, "--slices", 12, "--tp", 2, "--pp", 4, "--jobs", 2, "--", *JOB, *kind)
+    assert found["probed_ranks"] <= 24 and found["unknown_ranks"] == 0 and found["stable"], found
+    assert (found["classes"], found["communicators"]) == (4, 1 + 32 + 8 + 16 + 8), found
+    others = [r for r in range(64) if r not in {x["rank"] for x in found["slices"]}]
+    live = s.emulate(",".join(map(str, [0, others[0], others[-1]])), "--", *JOB, *kind)
+    for r, x in live.items():
+        assert (x["replayed_s"], x["captured_peak_bytes"]) == truth[r], (x, truth[r])
+        assert x["virtual_s"] == x["replayed_s"] and x["device_peak_bytes"] == truth[r][1] and not x["differs"], (x, truth[r])
+
+
 def large(s):
     """4,096 ranks of three axes from a few, and one that never ran lives among the others."""
     needs_device()
@@ -274,7 +291,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, memory_of_communicators, same_for_jobs]
+         stragglers("ep"), inferred, by_ids, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, memory_of_communicators, same_for_jobs]
 
 
 def main():

@@ -76,6 +76,27 @@ static int start(void)
     return 0;
 }
 
+/* Two communicators of eight, of which nobody else has said anything: what is supposed of their members. */
+static int places(void)
+{
+    struct vg_nccl_id id;
+    struct vg_comm *data, *model;
+    uint32_t rank = vg_card()->rank;
+    memset(&id, 1, sizeof id);
+    memcpy(&id, MAQ_MADE_UP_MAGIC, 8);
+    OK(ncclCommInitRank(&data, 8, id, (int)(rank / 2 % 8)));
+    memset(id.bytes + 8, 2, 8);
+    OK(ncclCommInitRank(&model, 8, id, (int)(rank % 2 + 2 * (rank / 16))));
+    struct said said = {.n = data->n, .me = data->me, .listed = data->supposed && model->supposed};
+    for (uint32_t i = 0; i < 4; i++) {
+        said.members[i] = data->members ? data->members[i + 4] : MAQ_REC_NONE;
+        said.members[4 + i] = model->members ? model->members[i] : MAQ_REC_NONE;
+    }
+    said.half_n = vg_comm_place(data).leaves_node;
+    ranks_say(&said, sizeof said);
+    return 0;
+}
+
 /* Every collective over four ranks, integers and floating point, against what it must give; p[] are sums of what was before. */
 static int payloads(void)
 {
@@ -285,6 +306,57 @@ static void test_second_pass(void **state)
     ranks_free(&r);
 }
 
+static void tell_patterns(const struct ranks *r, const struct maq_pattern *patterns, const uint32_t *nth, uint32_t n)
+{
+    struct maq_peers_head head = {.n_entries = n};
+    FILE *f = fopen(in_folder(r, "peers"), "wb");
+    memcpy(head.magic, MAQ_PEERS_MAGIC, 8);
+    fwrite(&head, sizeof head, 1, f);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t number = i > 0 && nth[i] == nth[i - 1];
+        struct maq_peers_entry e = {MAQ_PEERS_PATTERNS, 8, nth[i] << 8 | number,
+                                    sizeof head + n * sizeof e + i * sizeof *patterns, sizeof *patterns};
+        fwrite(&e, sizeof e, 1, f);
+    }
+    fwrite(patterns, sizeof *patterns, n, f);
+    fclose(f);
+    FILE *card = fopen(in_folder(r, "card"), "a");
+    fprintf(card, "peers %s/peers\n", r->folder);
+    fclose(card);
+}
+
+/* Members of which only size and place are known lie along the strides that others were seen to have; damaged patterns are none. */
+static void test_places(void **state)
+{
+    static const struct maq_pattern in_stage = {.size = 8, .n_levels = 1, .n = {8}, .stride = {2}},
+                                    over_stages = {.size = 8, .n_levels = 2, .n = {2, 4}, .stride = {1, 16}},
+                                    other = {.size = 8, .n_levels = 1, .n = {8}, .stride = {1}},
+                                    damaged = {.size = 8, .n_levels = 3, .n = {8, 0, 1}, .stride = {0, 0, 2}};
+    const struct {
+        struct maq_pattern pattern[3];
+        uint32_t nth[3], n, data, model; /* the fifth member of the one, the second of the other */
+    } cases[] = {
+        {{in_stage, over_stages}, {0, 1}, 2, 24, 7},
+        {{damaged, in_stage, other}, {0, 0, 1}, 3, 24, MAQ_REC_NONE}, /* the other is not where this rank is */
+        {{over_stages, in_stage}, {0, 1}, 2, MAQ_REC_NONE, MAQ_REC_NONE},
+        {{in_stage}, {0}, 0, MAQ_REC_NONE, MAQ_REC_NONE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ranks r = ranks_new(64, 4, false, NULL);
+        ranks_card(&r, NULL);
+        tell_patterns(&r, cases[i].pattern, cases[i].nth, cases[i].n);
+        assert_true(ranks_run(&r, "places", (uint32_t[]){22}, 1));
+        struct said said =
+            said_by(&r, 22); /* of the data group 16, 18, ... 30 and of the model group 6, 7, 22, 23, 38, ... */
+        assert_true(said.n == 8 && said.me == 3 && said.listed);
+        assert_int_equal(said.members[0], cases[i].data);
+        assert_int_equal(said.members[5], cases[i].model);
+        assert_true(said.half_n == 1);
+        ranks_free(&r);
+    }
+}
+
 /* --- ranks that meet ---------------------------------------------------------------------------------------------------- */
 
 static void test_payloads(void **state)
@@ -460,8 +532,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } programs[] = {
-        {"start", start}, {"payloads", payloads}, {"own_payloads", own_payloads}, {"left_alone", left_alone}};
+    } programs[] = {{"start", start},
+                    {"places", places},
+                    {"payloads", payloads},
+                    {"own_payloads", own_payloads},
+                    {"left_alone", left_alone}};
     for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
         if (strcmp(argv[1], programs[i].name) == 0) {
             vg_drive();
@@ -471,7 +546,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_one_of_many),     cmocka_unit_test(test_second_pass), cmocka_unit_test(test_payloads),
         cmocka_unit_test(test_own_payloads),    cmocka_unit_test(test_live),        cmocka_unit_test(test_left_alone),
         cmocka_unit_test(test_several_devices), cmocka_unit_test(test_made_up_ids), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_simulated),       cmocka_unit_test(test_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
  * the key, under which every member looks, and the rank that would have set it may never run.
  *
  * At initialisation the members tell each other their global ranks (an exchange): that is the list in DEF_COMM. Where not all
- * have said it, members are known only if the communicator is of all ranks and this one has its own place in it.
+ * have said it, members are known only if the communicator is of all ranks and this one has its own place in it; otherwise
+ * they are supposed to lie as in other communicators of the size (places.c), if there are.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,8 @@ static bool number(struct vg_comm *comm)
 
 int vg_comm_define(struct vg_comm *comm)
 {
-    uint64_t listed = comm->members ? comm->n : 0, bytes = sizeof(struct maq_rec_comm) + listed * sizeof(uint32_t);
+    uint64_t listed = comm->members && !comm->supposed ? comm->n : 0,
+             bytes = sizeof(struct maq_rec_comm) + listed * sizeof(uint32_t);
     if (!vg_buffers_begin(comm)) {
         vg_buffers_end(comm);
         return VG_NCCL_CUDA_ERROR;
@@ -138,6 +140,17 @@ static uint64_t lineage_of(const struct vg_nccl_id *ids, int n)
     return lineage;
 }
 
+/* How many communicators of a size there have been. */
+static uint32_t count_of_size(uint32_t n)
+{
+    uint32_t count = 0;
+    vg_lock();
+    for (uint32_t i = 0; i < n_comms; i++)
+        count += comms[i]->n == n;
+    vg_unlock();
+    return count;
+}
+
 /* --- the jobs of initialisation ----------------------------------------------------------------------------------------- */
 
 static int begin_members(struct vg_comm_job *job)
@@ -149,7 +162,8 @@ static int begin_members(struct vg_comm_job *job)
                                   .me = comm->me,
                                   .mine = job->word,
                                   .bytes = sizeof job->word[0],
-                                  .root = MAQ_REC_NONE};
+                                  .root = MAQ_REC_NONE,
+                                  .ranks = true};
     return vg_exchange_put(&job->x) ? VG_NCCL_SUCCESS : VG_NCCL_REMOTE_ERROR;
 }
 
@@ -172,6 +186,7 @@ static int end_members(struct vg_comm_job *job)
 {
     struct vg_comm *comm = job->comm;
     uint32_t *members = malloc(comm->n * sizeof *members);
+    job->x.nth = count_of_size(comm->n);
     if (!members || !vg_exchange_get(&job->x, members)) {
         free(members);
         return VG_NCCL_REMOTE_ERROR;
@@ -179,7 +194,8 @@ static int end_members(struct vg_comm_job *job)
     bool said = job->x.certain && are_ranks(members, comm->n);
     for (uint32_t i = 0; i < comm->n && !said && job->x.all_ranks; i++)
         members[i] = i;
-    if (said || job->x.all_ranks)
+    comm->supposed = !said && !job->x.all_ranks;
+    if (!comm->supposed || (job->x.by_pattern && are_ranks(members, comm->n)))
         comm->members = members;
     else
         free(members);

@@ -22,6 +22,7 @@ struct vg_comm {
     uint32_t n, me;
     uint64_t lineage;
     uint32_t *members; /* [n] global ranks; NULL: nobody said who they are */
+    bool supposed;     /* not all of the members have said so: they lie like others */
     uint32_t parent, color, key;
     int device;
     uint32_t splits;            /* of it so far */
@@ -64,12 +65,14 @@ struct vg_exchange {
     uint64_t bytes;
     uint32_t root; /* who alone speaks; MAQ_REC_NONE: all do */
     bool colors;   /* colors and keys of a split, for guesses */
+    bool ranks;    /* the members' ranks in the job: where nobody says more, patterns do (places.c) */
+    uint32_t nth;  /* how many communicators of this size there were before */
     /* Set by vg_exchange_put(). all_ranks: member i is rank i, since it is of all and this one has its own place. */
     bool all_ranks;
     uint32_t seq, need, place;
     struct maq_meet_slot *slot;
-    /* Set by vg_exchange_get(): everything that it gave was said by its owner. */
-    bool certain;
+    /* Set by vg_exchange_get(): everything that it gave was said by its owner; a pattern gave what was not. */
+    bool certain, by_pattern;
 };
 bool vg_exchange_put(struct vg_exchange *x);
 /* all: [n * bytes], or [bytes] where one alone speaks. */
@@ -109,6 +112,8 @@ void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsig
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 
+/* Fills in members by a pattern that maquette knows, if there is one that agrees with those who have said their ranks. places.c */
+bool vg_places(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth);
 /* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. colors: of a split. true: it is
  * steady, so that others who say what was guessed of them change nothing. */
 bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,

@@ -47,6 +47,7 @@ static struct vg_comm *child(struct vg_comm *parent, uint64_t lineage, const uin
         return NULL;
     comm->device = parent->device;
     comm->parent = parent->id;
+    comm->supposed = parent->supposed;
     comm->members = parent->members ? malloc(n * sizeof *comm->members) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         if (ranks[i] == parent->me)

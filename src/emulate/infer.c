@@ -74,11 +74,11 @@ static enum maq_status ask_any(struct maq_infer *f)
 }
 
 /* Patterns of the communicators of a class that are not settled; true: some stay open. Ranks are asked for when `ask` says so. */
-static bool find_class(struct maq_infer *f, uint32_t k, bool *settled, struct maq_patterns *like, bool ask)
+static bool find_class(struct maq_infer *f, uint32_t k, struct maq_patterns *like, bool ask)
 {
     const struct maq_capture *c = f->capture;
     const struct maq_rank_class *m = &c->class_of_ranks[k];
-    bool open = false;
+    bool open = false, *settled = f->settled[k];
     for (uint32_t i = 0; i < m->n_comms; i++) {
         struct maq_pattern *p = &f->pattern[k][i];
         uint32_t rank;
@@ -102,22 +102,80 @@ static enum maq_status find_patterns(struct maq_infer *f)
     for (uint32_t k = 0; k < c->n_classes; k++)
         n += c->class_of_ranks[k].n_comms;
     struct maq_patterns like = {.at = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, n)};
-    bool *settled = MAQ_ARENA_NEW(&f->scratch, bool, n), open = true;
+    bool open = true;
     f->pattern = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern *, c->n_classes);
-    if (!like.at || !settled || !f->pattern)
+    f->settled = MAQ_ARENA_NEW(&f->scratch, bool *, c->n_classes);
+    if (!like.at || !f->settled || !f->pattern)
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < c->n_classes; k++) {
         f->pattern[k] = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, c->class_of_ranks[k].n_comms);
-        if (!f->pattern[k])
+        f->settled[k] = MAQ_ARENA_NEW(&f->scratch, bool, c->class_of_ranks[k].n_comms);
+        if (!f->pattern[k] || !f->settled[k])
             return MAQ_NO_MEMORY;
     }
     for (int turn = 0; turn < 2 && open; turn++) { /* the second knows what the first found */
         open = false;
-        bool *at = settled;
-        for (uint32_t k = 0; k < c->n_classes; at += c->class_of_ranks[k++].n_comms)
-            open = find_class(f, k, at, &like, turn > 0) || open;
+        for (uint32_t k = 0; k < c->n_classes; k++)
+            open = find_class(f, k, &like, turn > 0) || open;
     }
     return open ? MAQ_NO : MAQ_OK;
+}
+
+/* How many communicators of its size a class has before it. */
+static uint32_t nth_of_size(const struct maq_infer *f, uint32_t k, uint32_t ordinal)
+{
+    const struct maq_rank_class *m = &f->capture->class_of_ranks[k];
+    uint32_t nth = 0;
+    for (uint32_t i = 0; i < ordinal; i++)
+        nth += f->capture->comm[m->comm[i]].size == f->capture->comm[m->comm[ordinal]].size;
+    return nth;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct maq_seen_pattern *a = left, *b = right;
+    if (a->pattern.size != b->pattern.size)
+        return a->pattern.size < b->pattern.size ? -1 : 1;
+    if (a->nth != b->nth)
+        return a->nth < b->nth ? -1 : 1;
+    return memcmp(&a->pattern, &b->pattern, sizeof a->pattern);
+}
+
+static enum maq_status list_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_infer *f,
+                                     struct maq_arena *arena)
+{
+    const struct maq_capture *c = f->capture;
+    uint32_t listed = 0, kept = 0, most = 0;
+    if (find_patterns(f) == MAQ_NO_MEMORY)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < c->n_classes; k++)
+        most += c->class_of_ranks[k].n_comms;
+    struct maq_seen_pattern *all = MAQ_ARENA_NEW(arena, struct maq_seen_pattern, most);
+    if (!all)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < c->n_classes; k++)
+        for (uint32_t i = 0; i < c->class_of_ranks[k].n_comms; i++)
+            if (f->settled[k][i])
+                all[listed++] = (struct maq_seen_pattern){f->pattern[k][i], nth_of_size(f, k, i)};
+    if (listed > 0)
+        qsort(all, listed, sizeof *all, by_place);
+    for (uint32_t i = 0; i < listed; i++)
+        if (i == 0 || by_place(&all[i], &all[kept - 1]) != 0)
+            all[kept++] = all[i];
+    *out = all;
+    *n = kept;
+    return MAQ_OK;
+}
+
+enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_capture *capture,
+                                   struct maq_arena *arena)
+{
+    uint32_t nobody;
+    struct maq_infer f = {.capture = capture, .asked = &nobody};
+    maq_arena_init(&f.scratch, 0);
+    enum maq_status status = list_patterns(out, n, &f, arena);
+    maq_arena_fini(&f.scratch);
+    return status;
 }
 
 static enum maq_status infer(struct maq_infer *f)

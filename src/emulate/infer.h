@@ -12,6 +12,7 @@ struct maq_infer {
     uint32_t n_ran, *ran;           /* ranks that ran */
     uint32_t *asked, n_asked, most; /* ranks that have to run next */
     struct maq_pattern **pattern;   /* [n_classes][n_comms of it] */
+    bool **settled;                 /* the same */
     uint32_t n_digits, unit[MAQ_DIGITS], size[MAQ_DIGITS];
     uint32_t *class_at; /* [world] */
 };
@@ -22,5 +23,14 @@ void maq_infer_ask(struct maq_infer *f, uint32_t rank);
 enum maq_status maq_infer_lines(struct maq_infer *f);
 /* Puts all ranks into the capture. MAQ_NO: what ranks that ran say of their communicators contradicts it. */
 enum maq_status maq_infer_fill(struct maq_infer *f);
+
+/* A pattern, and how many communicators of its size ranks use before it. */
+struct maq_seen_pattern {
+    struct maq_pattern pattern;
+    uint32_t nth;
+};
+/* What ranks that ran have in common: no two alike, in order of size and number. Open ones are left out. */
+enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_capture *capture,
+                                   struct maq_arena *arena);
 
 #endif

@@ -3,32 +3,6 @@
 
 #include <string.h>
 
-bool maq_pattern_at(const struct maq_pattern *p, uint32_t rank, uint32_t world, uint32_t *base, uint32_t *position)
-{
-    uint64_t offset = 0, at = 0, times = 1, span = 0;
-    for (uint32_t j = 0; j < p->n_levels; j++) {
-        uint32_t digit = p->fixed ? (uint32_t)(p->position / times % p->n[j]) : rank / p->stride[j] % p->n[j];
-        offset += (uint64_t)digit * p->stride[j];
-        at += digit * times;
-        times *= p->n[j];
-        span += (uint64_t)(p->n[j] - 1) * p->stride[j];
-    }
-    if (offset > rank || rank - offset + span >= world)
-        return false;
-    *base = rank - (uint32_t)offset;
-    *position = (uint32_t)at;
-    return true;
-}
-
-uint32_t maq_pattern_member(const struct maq_pattern *p, uint32_t base, uint32_t i)
-{
-    for (uint32_t j = 0; j < p->n_levels; j++) {
-        base += i % p->n[j] * p->stride[j];
-        i /= p->n[j];
-    }
-    return base;
-}
-
 bool maq_pattern_same(const struct maq_pattern *a, const struct maq_pattern *b)
 {
     return a->size == b->size && a->n_levels == b->n_levels && memcmp(a->n, b->n, sizeof a->n) == 0 &&

@@ -2,10 +2,10 @@
  * capture.c - which ranks of a job are run, how often, and when that is enough: maquette/session.h.
  *
  * 1. Rank 0 alone. It knows of nobody.
- * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at, and rank d for every divisor d
- *    of the world, where strides of process groups show; two at random. A small world is probed whole.
+ * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at, the corners of these axes, and rank d
+ *    for every divisor d of the world, where strides of process groups show; two at random. A small world is probed whole.
  * 3. Passes over all probes, each with what all said in the pass before (exchanges, keys of the store), until that does not change:
- *    a program that is told the same says the same. Two passes are expected.
+ *    a program that is told the same says the same, and is not run again. Where communicators were seen to lie is told as well.
  * 4. Ranks that did not run are inferred from where the probes are in their communicators (maq_capture_infer); where that is open, the
  *    ranks that decide it are probed as well, and the passes go on.
  * 5. Ranks at random, not probed so far, are run and have to be of the class that was inferred for them; one that is not becomes a probe.
@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "emulate/capture_build.h"
+#include "emulate/infer.h"
 #include "maquette/replay.h"
 #include "session/codes.h"
 #include "session/folder.h"
@@ -29,7 +30,6 @@
 #define SLICES_DEFAULT 24u
 #define TIMEOUT_DEFAULT_S 600
 #define PASSES_MAX 6u /* over all probes, until they settle */
-#define ROUNDS_MAX 4u /* of inferring and settling again */
 #define OPEN_MAX 64u  /* ranks that are asked for at one time */
 #define WORDS_MAX 300 /* bytes of a failed program's last line in a message */
 
@@ -40,6 +40,10 @@ struct capture {
     struct maq_probes slices;
     uint32_t n_probes; /* of the slices, the first; the others verify */
     uint64_t given;    /* hash of what the last pass was told */
+    uint64_t traced;   /* hash of the traces that patterns are of */
+    struct maq_arena seen;
+    struct maq_seen_pattern *pattern;
+    uint32_t n_patterns;
     struct maq_capture *job;
     struct maq_session_box *box;
     uint32_t verified;
@@ -83,6 +87,31 @@ static bool choose_axes(struct capture *c, uint32_t most)
            (tp * cp * pp == 1 || choose_axis(c, most, "dp", tp * cp, dp > 0 ? dp : 1));
 }
 
+/* Every axis at its first or its last. */
+static bool choose_corners(struct capture *c, uint32_t most)
+{
+    const struct maq_session_capture_opts *o = c->opts;
+    uint32_t world = c->room.world, n = 0, last[4];
+    const uint32_t size[] = {o->tp, o->cp, o->pp};
+    const uint64_t stride[] = {1, o->tp ? o->tp : 1, o->pp ? world / o->pp : 0};
+    uint64_t inner = (uint64_t)(o->tp ? o->tp : 1) * (o->cp ? o->cp : 1), all = inner * (o->pp ? o->pp : 1);
+    bool fine = true;
+    if (all == 1 || world % all != 0)
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (size[i] > 1)
+            last[n++] = (uint32_t)((size[i] - 1) * stride[i]);
+    if (world / all > 1)
+        last[n++] = (uint32_t)((world / all - 1) * inner);
+    for (uint32_t bits = 0; bits < 1u << n && fine; bits++) {
+        uint32_t rank = 0;
+        for (uint32_t i = 0; i < n; i++)
+            rank += (bits >> i & 1) * last[i];
+        fine = choose(c, most, rank, "a corner of the axes");
+    }
+    return fine;
+}
+
 static bool choose_probes(struct capture *c)
 {
     uint32_t world = c->room.world, most = c->opts->slices ? c->opts->slices : SLICES_DEFAULT;
@@ -92,7 +121,7 @@ static bool choose_probes(struct capture *c)
             fine = choose(c, world, r, "all of a small world");
         return fine;
     }
-    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, most);
+    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, most) && choose_corners(c, most);
     for (uint32_t d = 1; d < world && fine; d++)
         if (world % d == 0)
             fine = choose(c, most, d, "a divisor of the world");
@@ -135,11 +164,67 @@ static enum maq_status program_failed(const struct capture *c, const struct maq_
     return status;
 }
 
+/* Where communicators lie, by the traces that there are; a program that failed leaves none that counts. */
+static enum maq_status see_patterns(struct capture *c, struct maq_diag *diag)
+{
+    const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, c->slices.n + 1);
+    struct maq_capture *job = NULL;
+    struct maq_diag *unsaid = maq_diag_new(); /* ranks may contradict each other until they have heard of each other */
+    uint64_t traced = 1;
+    uint32_t n = 0;
+    if (!paths || !unsaid) {
+        maq_diag_free(unsaid);
+        return no_memory(diag);
+    }
+    for (uint32_t i = 0; i < c->slices.n; i++) {
+        const struct maq_probe *slice = c->slices.at[i];
+        if (!slice->ran || slice->status != 0 || access(slice->trace, F_OK) != 0)
+            continue;
+        paths[n++] = slice->trace;
+        traced = maq_rec_mix(maq_rec_mix(traced, slice->rank), slice->hash);
+    }
+    if (traced != c->traced && n > 1) {
+        enum maq_status status = maq_capture_of_ranks(&job, paths, n, unsaid);
+        maq_arena_fini(&c->seen);
+        maq_arena_init(&c->seen, 0);
+        c->n_patterns = 0;
+        if (status == MAQ_OK)
+            status = maq_infer_patterns(&c->pattern, &c->n_patterns, job, &c->seen);
+        c->traced = status == MAQ_NO_MEMORY ? 0 : traced;
+    }
+    maq_capture_free(job);
+    maq_diag_free(unsaid);
+    return MAQ_OK;
+}
+
+/* All that is known, for the slices that run next. *hash tells it from what it was. */
+static enum maq_status gather(struct capture *c, uint64_t *hash, struct maq_diag *diag)
+{
+    struct maq_said_table *said = &c->slices.said;
+    MAQ_TRY(see_patterns(c, diag));
+    MAQ_TRY(maq_probes_gather(&c->slices, diag));
+    for (uint32_t i = 0, number = 0; i < c->n_patterns; i++) {
+        const struct maq_seen_pattern *p = &c->pattern[i];
+        bool next = i > 0 && p[-1].pattern.size == p->pattern.size && p[-1].nth == p->nth;
+        number = next ? number + 1 : 0;
+        MAQ_TRY(maq_said_add(said,
+                             &(struct maq_said){.channel = MAQ_PEERS_PATTERNS,
+                                                .seq = p->pattern.size,
+                                                .rank = p->nth << 8 | number,
+                                                .n = sizeof p->pattern,
+                                                .bytes = (const char *)&p->pattern},
+                             diag));
+    }
+    maq_said_settle(said);
+    *hash = maq_said_hash(said);
+    return MAQ_OK;
+}
+
 static enum maq_status run_all(struct capture *c, struct maq_diag *diag)
 {
     char phase[32];
     maq__snprintf(phase, sizeof phase, "pass %u", c->slices.pass);
-    MAQ_TRY(maq_probes_gather(&c->slices, &c->given, diag));
+    MAQ_TRY(gather(c, &c->given, diag));
     return maq_probes_run(&c->slices, c->slices.at, c->n_probes, phase, diag);
 }
 
@@ -150,7 +235,7 @@ static enum maq_status settle(struct capture *c, struct maq_diag *diag)
     for (uint32_t i = 0; i < PASSES_MAX && !c->stable; i++) {
         uint64_t said;
         MAQ_TRY(run_all(c, diag));
-        MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+        MAQ_TRY(gather(c, &said, diag));
         c->stable = said == c->given;
     }
     if (!c->stable)
@@ -184,13 +269,11 @@ static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *
     return maq_capture_of_ranks(&c->job, paths, n, diag);
 }
 
-/* Probes ranks until those that did not run can be inferred. *added: some were, and nobody has been told of them yet. */
-static enum maq_status probe_what_is_open(struct capture *c, bool *added, struct maq_diag *diag)
+/* The probes' job, with all other ranks inferred. What is open is probed, and the passes go on until they settle again. */
+static enum maq_status infer(struct capture *c, struct maq_diag *diag)
 {
-    *added = false;
     for (;;) {
         uint32_t open[OPEN_MAX], n = OPEN_MAX, first = c->n_probes;
-        uint64_t said;
         MAQ_TRY(read_job(c, c->n_probes, diag));
         enum maq_status status = maq_capture_infer(c->job, open, &n, diag);
         if (status != MAQ_NO)
@@ -202,22 +285,8 @@ static enum maq_status probe_what_is_open(struct capture *c, bool *added, struct
             return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0}, NULL,
                                  "rank %u ran, and what other ranks do is still open", open[0]);
         c->n_probes = c->slices.n;
-        *added = true;
-        MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
-        MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, c->n_probes - first, "probing", diag));
+        MAQ_TRY(settle(c, diag));
     }
-}
-
-/* The probes' job, with all other ranks inferred. */
-static enum maq_status infer(struct capture *c, struct maq_diag *diag)
-{
-    bool added = true;
-    for (uint32_t i = 0; i < ROUNDS_MAX && added; i++) {
-        MAQ_TRY(probe_what_is_open(c, &added, diag));
-        if (added)
-            MAQ_TRY(settle(c, diag));
-    }
-    return added ? probe_what_is_open(c, &added, diag) : MAQ_OK;
 }
 
 /* ---- verification ---- */
@@ -249,7 +318,7 @@ static enum maq_status verify_some(struct capture *c, bool *wrong, struct maq_di
         return no_memory(diag);
     for (uint32_t i = 0; i < n; i++)
         fellows[i] = fellow(c, c->job, c->slices.at[first + i]->rank);
-    MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+    MAQ_TRY(gather(c, &said, diag));
     MAQ_TRY(maq_probes_run(&c->slices, c->slices.at + first, n, "verifying", diag));
     MAQ_TRY(read_job(c, c->slices.n, diag));
     for (uint32_t i = 0; i < n; i++) {
@@ -268,8 +337,7 @@ static enum maq_status verify(struct capture *c, struct maq_diag *diag)
     bool wrong = true;
     for (int i = 0; i < 3 && wrong; i++) {
         MAQ_TRY(verify_some(c, &wrong, diag));
-        if (wrong)
-            MAQ_TRY(settle(c, diag));
+        MAQ_TRY(settle(c, diag)); /* others hear of those who ran last */
         MAQ_TRY(infer(c, diag));
     }
     return wrong
@@ -286,7 +354,7 @@ static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
     uint64_t said;
     if (!peers)
         return no_memory(diag);
-    MAQ_TRY(maq_probes_gather(&c->slices, &said, diag));
+    MAQ_TRY(gather(c, &said, diag));
     for (uint32_t i = 0; i < c->slices.n; i++) {
         uint32_t rank = c->slices.at[i]->rank;
         struct maq_said ran = {.channel = MAQ_PEERS_RAN, .rank = rank, .by = rank, .bytes = ""};
@@ -365,11 +433,13 @@ enum maq_status maq_session_capture(struct maq_session **out, const struct maq_s
     c.run.trace = NULL;
     c.run.timeout_s = opts->run.timeout_s > 0 ? opts->run.timeout_s : TIMEOUT_DEFAULT_S;
     maq_said_init(&c.slices.said);
+    maq_arena_init(&c.seen, 0);
     enum maq_status status = maq_room_open(&c.room, &c.run, diag);
     if (status == MAQ_OK)
         status = capture(&c, diag);
     maq_probes_close(&c.slices);
     maq_capture_free(c.job);
+    maq_arena_fini(&c.seen);
     maq_room_close(&c.room);
     if (c.box && status == MAQ_OK)
         *out = &c.box->session;

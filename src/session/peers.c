@@ -109,7 +109,7 @@ enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, cons
         return MAQ_OK;
     while (fine && maq_trace_next(&trace, &more, &rec, &payload, NULL) == MAQ_OK && more) {
         struct maq_said said = {.channel = rec.ns, .rank = rec.arg, .by = rank, .n = rec.bytes};
-        if (rec.kind != MAQ_REC_BOOT || rec.ns >= MAQ_PEERS_RAN)
+        if (rec.kind != MAQ_REC_BOOT || rec.ns >= MAQ_PEERS_PATTERNS)
             continue;
         fine = next_of(&counters, rec.ns, &said.seq) && (rec.bytes == 0 || add_bytes(t, said, payload));
     }

@@ -4,7 +4,8 @@
  * A table of contributions comes from the traces of slices (BOOT records) and from what they set in the store; it is written as the
  * file that the next slices read (shim/link.h). Keys of the store are entries of the same file, behind all others: channel
  * MAQ_PEERS_STORE, seq counts them, rank is who set it, and the bytes are the length of the key (uint64), the key, the value. Before
- * them, on channel MAQ_PEERS_RAN, is an entry without bytes for every rank that ran.
+ * them, on channel MAQ_PEERS_RAN, is an entry without bytes for every rank that ran, and on MAQ_PEERS_PATTERNS (shim/link.h) where
+ * communicators lie.
  */
 #ifndef MAQ_SESSION_PEERS_H
 #define MAQ_SESSION_PEERS_H

@@ -75,7 +75,7 @@ struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const c
 
 /* ---- what is known before a pass ---- */
 
-enum maq_status maq_probes_gather(struct maq_probes *s, uint64_t *hash, struct maq_diag *diag)
+enum maq_status maq_probes_gather(struct maq_probes *s, struct maq_diag *diag)
 {
     maq_said_fini(&s->said);
     maq_said_init(&s->said);
@@ -90,8 +90,6 @@ enum maq_status maq_probes_gather(struct maq_probes *s, uint64_t *hash, struct m
             MAQ_TRY(maq_said_add(&s->said, &key, diag));
         }
     }
-    maq_said_settle(&s->said);
-    *hash = maq_said_hash(&s->said);
     return MAQ_OK;
 }
 

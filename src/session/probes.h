@@ -46,8 +46,8 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_room *room, con
 void maq_probes_close(struct maq_probes *s);
 /* A rank to be probed; NULL when out of memory, the slice that is there when it has been chosen. `why` is static or the room's. */
 struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const char *why);
-/* Takes in what all have said by now. *hash tells it from what it was. */
-enum maq_status maq_probes_gather(struct maq_probes *s, uint64_t *hash, struct maq_diag *diag);
+/* Takes in what all have said by now; it is for the caller to settle, with what it adds. */
+enum maq_status maq_probes_gather(struct maq_probes *s, struct maq_diag *diag);
 /* Runs the n slices as one pass: each gets what was gathered last. Where a program fails, its status says so. */
 enum maq_status maq_probes_run(struct maq_probes *s, struct maq_probe *const *which, uint32_t n, const char *phase,
                                struct maq_diag *diag);

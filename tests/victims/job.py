@@ -1,9 +1,10 @@
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--grow] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--grow] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
-Megatron-LM's order of ranks (tp, dp, pp). A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
+Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
+a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
 --grow allocates until the device has no more.
 """
 import argparse
@@ -46,6 +47,8 @@ def made(call, *arguments):
 
 
 class Job:
+    groups = 0
+
     def __init__(self, o):
         self.rank, self.world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         tp, pp = o.tp, o.pp
@@ -57,22 +60,28 @@ class Job:
         self.side = made(rt.cudaStreamCreate)
         self.handle = made(blas.cublasCreate_v2)
         good(blas.cublasSetStream_v2(self.handle, self.stream))
-        self.all = self.communicator()
-        self.tensor = self.split(self.p * dp + self.d, self.t)
-        self.data = self.split(self.p * tp + self.t, self.d)
-        self.pipe = self.split(self.d * tp + self.t, self.p)
+        self.all = self.communicator("nccl id", self.world, self.rank)
+        group = self.named if o.ids else self.split
+        self.tensor = group(self.p * dp + self.d, self.t, tp)
+        self.data = group(self.p * tp + self.t, self.d, dp)
+        self.pipe = group(self.d * tp + self.t, self.p, pp)
+        self.model = group(self.d, self.p * tp + self.t, tp * pp) if o.ids else None
         self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
 
-    def communicator(self):
+    def communicator(self, name, size, position):
         store, ident = Store(), Id()
-        if self.rank == 0:
+        if position == 0:
             good(nccl.ncclGetUniqueId(ctypes.byref(ident)))
-            store.set("nccl id", bytes(ident))
+            store.set(name, bytes(ident))
         else:
-            ident = Id.from_buffer_copy(store.get("nccl id"))
-        return made(lambda out, *a: nccl.ncclCommInitRank(out, *a), self.world, ident, self.rank)
+            ident = Id.from_buffer_copy(store.get(name))
+        return made(lambda out, *a: nccl.ncclCommInitRank(out, *a), size, ident, position)
 
-    def split(self, color, key):
+    def named(self, color, key, size):
+        self.groups += 1
+        return self.communicator(f"group {self.groups} of {color}", size, key)
+
+    def split(self, color, key, _):
         out = P()
         good(nccl.ncclCommSplit(self.all, color, key, ctypes.byref(out), None))
         return out
@@ -127,6 +136,8 @@ class Job:
             if self.p > 0:
                 self.pass_on(self.p - 1, False)
         self.all_reduce(self.data, 1 << 20)
+        if self.model:
+            self.all_reduce(self.model, 1)
 
     def ep_step(self):
         count = (1 << 18) // self.world
@@ -152,7 +163,8 @@ def main():
     parser.add_argument("kind")
     for name, default in (("tp", 1), ("pp", 1), ("steps", 3)):
         parser.add_argument("--" + name, type=int, default=default)
-    parser.add_argument("--grow", action="store_true")
+    for name in ("ids", "grow"):
+        parser.add_argument("--" + name, action="store_true")
     o = parser.parse_args()
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
