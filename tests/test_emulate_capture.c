@@ -291,6 +291,44 @@ static void test_events(void **state)
     (void)state;
 }
 
+/* What is freed in one go may be freed in any order; what is freed elsewhere may not. */
+static void test_frees(void **state)
+{
+    static const uint32_t order[3][4] = {{0, 1, 2, 3}, {3, 1, 0, 2}, {0, 1, 2, 3}};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_capture *c = NULL;
+    const char *paths[3];
+    open_folder();
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct gen_rank g = {.world = 3, .rank = rank, .per_node = 8};
+        for (uint64_t i = 0; i < 4; i++)
+            gen_alloc(&g, (i + 1) << 20);
+        gen_launch(&g, 0, "kernel", 100);
+        for (uint32_t i = 0; i < 4; i++) {
+            gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_FREE, .id = order[rank][i], .arg = MAQ_REC_DEVICE});
+            if (rank == 2 && i == 1)
+                gen_launch(&g, 0, "kernel", 100);
+        }
+        if (rank < 2)
+            gen_launch(&g, 0, "kernel", 100);
+        gen_end(&g);
+        snprintf(path_of[rank], sizeof path_of[rank], "%s/%u", folder, rank);
+        gen_write(&g, paths[rank] = path_of[rank]);
+        gen_free(&g);
+    }
+    if (maq_capture_of_ranks(&c, paths, 3, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    assert_int_equal(c->n_classes, 2);
+    assert_int_equal(c->class_of[0], c->class_of[1]);
+    assert_int_equal(c->class_of_ranks[0].peak_bytes, 10 << 20);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        unlink(path_of[rank]);
+    rmdir(folder);
+    maq_capture_free(c);
+    maq_diag_free(diag);
+    (void)state;
+}
+
 /* Times that differ on one rank stay its own. */
 static void test_deltas(void **state)
 {
@@ -536,9 +574,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_large), cmocka_unit_test(test_infer_lines),
-        cmocka_unit_test(test_infer_odd), cmocka_unit_test(test_events),      cmocka_unit_test(test_deltas),
-        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_mqt),         cmocka_unit_test(test_mqt_folds),
-        cmocka_unit_test(test_example),   cmocka_unit_test(test_check),
+        cmocka_unit_test(test_infer_odd), cmocka_unit_test(test_events),      cmocka_unit_test(test_frees),
+        cmocka_unit_test(test_deltas),    cmocka_unit_test(test_damaged),     cmocka_unit_test(test_mqt),
+        cmocka_unit_test(test_mqt_folds), cmocka_unit_test(test_example),     cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,25 @@ static void order_messages(struct maq_rec *r, uint32_t n)
             swap(&r[k], &r[k - 1]);
 }
 
+static int by_block(const void *left, const void *right)
+{
+    const struct maq_rec *a = left, *b = right;
+    if (a->id != b->id)
+        return a->id < b->id ? -1 : 1;
+    return a->arg < b->arg ? -1 : a->arg > b->arg;
+}
+
+/* Frees that follow each other, in the order of allocation: a program that ends takes its groups apart in the order of their names. */
+static void order_frees(struct maq_rec *r, uint32_t n)
+{
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; r[i].kind == MAQ_REC_FREE && end < n && r[end].kind == MAQ_REC_FREE;)
+            end++;
+        if (end - i > 1)
+            qsort(r + i, end - i, sizeof *r, by_block);
+    }
+}
+
 void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
                            const uint32_t *text)
 {
@@ -72,6 +91,7 @@ void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *tra
             order_messages(&out[group], i - group + 1);
         group = i + 1;
     }
+    order_frees(out, trace->n_records);
 }
 
 static uint64_t shape_of(const struct maq_rec *r, const uint64_t *op)

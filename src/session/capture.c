@@ -2,7 +2,7 @@
  * capture.c - which ranks of a job are run, how often, and when that is enough: maquette/session.h.
  *
  * 1. Rank 0 alone. It knows of nobody.
- * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at, the corners of these axes, and rank d
+ * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at (of pipelines all stages), the corners of these axes, and rank d
  *    for every divisor d of the world, where strides of process groups show; two at random. A small world is probed whole.
  * 3. Passes over all probes, each with what all said in the pass before (exchanges, keys of the store), until that does not change:
  *    a program that is told the same says the same, and is not run again. Where communicators were seen to lie is told as well.
@@ -28,6 +28,8 @@
 #include "session/trace.h"
 
 #define SLICES_DEFAULT 24u
+#define HINTED_MAX 64u /* probes on axes that are hinted at, where --slices says nothing */
+#define STAGES_MAX 32u /* that all run */
 #define TIMEOUT_DEFAULT_S 600
 #define PASSES_MAX 6u /* over all probes, until they settle */
 #define OPEN_MAX 64u  /* ranks that are asked for at one time */
@@ -63,16 +65,26 @@ static bool choose(struct capture *c, uint32_t most, uint32_t rank, const char *
     return rank >= c->room.world || c->slices.n >= most || maq_probes_choose(&c->slices, rank, why) != NULL;
 }
 
-/* The second, the middle and the last of an axis, all other coordinates 0. */
+/* One of an axis, all other coordinates 0. */
+static bool choose_on_axis(struct capture *c, uint32_t most, const char *name, uint32_t rank, const char *which)
+{
+    const char *why = maq_arena_printf(&c->room.arena, "the %s along %s", which, name);
+    return why && choose(c, most, rank, why);
+}
+
 static bool choose_axis(struct capture *c, uint32_t most, const char *name, uint32_t stride, uint32_t size)
 {
-    static const char *const which[] = {"second", "middle one", "last"};
-    const uint32_t at[] = {1, size / 2, size - 1};
-    bool fine = true;
-    for (int i = 0; i < 3 && size > 1 && fine; i++) {
-        const char *why = maq_arena_printf(&c->room.arena, "the %s along %s", which[i], name);
-        fine = why && choose(c, most, at[i] * stride, why);
-    }
+    return size < 2 || (choose_on_axis(c, most, name, stride, "second") &&
+                        choose_on_axis(c, most, name, size / 2 * stride, "middle one") &&
+                        choose_on_axis(c, most, name, (size - 1) * stride, "last"));
+}
+
+/* Every stage of a pipeline has a schedule of its own. */
+static bool choose_stages(struct capture *c, uint32_t most, uint32_t stride, uint32_t size)
+{
+    bool fine = choose_axis(c, most, "pp", stride, size);
+    for (uint32_t i = 2; i + 1 < size && size <= STAGES_MAX && fine; i++)
+        fine = choose_on_axis(c, most, "pp", i * stride, "next");
     return fine;
 }
 
@@ -83,7 +95,7 @@ static bool choose_axes(struct capture *c, uint32_t most)
     uint32_t world = c->room.world, tp = o->tp ? o->tp : 1, cp = o->cp ? o->cp : 1, ep = o->ep ? o->ep : 1,
              pp = o->pp ? o->pp : 1, dp = world / tp / cp / pp;
     return choose_axis(c, most, "tp", 1, tp) && choose_axis(c, most, "cp", tp, cp) &&
-           choose_axis(c, most, "ep", tp * cp, ep) && choose_axis(c, most, "pp", world / pp, pp) &&
+           choose_axis(c, most, "ep", tp * cp, ep) && choose_stages(c, most, world / pp, pp) &&
            (tp * cp * pp == 1 || choose_axis(c, most, "dp", tp * cp, dp > 0 ? dp : 1));
 }
 
@@ -121,7 +133,8 @@ static bool choose_probes(struct capture *c)
             fine = choose(c, world, r, "all of a small world");
         return fine;
     }
-    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, most) && choose_corners(c, most);
+    uint32_t hinted = c->opts->slices ? most : HINTED_MAX;
+    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, hinted) && choose_corners(c, hinted);
     for (uint32_t d = 1; d < world && fine; d++)
         if (world % d == 0)
             fine = choose(c, most, d, "a divisor of the world");
