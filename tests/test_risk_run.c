@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "predict.h"
+#include "risk/order.h"
 #include "risk/run_model.h"
 #include "risk/run_pool.h"
 #include "risk/run_summary.h"
@@ -695,14 +696,14 @@ static void test_replicas_inside_a_node(void **state)
 static void test_order_statistics(void **state)
 {
     double x[1000];
-    uint32_t covered = 0;
+    uint32_t covered = 0, kept = 0;
     for (int i = 0; i < 1000; i++)
         x[i] = i + 1;
     struct maq_run_quantile m = maq_run_quantile_of(x, 1000, 0.5);
     assert_true(m.value == 500.5 && m.low == 469 &&
                 m.high == 532); /* binomial(1000, 1/2): 469 and 531, one more above */
     m = maq_run_quantile_of(x, 20, 0.99);
-    assert_true(m.high == 20 && m.low <= 20);
+    assert_true(isnan(m.high) && m.low <= 20); /* 20 runs bound no 99th percentile from above */
     /* In samples of a uniform law the interval covers the quantile in 95 % of cases or a little more. */
     for (uint32_t k = 0; k < 2000; k++) {
         struct maq_rng rng = maq_rng_of(5, MAQ_RNG_TEST, k);
@@ -716,8 +717,14 @@ static void test_order_statistics(void **state)
         }
         m = maq_run_quantile_of(y, 101, 0.9);
         covered += m.low <= 0.9 && m.high >= 0.9;
+        kept += maq_order_guarantee(y, 101) >= 0.95;
     }
     assert_true(covered > 1880 && covered < 1995);
+    /* so does the guarantee: the second highest of 101 is above the 95th percentile in 96.6 %: four standard errors around it */
+    double share = 1 - pow(0.95, 101) - 101 * 0.05 * pow(0.95, 100);
+    assert_true(fabs(kept / 2000.0 - share) < 4 * sqrt(share * (1 - share) / 2000));
+    assert_true(maq_order_guarantee(x, 59) == 59); /* 0.95^59 < 0.05 < 0.95^58 */
+    assert_true(isnan(maq_order_guarantee(x, 58)));
     double low, high;
     maq_run_share(&low, &high, 50, 100);
     assert_true(fabs(low - 0.4038) < 1e-4 && fabs(high - 0.5962) < 1e-4);

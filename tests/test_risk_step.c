@@ -265,6 +265,9 @@ static void test_threads(void **state)
     }
     assert_memory_equal(step[0]->figure, step[1]->figure, sizeof step[0]->figure);
     assert_memory_equal(step[0]->source, step[1]->source, sizeof step[0]->source);
+    assert_true(step[0]->guarantee_s == step[1]->guarantee_s && step[0]->guarantee_steps >= 59);
+    assert_true(step[0]->guarantee_s > step[0]->figure[MAQ_RISK_P95].value_s);
+    assert_true(step[0]->guarantee_s < 1.02 * step[0]->figure[MAQ_RISK_P99].value_s);
     assert_true(step[0]->figure[MAQ_RISK_P95].value_s != step[2]->figure[MAQ_RISK_P95].value_s);
     /* two seeds agree within their intervals, widened to four standard errors of a difference */
     double apart = fabs(step[0]->figure[MAQ_RISK_P95].value_s - step[2]->figure[MAQ_RISK_P95].value_s),
@@ -487,6 +490,11 @@ static void test_exact(void **state)
         opts.sampled = true;
         struct maq_risk_step *sampled = step_of(maq_job_get(box), opts);
         assert_true(exact->exact && exact->draws == 0 && !sampled->exact && sampled->draws == 20000);
+        assert_true(exact->guarantee_s == exact->figure[MAQ_RISK_P95].value_s && exact->guarantee_steps == 0);
+        if (isnan(sampled->guarantee_s)) /* 64 replicas of one device each are 59 x 64 x 1.54 draws, and some */
+            assert_true(sampled->guarantee_steps < 59 && sampled->guarantee_draws > 20000);
+        else
+            assert_true(sampled->guarantee_s > exact->guarantee_s && sampled->guarantee_draws < 20000);
         for (int f = -1; f < MAQ_RISK_FIGURE_COUNT; f++) {
             const struct maq_risk_quantile *a = f < 0 ? &exact->p5 : &exact->figure[f],
                                            *b = f < 0 ? &sampled->p5 : &sampled->figure[f];

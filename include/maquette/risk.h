@@ -205,10 +205,14 @@ struct maq_risk_step {
     double base_s;             /* when nothing varies: maq_train_predict()'s step_s, bit for bit */
     struct maq_risk_quantile p5, figure[MAQ_RISK_FIGURE_COUNT];
     double sd_s;
-    double replicas;        /* pipelines that meet once a step */
-    double lockstep;        /* devices of a stage that wait for each other in every layer */
-    uint32_t stages, draws; /* sampled replicas, for each regime */
-    bool exact;             /* nothing was sampled */
+    double
+        guarantee_s; /* with 95 % confidence at most 5 % of steps exceed it, whatever their law; NaN: too few draws */
+    uint32_t guarantee_steps; /* whole steps that it was counted from; 0 where the law is exact */
+    double guarantee_draws;   /* that it takes */
+    double replicas;          /* pipelines that meet once a step */
+    double lockstep;          /* devices of a stage that wait for each other in every layer */
+    uint32_t stages, draws;   /* sampled replicas, for each regime */
+    bool exact;               /* nothing was sampled */
     double
         tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
@@ -259,6 +263,7 @@ struct maq_risk_graph {
     double base_s; /* when nothing varies */
     struct maq_risk_quantile p5, figure[MAQ_RISK_FIGURE_COUNT];
     double sd_s;
+    double guarantee_s; /* with 95 % confidence at most 5 % of the times exceed it, whatever their law */
     uint32_t draws;
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
@@ -266,11 +271,20 @@ struct maq_risk_graph {
     struct maq_risk_longest driver[MAQ_RISK_DRIVERS]; /* longest first */
 };
 
+/* Ranks of a class that are slow as long as the job runs. */
+struct maq_risk_slow_class {
+    uint32_t class_id, ranks; /* ranks: how many of it run kernels slowly */
+    double kernels;           /* times as long */
+    double communication;     /* times as long, what leaves their nodes and the class takes part in */
+};
+
 struct maq_risk_graph_opts {
     uint32_t size;         /* set by MAQ_RISK_GRAPH_OPTS_INIT */
     uint32_t draws;        /* 0 = 2,000, fewer for large graphs; otherwise at least 2 */
     uint64_t seed;         /* 0 = 1 */
     const char *variation; /* name in the catalogue or path of a document; NULL = "default" */
+    const struct maq_risk_slow_class *slow;
+    uint32_t n_slow;
     bool no_sources;
 };
 #define MAQ_RISK_GRAPH_OPTS_INIT                                                                                       \

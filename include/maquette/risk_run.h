@@ -127,7 +127,7 @@ MAQ_API void maq_run_opts_of_train(struct maq_run_opts *opts, const struct maq_t
 /* What an asynchronous save stops the job for. Published: below 0.5 s (DCP, 8B), below 1 s (Nemotron), 6.3 s (IBM), 30 s (Ling-1T). */
 #define MAQ_RUN_SAVE_S 2.0
 
-/* A quantile of simulated values with its 95 % interval, from order statistics: it holds for every law. */
+/* A quantile of simulated values with its 95 % interval, from order statistics: it holds for every law. NaN: too few for a bound. */
 struct maq_run_quantile {
     double q, value, low, high;
 };
@@ -148,6 +148,7 @@ struct maq_run_result {
     double interval_s, optimal_interval_s;  /* INFINITY = none */
     double wall_s, wall_sd_s, wall_error_s; /* mean, standard deviation, standard error of the mean */
     struct maq_run_quantile wall[MAQ_RUN_QUANTILES];
+    double guarantee_s; /* with 95 % confidence at most 5 % of runs take longer; NaN: below 59 runs, too few to say */
     double bucket_s[MAQ_RUN_BUCKET_COUNT]; /* means; they add up to wall_s */
     double goodput;                        /* productive over wall clock, of the means */
     struct maq_run_quantile goodputs[MAQ_RUN_QUANTILES];

@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
-#include "cli/graph_export.h"
+#include "cli/risk_captured.h"
 #include "cli/risk_run.h"
 
 enum {
@@ -269,13 +269,14 @@ static enum maq_status check_job(struct cli *cli, const char *example)
     return MAQ_OK;
 }
 
-/* A captured job: everything but what varies, how often it is drawn and how it looks means nothing to it. */
+/* A captured job: everything but what varies, what is slow, how often it is drawn and how it looks means nothing to it. */
 static enum maq_status run_captured(struct cli *cli, uint32_t seed)
 {
     static const uint64_t meant =
-        EVERYWHERE | BIT(OPT_VARIATION) | BIT(OPT_DRAWS) | BIT(OPT_SEED) | BIT(OPT_NO_SOURCES);
+        EVERYWHERE | BIT(OPT_VARIATION) | BIT(OPT_SLOW) | BIT(OPT_DRAWS) | BIT(OPT_SEED) | BIT(OPT_NO_SOURCES);
     struct maq_risk_graph_opts opts = MAQ_RISK_GRAPH_OPTS_INIT;
-    struct maq_capture *capture;
+    const char *slow[SLOW_MOST];
+    uint32_t n_slow;
     for (size_t i = 0; i < CLI_COUNT(options); i++)
         if (cli->values[i] && !(meant & BIT(i)))
             return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk job.mqt", "%s means nothing to a captured job",
@@ -284,15 +285,13 @@ static enum maq_status run_captured(struct cli *cli, uint32_t seed)
         return cli_usage(cli, MAQ_CODE_CLI_OPTION, "maquette risk job.mqt", "a captured job has no keys to set");
     enum maq_status status = cli_count(cli, &opts.draws, OPT_DRAWS, 100, 10000000, 0);
     if (status == MAQ_OK)
-        status = maq_capture_read(&capture, cli->args, 1, cli->diag);
-    if (status != MAQ_OK)
-        return status;
+        status = read_slow(cli, slow, &n_slow);
     opts.seed = seed;
     opts.variation = cli->values[OPT_VARIATION];
     opts.no_sources = cli->values[OPT_NO_SOURCES] != NULL;
-    status = cli_graph_risk(cli, capture, &opts, cli->values[OPT_JSON] != NULL, cli->values[OPT_OUTPUT]);
-    maq_capture_free(capture);
-    return status;
+    return status == MAQ_OK
+               ? cli_risk_captured(cli, slow, n_slow, &opts, cli->values[OPT_JSON] != NULL, cli->values[OPT_OUTPUT])
+               : status;
 }
 
 static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META) | BIT(OPT_WRITE);

@@ -1,4 +1,5 @@
 /* risk_graph.c - the distribution of the time of a graph: text, and schema "maquette.risk.graph/1" (docs/imports.md). */
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -29,6 +30,7 @@ enum maq_status maq_report_risk_graph_json(char **out, const struct maq_risk_gra
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         put_quantile(maq_json_map(root, maq_risk_figure_name((enum maq_risk_figure)f)), &risk->figure[f]);
     maq_json_real(root, "sd_s", risk->sd_s);
+    maq_json_real(root, "guarantee_s", risk->guarantee_s);
     maq_json_int(root, "draws", risk->draws);
     struct maq_json list = maq_json_list(root, "sources");
     for (uint32_t i = 0; i < risk->n_sources; i++) {
@@ -115,6 +117,8 @@ enum maq_status maq_report_risk_graph_text(char **out, const struct maq_risk_gra
         put_row(&t, maq_risk_figure_name((enum maq_risk_figure)f), &risk->figure[f], risk->base_s);
     maq_table_print(&page, &t, 0);
     maq_table_fini(&t);
+    if (!isnan(risk->guarantee_s))
+        maq_page_putf(&page, MAQ_INK_PLAIN, "\nwith 95 %% confidence at most 5 %% exceed %#.5g s\n", risk->guarantee_s);
     if (risk->n_sources > 0)
         put_sources(&page, risk);
     put_drivers(&page, risk);

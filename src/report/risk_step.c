@@ -37,6 +37,8 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         put_quantile(maq_json_map(root, maq_risk_figure_name((enum maq_risk_figure)f)), &step->figure[f]);
     maq_json_real(root, "sd_s", step->sd_s);
+    maq_json_real(root, "guarantee_s", step->guarantee_s);
+    maq_json_int(root, "guarantee_steps", step->guarantee_steps);
     maq_json_count(root, "replicas", step->replicas);
     maq_json_count(root, "lockstep_devices", step->lockstep);
     maq_json_int(root, "stages", step->stages);
@@ -95,6 +97,21 @@ static void put_figures(struct maq_page *page, const struct maq_risk_step *step)
         put_row(&t, maq_risk_figure_name((enum maq_risk_figure)f), &step->figure[f], step->base_s);
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);
+}
+
+/* What holds whatever the law. */
+static void put_guarantee(struct maq_page *page, const struct maq_risk_step *step)
+{
+    char n[32];
+    if (isnan(step->guarantee_s))
+        maq_page_putf(page, MAQ_INK_FAINT, "\na guarantee that holds for every law takes --draws %s\n",
+                      maq_words_whole(n, (int64_t)step->guarantee_draws));
+    else if (step->exact)
+        maq_page_putf(page, MAQ_INK_PLAIN, "\nat most 5 %% of steps exceed %#.5g s\n", step->guarantee_s);
+    else
+        maq_page_putf(page, MAQ_INK_PLAIN,
+                      "\nwith 95 %% confidence at most 5 %% of steps exceed %#.5g s (%s whole steps)\n",
+                      step->guarantee_s, maq_words_whole(n, step->guarantee_steps));
 }
 
 /* Where a slow GPU does least harm. */
@@ -193,6 +210,7 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     maq_page_init(&page, opts);
     put_job(&page, step);
     put_figures(&page, step);
+    put_guarantee(&page, step);
     if (step->place)
         put_places(&page, step);
     for (int k = 0; k < MAQ_RISK_PARTS; k++)

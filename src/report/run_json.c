@@ -84,6 +84,7 @@ static void add_result(struct maq_json map, const struct maq_run_result *r)
     maq_json_real(map, "mean_standard_error_s", r->wall_error_s);
     maq_json_real(map, "sd_s", r->wall_sd_s);
     add_quantiles(maq_json_map(map, "done_after"), r->wall, "_s");
+    maq_json_real(map, "guarantee_s", r->guarantee_s);
     maq_json_real(map, "goodput", r->goodput);
     add_quantiles(maq_json_map(map, "goodput_quantiles"), r->goodputs, "");
     maq_json_real(map, "ettr", r->ettr);

@@ -16,6 +16,8 @@
 
 static const char *days(char buf[32], double s)
 {
+    if (isnan(s))
+        return "-";
     double d = s / DAY;
     maq__snprintf(buf, 32, "%.*f d", d < 9.995 ? 3 : d < 99.95 ? 2 : 1, d);
     return buf;
@@ -155,6 +157,11 @@ static void put_figures(struct maq_page *page, const struct maq_report_run *r)
     const struct maq_run_result *run = r->run;
     char text[256], n[32], m[32];
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+    if (!isnan(run->guarantee_s)) {
+        maq__snprintf(text, sizeof text, "with 95 %% confidence at most 5 %% of runs take longer than %s",
+                      days(n, run->guarantee_s));
+        maq_page_field(page, LABEL, "guarantee", text);
+    }
     maq__snprintf(text, sizeof text, "%.2f %% goodput, %.2f %% effective training time (evaluations count)",
                   100 * run->goodput, 100 * run->ettr);
     maq_page_field(page, LABEL, "useful", text);

@@ -61,3 +61,17 @@ uint32_t maq_order_lower(uint32_t n, double p, double confidence)
     }
     return low;
 }
+
+double maq_order_limit(const double *ascending, uint32_t n, double p, double confidence)
+{
+    uint32_t k = maq_order_upper(n, p, confidence);
+    return k > 0 ? ascending[k - 1] : (double)NAN;
+}
+
+void maq_order_interval(double *low, double *high, const double *ascending, uint32_t n, double p, double confidence)
+{
+    double both = 0.5 * (1 + confidence);
+    uint32_t k = maq_order_lower(n, p, both);
+    *low = k > 0 ? ascending[k - 1] : (double)NAN;
+    *high = maq_order_limit(ascending, n, p, both);
+}

@@ -18,10 +18,11 @@ static int ascending(const void *a, const void *b)
 struct maq_run_quantile maq_run_quantile_of(const double *x, uint32_t n, double q)
 {
     double at = q * (n - 1);
-    uint32_t i = (uint32_t)at, low = maq_order_lower(n, q, 0.975), high = maq_order_upper(n, q, 0.975);
+    uint32_t i = (uint32_t)at;
     double part = at - i, next = i + 1 < n ? x[i + 1] : x[i];
-    return (struct maq_run_quantile){q, x[i] + part * (next - x[i]), x[low > 0 ? low - 1 : 0],
-                                     x[high > 0 ? high - 1 : n - 1]};
+    struct maq_run_quantile out = {.q = q, .value = x[i] + part * (next - x[i])};
+    maq_order_interval(&out.low, &out.high, x, n, q, 0.95);
+    return out;
 }
 
 void maq_run_share(double *low, double *high, uint32_t k, uint32_t n)
@@ -90,6 +91,7 @@ void maq_run_summarize(struct maq_run_result *out, struct maq_run_cause *causes,
     out->wall_sd_s = deviation(x, n, out->wall_s, other);
     out->wall_error_s = out->wall_sd_s / sqrt(n);
     quantiles(out->wall, x, n);
+    out->guarantee_s = maq_order_guarantee(x, n);
     out->goodput = out->bucket_s[MAQ_RUN_PRODUCTIVE] / out->wall_s;
     out->ettr = (out->bucket_s[MAQ_RUN_PRODUCTIVE] + out->bucket_s[MAQ_RUN_EVALUATION]) / out->wall_s;
     out->mttf_s = out->failures > 0 ? out->wall_s / out->failures : (double)INFINITY;

@@ -6,7 +6,7 @@
 
 /*
  * q-quantile of n ascending values, with the order statistics between which it lies in 95 % of samples whatever the law (ranks by
- * the binomial distribution; where n is too small for one side, the extreme value).
+ * the binomial distribution; NaN where n is too small for one side).
  */
 struct maq_run_quantile maq_run_quantile_of(const double *ascending, uint32_t n, double q);
 

@@ -172,3 +172,32 @@ double maq_trigamma(double x)
     return below + 1 / x + 0.5 * r +
            r * (1.0 / 6 - r * (1.0 / 30 - r * (1.0 / 42 - r * (1.0 / 30 - r * (5.0 / 66 - r * 691.0 / 2730))))) / x;
 }
+
+uint32_t maq_poisson_quantile(double mean, double p)
+{
+    if (!(mean > 0))
+        return 0;
+    /* From the mode, where the mass is largest, down as far as anything is left and then up: no term overflows or is lost. */
+    double mode = floor(mean), top = exp(mode * log(mean) - mean - lgamma(mode + 1)), below = 0, term = top;
+    double n = mode;
+    for (double k = mode; k >= 1 && term > top * 1e-18; k--) {
+        term *= k / mean;
+        below += term;
+    }
+    if (below + top >= p) { /* the answer is at the mode or below it */
+        double sum = below + top;
+        term = top;
+        while (n > 0 && sum - term >= p) {
+            sum -= term;
+            term *= n / mean;
+            n--;
+        }
+        return (uint32_t)n;
+    }
+    term = top;
+    for (double sum = below + top; sum < p && n < 4e9 && term > 0; sum += term) {
+        n++;
+        term *= mean / n;
+    }
+    return (uint32_t)n;
+}

@@ -7,6 +7,8 @@
 #ifndef MAQ_RISK_SPECIAL_H
 #define MAQ_RISK_SPECIAL_H
 
+#include <stdint.h>
+
 double maq_normal_cdf(double z); /* below z; maq_normal_cdf(-z) is the upper tail */
 double maq_normal_pdf(double z);
 /* z with maq_normal_cdf(z) = p, 0 < p < 1; -infinity at 0, infinity at 1. For an upper tail of q: -maq_normal_quantile(q). */
@@ -22,6 +24,9 @@ double maq_gamma_kernel(double a, double x);
 double maq_log_gamma(double x);
 double maq_digamma(double x);
 double maq_trigamma(double x);
+
+/* The least n with P(N <= n) >= p, N of Poisson's law, 0 < p < 1. */
+uint32_t maq_poisson_quantile(double mean, double p);
 
 /* ln(1 + x) - x, accurate around 0. */
 double maq_log1p_less(double x);

@@ -12,12 +12,6 @@
 #define DRAWS 10000u
 #define MOST_TASKS 4e9 /* sampled tasks at the most */
 
-static struct maq_risk_quantile quantile(double value_ns, double error_ns)
-{
-    return (struct maq_risk_quantile){value_ns * 1e-9, (value_ns - 2.262 * error_ns) * 1e-9,
-                                      (value_ns + 2.262 * error_ns) * 1e-9};
-}
-
 static int by_effect(const void *pa, const void *pb)
 {
     const struct maq_risk_source *a = pa, *b = pb;
@@ -125,10 +119,16 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
                                   .lockstep = m.lockstep,
                                   .stages = m.stages,
                                   .draws = draws};
+    struct maq_step_limit limit;
+    w.limit = &limit;
     MAQ_TRY(maq_ask(value, error, &w, &v));
-    out->p5 = quantile(value[MAQ_ASK_P5], error[MAQ_ASK_P5]);
+    w.limit = NULL;
+    out->guarantee_s = limit.limit_ns * 1e-9;
+    out->guarantee_steps = limit.values;
+    out->guarantee_draws = limit.draws;
+    out->p5 = maq_ask_quantile(value[MAQ_ASK_P5], error[MAQ_ASK_P5]);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        out->figure[f] = quantile(value[f + 1], error[f + 1]);
+        out->figure[f] = maq_ask_quantile(value[f + 1], error[f + 1]);
     out->sd_s = value[MAQ_ASK_SD] * 1e-9;
     out->tail_share = w.tail;
     out->exact = w.exact;

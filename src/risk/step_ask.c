@@ -6,7 +6,7 @@
 #include "base/check.h"
 
 #define POINTS 256u
-#define PARTS 10u
+#define PARTS MAQ_ASK_PARTS
 
 static const double levels[] = {0.05, 0.5, 0.95, 0.99};
 enum { LEVELS = 4 };
@@ -53,6 +53,32 @@ static enum maq_status draw(struct draws *d, const struct maq_ask *w, const stru
     return MAQ_OK;
 }
 
+void maq_ask_figures(double out[MAQ_ASK_FIGURES], const struct maq_step_law *law)
+{
+    for (int i = 0; i < LEVELS; i++)
+        out[i] = maq_step_law_quantile(law, levels[i]);
+    out[MAQ_ASK_MEAN] = maq_step_law_mean(law);
+    out[MAQ_ASK_SD] = maq_step_law_sd(law);
+}
+
+void maq_ask_error(double error[MAQ_ASK_FIGURES], double (*without)[MAQ_ASK_FIGURES], const double *whole)
+{
+    for (int f = 0; f < MAQ_ASK_FIGURES; f++) {
+        double mean = 0, square = 0;
+        for (uint32_t p = 0; p < PARTS; p++)
+            mean += (without[p][f] - whole[f]) / PARTS;
+        for (uint32_t p = 0; p < PARTS; p++)
+            square += (without[p][f] - whole[f] - mean) * (without[p][f] - whole[f] - mean);
+        error[f] = sqrt(square * (PARTS - 1) / PARTS);
+    }
+}
+
+struct maq_risk_quantile maq_ask_quantile(double value_ns, double error_ns)
+{
+    double reach = 2.262 * error_ns; /* Student's, 9 degrees of freedom */
+    return (struct maq_risk_quantile){value_ns * 1e-9, (value_ns - reach) * 1e-9, (value_ns + reach) * 1e-9};
+}
+
 /* The figures from all draws but those of part `without` (PARTS: from all). */
 static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const struct maq_variation *v,
                                 const struct draws *d, uint32_t n_regimes, uint32_t without)
@@ -84,10 +110,7 @@ static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, 
         maq_step_law_add(&law, ends, kinds, points, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
-    for (int i = 0; i < LEVELS; i++)
-        out[i] = maq_step_law_quantile(&law, levels[i]);
-    out[LEVELS] = maq_step_law_mean(&law);
-    out[LEVELS + 1] = maq_step_law_sd(&law);
+    maq_ask_figures(out, &law);
     return MAQ_OK;
 }
 
@@ -110,10 +133,7 @@ static bool ask_exact(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const stru
         maq_step_law_add(&law, &end, 1, POINTS, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
-    for (int i = 0; i < LEVELS; i++)
-        out[i] = maq_step_law_quantile(&law, levels[i]);
-    out[LEVELS] = maq_step_law_mean(&law);
-    out[LEVELS + 1] = maq_step_law_sd(&law);
+    maq_ask_figures(out, &law);
     return true;
 }
 
@@ -126,6 +146,29 @@ static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_a
     for (uint32_t i = 0; i < w->signatures->n + w->m->stages; i++)
         full[i] = 1;
     return maq_step_focus_make(out, w->signatures, v, w->spread ? w->spread : &all, w->m, w->seed, w->arena);
+}
+
+/* What at most 5 % of steps exceed. */
+static enum maq_status find_limit(const struct maq_ask *w, const struct maq_variation *v, const struct draws *d,
+                                  uint32_t n_regimes)
+{
+    struct maq_limit_regime regime[2];
+    double *count = MAQ_ARENA_NEW(w->arena, double, w->slow->n);
+    struct maq_limit_job job = {.v = v,
+                                .regime = regime,
+                                .n_regimes = n_regimes,
+                                .n_kinds = w->slow->n,
+                                .count = count,
+                                .expected = episodes(w, v),
+                                .end_ns = w->m->end_ns,
+                                .most_weight = maq_step_most_weight(v, d->focus),
+                                .seed = w->seed,
+                                .draws = w->draws};
+    for (uint32_t k = 0; count && k < w->slow->n; k++)
+        count[k] = w->slow->kind[k].count;
+    for (uint32_t r = 0; r < n_regimes; r++)
+        regime[r] = (struct maq_limit_regime){d[r].share, norm_ns(w, &d[r]), d[r].of_kind, d[r].weight_of};
+    return count && maq_step_limit(w->limit, &job, w->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v)
@@ -145,23 +188,21 @@ enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_a
     if (w->exact) {
         for (int f = 0; error && f < MAQ_ASK_FIGURES; f++)
             error[f] = 0;
+        if (w->limit)
+            *w->limit = (struct maq_step_limit){.limit_ns = out[MAQ_ASK_P95]};
         maq_arena_reset(w->arena, mark);
         return MAQ_OK;
     }
     for (uint32_t r = 0; r < n; r++)
         MAQ_TRY(draw(&d[r], w, v));
     MAQ_TRY(evaluate(out, w, v, d, n, PARTS));
+    if (w->limit)
+        MAQ_TRY(find_limit(w, v, d, n));
     double parts[PARTS][MAQ_ASK_FIGURES];
     for (uint32_t p = 0; error && p < PARTS; p++)
         MAQ_TRY(evaluate(parts[p], w, v, d, n, p));
-    for (int f = 0; error && f < MAQ_ASK_FIGURES; f++) {
-        double mean = 0, square = 0;
-        for (uint32_t p = 0; p < PARTS; p++)
-            mean += (parts[p][f] - out[f]) / PARTS;
-        for (uint32_t p = 0; p < PARTS; p++)
-            square += (parts[p][f] - out[f] - mean) * (parts[p][f] - out[f] - mean);
-        error[f] = sqrt(square * (PARTS - 1) / PARTS);
-    }
+    if (error)
+        maq_ask_error(error, parts, out);
     maq_arena_reset(w->arena, mark);
     return MAQ_OK;
 }

@@ -15,6 +15,7 @@
 #include "risk/slow.h"
 #include "risk/step_focus.h"
 #include "risk/step_law.h"
+#include "risk/step_limit.h"
 
 enum maq_ask_figure { MAQ_ASK_P5, MAQ_ASK_P50, MAQ_ASK_P95, MAQ_ASK_P99, MAQ_ASK_MEAN, MAQ_ASK_SD, MAQ_ASK_FIGURES };
 
@@ -27,11 +28,19 @@ struct maq_ask {
     const struct maq_spread *spread;         /* NULL: everything varies in full */
     uint64_t seed;
     uint32_t draws, threads;
-    struct maq_arena *arena; /* reset after each question */
-    bool sampled;            /* the exact law is not wanted */
+    struct maq_arena *arena;      /* reset after each question */
+    struct maq_step_limit *limit; /* also asked for; NULL: not */
+    bool sampled;                 /* the exact law is not wanted */
     double tail; /* share of a replica's ends above which the last answer went beyond its draws; 0: nowhere */
     bool exact;  /* it needed no draws */
 };
+
+/* What a law says, in ns; and what sampling leaves open, from the figures without each part of the draws. */
+#define MAQ_ASK_PARTS 10u
+void maq_ask_figures(double out[MAQ_ASK_FIGURES], const struct maq_step_law *law);
+void maq_ask_error(double error[MAQ_ASK_FIGURES], double (*without)[MAQ_ASK_FIGURES], const double *whole);
+/* A figure with its 95 % interval, in seconds. */
+struct maq_risk_quantile maq_ask_quantile(double value_ns, double error_ns);
 
 /* All figures, in ns, and what sampling leaves open of each when error is not NULL. */
 enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v);

@@ -152,28 +152,31 @@ uint32_t maq_step_law_size(uint32_t points, const struct maq_variation *v)
     return points * ((v->spike_share > 0 ? SPIKES : 0) + modes * (v->diurnal_swing > 0 ? HOURS : 1));
 }
 
+void maq_step_law_put(struct maq_step_law *law, double x_ns, double weight, const struct maq_variation *v)
+{
+    uint32_t hours = v->diurnal_swing > 0 ? HOURS : 1;
+    double usual = weight * (1 - v->spike_share) / hours, slow = v->slow_mode_share;
+    for (uint32_t k = 0; k < hours; k++) {
+        double at = x_ns * (hours > 1 ? 1 + 0.5 * v->diurnal_swing * sin_of_hour[k] : 1);
+        law->atom[law->n++] = (struct maq_step_atom){.value_ns = at, .weight = usual * (1 - slow)};
+        if (slow > 0)
+            law->atom[law->n++] = (struct maq_step_atom){.value_ns = at * v->slow_mode_ratio, .weight = usual * slow};
+    }
+    if (v->spike_share <= 0)
+        return;
+    struct maq_law spike = maq_law_lognormal(v->spike_ratio, fmax(sqrt(log1p(v->spike_cv * v->spike_cv)), 1e-12));
+    for (uint32_t k = 0; k < SPIKES; k++) { /* a spike makes no step faster */
+        double s = fmax(1, maq_law_quantile(&spike, (k + 0.5) / SPIKES));
+        law->atom[law->n++] = (struct maq_step_atom){.value_ns = x_ns * s, .weight = weight * v->spike_share / SPIKES};
+    }
+}
+
 void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds, uint32_t n_kinds, uint32_t points,
                       double weight, double norm_ns, double end_ns, const struct maq_variation *v)
 {
-    double each = weight / points, rare = v->spike_share;
-    struct maq_law spike = maq_law_lognormal(v->spike_ratio, fmax(sqrt(log1p(v->spike_cv * v->spike_cv)), 1e-12));
-    for (uint32_t i = 0; i < points; i++) {
-        double x = slowest_quantile(kinds, n_kinds, (i + 0.5) / points) + norm_ns + end_ns;
-        uint32_t hours = v->diurnal_swing > 0 ? HOURS : 1;
-        for (uint32_t k = 0; k < hours; k++) {
-            double hour = hours > 1 ? 1 + 0.5 * v->diurnal_swing * sin_of_hour[k] : 1;
-            double usual = each * (1 - rare) / hours, slow = v->slow_mode_share;
-            law->atom[law->n++] = (struct maq_step_atom){.value_ns = x * hour, .weight = usual * (1 - slow)};
-            if (slow > 0)
-                law->atom[law->n++] =
-                    (struct maq_step_atom){.value_ns = x * hour * v->slow_mode_ratio, .weight = usual * slow};
-        }
-        for (uint32_t k = 0; rare > 0 && k < SPIKES; k++) { /* a spike makes no step faster */
-            double s = maq_law_quantile(&spike, (k + 0.5) / SPIKES);
-            law->atom[law->n++] =
-                (struct maq_step_atom){.value_ns = x * (s > 1 ? s : 1), .weight = each * rare / SPIKES};
-        }
-    }
+    for (uint32_t i = 0; i < points; i++)
+        maq_step_law_put(law, slowest_quantile(kinds, n_kinds, (i + 0.5) / points) + norm_ns + end_ns, weight / points,
+                         v);
 }
 
 static int by_value(const void *pa, const void *pb)

@@ -55,6 +55,8 @@ struct maq_step_law {
 /* Adds the atoms of one regime with probability `weight`: `points` values of M. norm_ns: of this regime. */
 void maq_step_law_add(struct maq_step_law *law, const struct maq_end_law *kinds, uint32_t n_kinds, uint32_t points,
                       double weight, double norm_ns, double end_ns, const struct maq_variation *v);
+/* Those of one value of M + norm + update. */
+void maq_step_law_put(struct maq_step_law *law, double x_ns, double weight, const struct maq_variation *v);
 /* How many atoms a regime adds. */
 uint32_t maq_step_law_size(uint32_t points, const struct maq_variation *v);
 void maq_step_law_finish(struct maq_step_law *law);

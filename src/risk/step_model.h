@@ -85,6 +85,7 @@ struct maq_step_run {
 
 /* Ends of the slowest stage with its rest, of `draws` independent replicas, ns; weight: how many draws of an even sample each stands for.
  * step_sample.c */
+double maq_step_most_weight(const struct maq_variation *v, const struct maq_step_focus *focus); /* no draw has more */
 enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
                                 const struct maq_variation *v, const struct maq_step_slow *slow,
                                 const struct maq_step_run *run, struct maq_arena *arena);

@@ -314,6 +314,13 @@ static void *work(void *ptr)
     return NULL;
 }
 
+/* Of each of the two tilts: where all that is drawn is at the fast end, the density is TILT. */
+double maq_step_most_weight(const struct maq_variation *v, const struct maq_step_focus *focus)
+{
+    double one = 1 / (0.5 + 0.5 * TILT);
+    return (v->gpu_cv > 0 || v->gpu_outlier_share > 0 ? one : 1) * (focus && focus->rest_table ? one : 1);
+}
+
 enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
                                 const struct maq_variation *v, const struct maq_step_slow *slow,
                                 const struct maq_step_run *run, struct maq_arena *arena)
