@@ -27,17 +27,10 @@ static void test_mean(void **state)
 
 static const struct maq_variation nothing = {.gpu_outlier_ratio = 1, .congested_ratio = 1, .spike_ratio = 1};
 
-/* Ends with weights, as the sampler draws them: half of the shares y that are slower have the density 0.3 y^-0.7. */
-#define MOST (1 / 0.65)
-static void tilted(double *end, double *weight, const struct maq_law *law, uint32_t n, uint64_t seed)
+static void draw(double *end, const struct maq_law *law, uint32_t n, uint64_t seed)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        double y = maq_rng_at(seed, MAQ_RNG_TEST, i, 0);
-        if (maq_rng_at(seed, MAQ_RNG_TEST, i, 1) < 0.5)
-            y = fmax(exp(log(y) / 0.3), 1e-15);
-        end[i] = maq_law_upper(law, y);
-        weight[i] = 1 / (0.5 + 0.5 * 0.3 * exp(-0.7 * log(y)));
-    }
+    for (uint32_t i = 0; i < n; i++)
+        end[i] = maq_law_upper(law, maq_rng_at(seed, MAQ_RNG_TEST, i, 0));
 }
 
 /*
@@ -46,7 +39,7 @@ static void tilted(double *end, double *weight, const struct maq_law *law, uint3
  */
 static void test_holds(void **state)
 {
-    enum { DRAWS = 4000, TIMES = 400, R = 12 };
+    enum { DRAWS = 2400, TIMES = 400, R = 12 };
     static const double two_values[] = {1e9, 2e9};
     double below[] = {exp(log(1 - 0.052) / R), 1};
     struct maq_law pool = maq_law_pool(two_values, 2);
@@ -56,17 +49,12 @@ static void test_holds(void **state)
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     for (size_t l = 0; l < MAQ_COUNT(laws); l++) {
-        double end[DRAWS], weight[DRAWS], *ends = end, *weights = weight, count = R, worst = 0;
+        double end[DRAWS], *ends = end, count = R, worst = 0;
         struct maq_variation v = nothing;
         v.step_cv = step_cv[l];
-        struct maq_limit_regime regime = {.share = 1, .end_ns = &ends, .weight = &weights};
-        struct maq_limit_job job = {.v = &v,
-                                    .regime = &regime,
-                                    .n_regimes = 1,
-                                    .n_kinds = 1,
-                                    .count = &count,
-                                    .most_weight = MOST,
-                                    .draws = DRAWS};
+        struct maq_limit_regime regime = {.share = 1, .end_ns = &ends};
+        struct maq_limit_job job = {
+            .v = &v, .regime = &regime, .n_regimes = 1, .n_kinds = 1, .count = &count, .draws = DRAWS};
         double low = laws[l].kind == MAQ_LAW_WEIBULL ? 0 : 0.9e9, high = 1e13; /* the true p95 */
         for (int i = 0; i < 200; i++) {
             double x = 0.5 * (low + high), p = 0, sigma = sqrt(log1p(v.step_cv * v.step_cv));
@@ -75,55 +63,45 @@ static void test_holds(void **state)
                 p += maq_max_cdf(&laws[l], R, x / exp(sigma * maq_normal_quantile((k + 0.5) / POINTS))) / POINTS;
             *(p < 0.95 ? &low : &high) = x;
         }
-        uint32_t held = 0, values = 0;
+        uint32_t held = 0;
         for (uint32_t t = 0; t < TIMES; t++) {
             struct maq_arena_mark mark = maq_arena_mark(&arena);
             struct maq_step_limit limit;
             job.seed = t + 1;
-            tilted(end, weight, &laws[l], DRAWS, t + 1);
+            draw(end, &laws[l], DRAWS, t + 1);
             assert_true(maq_step_limit(&limit, &job, &arena));
             held += limit.limit_ns >= high * (1 - 1e-6);
-            values += limit.values;
+            assert_int_equal(limit.values, DRAWS / R);
             worst = fmax(worst, limit.limit_ns);
             maq_arena_reset(&arena, mark);
         }
-        print_message("# law %zu: held in %u of %d, %.0f values each\n", l, held, TIMES, (double)values / TIMES);
+        print_message("# law %zu: held in %u of %d\n", l, held, TIMES);
         assert_true(held >= TIMES * 0.95 - 2 * sqrt(TIMES * 0.95 * 0.05));
-        /* draws that are kept make as many values as there are replicas for */
-        assert_true(fabs(values / (double)TIMES - DRAWS / MOST / R) < 2);
         if (l == 0) /* no looser than the 99.5th percentile of the slowest with all the noise there is */
             assert_true(worst < 1.04 * maq_max_quantile(&laws[l], R, 0.995));
     }
     maq_arena_fini(&arena);
 }
 
-/* So many draws as it says give a limit, half of them none. */
+/* So many draws as it says give a limit, one less none. */
 static void test_draws(void **state)
 {
-    enum { MOST_DRAWS = 20000, R = 64 };
-    static double end[MOST_DRAWS], weight[MOST_DRAWS];
-    double *ends = end, *weights = weight, count = R;
+    enum { DRAWS = 59 * 64 };
+    static double end[DRAWS];
+    double *ends = end, count[] = {60, 4};
+    double *kinds[] = {ends, ends};
     struct maq_law law = maq_law_lognormal(1e9, 0.02);
-    struct maq_limit_regime regime = {.share = 1, .end_ns = &ends, .weight = &weights};
-    struct maq_limit_job job = {.v = &nothing,
-                                .regime = &regime,
-                                .n_regimes = 1,
-                                .n_kinds = 1,
-                                .count = &count,
-                                .most_weight = MOST,
-                                .draws = 400};
+    struct maq_limit_regime regime = {.share = 1, .end_ns = kinds};
+    struct maq_limit_job job = {.v = &nothing, .regime = &regime, .n_regimes = 1, .n_kinds = 2, .count = count};
     struct maq_step_limit limit;
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        job.seed = seed;
-        tilted(end, weight, &law, MOST_DRAWS, seed);
-        assert_true(maq_step_limit(&limit, &job, &arena) && isnan(limit.limit_ns) && limit.draws < MOST_DRAWS);
-        job.draws = (uint32_t)limit.draws;
-        assert_true(maq_step_limit(&limit, &job, &arena) && !isnan(limit.limit_ns));
-        job.draws /= 2;
-        assert_true(maq_step_limit(&limit, &job, &arena) && isnan(limit.limit_ns));
-    }
+    draw(end, &law, DRAWS, 1);
+    assert_true(maq_step_limit_draws(&job, MAQ_LIMIT_LEAST) == DRAWS);
+    job.draws = DRAWS;
+    assert_true(maq_step_limit(&limit, &job, &arena) && !isnan(limit.limit_ns) && limit.values == 59);
+    job.draws--;
+    assert_true(maq_step_limit(&limit, &job, &arena) && isnan(limit.limit_ns) && limit.values == 58);
     maq_arena_fini(&arena);
 }
 
@@ -131,15 +109,14 @@ static void test_draws(void **state)
 static void test_parts(void **state)
 {
     enum { DRAWS = 4000 };
-    static double usual[DRAWS], slow[DRAWS], late[DRAWS], even[DRAWS];
+    static double usual[DRAWS], slow[DRAWS], late[DRAWS];
     for (int i = 0; i < DRAWS; i++) {
         usual[i] = 1e9;
         slow[i] = 1.2e9;
         late[i] = 2e9;
-        even[i] = 1;
     }
-    double *calm[] = {usual, slow}, *congested[] = {late, late}, *weights[] = {even, even};
-    struct maq_limit_regime regime[] = {{0.99, 5e6, calm, weights}, {0.01, 5e6, congested, weights}};
+    double *calm[] = {usual, slow}, *congested[] = {late, late};
+    struct maq_limit_regime regime[] = {{0.99, 5e6, calm}, {0.01, 5e6, congested}};
     double count[] = {9, 1};
     struct maq_limit_job job = {.v = &nothing,
                                 .regime = regime,
@@ -147,7 +124,6 @@ static void test_parts(void **state)
                                 .n_kinds = 1,
                                 .count = count,
                                 .end_ns = 1e6,
-                                .most_weight = 1,
                                 .seed = 3,
                                 .draws = DRAWS};
     struct maq_step_limit limit;

@@ -174,6 +174,9 @@ struct maq_risk_quantile {
     double value_s, low_s, high_s; /* with the 95 % interval of what sampling leaves open */
 };
 
+/* The fewest steps from which a guarantee follows; each is of as many draws as the job has replicas. */
+#define MAQ_RISK_GUARANTEE_LEAST 59u
+
 /* A source of variation: what it does to the 95th percentile. Not additive: the sources do not add up to the whole. */
 struct maq_risk_source {
     const char *name, *text;
@@ -208,7 +211,6 @@ struct maq_risk_step {
     double
         guarantee_s; /* with 95 % confidence at most 5 % of steps exceed it, whatever their law; NaN: too few draws */
     uint32_t guarantee_steps; /* whole steps that it was counted from; 0 where the law is exact */
-    double guarantee_draws;   /* that it takes */
     double replicas;          /* pipelines that meet once a step */
     double lockstep;          /* devices of a stage that wait for each other in every layer */
     uint32_t stages, draws;   /* sampled replicas, for each regime */

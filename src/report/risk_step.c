@@ -105,7 +105,7 @@ static void put_guarantee(struct maq_page *page, const struct maq_risk_step *ste
     char n[32];
     if (isnan(step->guarantee_s))
         maq_page_putf(page, MAQ_INK_FAINT, "\na guarantee that holds for every law takes --draws %s\n",
-                      maq_words_whole(n, (int64_t)step->guarantee_draws));
+                      maq_words_whole(n, (int64_t)(MAQ_RISK_GUARANTEE_LEAST * step->replicas)));
     else if (step->exact)
         maq_page_putf(page, MAQ_INK_PLAIN, "\nat most 5 %% of steps exceed %#.5g s\n", step->guarantee_s);
     else

@@ -125,7 +125,6 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     w.limit = NULL;
     out->guarantee_s = limit.limit_ns * 1e-9;
     out->guarantee_steps = limit.values;
-    out->guarantee_draws = limit.draws;
     out->p5 = maq_ask_quantile(value[MAQ_ASK_P5], error[MAQ_ASK_P5]);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         out->figure[f] = maq_ask_quantile(value[f + 1], error[f + 1]);

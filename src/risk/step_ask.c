@@ -7,6 +7,7 @@
 
 #define POINTS 256u
 #define PARTS MAQ_ASK_PARTS
+#define LIMIT_VALUES 1000u /* more make the guarantee little tighter */
 
 static const double levels[] = {0.05, 0.5, 0.95, 0.99};
 enum { LEVELS = 4 };
@@ -32,10 +33,15 @@ static double episodes(const struct maq_ask *w, const struct maq_variation *v)
     return v->episode_ratio > 1 ? v->episodes_per_gpu_day / 86400 * v->episode_lasts_s * gpus : 0;
 }
 
-static enum maq_status draw(struct draws *d, const struct maq_ask *w, const struct maq_variation *v)
+static enum maq_status draw(struct draws *d, const struct maq_ask *w, const struct maq_variation *v, uint32_t draws,
+                            bool independent)
 {
-    struct maq_step_run run = {
-        .seed = w->seed, .draws = w->draws, .threads = w->threads, .congestion = d->congestion, .focus = d->focus};
+    struct maq_step_run run = {.seed = w->seed,
+                               .draws = draws,
+                               .threads = w->threads,
+                               .congestion = d->congestion,
+                               .independent = independent,
+                               .focus = d->focus};
     uint32_t given = w->slow->n, all = given + (episodes(w, v) > 0);
     d->of_kind = MAQ_ARENA_NEW(w->arena, double *, all);
     d->weight_of = MAQ_ARENA_NEW(w->arena, double *, all);
@@ -44,8 +50,8 @@ static enum maq_status draw(struct draws *d, const struct maq_ask *w, const stru
     for (uint32_t k = 0; k < all; k++) { /* those with an episode are else like the last of the given kinds */
         struct maq_step_slow slow = {w->slow->kind[k < given ? k : given - 1].stage, w->slow->communication,
                                      k < given ? 0 : v->episode_ratio};
-        d->of_kind[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
-        d->weight_of[k] = MAQ_ARENA_NEW(w->arena, double, w->draws);
+        d->of_kind[k] = MAQ_ARENA_NEW(w->arena, double, draws);
+        d->weight_of[k] = MAQ_ARENA_NEW(w->arena, double, draws);
         if (!d->of_kind[k] || !d->weight_of[k])
             return MAQ_NO_MEMORY;
         MAQ_TRY(maq_step_sample(d->of_kind[k], d->weight_of[k], w->m, v, &slow, &run, w->arena));
@@ -148,7 +154,7 @@ static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_a
     return maq_step_focus_make(out, w->signatures, v, w->spread ? w->spread : &all, w->m, w->seed, w->arena);
 }
 
-/* What at most 5 % of steps exceed. */
+/* What at most 5 % of steps exceed: of draws of its own, as those of the figures depend on each other. */
 static enum maq_status find_limit(const struct maq_ask *w, const struct maq_variation *v, const struct draws *d,
                                   uint32_t n_regimes)
 {
@@ -161,14 +167,21 @@ static enum maq_status find_limit(const struct maq_ask *w, const struct maq_vari
                                 .count = count,
                                 .expected = episodes(w, v),
                                 .end_ns = w->m->end_ns,
-                                .most_weight = maq_step_most_weight(v, d->focus),
-                                .seed = w->seed,
-                                .draws = w->draws};
+                                .seed = w->seed};
     for (uint32_t k = 0; count && k < w->slow->n; k++)
         count[k] = w->slow->kind[k].count;
-    for (uint32_t r = 0; r < n_regimes; r++)
-        regime[r] = (struct maq_limit_regime){d[r].share, norm_ns(w, &d[r]), d[r].of_kind, d[r].weight_of};
-    return count && maq_step_limit(w->limit, &job, w->arena) ? MAQ_OK : MAQ_NO_MEMORY;
+    if (!count)
+        return MAQ_NO_MEMORY;
+    *w->limit = (struct maq_step_limit){.limit_ns = (double)NAN};
+    if (w->draws < maq_step_limit_draws(&job, MAQ_LIMIT_LEAST))
+        return MAQ_OK;
+    job.draws = (uint32_t)fmin(w->draws, maq_step_limit_draws(&job, LIMIT_VALUES));
+    for (uint32_t r = 0; r < n_regimes; r++) {
+        struct draws own = d[r];
+        MAQ_TRY(draw(&own, w, v, job.draws, true));
+        regime[r] = (struct maq_limit_regime){own.share, norm_ns(w, &own), own.of_kind};
+    }
+    return maq_step_limit(w->limit, &job, w->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v)
@@ -194,7 +207,7 @@ enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_a
         return MAQ_OK;
     }
     for (uint32_t r = 0; r < n; r++)
-        MAQ_TRY(draw(&d[r], w, v));
+        MAQ_TRY(draw(&d[r], w, v, w->draws, false));
     MAQ_TRY(evaluate(out, w, v, d, n, PARTS));
     if (w->limit)
         MAQ_TRY(find_limit(w, v, d, n));

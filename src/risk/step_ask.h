@@ -6,8 +6,9 @@
  * different regimes, kinds and questions use the same random numbers, so that differences are of what differs.
  *
  * Intervals are what sampling leaves open: a jackknife over ten parts of the draws, each left out in turn (Efron and Stein, "The jackknife
- * estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). How well the variation itself is known is in
- * none of them.
+ * estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). The parts are independent scramblings of the
+ * quasi-random numbers that the draws are made from, so the intervals are as narrow as these make the figures. How well the variation itself
+ * is known is in none of them.
  */
 #ifndef MAQ_RISK_STEP_ASK_H
 #define MAQ_RISK_STEP_ASK_H
@@ -36,7 +37,7 @@ struct maq_ask {
 };
 
 /* What a law says, in ns; and what sampling leaves open, from the figures without each part of the draws. */
-#define MAQ_ASK_PARTS 10u
+#define MAQ_ASK_PARTS MAQ_STEP_SCRAMBLINGS
 void maq_ask_figures(double out[MAQ_ASK_FIGURES], const struct maq_step_law *law);
 void maq_ask_error(double error[MAQ_ASK_FIGURES], double (*without)[MAQ_ASK_FIGURES], const double *whole);
 /* A figure with its 95 % interval, in seconds. */

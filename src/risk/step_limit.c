@@ -21,7 +21,7 @@ static int ascending(const void *pa, const void *pb)
 struct builder {
     const struct maq_limit_job *job;
     double **slowest; /* [regimes][draws] */
-    uint32_t at, n;   /* draws looked at; values put together */
+    uint32_t at, n;   /* draws used; values put together */
 };
 
 /* Takes `count` replicas of a kind into value n. false: the draws are used up. */
@@ -32,8 +32,6 @@ static bool take(struct builder *b, uint32_t kind, double count)
         if (b->at == j->draws)
             return false;
         uint32_t i = b->at++;
-        if (maq_rng_at(j->seed, MAQ_RNG_SCRAMBLE, i, 2) * j->most_weight >= j->regime->weight[kind][i])
-            continue;
         for (uint32_t r = 0; r < j->n_regimes; r++)
             b->slowest[r][b->n] = fmax(b->slowest[r][b->n], j->regime[r].end_ns[kind][i]);
         count--;
@@ -93,22 +91,25 @@ bool maq_step_limit_of(double *limit_ns, double *const *slowest, uint32_t n, con
     return true;
 }
 
+double maq_step_limit_draws(const struct maq_limit_job *j, uint32_t values)
+{
+    double replicas = 0;
+    for (uint32_t k = 0; k < j->n_kinds; k++)
+        replicas += j->count[k];
+    return values * replicas;
+}
+
 bool maq_step_limit(struct maq_step_limit *out, const struct maq_limit_job *j, struct maq_arena *arena)
 {
     struct builder b = {.job = j};
-    double replicas = 0;
     b.slowest = MAQ_ARENA_NEW(arena, double *, j->n_regimes);
     for (uint32_t r = 0; b.slowest && r < j->n_regimes; r++)
         if (!(b.slowest[r] = MAQ_ARENA_NEW(arena, double, j->draws)))
             return false;
     if (!b.slowest)
         return false;
-    for (uint32_t k = 0; k < j->n_kinds; k++)
-        replicas += j->count[k];
-    *out = (struct maq_step_limit){.draws = MAQ_LIMIT_LEAST * replicas * j->most_weight};
-    out->draws = ceil(out->draws + 4 * sqrt(out->draws)); /* four deviations of how many are kept */
     while (b.n < j->draws && put_together(&b))
         b.n++;
-    out->values = b.n;
+    *out = (struct maq_step_limit){.values = b.n};
     return maq_step_limit_of(&out->limit_ns, b.slowest, b.n, j, arena);
 }

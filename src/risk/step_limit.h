@@ -2,17 +2,14 @@
  * step_limit.h - what at most 5 % of steps exceed, with 95 % confidence and whatever the law of what is sampled.
  *
  * The figures of a step are of a law made from its draws: interpolated, continued beyond the highest of them, raised to the number of
- * replicas. The limit takes none of that. J independent values of the slowest replica are put together from draws, each of which is in one
- * of them at most. What everything shares is not sampled, so given a value M_j the step exceeds x with a known probability g_j(x), and
+ * replicas. The limit takes none of that. J independent values of the slowest of R replicas are put together from J R independent draws.
+ * What everything shares is not sampled, so given a value M_j the step exceeds x with a known probability g_j(x), and
  *
  *   P(mean of g_j(x) <= m) <= exp(-J KL(m || p)),  KL(m || p) = m ln(m / p) + (1 - m) ln((1 - m) / (1 - p)),  p = E g_j(x) > m
  *
  * for any independent variables in [0, 1] (Hoeffding, "Probability inequalities for sums of bounded random variables", 1963, theorem 1).
  * So the x at which the mean is the m with KL(m || 0.05) = ln 20 / J is exceeded by at most 5 % of steps, with 95 % confidence;
  * 59 values are the fewest for which there is an m.
- *
- * Draws have weights w <= W, as slow replicas are drawn more often than they are. Each is kept with probability w / W (von Neumann's
- * rejection); those kept are independent and of the even law. n draws make about n / (W R) values of the slowest of R.
  */
 #ifndef MAQ_RISK_STEP_LIMIT_H
 #define MAQ_RISK_STEP_LIMIT_H
@@ -21,9 +18,9 @@
 
 /* A regime of communication, or another part of the steps. */
 struct maq_limit_regime {
-    double share;                          /* of the steps */
-    double norm_ns;                        /* after the slowest replica */
-    double *const *end_ns, *const *weight; /* [kinds][draws]; weights do not depend on the regime */
+    double share;          /* of the steps */
+    double norm_ns;        /* after the slowest replica */
+    double *const *end_ns; /* [kinds][draws] independent from draw to draw */
 };
 
 struct maq_limit_job {
@@ -33,7 +30,6 @@ struct maq_limit_job {
     const double *count; /* [kinds] replicas of each in a step, the last of the given ones all the others */
     double expected;     /* > 0: one kind more, of episodes: so many on average, by Poisson's law, instead of others */
     double end_ns;       /* after norm_ns, in every regime */
-    double most_weight;  /* W */
     uint64_t seed;
     uint32_t draws;
 };
@@ -41,9 +37,11 @@ struct maq_limit_job {
 struct maq_step_limit {
     double limit_ns; /* NaN: too few values for one */
     uint32_t
-        values;   /* of the slowest replica, put together; 0: the law is known, and its 95th percentile is the limit */
-    double draws; /* that it takes */
+        values; /* of the slowest replica, put together; 0: the law is known, and its 95th percentile is the limit */
 };
+
+/* Draws that give `values` of them. */
+double maq_step_limit_draws(const struct maq_limit_job *job, uint32_t values);
 
 /* false: out of memory. In `arena`. */
 bool maq_step_limit(struct maq_step_limit *out, const struct maq_limit_job *job, struct maq_arena *arena);
@@ -54,6 +52,6 @@ bool maq_step_limit_of(double *limit_ns, double *const *slowest, uint32_t n, con
 
 /* The mean m of n values in [0, 1] with KL(m || 0.05) = ln 20 / n; negative: n is too small. */
 double maq_limit_mean(uint32_t n);
-#define MAQ_LIMIT_LEAST 59u
+#define MAQ_LIMIT_LEAST MAQ_RISK_GUARANTEE_LEAST
 
 #endif

@@ -80,12 +80,15 @@ struct maq_step_run {
     uint64_t seed;
     uint32_t draws, threads;
     double congestion;                  /* factor of the regime */
+    bool independent;                   /* of each other, and all weights 1; otherwise see step_sample.c */
     const struct maq_step_focus *focus; /* NULL: all of it varies, nothing by a law of its own */
 };
 
-/* Ends of the slowest stage with its rest, of `draws` independent replicas, ns; weight: how many draws of an even sample each stands for.
- * step_sample.c */
-double maq_step_most_weight(const struct maq_variation *v, const struct maq_step_focus *focus); /* no draw has more */
+/*
+ * Ends of the slowest stage with its rest, of `draws` replicas, ns; weight: how many draws of an even sample each stands for. Draws whose
+ * numbers leave different remainders by MAQ_STEP_SCRAMBLINGS are independent. step_sample.c
+ */
+#define MAQ_STEP_SCRAMBLINGS 10u
 enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
                                 const struct maq_variation *v, const struct maq_step_slow *slow,
                                 const struct maq_step_run *run, struct maq_arena *arena);

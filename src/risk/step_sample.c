@@ -6,6 +6,10 @@
  * drawn for passes comes from a table of 16,384 equally likely values of the law of the slowest (its quantiles at midpoints), which one
  * Philox block serves for eight replicas: lane k takes 14 bits of the k-th half word.
  *
+ * The lasting factors are drawn once for all passes and decide most of what a replica varies by. They are quasi-random (quasi.h): draw i is
+ * point i / 10 of the scrambling with number i % 10, so what differs between the ten is what sampling leaves open.
+ * (What that is worth: docs/risk.md.) Independent draws are those of plain random numbers, with no tilt.
+ *
  * Eight replicas are evaluated together, in lanes. Numbers are keyed by replica group, task and purpose: results do not depend on
  * threads.
  */
@@ -17,6 +21,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "risk/extreme.h"
+#include "risk/quasi.h"
 #include "risk/special.h"
 #include "risk/step_model.h"
 
@@ -30,7 +35,9 @@ struct sampler {
     const struct maq_variation *v;
     const struct maq_step_slow *slow;
     const struct maq_step_run *run;
-    const double *rest_density; /* [TABLE] of a tilted draw of a reduction's own law; NULL: none has one */
+    const struct maq_quasi *quasi; /* [MAQ_STEP_SCRAMBLINGS]; NULL: independent draws */
+    uint32_t dimensions;           /* of it */
+    const double *rest_density;    /* [TABLE] of a tilted draw of a reduction's own law; NULL: none has one */
     const double *pass, *transfer, *rest, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
     struct maq_law gpu, gpu_part[2];
     double gpu_weight[2];
@@ -85,6 +92,17 @@ static double gpus_per_node(const struct maq_step_model *m)
     return m->lockstep < m->devices_per_node ? m->lockstep : m->devices_per_node;
 }
 
+/* Dimensions of the lasting factors: whether and where a cell is tilted, the GPUs of each cell, the node of each. */
+enum { IS_TILTED, WHICH_TILTED, FIRST_CELL };
+
+/* Number `dimension` of a replica. */
+static double lasting(const struct sampler *s, uint32_t replica, uint32_t dimension)
+{
+    if (dimension < s->dimensions)
+        return maq_quasi_at(&s->quasi[replica % MAQ_STEP_SCRAMBLINGS], replica / MAQ_STEP_SCRAMBLINGS, dimension);
+    return maq_rng_at(s->run->seed, MAQ_RNG_STATIC, replica, dimension);
+}
+
 /*
  * The lasting factors of a replica's stages, and the weight of the draw. Slow GPUs decide about the slowest of thousands of replicas, so in
  * every other draw one of the cells (a node of a stage), any of them, has the share y of slower cells not uniform but with density
@@ -94,24 +112,24 @@ static double gpus_per_node(const struct maq_step_model *m)
 static double draw_static(double *factor, const struct sampler *s, uint32_t replica)
 {
     const struct maq_step_model *m = s->m;
-    uint64_t seed = s->run->seed;
     uint32_t cells = m->stages * m->nodes, tilted = MAQ_RISK_NO_TASK;
     double per_node = gpus_per_node(m), sigma = sigma_of(s->v->node_cv), density = 0;
-    if (s->slowest_gpu && maq_rng_at(seed, MAQ_RNG_SCRAMBLE, replica, 0) < 0.5)
-        tilted = (uint32_t)(maq_rng_at(seed, MAQ_RNG_SCRAMBLE, replica, 1) * cells);
+    bool tilts = s->slowest_gpu && !s->run->independent;
+    if (tilts && lasting(s, replica, IS_TILTED) < 0.5)
+        tilted = (uint32_t)(lasting(s, replica, WHICH_TILTED) * cells);
     for (uint32_t cell = 0; cell < cells; cell++) {
-        double y = maq_rng_at(seed, MAQ_RNG_STATIC, replica, 2 * (uint64_t)cell), f = 1;
+        double y = lasting(s, replica, FIRST_CELL + cell), f = 1;
         if (s->slowest_gpu) {
             y = cell == tilted ? fmax(exp(log(y) / TILT), 1e-15) : y;
             density += TILT * exp((TILT - 1) * log(y)) / cells;
             f = slowest_gpu(s, per_node, 1 - y);
         }
         if (sigma > 0)
-            f *= exp(sigma * maq_normal_quantile(maq_rng_at(seed, MAQ_RNG_STATIC, replica, 2 * (uint64_t)cell + 1)));
+            f *= exp(sigma * maq_normal_quantile(lasting(s, replica, FIRST_CELL + cells + cell)));
         double *out = &factor[cell / m->nodes * LANES];
         *out = cell % m->nodes == 0 || f > *out ? f : *out;
     }
-    return s->slowest_gpu ? 1 / (0.5 + 0.5 * density) : 1;
+    return tilts ? 1 / (0.5 + 0.5 * density) : 1;
 }
 
 /* What a purpose draws for the lanes, multiplied into x; the purposes of a task are apart from each other. */
@@ -314,11 +332,15 @@ static void *work(void *ptr)
     return NULL;
 }
 
-/* Of each of the two tilts: where all that is drawn is at the fast end, the density is TILT. */
-double maq_step_most_weight(const struct maq_variation *v, const struct maq_step_focus *focus)
+static bool make_quasi(struct sampler *s, struct maq_arena *arena)
 {
-    double one = 1 / (0.5 + 0.5 * TILT);
-    return (v->gpu_cv > 0 || v->gpu_outlier_share > 0 ? one : 1) * (focus && focus->rest_table ? one : 1);
+    uint32_t wanted = FIRST_CELL + 2 * s->m->stages * s->m->nodes;
+    struct maq_quasi *q = MAQ_ARENA_NEW(arena, struct maq_quasi, MAQ_STEP_SCRAMBLINGS);
+    s->quasi = q;
+    s->dimensions = wanted < MAQ_QUASI_DIMENSIONS ? wanted : MAQ_QUASI_DIMENSIONS;
+    for (uint32_t i = 0; q && i < MAQ_STEP_SCRAMBLINGS; i++)
+        maq_quasi_init(&q[i], s->dimensions, s->run->seed, i);
+    return q != NULL;
 }
 
 enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,
@@ -344,7 +366,9 @@ enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq
         !make_table(&s->transfer, v->communication_cv, 1, arena) || !make_table(&s->work, v->microbatch_cv, 1, arena))
         return MAQ_NO_MEMORY;
     s->rest = run->focus && run->focus->rest_table ? run->focus->rest_table : s->transfer;
-    if (run->focus && run->focus->rest_table && !make_rest_density(s, arena))
+    if (run->focus && run->focus->rest_table && !run->independent && !make_rest_density(s, arena))
+        return MAQ_NO_MEMORY;
+    if (!run->independent && !make_quasi(s, arena))
         return MAQ_NO_MEMORY;
     s->transfer = run->focus && run->focus->hop_table ? run->focus->hop_table : s->transfer;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
