@@ -239,7 +239,7 @@ static void test_own_table(void **state)
     struct maq_step_focus f;
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
-    assert_int_equal(maq_step_focus_make(&f, &all, &v, &spread, &m, 1, &arena), MAQ_OK);
+    assert_int_equal(maq_step_focus_make(&f, &all, &v, &spread, &m, &arena), MAQ_OK);
     double mean = 0, square = 0, want = 0, want_square = 0;
     for (uint32_t i = 0; i < MAQ_STEP_TABLE; i++) {
         mean += f.own_table[0][i] / MAQ_STEP_TABLE;

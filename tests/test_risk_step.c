@@ -509,6 +509,36 @@ static void test_exact(void **state)
     }
 }
 
+/* Noise of passes alone, thousands of them one after another: the grid must not widen their sum. */
+static void test_many_passes(void **state)
+{
+    static const char job[] =
+        "{model: llama-3.1-8b, cluster: h100-sxm:8, plan: {tp: 8}, workload: {gbs: 2048, seq: 4096}}";
+    struct maq_job_box *box = load(job);
+    double base, p95 = p95_with(maq_job_get(box),
+                                "{gpu_cv: 0, node_cv: 0, step_cv: 0, communication_cv: 0, "
+                                "congested_share: 0, spike_share: 0, pass_cv: 0.1}",
+                                NULL, 0);
+    struct maq_step_model m;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_step_model_build(&m, maq_job_get(box), &arena, NULL), MAQ_OK);
+    base = m.base_ns;
+    double mean = 0, variance = 0, one, var; /* so many are normal */
+    for (uint32_t id = 0; id < m.n_tasks; id++) {
+        struct maq_law law = maq_law_lognormal(m.tasks[id].dur_ns, sqrt(log1p(0.01)));
+        maq_max_moments(&one, &var, &law, m.lockstep);
+        mean += one - m.tasks[id].dur_ns;
+        variance += var;
+    }
+    assert_true(m.n_tasks == 4096 && m.lockstep == 8 && m.replicas == 1);
+    double want = (base + mean + sqrt(variance) * maq_normal_quantile(0.95)) * 1e-9;
+    print_message("# p95 %.6f, in closed form %.6f, base %.6f\n", p95, want, base * 1e-9);
+    near(p95, want, 0.02 * sqrt(variance) * 1e-9, "p95");
+    maq_arena_fini(&arena);
+    maq_job_free(box);
+}
+
 static void test_refused(void **state)
 {
     static const char *const bad[] = {"node:2=1.2x", "node:x=1.2x",     "node:0=1.2", "gpu:0=2x",   "stage:4=2x",
@@ -543,7 +573,7 @@ int main(void)
         cmocka_unit_test(test_places),          cmocka_unit_test(test_exact),
         cmocka_unit_test(test_more_ranks),      cmocka_unit_test(test_episodes),
         cmocka_unit_test(test_hours),           cmocka_unit_test(test_second_mode),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many_passes),     cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

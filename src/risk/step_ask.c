@@ -151,7 +151,7 @@ static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_a
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < w->signatures->n + w->m->stages; i++)
         full[i] = 1;
-    return maq_step_focus_make(out, w->signatures, v, w->spread ? w->spread : &all, w->m, w->seed, w->arena);
+    return maq_step_focus_make(out, w->signatures, v, w->spread ? w->spread : &all, w->m, w->arena);
 }
 
 /* What at most 5 % of steps exceed: of draws of its own, as those of the figures depend on each other. */

@@ -4,99 +4,25 @@
  *   end = G x (sum of d_k E_k) + rest
  *
  * with G the lasting factor of the lockstep group, E_k the slowest pass of the group, independent from pass to pass, and d_k the passes'
- * times when nothing varies. The sum is found on a grid of its standard deviation: each pass's law is put on the grid by splitting a
- * value between its two neighbours, which keeps the mean; powers are taken by squaring, with direct convolution, whose terms are all
- * positive, so that tails keep their digits where a Fourier transform ends at 1e-16 of the peak. G is a quadrature over its quantiles,
+ * times when nothing varies. The law of the sum is found on a grid by a Fourier transform (sum.h). G is a quadrature over its quantiles,
  * finer towards its slow end. What varies little or once is a few points: nodes and what of the reduction nothing hides three (Gauss
  * and Hermite's, exact for moments up to the fifth), a first pass that does not end before its parameters are there eight. Refused
  * (false) where microbatches vary and where a group spans nodes.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "risk/extreme.h"
 #include "risk/special.h"
 #include "risk/step_law.h"
+#include "risk/sum.h"
 
-#define CELLS 4096u    /* of a grid, at the most */
-#define PER_SIGMA 32.0 /* of the sum */
+#define PER_SIGMA 32.0 /* cells of the sum's standard deviation, at least */
+#define PER_PASS 8.0   /* and of that of one pass: a grid adds h^2 / 6 to the variance of each */
+#define REACH 12.0     /* deviations of the sum around its mean */
 #define FACTORS 160u   /* values of G */
 #define FIRSTS 8u
 #define LEVELS 700u /* tabled values of the end */
-
-/* A law on a grid: mass of cell i at (first + i) h. */
-struct grid {
-    int64_t first;
-    uint32_t n;
-    double *mass;
-};
-
-static bool convolve(struct grid *out, const struct grid *a, const struct grid *b, struct maq_arena *arena)
-{
-    uint32_t n = a->n + b->n - 1, from = 0;
-    double *m = MAQ_ARENA_NEW(arena, double, n);
-    if (!m)
-        return false;
-    for (uint32_t i = 0; i < a->n; i++)
-        for (uint32_t k = 0; k < b->n; k++)
-            m[i + k] += a->mass[i] * b->mass[k];
-    while (from + 1 < n && m[from] < 1e-24) /* what is cut off changes no figure */
-        from++;
-    while (n > from + 1 && m[n - 1] < 1e-24)
-        n--;
-    *out = (struct grid){a->first + b->first + from, n - from, m + from};
-    return n - from <= CELLS;
-}
-
-/* Base x slowest of `group` lognormal factors, on the grid. */
-static bool put_pass(struct grid *out, double base, double sigma, double group, double h, struct maq_arena *arena)
-{
-    struct maq_law law = maq_law_lognormal(base, sigma);
-    double low = maq_max_quantile(&law, group, 1e-18), high = maq_law_upper(&law, 1e-18 / group);
-    int64_t first = (int64_t)floor(low / h) - 1;
-    uint32_t n = (uint32_t)((int64_t)ceil(high / h) + 2 - first);
-    double *m = n <= CELLS ? MAQ_ARENA_NEW(arena, double, n) : NULL;
-    if (!m)
-        return false;
-    enum { FINE = 8 };
-    double before = 0, sum = 0;
-    for (uint32_t i = 0; i + 1 < n; i++) /* cells of the law, each at its middle, split between its neighbours */
-        for (int k = 0; k < FINE; k++) {
-            double at = ((double)(first + i) + (k + 1.0) / FINE) * h, now = maq_max_cdf(&law, group, at);
-            double mass = now - before, part = (k + 0.5) / FINE;
-            m[i] += mass * (1 - part);
-            m[i + 1] += mass * part;
-            before = now;
-        }
-    for (uint32_t i = 0; i < n; i++)
-        sum += m[i];
-    for (uint32_t i = 0; i < n; i++)
-        m[i] /= sum;
-    *out = (struct grid){first, n, m};
-    return true;
-}
-
-/* The sum of `times` independent copies. */
-static bool power(struct grid *out, struct grid one, uint32_t times, struct maq_arena *arena)
-{
-    bool begun = false;
-    for (;; times /= 2) {
-        if (times & 1u) {
-            struct grid before = *out;
-            if (begun && !convolve(out, &before, &one, arena))
-                return false;
-            if (!begun)
-                *out = one;
-            begun = true;
-        }
-        if (times <= 1)
-            return true;
-        struct grid half = one;
-        if (!convolve(&one, &half, &half, arena))
-            return false;
-    }
-}
 
 /* How many tasks have which duration: at most a few kinds. */
 struct kinds {
@@ -129,27 +55,30 @@ static bool sort_tasks(struct kinds *out, const struct maq_step_task **waits, co
     return out->n > 0;
 }
 
-/* Law of the sum of all passes as values with probabilities of the rest above them. */
-static bool sum_passes(struct grid *sum, double *h, const struct kinds *kinds, const struct maq_step_model *m,
-                       double pass_cv, struct maq_arena *arena)
+/* Law of the sum of all passes. */
+static bool sum_passes(struct maq_grid *out, const struct kinds *kinds, const struct maq_step_model *m, double pass_cv,
+                       struct maq_arena *arena)
 {
-    double sigma = sqrt(log1p(pass_cv * pass_cv)), variance = 0, mean, var;
+    double sigma = sqrt(log1p(pass_cv * pass_cv)), variance = 0, mean = 0, above = 0, h = (double)INFINITY;
+    struct maq_law law[MAQ_COUNT(kinds->dur)];
+    struct maq_sum sum;
     for (uint32_t k = 0; k < kinds->n; k++) {
-        struct maq_law law = maq_law_lognormal(kinds->dur[k], sigma);
-        maq_max_moments(&mean, &var, &law, m->lockstep);
+        double own, var;
+        law[k] = maq_law_lognormal(kinds->dur[k], sigma);
+        maq_max_moments(&own, &var, &law[k], m->lockstep);
+        mean += kinds->count[k] * own;
         variance += kinds->count[k] * var;
+        h = fmin(h, sqrt(var) / PER_PASS);
+        above = fmax(above, maq_law_upper(&law[k], 1e-18 / m->lockstep) - own);
     }
-    *h = sqrt(variance) / PER_SIGMA;
-    for (uint32_t k = 0; k < kinds->n; k++) {
-        struct grid one, all, before = *sum;
-        if (!put_pass(&one, kinds->dur[k], sigma, m->lockstep, *h, arena) || !power(&all, one, kinds->count[k], arena))
+    double sd = sqrt(variance), low = fmax(0, mean - REACH * sd), high = mean + REACH * sd + above;
+    h = fmax(fmin(h, sd / PER_SIGMA), (high - low) / (MAQ_SUM_MOST - 8));
+    if (!maq_sum_init(&sum, h, (high - low) / h, arena))
+        return false;
+    for (uint32_t k = 0; k < kinds->n; k++)
+        if (!maq_sum_add(&sum, &law[k], m->lockstep, kinds->count[k]))
             return false;
-        if (k == 0)
-            *sum = all;
-        else if (!convolve(sum, &before, &all, arena))
-            return false;
-    }
-    return true;
+    return maq_sum_finish(out, &sum, low, arena);
 }
 
 /* Values of the lasting factor with weights: halves of probability, then ever finer ones towards the slow end. */
@@ -172,15 +101,14 @@ static uint32_t spread_factor(double *value, double *weight, const struct maq_la
     return n;
 }
 
-/* P(sum > x): the grid's, linear inside a cell. */
-static double above(const struct grid *g, const double *rest, double h, double x)
+/* P(sum > x), x = (first + at) h: the grid's, linear inside a cell. */
+static inline double above(const struct maq_grid *g, const double *rest, double at)
 {
-    double at = x / h - (double)g->first;
     if (at < 0)
         return 1;
-    uint32_t cell = (uint32_t)fmin(at, 4e9);
-    if (cell + 1 >= g->n)
+    if (at >= g->n - 1.0)
         return 0;
+    uint32_t cell = (uint32_t)at;
     return rest[cell] + (at - cell) * (rest[cell + 1] - rest[cell]);
 }
 
@@ -219,21 +147,23 @@ static uint32_t find_factors(double *value, double *weight, const struct maq_ste
 
 /* The passes of a replica: those on the grid, and the one that waits. */
 struct passes {
-    struct grid sum;
+    struct maq_grid sum;
     double *rest; /* [sum.n + 1] probability above a cell's middle */
-    double h, first_ns[FIRSTS], ready_ns;
+    double first_ns[FIRSTS], ready_ns;
     uint32_t firsts; /* 0: none waits */
 };
 
-/* P(passes > x) for a factor. */
-static double passes_above(const struct passes *p, double factor, double x)
+/* Adds weight x P(passes > x) for a factor, at LEVELS values of x. */
+static void add_passes(double *sf, const double *x, const struct passes *p, double factor, double weight)
 {
-    if (p->firsts == 0)
-        return above(&p->sum, p->rest, p->h, x / factor);
-    double q = 0;
-    for (uint32_t k = 0; k < p->firsts; k++)
-        q += above(&p->sum, p->rest, p->h, (x - fmax(factor * p->first_ns[k], p->ready_ns)) / factor) / p->firsts;
-    return q;
+    double per_cell = 1 / (factor * p->sum.h), first = (double)p->sum.first;
+    for (uint32_t i = 0; p->firsts == 0 && i < LEVELS; i++)
+        sf[i] += weight * above(&p->sum, p->rest, x[i] * per_cell - first);
+    for (uint32_t k = 0; k < p->firsts; k++) {
+        double begun = fmax(factor * p->first_ns[k], p->ready_ns);
+        for (uint32_t i = 0; i < LEVELS; i++)
+            sf[i] += weight / p->firsts * above(&p->sum, p->rest, (x[i] - begun) * per_cell - first);
+    }
 }
 
 /* P(end > x) at LEVELS values of x: passes times factor, then what follows the passes. */
@@ -249,15 +179,16 @@ static void table_ends(double *x, double *sf, double *spare, const struct passes
         head[0] = fmax(fast * p->first_ns[0], p->ready_ns);
         head[1] = fmax(slow * p->first_ns[p->firsts - 1], p->ready_ns);
     }
-    double low = (double)p->sum.first * p->h * fast + head[0];
-    double high = (double)(p->sum.first + p->sum.n) * p->h * slow + head[1], step = (high - low) / (LEVELS - 1);
+    double low = (double)p->sum.first * p->sum.h * fast + head[0];
+    double high = (double)(p->sum.first + p->sum.n) * p->sum.h * slow + head[1], step = (high - low) / (LEVELS - 1);
     for (uint32_t i = 0; i < LEVELS; i++) {
         x[i] = low + step * i;
         spare[i] = 0;
-        for (uint32_t k = 0; k < factors; k++)
-            spare[i] += weight[k] * passes_above(p, value[k], x[i]);
-        spare[i] = fmin(spare[i], 1);
     }
+    for (uint32_t k = 0; k < factors; k++)
+        add_passes(spare, x, p, value[k], weight[k]);
+    for (uint32_t i = 0; i < LEVELS; i++)
+        spare[i] = fmin(spare[i], 1);
     for (uint32_t i = 0; i < LEVELS; i++) {
         sf[i] = after_sigma > 0 ? 0 : spare[i];
         for (int k = 0; after_sigma > 0 && k < 3; k++) { /* after = median + a part that varies */
@@ -275,7 +206,7 @@ static bool find_passes(struct passes *p, const struct maq_step_model *m, const 
 {
     struct kinds kinds;
     const struct maq_step_task *waits;
-    if (!sort_tasks(&kinds, &waits, m) || !sum_passes(&p->sum, &p->h, &kinds, m, v->pass_cv, arena))
+    if (!sort_tasks(&kinds, &waits, m) || !sum_passes(&p->sum, &kinds, m, v->pass_cv, arena))
         return false;
     p->rest = MAQ_ARENA_NEW(arena, double, p->sum.n + 1);
     if (!p->rest)

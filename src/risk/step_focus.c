@@ -2,13 +2,12 @@
 #include "risk/step_focus.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/check.h"
 #include "risk/extreme.h"
-#include "risk/special.h"
+#include "risk/sum.h"
 
-#define OWN_SEED UINT64_C(0x6b65726e656c73) /* its numbers are apart from those of passes */
+#define CELLS 16384u /* of the law of a sum */
 
 /* The own laws' part of one pass. */
 struct own_part {
@@ -39,50 +38,46 @@ static void add_law(struct own_part *o, const struct maq_signature *s, const str
     }
 }
 
-/* The binomial law of n runs, a share q of which is slow: the least count whose probability from below reaches u. */
-static double slow_runs(double n, double q, double u)
+/* The most slow runs of n there are, but for a probability of 1e-15 or less (Bernstein's bound). */
+static double most_slow(double n, double q)
 {
-    double p = exp(n * log1p(-q)), sum = p, k = 0;
-    if (n * q > 500) /* normal there */
-        return fmin(n, fmax(0, round(n * q + sqrt(n * q * (1 - q)) * maq_normal_quantile(u))));
-    while (sum < u && k < n) {
-        p *= (n - k) / (k + 1) * q / (1 - q);
-        sum += p;
-        k++;
-    }
-    return k;
+    return fmin(n, n * q + 25 + 9 * sqrt(n * q));
 }
 
-static int ascending(const void *pa, const void *pb)
-{
-    double a = *(const double *)pa, b = *(const double *)pb;
-    return (a > b) - (a < b);
-}
-
-/* Equally likely values of the part, ascending: the body's quantiles, each with slow runs of its own. */
-static double *make_table(const struct own_part *o, const struct maq_law *body, uint64_t seed, uint32_t pass,
-                          struct maq_arena *arena)
+/* Equally likely values of the part, ascending. false: out of memory. */
+static bool make_table(const double **out, const struct own_part *o, const struct maq_law *body,
+                       struct maq_arena *arena)
 {
     double *table = MAQ_ARENA_NEW(arena, double, MAQ_STEP_TABLE);
-    for (uint32_t i = 0; table && i < MAQ_STEP_TABLE; i++) {
+    *out = table;
+    for (uint32_t i = 0; table && o->n_slow == 0 && i < MAQ_STEP_TABLE; i++)
         table[i] = maq_law_quantile(body, (i + 0.5) / MAQ_STEP_TABLE);
-        for (uint32_t k = 0; k < o->n_slow; k++)
-            table[i] += o->each[k] *
-                        slow_runs(o->runs[k], o->slow[k],
-                                  maq_rng_at(seed ^ OWN_SEED, MAQ_RNG_STEP, pass, (uint64_t)k * MAQ_STEP_TABLE + i));
-    }
-    if (table && o->n_slow > 0)
-        qsort(table, MAQ_STEP_TABLE, sizeof *table, ascending);
-    return table;
+    if (!table || o->n_slow == 0)
+        return table != NULL;
+    struct maq_arena_mark mark = maq_arena_mark(arena);
+    double low = maq_law_quantile(body, 1e-18), high = maq_law_upper(body, 1e-18);
+    struct maq_sum sum;
+    struct maq_grid grid;
+    for (uint32_t k = 0; k < o->n_slow; k++)
+        high += o->each[k] * most_slow(o->runs[k], o->slow[k]);
+    if (!maq_sum_init(&sum, (high - low) / (CELLS - 8), CELLS, arena) || !maq_sum_add(&sum, body, 1, 1))
+        return false;
+    for (uint32_t k = 0; k < o->n_slow; k++)
+        maq_sum_add_chances(&sum, o->each[k], o->slow[k], (uint32_t)fmin(o->runs[k], 4e9));
+    if (!maq_sum_finish(&grid, &sum, low - 4 * sum.h, arena))
+        return false;
+    maq_grid_quantiles(table, MAQ_STEP_TABLE, &grid);
+    maq_arena_reset(arena, mark);
+    return true;
 }
 
 /* One transfer or reduction of a law of its own. */
-static const double *one_table(const struct maq_kernel_law *law, uint64_t seed, struct maq_arena *arena)
+static bool one_table(const double **out, const struct maq_kernel_law *law, struct maq_arena *arena)
 {
     struct maq_law body = maq_kernel_law_body(law);
     double each = maq_law_mean(&body) * (law->slow_ratio - 1), rate = law->slow_share, once = 1;
-    struct own_part one = {.n_slow = rate > 0, .each = &each, .runs = &once, .slow = &rate};
-    return make_table(&one, &body, seed, UINT32_MAX, arena);
+    struct own_part one = {.n_slow = rate > 0 && each > 0, .each = &each, .runs = &once, .slow = &rate};
+    return make_table(out, &one, &body, arena);
 }
 
 struct maker {
@@ -90,7 +85,6 @@ struct maker {
     const struct maq_variation *v;
     const struct maq_spread *spread;
     const struct maq_step_model *m;
-    uint64_t seed;
     struct maq_arena *arena;
     struct own_part part;
     double largest_mean, largest_variance; /* of as many normal variables as a lockstep group has devices */
@@ -117,8 +111,7 @@ static enum maq_status make_pass(double *with_pass, double *own, const double **
     o->variance += k->largest_variance * o->operators;
     struct maq_law sum = o->variance > 0 ? maq_law_lognormal_of_mean_cv(o->mean, sqrt(o->variance) / o->mean)
                                          : maq_law_constant(o->mean);
-    *table = make_table(o, &sum, k->seed, pass, k->arena);
-    return *table ? MAQ_OK : MAQ_NO_MEMORY;
+    return make_table(table, o, &sum, k->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 /* Transfers, the norm, and what of the reduction nothing hides: the last by the law of whichever is most of it. */
@@ -142,16 +135,17 @@ static enum maq_status make_joins(struct maq_step_focus *out, double *rest, stru
             rest_law = law;
         }
     }
-    out->hop_table = hop_law ? one_table(hop_law, k->seed, k->arena) : NULL;
-    out->rest_table = rest_law ? one_table(rest_law, k->seed, k->arena) : NULL;
-    return (hop_law && !out->hop_table) || (rest_law && !out->rest_table) ? MAQ_NO_MEMORY : MAQ_OK;
+    return (!hop_law || one_table(&out->hop_table, hop_law, k->arena)) &&
+                   (!rest_law || one_table(&out->rest_table, rest_law, k->arena))
+               ? MAQ_OK
+               : MAQ_NO_MEMORY;
 }
 
 enum maq_status maq_step_focus_make(struct maq_step_focus *out, const struct maq_signatures *signatures,
                                     const struct maq_variation *v, const struct maq_spread *spread,
-                                    const struct maq_step_model *m, uint64_t seed, struct maq_arena *arena)
+                                    const struct maq_step_model *m, struct maq_arena *arena)
 {
-    struct maker k = {.signatures = signatures, .v = v, .spread = spread, .m = m, .seed = seed, .arena = arena};
+    struct maker k = {.signatures = signatures, .v = v, .spread = spread, .m = m, .arena = arena};
     double *with_pass = MAQ_ARENA_NEW(arena, double, m->n_passes), *own = MAQ_ARENA_NEW(arena, double, m->n_passes),
            *rest = MAQ_ARENA_NEW(arena, double, m->stages);
     const double **table = MAQ_ARENA_NEW(arena, const double *, m->n_passes);

@@ -13,7 +13,7 @@
  * with m and s the mean and standard deviation of the law of a run over its median, e and w the mean and variance of the largest of as many
  * normal variables as the group has GPUs; V is that of all such signatures together, and the sum of all is taken as lognormal, whatever the
  * laws of single runs are. Transfers and reductions are single runs and have their law itself. The slow ones among the runs are counted apart, by the binomial law of the
- * runs, those of an operator on each GPU.
+ * runs, those of an operator on each GPU; the law of body and slow runs together is that of a sum (sum.h).
  */
 #ifndef MAQ_RISK_STEP_FOCUS_H
 #define MAQ_RISK_STEP_FOCUS_H
@@ -28,6 +28,6 @@ struct maq_spread {
 /* Own laws are those of `v`. Everything in `arena`. */
 enum maq_status maq_step_focus_make(struct maq_step_focus *out, const struct maq_signatures *signatures,
                                     const struct maq_variation *v, const struct maq_spread *spread,
-                                    const struct maq_step_model *m, uint64_t seed, struct maq_arena *arena);
+                                    const struct maq_step_model *m, struct maq_arena *arena);
 
 #endif
