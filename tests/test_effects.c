@@ -350,6 +350,53 @@ static void test_expert_loops(void **unused)
 }
 
 /*
+ * What surrounds the products of gpt-oss's experts, against the bytes that its kernels read and write for every element. Of the bias: with
+ * probabilities in 16 bits (all-to-all) and in 32 (a fused exchange). Products that do it themselves cost nothing for it.
+ */
+static void test_expert_pointwise(void **unused)
+{
+    (void)unused;
+    enum { BIAS, CLAMP };
+    static const struct {
+        const char *dispatcher, *apart, *plan;
+        double forward[2], backward[2]; /* read, written; of the clamp for a pair of elements */
+        int what;
+        bool none;
+    } cases[] = {
+        {"alltoall", "expert_bias_apart", "", {6, 6}, {10, 6}, BIAS, false},
+        {"deepep", "expert_bias_apart", "", {14, 14}, {24, 16}, BIAS, false},
+        {"deepep", "clamp_apart", "", {8, 8}, {18, 12}, CLAMP, false},
+        {"deepep", "expert_bias_apart", ", use_transformer_engine_op_fuser: true", {0, 0}, {0, 0}, BIAS, true},
+        {"deepep", "clamp_apart", ", use_transformer_engine_op_fuser: true", {0, 0}, {0, 0}, CLAMP, true},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        double at[2], want = 0;
+        for (int k = 0; k < 2; k++) {
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "model: {base: gpt-oss-20b, num_hidden_layers: 4}\ncluster: 'h100-sxm:8'\n"
+                     "plan: {ep: 8, mbs: 1, dispatcher: %s%s}\nworkload: {seq: 2048, gbs: 32}\n"
+                     "framework: {" FREE_HOST_BUT("expert: 0 s, " REST_FREE) ", moe_synchronizes: false, %s: %s}\n",
+                     cases[i].dispatcher, cases[i].plan, cases[i].apart, k ? "true" : "false");
+            struct prediction p = predict_text(text);
+            at[k] = p.result->step_s;
+            const struct maq_device *device = &maq_job_get(p.job)->cluster.groups[0].device;
+            for (int back = 0; back < 2 && !cases[i].none; back++) {
+                const double *bytes = back ? cases[i].backward : cases[i].forward;
+                struct maq_op op = {.kind = MAQ_OP_ELEMENTWISE,
+                                    .dtype = MAQ_BF16,
+                                    .d = {2048 * 4 * 2880, (int64_t)bytes[0], (int64_t)bytes[1]}};
+                want += 0.5 * maq_cost_op(NULL, &op, device).seconds; /* the same in both rounds */
+            }
+            drop(&p);
+        }
+        /* four microbatches of four layers; four experts take the four rows of each token of every rank */
+        assert_close(at[1] - at[0], 4 * 4 * want, 4 * 4 * 2e-9, cases[i].apart);
+        assert_true(cases[i].none ? at[1] == at[0] : at[1] > at[0]);
+    }
+}
+
+/*
  * Four stages: on one node, on two, on four. A border inside a node costs its scale-up link, one between nodes the network. The stage with the
  * output layer sets the rhythm: on two nodes its border is inside.
  */
@@ -402,11 +449,14 @@ static void test_mixed_nodes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),        cmocka_unit_test(test_end_of_step),    cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_operators),     cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_contention),    cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_forward_calls), cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
-        cmocka_unit_test(test_expert_loops),  cmocka_unit_test(test_pruned_experts), cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_passes),         cmocka_unit_test(test_end_of_step),
+        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_contention),     cmocka_unit_test(test_slowest_device),
+        cmocka_unit_test(test_facts),          cmocka_unit_test(test_forward_calls),
+        cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
+        cmocka_unit_test(test_expert_loops),   cmocka_unit_test(test_expert_pointwise),
+        cmocka_unit_test(test_pruned_experts), cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

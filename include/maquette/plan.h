@@ -153,6 +153,7 @@ struct maq_plan {
         softmax_fp32; /* attention_softmax_in_fp32: where they are not, the scores are converted for the softmax and back */
     bool fused_kernels;      /* bias+activation, bias+dropout+add, RoPE, cross-entropy in one kernel each */
     bool loss_fusion;        /* cross_entropy_loss_fusion: also needs fused_kernels */
+    bool op_fuser;           /* use_transformer_engine_op_fuser: bias and clamping of experts inside their products */
     bool weight_grad_fusion; /* gradient_accumulation_fusion: wgrad GEMMs add into the main gradient */
 
     /* fine-tuning */

@@ -68,6 +68,7 @@ struct maq_arch_moe {
     int64_t latent;     /* routed experts work at this width, between two shared projections; 0 = hidden */
     bool gated, squared_relu;
     bool bias;        /* in the experts */
+    bool clamped;     /* the input of their activation is */
     bool router_bias; /* one per expert: a learned one, or the load-balancing correction of DeepSeek-V3 */
     bool shared_gate; /* a scalar gate on the shared experts (Qwen2-MoE) */
 };

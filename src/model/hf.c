@@ -94,6 +94,7 @@ static void fill_ffn(struct maq_arch *arch, const struct maq_hf *hf)
                                       .gated = hf->gated,
                                       .squared_relu = squared,
                                       .bias = hf->expert_bias,
+                                      .clamped = hf->expert_clamped,
                                       .router_bias = hf->router_bias,
                                       .latent = hf->latent};
     arch->moe.shared_ffn = hf->shared_ffn > 0 ? hf->shared_ffn : hf->shared_count * expert;

@@ -67,7 +67,7 @@ struct maq_hf {
     enum maq_qk_norm qk_norm;
     enum maq_hf_window window_rule;
     bool gated, out_bias_never, head_bias, embedding_norm, no_rope, sinks, output_gate;
-    bool router_bias, expert_bias, shared_gate;
+    bool router_bias, expert_bias, expert_clamped, shared_gate;
     int64_t position_offset; /* rows of the position table before position 0 (OPT) */
 };
 

@@ -71,6 +71,7 @@ static void preset_gpt_oss(struct maq_hf *hf)
     hf->sinks = true;
     hf->router_bias = true;
     hf->expert_bias = true;
+    hf->expert_clamped = true; /* swiglu_limit */
     hf->window_rule = MAQ_HF_WINDOW_EVEN;
 }
 

@@ -29,7 +29,8 @@ static void write_expert_linear(struct maq_block *b, const char *name, const str
 
 static uint32_t activation_flags(const struct maq_arch_moe *moe)
 {
-    return (moe->gated ? MAQ_MODULE_GATED : 0u) | (moe->squared_relu ? MAQ_MODULE_DYNAMIC_KEEPS_INPUT : 0u);
+    return (moe->gated ? MAQ_MODULE_GATED : 0u) | (moe->squared_relu ? MAQ_MODULE_DYNAMIC_KEEPS_INPUT : 0u) |
+           (moe->clamped ? MAQ_MODULE_CLAMPED : 0u);
 }
 
 static void write_routed(struct maq_block *b, const struct maq_arch *arch, struct maq_moe_geometry g)

@@ -80,6 +80,10 @@ struct framework_reader {
                        .doc = "gradients of a TP group are reduced after the weight gradient, not beside it"),         \
         MAQ_FIELD_BOOL(T, at tp_copies_sequence, "tp_copies_sequence",                                                 \
                        .doc = "what sequence parallelism gathers or scatters is copied into order"),                   \
+        MAQ_FIELD_BOOL(T, at expert_bias_apart, "expert_bias_apart",                                                   \
+                       .doc = "the bias of the experts' last product is added by pointwise kernels"),                  \
+        MAQ_FIELD_BOOL(T, at clamp_apart, "clamp_apart",                                                               \
+                       .doc = "the input of the experts' activation is clamped by pointwise kernels"),                 \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

@@ -164,6 +164,8 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "bias+activation, bias+dropout+add, RoPE, cross-entropy fused (maquette)"),
     BOOL(loss_fusion, "cross_entropy_loss_fusion", .def = "true",
          .doc = "cross-entropy as one kernel per pass (with fused_kernels)"),
+    BOOL(op_fuser, "use_transformer_engine_op_fuser", .def = "false",
+         .doc = "bias and clamping of experts inside their products, whatever the framework does without it"),
     BOOL(weight_grad_fusion, "gradient_accumulation_fusion", .def = "true",
          .doc = "weight-gradient GEMMs add into the main gradient"),
     /* fine-tuning */

@@ -21,7 +21,7 @@ struct block_key {
     uint32_t recompute_parts;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32;
+    uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser;
     uint16_t node_group;
 };
 
@@ -125,6 +125,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->loss_fusion = p->loss_fusion;
     k->softmax_fusion = p->softmax_fusion;
     k->softmax_fp32 = p->softmax_fp32;
+    k->op_fuser = p->op_fuser;
     k->wgrad = p->weight_grad_fusion;
     k->grad_dtype = (uint8_t)p->grad_dtype;
     k->node_group = bp->items->group;

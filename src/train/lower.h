@@ -110,6 +110,11 @@ void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+/* What PyTorch's pointwise kernels do behind the last product of the experts and before their activation. */
+void maq_lower_expert_bias(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t groups,
+                           bool forward);
+void maq_lower_clamp(struct maq_lowering *l, const struct maq_module *m, int64_t rows, bool forward);
+bool maq_lower_clamps_apart(const struct maq_lower *lower, const struct maq_module *m);
 void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 
 /* The shared experts of the layer, in the direction of the pass. */

@@ -209,9 +209,11 @@ static void lower_expert_linear(struct maq_lowering *l, const struct maq_module 
     if (pass == MAQ_PASS_FORWARD) {
         quantize(l, rows, d.in);
         grouped(l, rows, d.out, d.in, false);
+        maq_lower_expert_bias(l, m, rows, groups_of(l->lower), true);
         return;
     }
     if (pass != MAQ_PASS_BACKWARD_WEIGHT) {
+        maq_lower_expert_bias(l, m, rows, groups_of(l->lower), false);
         quantize(l, rows, d.out);
         grouped(l, rows, d.in, d.out, false);
     }
@@ -231,6 +233,11 @@ void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum m
             (l->lower->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED) | (m->flags & MAQ_MODULE_GATED ? MAQ_OP_GATED : 0);
         struct maq_op op = maq_op_make(pass == MAQ_PASS_FORWARD ? MAQ_OP_ACTIVATION : MAQ_OP_ACTIVATION_BWD,
                                        l->lower->store, flags, busy_rows(l->lower), d.in, d.out, 0, 0, 0);
+        bool forward = pass == MAQ_PASS_FORWARD;
+        if (forward)
+            maq_lower_clamp(l, m, busy_rows(l->lower), true);
         maq_segment_op(&l->w, &op);
+        if (!forward)
+            maq_lower_clamp(l, m, busy_rows(l->lower), false);
     }
 }

@@ -89,6 +89,11 @@ static double loss_transient(const struct maq_lower *lo, bool backward)
     return backward ? 2 * kept + (lo->plan->fp32_upcast ? 0 : e) : kept + e;
 }
 
+static bool redone(const struct tally *t, const struct maq_module *m)
+{
+    return (t->parts & (1u << m->part)) != 0;
+}
+
 /* The tensor a module reads. */
 static double input_bytes(const struct tally *t, const struct maq_module *m)
 {
@@ -114,12 +119,13 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
         if (!maq_lower_trained(lo) && !maq_lower_adapted(lo, m))
             return 0; /* frozen: its input gradient needs only the weight */
         return rows * (double)d.in * e;
+    case MAQ_MODULE_EXPERT_ACTIVATION: /* clamped apart: what came in, and what is clamped */
+        return rows * (double)d.in * e * (maq_lower_clamps_apart(lo, m) && !redone(t, m) ? 2 : 1);
     case MAQ_MODULE_NORM:
     case MAQ_MODULE_ATTENTION:
     case MAQ_MODULE_ACTIVATION:
     case MAQ_MODULE_GATE:
     case MAQ_MODULE_EXPERT_LINEAR:
-    case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_CONV1D:
     case MAQ_MODULE_SSM_SCAN:
     case MAQ_MODULE_DELTA_RULE:
@@ -127,11 +133,6 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
         break;
     }
     return rows * (double)d.in * e;
-}
-
-static bool redone(const struct tally *t, const struct maq_module *m)
-{
-    return (t->parts & (1u << m->part)) != 0;
 }
 
 /* Whether a module finds its input in memory when its backward pass comes: its producer was not recomputed, or recomputed only inside. */
