@@ -60,7 +60,7 @@ static void random_job(char *text, size_t size)
         PICK("true", "false"), PICK("p2p", "all_gather", "a2a"), PICK("auto", "true", "false"),
         PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("true", "false"), PICK("false", "true"),
         PICK("auto", "true"), PICK("auto", "false"), PICK("0", "1", "3"), PICK("0", "1", "2"),
-        PICK("bf16", "bf16", "fp8-delayed", "fp8-current"), PICK("true", "false"), PICK("0", "0", "2"),
+        PICK("bf16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise"), PICK("true", "false"), PICK("0", "0", "2"),
         PICK("false", "true"), PICK("false", "false", "true"), PICK("1024", "4096"), PICK("16", "32", "64"),
         PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
              "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",

@@ -309,6 +309,7 @@ static void test_plan_phrases(void **state)
         {dense, "zero_or_fsdp", "distributed optimizer (ZeRO-2 per paper)",
          "\"data_parallel_sharding_strategy\": \"optim\""},
         {dense, "precision", "\"FP8 (delayed scaling, TE hybrid)\"", "\"precision\": \"fp8-delayed\""},
+        {dense, "precision", "FP8 (float8 rowwise)", "\"precision\": \"fp8-rowwise\""},
         {dense, "precision", "\"FP8 (per-tensor current scaling, FP8-CS)\"", "\"precision\": \"fp8-current\""},
         {dense, "precision", "FP8 alternate granularity", "\"precision\": \"fp8-blockwise\""},
         {moe, "precision,experts,topk", "FP8 alternate granularity,256,8", "\"precision\": \"mxfp8\""},

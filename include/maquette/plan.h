@@ -47,6 +47,7 @@ enum maq_precision {
     MAQ_PRECISION_BF16,
     MAQ_PRECISION_FP8_DELAYED,
     MAQ_PRECISION_FP8_CURRENT,
+    MAQ_PRECISION_FP8_ROWWISE, /* a scale for each row of what is multiplied (torchao's rowwise recipe) */
     MAQ_PRECISION_FP8_BLOCKWISE,
     MAQ_PRECISION_MXFP8,
     MAQ_PRECISION_NVFP4,

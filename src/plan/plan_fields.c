@@ -14,8 +14,9 @@ static const char *const cp_comm_names[] = {"p2p", "all_gather", "a2a", "a2a+p2p
 static const char *const sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 static const char *const recompute_names[] = {"none", "selective", "full", NULL};
 static const char *const recompute_method_names[] = {"uniform", "block", NULL};
-static const char *const precision_names[] = {"auto",        "fp32",          "fp16",  "bf16",  "fp8-delayed",
-                                              "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4", NULL};
+static const char *const precision_names[] = {"auto",        "fp32",        "fp16",        "bf16",
+                                              "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise",
+                                              "mxfp8",       "nvfp4",       NULL};
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
 static const char *const selective_ac_names[] = {"layer", "op", NULL};

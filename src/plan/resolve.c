@@ -265,10 +265,11 @@ static void resolve_batch(struct resolver *r)
 static const struct precision_row {
     uint8_t math, store;
 } precision_rows[MAQ_PRECISION_COUNT] = {
-    [MAQ_PRECISION_FP32] = {MAQ_FP32, MAQ_FP32},       [MAQ_PRECISION_FP16] = {MAQ_FP16, MAQ_FP16},
-    [MAQ_PRECISION_BF16] = {MAQ_BF16, MAQ_BF16},       [MAQ_PRECISION_FP8_DELAYED] = {MAQ_FP8, MAQ_BF16},
-    [MAQ_PRECISION_FP8_CURRENT] = {MAQ_FP8, MAQ_BF16}, [MAQ_PRECISION_FP8_BLOCKWISE] = {MAQ_FP8, MAQ_BF16},
-    [MAQ_PRECISION_MXFP8] = {MAQ_FP8, MAQ_BF16},       [MAQ_PRECISION_NVFP4] = {MAQ_FP4, MAQ_BF16},
+    [MAQ_PRECISION_FP32] = {MAQ_FP32, MAQ_FP32},         [MAQ_PRECISION_FP16] = {MAQ_FP16, MAQ_FP16},
+    [MAQ_PRECISION_BF16] = {MAQ_BF16, MAQ_BF16},         [MAQ_PRECISION_FP8_DELAYED] = {MAQ_FP8, MAQ_BF16},
+    [MAQ_PRECISION_FP8_CURRENT] = {MAQ_FP8, MAQ_BF16},   [MAQ_PRECISION_FP8_ROWWISE] = {MAQ_FP8, MAQ_BF16},
+    [MAQ_PRECISION_FP8_BLOCKWISE] = {MAQ_FP8, MAQ_BF16}, [MAQ_PRECISION_MXFP8] = {MAQ_FP8, MAQ_BF16},
+    [MAQ_PRECISION_NVFP4] = {MAQ_FP4, MAQ_BF16},
 };
 
 /* Tensor cores that take a scale with every 32 numbers (MX) or 16 (NVFP4). */
@@ -309,7 +310,7 @@ static void resolve_precision(struct resolver *r)
 const char *maq_precision_name(enum maq_precision precision)
 {
     static const char *const names[MAQ_PRECISION_COUNT] = {
-        "auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-blockwise", "mxfp8", "nvfp4"};
+        "auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"};
     return (unsigned)precision < MAQ_PRECISION_COUNT ? names[precision] : "?";
 }
 

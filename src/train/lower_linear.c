@@ -16,6 +16,11 @@
  * or activation in front (Transformer Engine); current scaling and NVFP4, which has a scale of
  * the whole tensor besides those of its blocks, first read the tensor for its maximum.
  * Outgoing gradients are quantized once for both backward GEMMs.
+ *
+ * With a scale for each row (fp8-rowwise: torchao's recipe "rowwise") a tensor is quantized along the dimension that a GEMM adds up, so
+ * once for every GEMM that reads it, weights as well: along its rows in one pass (2 bytes read, 1 written; inside the norm in front where
+ * nothing lies between), down its columns after a pass for the maxima (4 and 1). All-gathers come first and carry 16 bits (torchtitan,
+ * parallelize.py: 8-bit all-gathers only with scales of whole tensors).
  */
 #include "base/check.h"
 #include "train/lower.h"
@@ -60,8 +65,50 @@ void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
         maq_segment_op(&l->w, &amax);
 }
 
+static bool by_rows(const struct maq_lower *lower)
+{
+    return lower->plan->precision == MAQ_PRECISION_FP8_ROWWISE;
+}
+
+static void quantize_by_rows(struct maq_lowering *l, int64_t elements)
+{
+    struct maq_op op = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, 2, 1, 0, 0, 0);
+    maq_segment_ops(&l->w, &op, 1);
+}
+
+static void quantize_by_columns(struct maq_lowering *l, int64_t elements)
+{
+    struct maq_op op = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, 4, 1, 0, 0, 0);
+    maq_segment_ops(&l->w, &op, 2);
+}
+
+/* What y = x W needs, W^T being kept; then dx = dy W^T. */
+static void quantize_for_forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d)
+{
+    const struct maq_module *p = before(l, m);
+    bool fused = l->lower->plan->fused_kernels && l->lower->plan->tp == 1 && p && p->kind == MAQ_MODULE_NORM;
+    if (!fused && !(m->flags & MAQ_MODULE_SHARED_INPUT))
+        quantize_by_rows(l, d.rows * d.in);
+    quantize_by_rows(l, d.in * d.out);
+}
+
+static void quantize_for_dgrad(struct maq_lowering *l, struct maq_local d)
+{
+    quantize_by_rows(l, d.rows * d.out);
+    quantize_by_columns(l, d.in * d.out);
+}
+
+/* dW = x^T dy: both along the tokens. */
+static void quantize_for_wgrad(struct maq_lowering *l, struct maq_local d)
+{
+    quantize_by_columns(l, d.rows * d.in);
+    quantize_by_columns(l, d.rows * d.out);
+}
+
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
 {
+    if (by_rows(l->lower))
+        return;
     const struct maq_module *p = before(l, m);
     bool fused =
         forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
@@ -159,17 +206,22 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
         quantize(l, m, m->flags & MAQ_MODULE_GATHER_IN && sp ? lo->tokens_region : d.rows, d.in, true);
     bool gather = sp && (m->flags & MAQ_MODULE_GATHER_IN), reduce = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
     /* quantized before it is gathered, where the scale is known beforehand or travels with the block */
-    double gathered = (double)lo->tokens * (double)m->in * (math == lo->store ? lo->store_bytes : 1.0);
+    bool narrow = math != lo->store && !by_rows(lo);
+    double gathered = (double)lo->tokens * (double)m->in * (narrow ? 1.0 : lo->store_bytes);
     struct maq_coll in = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, gathered);
     struct maq_coll out = maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP,
                                         (double)lo->tokens * (double)m->out * lo->store_bytes);
+    if (lo->plan->tp > 1 && overlap && (gather || (reduce && sp)) && math != lo->store && by_rows(lo))
+        quantize_for_forward(l, m, d); /* piece by piece, in all the same */
     if (lo->plan->tp > 1 && overlap && gather) {
         overlapped(l, &op, in, true);
     } else if (lo->plan->tp > 1 && overlap && reduce && sp) {
         overlapped(l, &op, out, false);
     } else {
         if (gather)
-            gather_sequence(l, &in, m->in, math == lo->store ? (int64_t)lo->store_bytes : 1);
+            gather_sequence(l, &in, m->in, narrow ? 1 : (int64_t)lo->store_bytes);
+        if (math != lo->store && by_rows(lo))
+            quantize_for_forward(l, m, d);
         maq_segment_op(&l->w, &op);
         if (reduce)
             scatter_sequence(l, &out, m->out);
@@ -193,6 +245,8 @@ static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, 
     const struct maq_lower *lo = l->lower;
     if (!maq_lower_trained(lo))
         return;
+    if (math != lo->store && by_rows(lo))
+        quantize_for_wgrad(l, d);
     bool into_fp32 = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
     struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
     maq_segment_op(&l->w, &op);
@@ -225,17 +279,23 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     uint16_t pending = MAQ_STEP_NONE;
     if (reduced && sp) {
         struct maq_coll dy = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, out_bytes);
-        if (overlap)
+        if (overlap) {
+            if (math != lo->store && by_rows(lo))
+                quantize_for_dgrad(l, d);
             overlapped(l, &dgrad, dy, true);
-        else
+        } else {
             gather_sequence(l, &dy, m->out, (int64_t)lo->store_bytes);
+        }
     }
     if (gathered && sp && wgrad && maq_lower_trained(lo)) { /* x again, under dgrad */
         struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
         pending = maq_segment_coll_async(&l->w, &again, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
     }
-    if (!(reduced && sp && overlap))
+    if (!(reduced && sp && overlap)) {
+        if (math != lo->store && by_rows(lo))
+            quantize_for_dgrad(l, d);
         maq_segment_op(&l->w, &dgrad);
+    }
     if (gathered && lo->plan->tp > 1) {
         struct maq_coll dx =
             maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, in_bytes);

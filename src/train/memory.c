@@ -37,7 +37,8 @@ struct tally {
 static bool quantized(const struct maq_lower *lo, const struct maq_module *m)
 {
     bool linear = m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR;
-    return linear && (lo->math == MAQ_FP8 || lo->math == MAQ_FP4) &&
+    bool kept_wide = lo->plan->precision == MAQ_PRECISION_FP8_ROWWISE; /* quantized anew, down its columns */
+    return linear && (lo->math == MAQ_FP8 || lo->math == MAQ_FP4) && !kept_wide &&
            !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
 }
 
