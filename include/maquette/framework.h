@@ -66,6 +66,8 @@ struct maq_framework {
     bool
         tp_copies_sequence; /* the batch is the outermost dimension: what sequence parallelism gathers or scatters is copied into order */
     bool
+        cp_merges_in_fp32; /* ring attention merges its pieces in 32 bits by pointwise kernels, and waits for gradients of K and V (PyTorch) */
+    bool
         expert_bias_apart; /* the bias of the experts' last product, times the tokens' probabilities, is added by pointwise kernels */
     bool clamp_apart;    /* and so is the input of their activation clamped */
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */

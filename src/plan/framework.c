@@ -80,6 +80,8 @@ struct framework_reader {
                        .doc = "gradients of a TP group are reduced after the weight gradient, not beside it"),         \
         MAQ_FIELD_BOOL(T, at tp_copies_sequence, "tp_copies_sequence",                                                 \
                        .doc = "what sequence parallelism gathers or scatters is copied into order"),                   \
+        MAQ_FIELD_BOOL(T, at cp_merges_in_fp32, "cp_merges_in_fp32",                                                   \
+                       .doc = "pieces of ring attention are merged in 32 bits by pointwise kernels"),                  \
         MAQ_FIELD_BOOL(T, at expert_bias_apart, "expert_bias_apart",                                                   \
                        .doc = "the bias of the experts' last product is added by pointwise kernels"),                  \
         MAQ_FIELD_BOOL(T, at clamp_apart, "clamp_apart",                                                               \

@@ -4,7 +4,12 @@
  * One rank holds t = mbs * seq / cp query tokens, cut so that causal work is balanced (two chunks per rank);
  * each attends to `keys` keys on average.
  *
- *   p2p         cp pieces of t queries x keys/cp keys; K and V travel around the ring under them (backward: K, V and their gradients)
+ *   p2p         cp pieces of t queries x keys/cp keys; K and V travel around the ring under them (backward: K, V and their gradients).
+ *               What a piece adds is merged with what was there: into o (backward: into dQ, dK and dV), of all tokens of the rank where
+ *               the piece has its first half of keys, of half of them where it has the second half of its queries: 3/4 in the mean.
+ *               Bytes read and written per element: fused kernels in the model's type of e bytes (2 e, e). PyTorch's eager ones in FP32
+ *               (`cp_merges_in_fp32`): o converted (e, 4), a difference (8, 4), times a sigmoid (4, 4), subtracted (8, 4); gradients
+ *               added (e + 4, 4), those of K and V also joined (4, 4) to travel in FP32, and waited for
  *   all_gather  K and V of the whole sequence first (backward: and a reduce-scatter of their gradients)
  *   a2a         Q, K, V re-cut from sequence to heads by all-to-all, the output back (Ulysses; backward the same in reverse)
  *   a2a+p2p     all-to-all inside groups of `cp_a2a`, ring between them
@@ -12,7 +17,8 @@
  * Unfused attention is two batched GEMMs around a softmax that keeps its s x s scores (Megatron-LM's
  * DotProductAttention): its work does not shrink with causality.
  *
- * Sources: Transformer Engine's context_parallel.py; "Ring Attention" (arXiv 2310.01889); "DeepSpeed Ulysses"
+ * Sources: Transformer Engine's context_parallel.py; torch/distributed/tensor/experimental/_attention.py of PyTorch 2.6 (_SDPAMerger,
+ * _templated_ring_attention and its backward); "Ring Attention" (arXiv 2310.01889); "DeepSpeed Ulysses"
  * (2309.14509); USP (2405.07719).
  */
 #include "base/check.h"
@@ -191,13 +197,42 @@ static void unfused(struct maq_lowering *l, const struct attention *a, bool back
     maq_segment_op(&l->w, &dkeys);
 }
 
+static void merge(struct maq_lowering *l, double elements, int64_t read, int64_t written, uint32_t launches)
+{
+    struct maq_op op = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, (int64_t)elements, read, written, 0, 0, 0);
+    maq_segment_ops(&l->w, &op, launches);
+}
+
+/* What a piece of a ring brought, into what was there. */
+static void merge_piece(struct maq_lowering *l, const struct attention *a, bool backward, enum maq_group_kind group)
+{
+    const double part = 0.75;
+    const struct maq_lower *lo = l->lower;
+    int64_t e = (int64_t)lo->store_bytes;
+    double values = part * a->out_bytes / (double)e, queries = part * a->q_bytes / (double)e,
+           pairs = part * a->kv_bytes / (double)e;
+    if (!lo->job->framework.cp_merges_in_fp32) {
+        merge(l, backward ? queries + pairs : values, 2 * e, e, 1);
+        return;
+    }
+    if (!backward) {
+        merge(l, values, e + 20, 16, 4);
+        return;
+    }
+    merge(l, queries, e + 4, 4, 1);
+    merge(l, pairs, e + 8, 8, 2);
+    struct maq_coll turn = maq_coll_make(lo, MAQ_COLL_SEND_RECV, group, a->kv_bytes / (double)e * 4);
+    maq_segment_coll(&l->w, &turn, MAQ_STREAM_CP);
+}
+
 /* `steps` pieces; between them the next K and V arrive. heads_cut: heads spread over an inner all-to-all
  * group already. */
 static void ring(struct maq_lowering *l, const struct attention *a, bool backward, enum maq_group_kind group,
                  int32_t steps, int32_t heads_cut)
 {
+    bool with_gradients = backward && !l->lower->job->framework.cp_merges_in_fp32;
     double bytes =
-        a->kv_bytes * (backward ? 2 : 1); /* tokens x heads_cut more, heads / heads_cut fewer: the same bytes */
+        a->kv_bytes * (with_gradients ? 2 : 1); /* tokens x heads_cut more, heads / heads_cut fewer: the same bytes */
     struct maq_coll hop = maq_coll_make(l->lower, MAQ_COLL_SEND_RECV, group, bytes);
     uint16_t arrived = MAQ_STEP_NONE;
     for (int32_t i = 0; i < steps; i++) {
@@ -209,6 +244,8 @@ static void ring(struct maq_lowering *l, const struct attention *a, bool backwar
             next = maq_segment_coll_async(&l->w, &hop, MAQ_STREAM_CP, gate);
         }
         flash(l, a, backward, a->keys / steps, a->tokens * heads_cut, heads_cut);
+        if (i > 0)
+            merge_piece(l, a, backward, group);
         maq_segment_join(&l->w, next);
         arrived = next;
     }
