@@ -245,7 +245,8 @@ bool vg_exchange_get(struct vg_exchange *x, void *all)
     for (uint32_t i = 0; i < x->n; i++)
         x->certain = x->certain && (have[i] || (x->root != MAQ_REC_NONE && i != x->root));
     bool steady = true;
-    x->by_pattern = ok && !x->certain && x->ranks && vg_places(all, have, x->n, x->me, x->nth);
+    x->by_pattern = ok && !x->certain && x->ranks &&
+                    ((x->all_ranks && vg_all_ranks(all, have, x->n)) || vg_places(all, have, x->n, x->me, x->nth));
     if (ok && !x->certain && x->root == MAQ_REC_NONE && !x->by_pattern)
         steady = vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors);
     if (ok)

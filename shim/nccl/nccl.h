@@ -113,6 +113,7 @@ void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsig
 bool vg_contributions_open(const char *path);
 
 /* Fills in members by a pattern that maquette knows, if there is one that agrees with those who have said their ranks. places.c */
+bool vg_all_ranks(uint32_t *members, const unsigned char *have, uint32_t n); /* of the communicator of all */
 bool vg_places(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth);
 /* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. colors: of a split. true: it is
  * steady, so that others who say what was guessed of them change nothing. */

@@ -36,6 +36,16 @@ static bool agrees(const struct maq_pattern *p, const uint32_t *members, const u
     return true;
 }
 
+bool vg_all_ranks(uint32_t *members, const unsigned char *have, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (have[i] && members[i] != i)
+            return false;
+    for (uint32_t i = 0; i < n; i++)
+        members[i] = i;
+    return true;
+}
+
 bool vg_places(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth)
 {
     struct maq_pattern p, found = {0};

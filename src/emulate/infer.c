@@ -101,7 +101,7 @@ static enum maq_status find_patterns(struct maq_infer *f)
     size_t n = 0;
     for (uint32_t k = 0; k < c->n_classes; k++)
         n += c->class_of_ranks[k].n_comms;
-    struct maq_patterns like = {.at = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, n)};
+    struct maq_patterns like = {.at = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern, n), .early = f->early};
     bool open = true;
     f->pattern = MAQ_ARENA_NEW(&f->scratch, struct maq_pattern *, c->n_classes);
     f->settled = MAQ_ARENA_NEW(&f->scratch, bool *, c->n_classes);
@@ -171,7 +171,7 @@ enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, s
                                    struct maq_arena *arena)
 {
     uint32_t nobody;
-    struct maq_infer f = {.capture = capture, .asked = &nobody};
+    struct maq_infer f = {.capture = capture, .asked = &nobody, .early = true};
     maq_arena_init(&f.scratch, 0);
     enum maq_status status = list_patterns(out, n, &f, arena);
     maq_arena_fini(&f.scratch);

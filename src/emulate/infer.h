@@ -9,6 +9,7 @@
 struct maq_infer {
     struct maq_capture *capture;
     struct maq_arena scratch;
+    bool early;                     /* ranks have not heard of all others */
     uint32_t n_ran, *ran;           /* ranks that ran */
     uint32_t *asked, n_asked, most; /* ranks that have to run next */
     struct maq_pattern **pattern;   /* [n_classes][n_comms of it] */
@@ -29,7 +30,7 @@ struct maq_seen_pattern {
     struct maq_pattern pattern;
     uint32_t nth;
 };
-/* What ranks that ran have in common: no two alike, in order of size and number. Open ones are left out. */
+/* What ranks that ran have in common, who may not have heard of each other: no two alike, in order of size and number. Open ones are left out. */
 enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_capture *capture,
                                    struct maq_arena *arena);
 

@@ -96,8 +96,14 @@ static bool walk(struct cut *c, uint32_t d, uint32_t rank)
 {
     struct maq_infer *f = c->f;
     const uint32_t *value = c->cell->value[d], n = c->cell->n[d];
+    MAQ_ASSERT(value && n > 0);
     bool ends = open(f, with_digit(f, rank, d, value[0])), middle = false;
     ends = open(f, with_digit(f, rank, d, value[n - 1])) || ends;
+    for (uint32_t i = 1; i < n; i++) /* what another line tells apart is in cells of its own anyway */
+        if (c->group[d][value[i]] != c->group[d][value[i - 1]]) {
+            ends = open(f, with_digit(f, rank, d, value[i - 1])) || ends;
+            ends = open(f, with_digit(f, rank, d, value[i])) || ends;
+        }
     for (uint32_t i = 0, last = 0; i < n && !ends; i++) {
         uint32_t class = class_of(f, with_digit(f, rank, d, value[i]));
         if (class == NONE)
@@ -134,6 +140,7 @@ static bool cut_by_lines(struct cut *c, uint32_t a, uint32_t b)
 {
     bool some = false;
     for (uint32_t d = 0; d < c->f->n_digits; d++) {
+        MAQ_ASSERT(c->group[d]);
         memset(c->group[d], 0xff, c->f->size[d] * sizeof **c->group);
         for (uint32_t i = 0; i < c->cell->n[d]; i++)
             c->group[d][c->cell->value[d][i]] = 0;
@@ -156,6 +163,7 @@ static uint32_t cell_of(const struct cut *c, uint32_t rank)
 {
     uint32_t cell = 0, times = 1;
     for (uint32_t d = 0; d < c->f->n_digits; d++) {
+        MAQ_ASSERT(c->group[d]);
         uint32_t g = c->group[d][digit(c->f, rank, d)];
         if (g == NONE)
             return NONE;
@@ -168,6 +176,7 @@ static uint32_t cell_of(const struct cut *c, uint32_t rank)
 static bool make_cell(struct cell *out, const struct cut *c, uint32_t cell)
 {
     for (uint32_t d = 0; d < c->f->n_digits; d++) {
+        MAQ_ASSERT(c->groups[d] > 0 && c->group[d] && c->cell->value[d]);
         uint32_t g = cell % c->groups[d], n = 0;
         cell /= c->groups[d];
         out->value[d] = MAQ_ARENA_NEW(&c->f->scratch, uint32_t, c->cell->n[d]);

@@ -15,6 +15,7 @@ bool maq_pattern_holds(const struct maq_pattern *p, const struct maq_capture *ca
 struct maq_patterns {
     struct maq_pattern *at;
     uint32_t n;
+    bool early; /* ids may not have reached all: one communicator may go by several names */
 };
 
 /*

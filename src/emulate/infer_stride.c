@@ -23,6 +23,7 @@ struct guess {
     const struct maq_capture *capture;
     const struct maq_rank_class *class;
     uint32_t ordinal, levels;
+    bool early;
     struct maq_pattern fits[FITS_MAX];
     uint32_t n;
 };
@@ -39,9 +40,10 @@ static bool holds_beside(const struct maq_pattern *p, const struct guess *g, con
     for (uint32_t i = 0; i < g->class->n_ranks; i++)
         for (uint32_t k = 0; k < c->n_ranks; k++) {
             uint32_t base, other, at;
+            bool one = comm_of(g->class, i, g->ordinal) == comm_of(c, k, ordinal);
             if (!maq_pattern_at(p, g->class->rank[i], g->capture->world, &base, &at) ||
                 !maq_pattern_at(p, c->rank[k], g->capture->world, &other, &at) ||
-                (base == other) != (comm_of(g->class, i, g->ordinal) == comm_of(c, k, ordinal)))
+                ((base == other) != one && !(g->early && !one)))
                 return false;
         }
     return maq_pattern_holds(p, g->capture, c, ordinal);
@@ -176,7 +178,7 @@ const char *maq_pattern_guess(struct maq_pattern *out, const struct maq_capture 
                               const struct maq_rank_class *c, uint32_t ordinal, const struct maq_patterns *like,
                               uint32_t *probe)
 {
-    struct guess g = {.capture = capture, .class = c, .ordinal = ordinal};
+    struct guess g = {.capture = capture, .class = c, .ordinal = ordinal, .early = like->early};
     struct maq_pattern p = {.size = capture->comm[c->comm[ordinal]].size};
     for (g.levels = p.size > 1; g.levels <= LEVELS_MAX && g.n == 0; g.levels++)
         extend(&g, &p, p.size);
