@@ -430,6 +430,34 @@ static void test_rowwise_scales(void **unused)
     assert_true(tp[1] > tp[0]);
 }
 
+/* Exchange of experts that a step of so many microbatches waits for. */
+static double exchange_of(int microbatches, const char *plan)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "model: {base: mixtral-8x7b, num_hidden_layers: 4}\ncluster: 'h100-sxm:8'\n"
+             "plan: {ep: 8, mbs: 1, %s}\nworkload: {seq: 4096, gbs: %d}\n"
+             "framework: {" FREE_HOST_BUT("expert: 0 s, " REST_FREE) ", moe_synchronizes: false}\n",
+             plan, 8 * microbatches);
+    struct prediction p = predict_text(text);
+    double exchange = p.result->bucket_s[MAQ_BUCKET_EP];
+    drop(&p);
+    return exchange;
+}
+
+/* The first forward and the last backward pass of a step have no other microbatch: what is hidden elsewhere is waited for there, once. */
+static void test_unpaired_passes(void **unused)
+{
+    (void)unused;
+    const char on[] = "overlap_moe_expert_parallel_comm: true", off[] = "overlap_moe_expert_parallel_comm: false";
+    double shown = (exchange_of(8, on) - exchange_of(4, on)) / 4,
+           whole = (exchange_of(8, off) - exchange_of(4, off)) / 4;
+    assert_close(exchange_of(4, off), 4 * whole, 1e-9, "nothing besides without overlap");
+    assert_true(shown < 0.5 * whole);
+    assert_close(exchange_of(4, on), 4 * shown + (whole - shown), 1e-6, "one pass of each direction alone");
+    assert_close(exchange_of(1, on), whole, 1e-6, "a single microbatch has no partner at all");
+}
+
 /*
  * Four stages: on one node, on two, on four. A border inside a node costs its scale-up link, one between nodes the network. The stage with the
  * output layer sets the rhythm: on two nodes its border is inside.
@@ -483,15 +511,15 @@ static void test_mixed_nodes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),         cmocka_unit_test(test_end_of_step),
-        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_contention),     cmocka_unit_test(test_slowest_device),
-        cmocka_unit_test(test_facts),          cmocka_unit_test(test_forward_calls),
-        cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
-        cmocka_unit_test(test_expert_loops),   cmocka_unit_test(test_expert_pointwise),
-        cmocka_unit_test(test_rowwise_scales), cmocka_unit_test(test_pruned_experts),
-        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_passes),          cmocka_unit_test(test_end_of_step),
+        cmocka_unit_test(test_transfers),       cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_leads),           cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_contention),      cmocka_unit_test(test_slowest_device),
+        cmocka_unit_test(test_facts),           cmocka_unit_test(test_forward_calls),
+        cmocka_unit_test(test_tp_stops),        cmocka_unit_test(test_mixed_nodes),
+        cmocka_unit_test(test_expert_loops),    cmocka_unit_test(test_expert_pointwise),
+        cmocka_unit_test(test_unpaired_passes), cmocka_unit_test(test_rowwise_scales),
+        cmocka_unit_test(test_pruned_experts),  cmocka_unit_test(test_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

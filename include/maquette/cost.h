@@ -68,6 +68,7 @@ MAQ_API const char *maq_op_kind_name(enum maq_op_kind kind);
 /* d[1] of a gap. */
 enum maq_gap {
     MAQ_GAP_HOST,      /* waiting for the host */
+    MAQ_GAP_EXCHANGE,  /* an exchange of experts that no other microbatch hides */
     MAQ_GAP_CONTENTION /* time that kernels lose to communication beside them */
 };
 

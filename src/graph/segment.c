@@ -355,6 +355,18 @@ static double lost_beside(const struct maq_segment_writer *w, const double *star
     return lost;
 }
 
+static double experts_under(const struct maq_segment_writer *w, const double *start, const double *finish)
+{
+    const struct maq_segment *g = w->out;
+    double under = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        for (uint32_t k = 0; g->steps[i].stream == MAQ_STREAM_EP && k < g->n; k++) {
+            double from = start[i] > start[k] ? start[i] : start[k], to = finish[i] < finish[k] ? finish[i] : finish[k];
+            under += g->steps[k].stream == MAQ_STREAM_COMPUTE && to > from ? to - from : 0;
+        }
+    return under * (w->contention ? 1 - w->contention[MAQ_STREAM_EP] : 1);
+}
+
 void maq_segment_end(struct maq_segment_writer *w)
 {
     struct maq_segment *g = w->out;
@@ -363,6 +375,7 @@ void maq_segment_end(struct maq_segment_writer *w)
     for (uint32_t i = 0; i < g->n; i++)
         g->dur_ns = later(g->dur_ns, w->items->finish[i]);
     fill_buckets(g, w->items->start, w->items->finish, g->dur_ns);
+    g->experts_under_ns = experts_under(w, w->items->start, w->items->finish);
     uint8_t bucket = MAQ_BUCKET_OTHER;
     double lost = w->contention ? nearbyint(lost_beside(w, w->items->start, w->items->finish, &bucket)) : 0;
     w->name = "join";

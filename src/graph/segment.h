@@ -33,6 +33,7 @@ struct maq_segment {
     uint32_t n, size;
     double dur_ns;                      /* of the whole, the host never late */
     double bucket_ns[MAQ_BUCKET_COUNT]; /* what the compute stream does or waits for; adds up to dur_ns */
+    double experts_under_ns;            /* exchange of experts that runs under compute, less what compute loses to it */
     /* the host: how long it takes to issue the segment, see train/host.c */
     double issue_ns;                       /* after the first read, or all of it */
     double launches;                       /* operators and collectives */

@@ -3,6 +3,7 @@
  */
 #include "train/blueprint.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -159,6 +160,7 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->plain_backward_ns += b->backward[redo]->dur_ns;
     if (b->weight)
         pr->plain_weight_ns += b->weight->dur_ns;
+    pr->experts_under_ns += b->forward[redo]->experts_under_ns + b->backward[redo]->experts_under_ns;
     int32_t group = redo ? layers_per_checkpoint(p) : 1;
     pr->act_bytes += b->act_bytes[redo] / group;
     double held = b->dense_params + b->expert_params,
@@ -369,13 +371,33 @@ static void write_tied(struct maq_blueprint *bp)
     bp->tied_item = maq_items_coll(bp->items, &tied, MAQ_STREAM_DP);
 }
 
+/*
+ * With overlap_moe_expert_parallel_comm a forward pass hides the exchange of a backward pass of another microbatch, and the other way round
+ * (combined_1f1b.py of Megatron-LM). The first forward pass and the last backward pass of a step have no such partner, nor have the passes
+ * that fill and drain a pipeline: on the longest path as many as fill it once. DualPipe has partners for them.
+ */
+static double unpaired_ns(const struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    uint16_t at[MAQ_MAX_STAGES];
+    double hidden = 0;
+    bool two_ways = p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V;
+    if (p->overlap_ep != MAQ_ON || two_ways)
+        return 0;
+    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    for (uint32_t c = 0; c < n; c++)
+        hidden += bp->programs[at[c]]->experts_under_ns;
+    return nearbyint(hidden * fmin(p->pp, (double)bp->job->microbatches));
+}
+
 static enum maq_status write_step_end(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     uint32_t pp = (uint32_t)job->plan.pp;
     bp->optimizer = MAQ_ARENA_NEW(bp->arena, const struct maq_segment *, pp);
     bp->lost_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
-    if (!bp->optimizer || !bp->lost_ns)
+    bp->unpaired_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
+    if (!bp->optimizer || !bp->lost_ns || !bp->unpaired_ns)
         return MAQ_NO_MEMORY;
     struct maq_owned_params last = {-1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
@@ -386,6 +408,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
                     held.expert == last.expert && held.adapters == last.adapters;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, held);
         bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_contention_step_ns(bp, s);
+        bp->unpaired_ns[s] = unpaired_ns(bp, s);
         last = held;
     }
     maq_blueprint_select(bp, 0);

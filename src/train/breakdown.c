@@ -121,8 +121,9 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     ns[MAQ_BUCKET_DP] += times->reduced[stage] - times->stage_end[stage];
     ns[MAQ_BUCKET_BUBBLE] += times->pipeline - times->reduced[stage];
     ns[MAQ_BUCKET_DP] += times->norm + bp->lost_ns[stage];
-    double tail = times->step - times->pipeline - times->norm - optimizer -
-                  bp->lost_ns[stage]; /* gather, and waiting for the slowest stage's update */
+    ns[MAQ_BUCKET_EP] += bp->unpaired_ns[stage];
+    double tail = times->step - times->pipeline - times->norm - optimizer - bp->lost_ns[stage] -
+                  bp->unpaired_ns[stage]; /* gather, and waiting for the slowest stage's update */
     ns[MAQ_BUCKET_DP] += tail < times->gather ? tail : times->gather;
     ns[MAQ_BUCKET_BUBBLE] += tail < times->gather ? 0 : tail - times->gather;
     st->busy_s = 0;

@@ -92,7 +92,7 @@ static void stand_still(struct expansion *x, uint32_t stage, double ns, enum maq
 {
     struct maq_node_tag tag = tag_of(microbatch, 0);
     struct maq_op op = {.kind = MAQ_OP_GAP, .d = {(int64_t)ns, why}};
-    tag.bucket = why == MAQ_GAP_HOST ? MAQ_BUCKET_HOST : MAQ_BUCKET_DP;
+    tag.bucket = why == MAQ_GAP_HOST ? MAQ_BUCKET_HOST : why == MAQ_GAP_EXCHANGE ? MAQ_BUCKET_EP : MAQ_BUCKET_DP;
     if (ns > 0)
         maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, maq_items_op(x->bp->items, &op), tag, NULL, 0);
 }
@@ -301,6 +301,7 @@ static void end_of_step(struct expansion *x)
         uint32_t chunks = maq_blueprint_positions(bp, s, at);
         maq_graph_add_segment(&x->b, s, bp->optimizer[s], tag_of(0, 0), norm);
         stand_still(x, s, bp->lost_ns[s], MAQ_GAP_CONTENTION, 0);
+        stand_still(x, s, bp->unpaired_ns[s], MAQ_GAP_EXCHANGE, 0);
         uint32_t updated = last_node(x, s, MAQ_STREAM_COMPUTE);
         if (bp->gather_first || bp->gather_every_pass || bp->job->plan.sharding == MAQ_SHARDING_NONE)
             continue;

@@ -6,6 +6,7 @@
  *   first forward    may not end before its parameters have arrived and been used (overlap_param_gather)
  *   reduction        starts when the last backward pass of a virtual stage has passed a bucket, runs on the DP stream of its device
  *   lost             what compute beside those reductions and gathers lost to them, charged behind the update
+ *   unpaired         exchange of experts that no other microbatch hides while the pipeline fills and drains, charged there as well
  *   end              all-reduce of the gradient norm (joins all ranks), update, gather of parameters when it is not overlapped
  */
 #include <string.h>
@@ -114,7 +115,7 @@ static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *
     out->norm = bp->norm_item ? bp->items->at[bp->norm_item].dur_ns : 0;
     double end = 0;
     for (uint32_t s = 0; s < pp; s++) {
-        double update = bp->optimizer[s]->dur_ns + bp->lost_ns[s], gather = exposed_gather(bp, s);
+        double update = bp->optimizer[s]->dur_ns + bp->lost_ns[s] + bp->unpaired_ns[s], gather = exposed_gather(bp, s);
         if (update + gather > end) {
             end = update + gather;
             out->optimizer = update;
