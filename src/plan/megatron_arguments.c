@@ -167,11 +167,9 @@ static void memory(struct maq_buf *b, const struct maq_job *job)
 static void precision(struct maq_buf *b, const struct maq_plan *p)
 {
     static const char *const recipes[MAQ_PRECISION_COUNT] = {
-        [MAQ_PRECISION_FP8_DELAYED] = "delayed",
-        [MAQ_PRECISION_FP8_CURRENT] = "tensorwise",
+        [MAQ_PRECISION_FP8_DELAYED] = "delayed",     [MAQ_PRECISION_FP8_CURRENT] = "tensorwise",
         [MAQ_PRECISION_FP8_ROWWISE] = "tensorwise", /* it has no scales per row */
-        [MAQ_PRECISION_FP8_BLOCKWISE] = "blockwise",
-        [MAQ_PRECISION_MXFP8] = "mxfp8",
+        [MAQ_PRECISION_FP8_BLOCKWISE] = "blockwise", [MAQ_PRECISION_MXFP8] = "mxfp8",
     };
     if (p->precision == MAQ_PRECISION_FP32)
         return;

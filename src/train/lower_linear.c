@@ -85,9 +85,10 @@ static void quantize_by_columns(struct maq_lowering *l, int64_t elements)
 /* What y = x W needs, W^T being kept; then dx = dy W^T. */
 static void quantize_for_forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d)
 {
+    bool shared = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0;
     const struct maq_module *p = before(l, m);
     bool fused = l->lower->plan->fused_kernels && l->lower->plan->tp == 1 && p && p->kind == MAQ_MODULE_NORM;
-    if (!fused && !(m->flags & MAQ_MODULE_SHARED_INPUT))
+    if (!fused && !shared)
         quantize_by_rows(l, d.rows * d.in);
     quantize_by_rows(l, d.in * d.out);
 }

@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0293
+#define MAQ_TRAIN_ERROR_BASE 0.0231
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.832
+#define MAQ_TRAIN_ERROR_CHAIN 0.822
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.665
+#define MAQ_TRAIN_ERROR_NEAR 0.658
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.04
+#define MAQ_TRAIN_ERROR_FAR 1.03
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.0714
+#define MAQ_TRAIN_ERROR_BUBBLE 0.0706
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.273
+#define MAQ_TRAIN_ERROR_MEMORY 0.337
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.665
+#define MAQ_TRAIN_ERROR_EXPERTS 0.269
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.955
+#define MAQ_TRAIN_ERROR_Z10 -0.93
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.61
+#define MAQ_TRAIN_ERROR_Z90 1.63
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
