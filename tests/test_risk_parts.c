@@ -101,8 +101,9 @@ static void test_nothing_varies(void **state)
             assert_true(step->n_drivers[k] > 0);
             for (uint32_t d = 0; d < step->n_drivers[k]; d++) {
                 const struct maq_risk_driver *r = &step->driver[k][d];
-                if (fabs(r->alone_s) + fabs(r->halved_s) + fabs(r->removed_s) > 1e-8 * step->base_s)
-                    fail_msg("%s: %s drives %g, %g, %g", jobs[i], r->name, r->alone_s, r->halved_s, r->removed_s);
+                if (fabs(r->alone.value_s) + fabs(r->halved.value_s) + fabs(r->removed.value_s) > 1e-8 * step->base_s)
+                    fail_msg("%s: %s drives %g, %g, %g", jobs[i], r->name, r->alone.value_s, r->halved.value_s,
+                             r->removed.value_s);
             }
         }
         maq_train_result_free(train);
@@ -119,18 +120,19 @@ static void test_order(void **state)
     for (int k = 0; k < MAQ_RISK_PARTS; k++)
         for (uint32_t i = 0; i < step->n_drivers[k]; i++) {
             const struct maq_risk_driver *d = &step->driver[k][i];
-            assert_true(d->alone_s > -room && d->alone_s < spread + room);
-            assert_true(d->halved_s > -room && d->removed_s > d->halved_s - room && d->removed_s < spread + room);
+            assert_true(d->alone.value_s > -room && d->alone.value_s < spread + room);
+            assert_true(d->halved.value_s > -room && d->removed.value_s > d->halved.value_s - room &&
+                        d->removed.value_s < spread + room);
             if (k < 2 && !isnan(d->share))
                 share[k] += d->share;
         }
     assert_true(share[0] > 0.5 && share[0] < 1 && fabs(share[0] - share[1]) < 0.005); /* small kernels are left out */
     assert_true(strcmp(step->driver[MAQ_RISK_KERNELS][0].name, "gemm") == 0);
-    assert_true(find(step, MAQ_RISK_DIMENSIONS, "compute")->alone_s >
-                find(step, MAQ_RISK_DIMENSIONS, "TP communication")->alone_s);
+    assert_true(find(step, MAQ_RISK_DIMENSIONS, "compute")->alone.value_s >
+                find(step, MAQ_RISK_DIMENSIONS, "TP communication")->alone.value_s);
     /* the last stage has the head: it is the slowest, and what varies there counts (variability.md 3.4 says so of a slow GPU) */
-    assert_true(find(step, MAQ_RISK_STAGES, "stage 3")->removed_s >
-                5 * find(step, MAQ_RISK_STAGES, "stage 0")->removed_s);
+    assert_true(find(step, MAQ_RISK_STAGES, "stage 3")->removed.value_s >
+                5 * find(step, MAQ_RISK_STAGES, "stage 0")->removed.value_s);
     maq_risk_step_free(step);
 }
 
@@ -142,8 +144,8 @@ static void test_threads(void **state)
     for (int k = 0; k < MAQ_RISK_PARTS; k++) {
         assert_int_equal(a->n_drivers[k], b->n_drivers[k]);
         for (uint32_t i = 0; i < a->n_drivers[k]; i++)
-            assert_true(a->driver[k][i].alone_s == b->driver[k][i].alone_s &&
-                        a->driver[k][i].removed_s == b->driver[k][i].removed_s &&
+            assert_true(a->driver[k][i].alone.value_s == b->driver[k][i].alone.value_s &&
+                        a->driver[k][i].removed.value_s == b->driver[k][i].removed.value_s &&
                         strcmp(a->driver[k][i].name, b->driver[k][i].name) == 0);
     }
     maq_risk_step_free(a);
@@ -208,8 +210,8 @@ static void test_own_laws(void **state)
     struct maq_risk_step *tails = ask(
         JOB("h100-sxm:8 x 8, rail 400G", "tp: 2, pp: 2, zero: optim"),
         "{kernels: [{name: reduce_scatter dp, cv: 0.1, slow_share: 0.05, slow_ratio: 10}]}", 1u << MAQ_RISK_KERNELS, 0);
-    assert_true(find(tails, MAQ_RISK_KERNELS, "reduce_scatter dp")->alone_s >
-                find(tails, MAQ_RISK_KERNELS, "gemm")->alone_s);
+    assert_true(find(tails, MAQ_RISK_KERNELS, "reduce_scatter dp")->alone.value_s >
+                find(tails, MAQ_RISK_KERNELS, "gemm")->alone.value_s);
     maq_risk_step_free(tails);
 }
 

@@ -180,8 +180,8 @@ struct maq_risk_quantile {
 /* A source of variation: what it does to the 95th percentile. Not additive: the sources do not add up to the whole. */
 struct maq_risk_source {
     const char *name, *text;
-    double alone_s;   /* p95 when only it varies, less the step in which nothing does */
-    double removed_s; /* p95, less that when all but it varies */
+    struct maq_risk_quantile alone;   /* p95 when only it varies, less the step in which nothing does */
+    struct maq_risk_quantile removed; /* p95, less that when all but it varies */
 };
 #define MAQ_RISK_SOURCES 16
 
@@ -192,15 +192,15 @@ MAQ_API const char *maq_risk_parts_name(enum maq_risk_parts parts); /* "kernels"
 /* A part, and what its variation does to the 95th percentile. Not additive: the slowest decides. */
 struct maq_risk_driver {
     char name[40];
-    double share;     /* of the step that its passes take, mean over stages; NaN: it is in none */
-    double alone_s;   /* p95 when only it varies, less the step in which nothing does */
-    double halved_s;  /* p95, less that when it keeps half of its variation */
-    double removed_s; /* p95, less that when it does not vary */
+    double share;                     /* of the step that its passes take, mean over stages; NaN: it is in none */
+    struct maq_risk_quantile alone;   /* p95 when only it varies, less the step in which nothing does */
+    struct maq_risk_quantile halved;  /* p95, less that when it keeps half of its variation */
+    struct maq_risk_quantile removed; /* p95, less that when it does not vary */
 };
 
 /* A slow GPU in one of the stages: the step then. */
 struct maq_risk_place {
-    double p50_s, p95_s;
+    struct maq_risk_quantile p50, p95;
 };
 
 struct maq_risk_step {
@@ -218,9 +218,9 @@ struct maq_risk_step {
     double
         tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;
-    struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+    struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone first; none when not asked for */
     struct maq_risk_driver
-        *driver[MAQ_RISK_PARTS]; /* [n_drivers] largest alone_s first, stages in order; NULL when not asked for */
+        *driver[MAQ_RISK_PARTS]; /* [n_drivers] largest alone first, stages in order; NULL when not asked for */
     uint32_t n_drivers[MAQ_RISK_PARTS];
     double place_factor;
     struct maq_risk_place *place; /* [stages] of one replica; NULL when not asked for */
@@ -268,7 +268,7 @@ struct maq_risk_graph {
     double guarantee_s; /* with 95 % confidence at most 5 % of the times exceed it, whatever their law */
     uint32_t draws;
     uint32_t n_sources;
-    struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone_s first; none when not asked for */
+    struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone first; none when not asked for */
     uint32_t n_drivers;
     struct maq_risk_longest driver[MAQ_RISK_DRIVERS]; /* longest first */
 };

@@ -5,23 +5,16 @@
 #include "base/text.h"
 #include "report/job_json.h"
 #include "report/job_text.h"
-#include "report/page.h"
+#include "report/risk_parts.h"
 #include "report/words.h"
-
-static void put_quantile(struct maq_json map, const struct maq_risk_quantile *q)
-{
-    maq_json_real(map, "value_s", q->value_s);
-    maq_json_real(map, "low_s", q->low_s);
-    maq_json_real(map, "high_s", q->high_s);
-}
 
 static void put_driver(struct maq_json map, const struct maq_risk_driver *d)
 {
     maq_json_text(map, "name", d->name);
     maq_json_real(map, "share", d->share);
-    maq_json_real(map, "p95_alone_s", d->alone_s);
-    maq_json_real(map, "p95_halved_s", d->halved_s);
-    maq_json_real(map, "p95_removed_s", d->removed_s);
+    maq_risk_json_members(map, "p95_alone", &d->alone);
+    maq_risk_json_members(map, "p95_halved", &d->halved);
+    maq_risk_json_members(map, "p95_removed", &d->removed);
 }
 
 enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
@@ -33,9 +26,7 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
     struct maq_json root = document.root;
     maq_json_job(maq_json_map(root, "job"), step->job);
     maq_json_real(root, "base_s", step->base_s);
-    put_quantile(maq_json_map(root, "p5"), &step->p5);
-    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        put_quantile(maq_json_map(root, maq_risk_figure_name((enum maq_risk_figure)f)), &step->figure[f]);
+    maq_risk_json_figures(root, &step->p5, step->figure);
     maq_json_real(root, "sd_s", step->sd_s);
     maq_json_real(root, "guarantee_s", step->guarantee_s);
     maq_json_int(root, "guarantee_steps", step->guarantee_steps);
@@ -45,13 +36,7 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
     maq_json_bool(root, "exact", step->exact);
     maq_json_int(root, "draws", step->draws);
     maq_json_real(root, "tail_share", step->tail_share);
-    struct maq_json list = maq_json_list(root, "sources");
-    for (uint32_t i = 0; i < step->n_sources; i++) {
-        struct maq_json item = maq_json_item(list);
-        maq_json_text(item, "source", step->source[i].name);
-        maq_json_real(item, "p95_alone_s", step->source[i].alone_s);
-        maq_json_real(item, "p95_removed_s", step->source[i].removed_s);
-    }
+    maq_risk_json_sources(maq_json_list(root, "sources"), step->source, step->n_sources);
     for (int k = 0; k < MAQ_RISK_PARTS; k++) {
         struct maq_json drivers;
         if (!step->driver[k])
@@ -66,37 +51,11 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
         for (uint32_t s = 0; s < step->stages; s++) {
             struct maq_json item = maq_json_item(places);
             maq_json_int(item, "stage", s);
-            maq_json_real(item, "p50_s", step->place[s].p50_s);
-            maq_json_real(item, "p95_s", step->place[s].p95_s);
+            maq_risk_json_members(item, "p50", &step->place[s].p50);
+            maq_risk_json_members(item, "p95", &step->place[s].p95);
         }
     }
     return maq_json_finish(out, &document, diag);
-}
-
-static void put_row(struct maq_table *t, const char *name, const struct maq_risk_quantile *q, double base_s)
-{
-    maq_table_row(t, MAQ_INK_PLAIN);
-    maq_table_cell(t, "%s", name);
-    maq_table_cell(t, "%#.5g s", q->value_s);
-    maq_table_cell(t, "%+.2f %%", 100 * (q->value_s / base_s - 1));
-    maq_table_cell(t, "%#.5g s", q->low_s);
-    maq_table_cell(t, "%#.5g s", q->high_s);
-}
-
-static void put_figures(struct maq_page *page, const struct maq_risk_step *step)
-{
-    static const struct maq_table_column columns[] = {{"step", false, false},
-                                                      {"", true, false},
-                                                      {"over base", true, false},
-                                                      {"95 % low", true, false},
-                                                      {"high", true, false}};
-    struct maq_table t;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
-    put_row(&t, "p5", &step->p5, step->base_s);
-    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        put_row(&t, maq_risk_figure_name((enum maq_risk_figure)f), &step->figure[f], step->base_s);
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
 }
 
 /* What holds whatever the law. */
@@ -118,18 +77,22 @@ static void put_guarantee(struct maq_page *page, const struct maq_risk_step *ste
 static void put_places(struct maq_page *page, const struct maq_risk_step *step)
 {
     static const struct maq_table_column columns[] = {
-        {"a slow GPU in stage", true, false}, {"p50", true, false}, {"over base", true, false}, {"p95", true, false}};
+        {"a slow GPU in stage", true, false}, {"p50", true, false}, {"+-", true, false},
+        {"over base", true, false},           {"p95", true, false}, {"+-", true, false}};
     struct maq_table t;
     uint32_t best = 0;
     maq_table_init(&t, columns, MAQ_COUNT(columns));
     for (uint32_t s = 1; s < step->stages; s++)
-        best = step->place[s].p50_s < step->place[best].p50_s ? s : best;
+        best = step->place[s].p50.value_s < step->place[best].p50.value_s ? s : best;
     for (uint32_t s = 0; s < step->stages; s++) {
+        const struct maq_risk_place *p = &step->place[s];
         maq_table_row(&t, s == best ? MAQ_INK_GOOD : MAQ_INK_PLAIN);
         maq_table_cell(&t, "%s%u", s == best ? "* " : "", s);
-        maq_table_cell(&t, "%#.5g s", step->place[s].p50_s);
-        maq_table_cell(&t, "%+.2f %%", 100 * (step->place[s].p50_s / step->base_s - 1));
-        maq_table_cell(&t, "%#.5g s", step->place[s].p95_s);
+        maq_table_cell(&t, "%#.5g s", p->p50.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&p->p50));
+        maq_table_cell(&t, "%+.2f %%", 100 * (p->p50.value_s / step->base_s - 1));
+        maq_table_cell(&t, "%#.5g s", p->p95.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&p->p95));
     }
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
@@ -138,34 +101,13 @@ static void put_places(struct maq_page *page, const struct maq_risk_step *step)
                   step->place_factor);
 }
 
-static void put_sources(struct maq_page *page, const struct maq_risk_step *step)
-{
-    static const struct maq_table_column columns[] = {
-        {"what varies", false, true}, {"p95 from it alone", true, false}, {"p95 without it", true, false}};
-    struct maq_table t;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
-    for (uint32_t i = 0; i < step->n_sources; i++) {
-        const struct maq_risk_source *s = &step->source[i];
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", s->text);
-        maq_table_cell(&t, "%+.2f %%", 100 * s->alone_s / step->base_s);
-        maq_table_cell(&t, "%+.2f %%", -100 * s->removed_s / step->base_s);
-    }
-    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
-    maq_page_putf(page, MAQ_INK_FAINT, "shares of the base; they do not add up, the slowest decides\n");
-}
-
 /* What a part does to p95, and what p95 would be with half of its variation and with none. */
 static void put_drivers(struct maq_page *page, const struct maq_risk_step *step, enum maq_risk_parts parts)
 {
     static const char *const heads[MAQ_RISK_PARTS] = {"kernel", "dimension", "stage"};
-    const struct maq_table_column columns[] = {{heads[parts], false, true},
-                                               {"share", true, false},
-                                               {"p95 from it alone", true, false},
-                                               {"p95 at half its spread", true, false},
-                                               {"p95 without it", true, false}};
+    const struct maq_table_column columns[] = {
+        {heads[parts], false, true},      {"share", true, false}, {"p95 alone", true, false},  {"+-", true, false},
+        {"half its spread", true, false}, {"+-", true, false},    {"without it", true, false}, {"+-", true, false}};
     double p95 = step->figure[MAQ_RISK_P95].value_s;
     struct maq_table t;
     maq_table_init(&t, columns, MAQ_COUNT(columns));
@@ -177,17 +119,21 @@ static void put_drivers(struct maq_page *page, const struct maq_risk_step *step,
             maq_table_cell(&t, "-");
         else
             maq_table_cell(&t, "%.1f %%", 100 * d->share);
-        maq_table_cell(&t, "%+.2f %%", 100 * d->alone_s / step->base_s);
-        maq_table_cell(&t, "%#.5g s", p95 - d->halved_s);
-        maq_table_cell(&t, "%#.5g s", p95 - d->removed_s);
+        maq_table_cell(&t, "%+.2f %%", 100 * d->alone.value_s / step->base_s);
+        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&d->alone) / step->base_s);
+        maq_table_cell(&t, "%#.5g s", p95 - d->halved.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->halved));
+        maq_table_cell(&t, "%#.5g s", p95 - d->removed.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->removed));
     }
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);
     maq_page_putf(
         page, MAQ_INK_FAINT,
-        "one at a time, on the same random numbers; not additive: the slowest decides. Shares, and p95 from one alone, "
-        "are\nof the base; what all GPUs share is nobody's\n");
+        "one at a time, on the same random numbers; not additive: the slowest decides. Shares, and p95 from one "
+        "alone,\nare of the base; +-: half of the 95 %% interval of what it changes; what all GPUs share is "
+        "nobody's\n");
 }
 
 #define LABEL MAQ_JOB_LABEL
@@ -209,7 +155,7 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     char c[32];
     maq_page_init(&page, opts);
     put_job(&page, step);
-    put_figures(&page, step);
+    maq_risk_page_figures(&page, "step", &step->p5, step->figure, step->base_s);
     put_guarantee(&page, step);
     if (step->place)
         put_places(&page, step);
@@ -217,7 +163,7 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
         if (step->driver[k])
             put_drivers(&page, step, (enum maq_risk_parts)k);
     if (step->n_sources > 0)
-        put_sources(&page, step);
+        maq_risk_page_sources(&page, step->source, step->n_sources, step->base_s);
     if (step->exact)
         maq_page_putf(&page, MAQ_INK_FAINT, "nothing was sampled: the law of one stage is known\n");
     else

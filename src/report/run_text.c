@@ -265,8 +265,11 @@ static void put_variant(struct maq_table *t, const struct maq_run_variants *v, u
     else
         maq_table_cell(t, "%s", maq_run_recovery_name(r->opts.recovery));
     double most = 0.9999 * r->opts.give_up * r->ideal_s; /* given up: later than that */
-    maq_table_cell(t, "%s%s", r->wall[1].value > most ? "> " : "", days(a, r->wall[1].value));
-    maq_table_cell(t, "%s%s", r->wall[2].value > most ? "> " : "", days(a, r->wall[2].value));
+    for (int q = 1; q <= 2; q++) {
+        char b[32];
+        maq_table_cell(t, "%s%s", r->wall[q].value > most ? "> " : "", days(a, r->wall[q].value));
+        maq_table_cell(t, "%s to %s", days(a, r->wall[q].low), days(b, r->wall[q].high));
+    }
     maq_table_cell(t, "%+.3f d", (r->wall[2].value - v->results[v->best]->wall[2].value) / DAY);
     maq_table_cell(t, "%.2f %%", 100 * r->goodput);
     maq_table_cell(t, "%.2f", r->bucket_s[MAQ_RUN_SAVE] / DAY);
@@ -276,10 +279,12 @@ static void put_variant(struct maq_table *t, const struct maq_run_variants *v, u
 
 static void put_variants(struct maq_page *page, const struct maq_run_variants *v)
 {
-    static const struct maq_table_column columns[] = {
-        {"", false, false},        {"with", false, false},     {"p50", true, false},
-        {"p95", true, false},      {"over best", true, false}, {"goodput", true, false},
-        {"saving d", true, false}, {"wasted d", true, false},  {"waiting d", true, false}};
+    static const struct maq_table_column columns[] = {{"", false, false},         {"with", false, false},
+                                                      {"p50", true, false},       {"95 % interval", true, false},
+                                                      {"p95", true, false},       {"95 % interval", true, false},
+                                                      {"over best", true, false}, {"goodput", true, false},
+                                                      {"saving d", true, false},  {"wasted d", true, false},
+                                                      {"waiting d", true, false}};
     struct maq_table t;
     if (!v)
         return;

@@ -44,11 +44,11 @@ static bool draw(struct drawn *d, struct maq_graph_sampler *s, const struct maq_
     return true;
 }
 
-/* Figures of all draws but each tenth from `without` (MAQ_ASK_PARTS: of all). */
-static bool evaluate(double out[MAQ_ASK_FIGURES], const struct drawn *d, uint32_t draws, uint32_t without,
+/* Figures of all draws but each tenth from `without` (MAQ_STEP_ASK_PARTS: of all). */
+static bool evaluate(double out[MAQ_STEP_ASK_FIGURES], const struct drawn *d, uint32_t draws, uint32_t without,
                      struct maq_arena *arena)
 {
-    uint32_t points = without < MAQ_ASK_PARTS ? POINTS / 4 : POINTS;
+    uint32_t points = without < MAQ_STEP_ASK_PARTS ? POINTS / 4 : POINTS;
     struct maq_step_law law = {.sigma = sqrt(log1p(d->v.step_cv * d->v.step_cv))};
     law.atom = MAQ_ARENA_NEW(arena, struct maq_step_atom, d->n * maq_step_law_size(points, &d->v));
     if (!law.atom)
@@ -58,14 +58,14 @@ static bool evaluate(double out[MAQ_ASK_FIGURES], const struct drawn *d, uint32_
         struct maq_end_draw *x = MAQ_ARENA_NEW(arena, struct maq_end_draw, draws);
         uint32_t n = 0;
         for (uint32_t k = 0; x && k < draws; k++)
-            if (k % MAQ_ASK_PARTS != without)
+            if (k % MAQ_STEP_ASK_PARTS != without)
                 x[n++] = (struct maq_end_draw){d->ns[i][k], 1};
         if (!x || !maq_end_law_init(&end, x, n, 1, arena))
             return false;
         maq_step_law_add(&law, &end, 1, points, d->part[i].share, 0, 0, &d->v);
     }
     maq_step_law_finish(&law);
-    maq_ask_figures(out, &law);
+    maq_step_ask_figures(out, &law);
     return true;
 }
 
@@ -78,21 +78,25 @@ static bool find_limit(double *limit_ns, const struct drawn *d, uint32_t draws, 
     return maq_step_limit_of(limit_ns, d->ns, draws, &job, arena);
 }
 
-static bool describe(struct maq_risk_graph *out, struct maq_graph_sampler *s, const struct maq_variation *v,
-                     struct maq_arena *arena)
+static bool answer(struct maq_step_answer *out, const struct drawn *d, uint32_t draws, struct maq_arena *arena)
+{
+    for (uint32_t p = 0; p < MAQ_STEP_ASK_PARTS; p++)
+        if (!evaluate(out->without[p], d, draws, p, arena))
+            return false;
+    return evaluate(out->figure, d, draws, MAQ_STEP_ASK_PARTS, arena);
+}
+
+static bool describe(struct maq_risk_graph *out, struct maq_step_answer *whole, struct maq_graph_sampler *s,
+                     const struct maq_variation *v, struct maq_arena *arena)
 {
     struct drawn d;
-    double whole[MAQ_ASK_FIGURES], without[MAQ_ASK_PARTS][MAQ_ASK_FIGURES], error[MAQ_ASK_FIGURES], limit;
-    if (!draw(&d, s, v, SOURCES, arena) || !evaluate(whole, &d, s->draws, MAQ_ASK_PARTS, arena))
+    double limit;
+    if (!draw(&d, s, v, SOURCES, arena) || !answer(whole, &d, s->draws, arena))
         return false;
-    for (uint32_t p = 0; p < MAQ_ASK_PARTS; p++)
-        if (!evaluate(without[p], &d, s->draws, p, arena))
-            return false;
-    maq_ask_error(error, without, whole);
-    out->p5 = maq_ask_quantile(whole[MAQ_ASK_P5], error[MAQ_ASK_P5]);
+    out->p5 = maq_step_answer_quantile(whole, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        out->figure[f] = maq_ask_quantile(whole[f + 1], error[f + 1]);
-    out->sd_s = whole[MAQ_ASK_SD] * 1e-9;
+        out->figure[f] = maq_step_answer_quantile(whole, (enum maq_step_ask_figure)(f + 1));
+    out->sd_s = whole->figure[MAQ_STEP_ASK_SD] * 1e-9;
     out->draws = s->draws;
     if (!find_limit(&limit, &d, s->draws, arena)) /* last: it sorts the draws */
         return false;
@@ -100,15 +104,13 @@ static bool describe(struct maq_risk_graph *out, struct maq_graph_sampler *s, co
     return true;
 }
 
-/* The 95th percentile under some of the variation. */
-static bool p95_of(double *out_s, struct maq_graph_sampler *s, const struct maq_variation *v, uint32_t sources,
-                   struct maq_arena *arena)
+/* Under some of the variation. */
+static bool ask(struct maq_step_answer *out, struct maq_graph_sampler *s, const struct maq_variation *v,
+                uint32_t sources, struct maq_arena *arena)
 {
     struct maq_arena_mark mark = maq_arena_mark(arena);
     struct drawn d;
-    double figures[MAQ_ASK_FIGURES];
-    bool whole = draw(&d, s, v, sources, arena) && evaluate(figures, &d, s->draws, MAQ_ASK_PARTS, arena);
-    *out_s = whole ? figures[MAQ_ASK_P95] * 1e-9 : 0;
+    bool whole = draw(&d, s, v, sources, arena) && answer(out, &d, s->draws, arena);
     maq_arena_reset(arena, mark);
     return whole;
 }
@@ -116,24 +118,25 @@ static bool p95_of(double *out_s, struct maq_graph_sampler *s, const struct maq_
 static int by_alone(const void *a, const void *b)
 {
     const struct maq_risk_source *x = a, *y = b;
-    if (x->alone_s < y->alone_s || x->alone_s > y->alone_s)
-        return x->alone_s > y->alone_s ? -1 : 1;
+    if (x->alone.value_s < y->alone.value_s || x->alone.value_s > y->alone.value_s)
+        return x->alone.value_s > y->alone.value_s ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-static bool find_sources(struct maq_risk_graph *out, struct maq_graph_sampler *s, const struct maq_variation *v,
-                         struct maq_arena *arena)
+static bool find_sources(struct maq_risk_graph *out, const struct maq_step_answer *whole, struct maq_graph_sampler *s,
+                         const struct maq_variation *v, struct maq_arena *arena)
 {
-    double whole = out->figure[MAQ_RISK_P95].value_s, none, alone, others;
-    if (!p95_of(&none, s, v, 0, arena)) /* given stragglers are there all the same */
+    struct maq_step_answer none, alone, others;
+    if (!ask(&none, s, v, 0, arena)) /* given stragglers are there all the same */
         return false;
     for (uint32_t i = 0; i < MAQ_SOURCE_COUNT; i++) {
         if (!(SOURCES & 1u << i) || !maq_variation_has(v, (enum maq_source)i))
             continue;
-        if (!p95_of(&alone, s, v, 1u << i, arena) || !p95_of(&others, s, v, SOURCES & ~(1u << i), arena))
+        if (!ask(&alone, s, v, 1u << i, arena) || !ask(&others, s, v, SOURCES & ~(1u << i), arena))
             return false;
-        out->source[out->n_sources++] = (struct maq_risk_source){
-            maq_source_name((enum maq_source)i), maq_source_text((enum maq_source)i), alone - none, whole - others};
+        out->source[out->n_sources++] =
+            (struct maq_risk_source){maq_source_name((enum maq_source)i), maq_source_text((enum maq_source)i),
+                                     maq_step_answer_over(&alone, &none), maq_step_answer_over(whole, &others)};
     }
     qsort(out->source, out->n_sources, sizeof *out->source, by_alone);
     return true;
@@ -202,6 +205,7 @@ static enum maq_status run(struct maq_risk_graph *out, const struct maq_timed_gr
     struct maq_variation v;
     struct maq_graph_sampler s;
     struct maq_graph_part parts[MAQ_GRAPH_PARTS];
+    struct maq_step_answer whole;
     MAQ_TRY(maq_variation_load(&v, opts->variation, diag));
     MAQ_TRY(check_slow(opts, &timed->graph, diag));
     if (maq_graph_sampler_init(&s, timed, opts, &v, arena)) {
@@ -211,8 +215,8 @@ static enum maq_status run(struct maq_risk_graph *out, const struct maq_timed_gr
                   : most >= DRAWS       ? DRAWS
                   : most <= DRAWS_LEAST ? DRAWS_LEAST
                                         : (uint32_t)most;
-        if (find_drivers(out, &s, arena) && describe(out, &s, &v, arena) &&
-            (opts->no_sources || find_sources(out, &s, &v, arena)))
+        if (find_drivers(out, &s, arena) && describe(out, &whole, &s, &v, arena) &&
+            (opts->no_sources || find_sources(out, &whole, &s, &v, arena)))
             return MAQ_OK;
     }
     return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,

@@ -15,30 +15,30 @@
 static int by_effect(const void *pa, const void *pb)
 {
     const struct maq_risk_source *a = pa, *b = pb;
-    if (a->alone_s < b->alone_s || b->alone_s < a->alone_s)
-        return a->alone_s > b->alone_s ? -1 : 1;
+    if (a->alone.value_s < b->alone.value_s || b->alone.value_s < a->alone.value_s)
+        return a->alone.value_s > b->alone.value_s ? -1 : 1;
     return strcmp(a->name, b->name);
 }
 
 /* Each source alone and each source removed, with fewer draws and the same numbers. */
-static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_ask *w, const struct maq_variation *v)
+static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v)
 {
     uint32_t all = (1u << MAQ_SOURCE_COUNT) - 1;
-    double none[MAQ_ASK_FIGURES], whole[MAQ_ASK_FIGURES], one[MAQ_ASK_FIGURES], rest[MAQ_ASK_FIGURES];
-    struct maq_ask few = *w;
-    few.draws = w->draws / 5 > MAQ_ASK_LEAST_DRAWS ? w->draws / 5 : MAQ_ASK_LEAST_DRAWS;
+    struct maq_step_answer none, whole, one, rest;
+    struct maq_step_ask few = *w;
+    few.draws = w->draws / 5 > MAQ_STEP_ASK_LEAST_DRAWS ? w->draws / 5 : MAQ_STEP_ASK_LEAST_DRAWS;
     struct maq_variation nothing = maq_variation_only(v, 0);
-    MAQ_TRY(maq_ask(none, NULL, &few, &nothing));
-    MAQ_TRY(maq_ask(whole, NULL, &few, v));
+    MAQ_TRY(maq_step_ask(&none, &few, &nothing));
+    MAQ_TRY(maq_step_ask(&whole, &few, v));
     for (uint32_t s = 0; s < MAQ_SOURCE_COUNT; s++) {
         if (!maq_variation_has(v, (enum maq_source)s))
             continue;
         struct maq_variation alone = maq_variation_only(v, 1u << s), removed = maq_variation_only(v, all & ~(1u << s));
-        MAQ_TRY(maq_ask(one, NULL, &few, &alone));
-        MAQ_TRY(maq_ask(rest, NULL, &few, &removed));
-        out->source[out->n_sources++] = (struct maq_risk_source){
-            maq_source_name((enum maq_source)s), maq_source_text((enum maq_source)s),
-            (one[MAQ_ASK_P95] - none[MAQ_ASK_P95]) * 1e-9, (whole[MAQ_ASK_P95] - rest[MAQ_ASK_P95]) * 1e-9};
+        MAQ_TRY(maq_step_ask(&one, &few, &alone));
+        MAQ_TRY(maq_step_ask(&rest, &few, &removed));
+        out->source[out->n_sources++] =
+            (struct maq_risk_source){maq_source_name((enum maq_source)s), maq_source_text((enum maq_source)s),
+                                     maq_step_answer_over(&one, &none), maq_step_answer_over(&whole, &rest)};
     }
     qsort(out->source, out->n_sources, sizeof *out->source, by_effect);
     return MAQ_OK;
@@ -64,12 +64,12 @@ static bool slow_in_stage(struct maq_slow *out, const struct maq_slow *given, ui
 }
 
 /* The step with a slow GPU in each stage in turn, with fewer draws and the same numbers. */
-static enum maq_status ask_places(struct maq_risk_step *out, struct maq_ask *w, const struct maq_variation *v,
+static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v,
                                   double factor)
 {
-    double value[MAQ_ASK_FIGURES];
-    struct maq_ask few = *w;
-    few.draws = w->draws / 5 > MAQ_ASK_LEAST_DRAWS ? w->draws / 5 : MAQ_ASK_LEAST_DRAWS;
+    struct maq_step_answer answer;
+    struct maq_step_ask few = *w;
+    few.draws = w->draws / 5 > MAQ_STEP_ASK_LEAST_DRAWS ? w->draws / 5 : MAQ_STEP_ASK_LEAST_DRAWS;
     out->place_factor = factor;
     out->place = maq__calloc(out->stages * sizeof *out->place);
     if (!out->place)
@@ -80,8 +80,9 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_ask *w, 
         if (!slow_in_stage(&slow, w->slow, s, out->stages, factor, w->arena))
             return MAQ_NO_MEMORY;
         few.slow = &slow;
-        MAQ_TRY(maq_ask(value, NULL, &few, v));
-        out->place[s] = (struct maq_risk_place){value[MAQ_ASK_P50] * 1e-9, value[MAQ_ASK_P95] * 1e-9};
+        MAQ_TRY(maq_step_ask(&answer, &few, v));
+        out->place[s] = (struct maq_risk_place){maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P50),
+                                                maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P95)};
         maq_arena_reset(w->arena, mark);
     }
     return MAQ_OK;
@@ -93,21 +94,21 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     struct maq_step_model m;
     struct maq_variation v;
     struct maq_slow slow;
-    double value[MAQ_ASK_FIGURES], error[MAQ_ASK_FIGURES];
+    struct maq_step_answer answer;
     MAQ_TRY(maq_variation_load(&v, opts->variation, diag));
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, opts->slow, opts->n_slow, job, &m, arena, diag));
     double most = MOST_TASKS / m.n_tasks;
     uint32_t draws = opts->draws > 0 ? opts->draws : DRAWS;
     if (opts->draws == 0 && draws > most)
-        draws = most > MAQ_ASK_LEAST_DRAWS ? (uint32_t)most : MAQ_ASK_LEAST_DRAWS;
-    struct maq_ask w = {.m = &m,
-                        .slow = &slow,
-                        .seed = opts->seed > 0 ? opts->seed : 1,
-                        .draws = draws,
-                        .threads = opts->threads,
-                        .arena = arena,
-                        .sampled = opts->sampled};
+        draws = most > MAQ_STEP_ASK_LEAST_DRAWS ? (uint32_t)most : MAQ_STEP_ASK_LEAST_DRAWS;
+    struct maq_step_ask w = {.m = &m,
+                             .slow = &slow,
+                             .seed = opts->seed > 0 ? opts->seed : 1,
+                             .draws = draws,
+                             .threads = opts->threads,
+                             .arena = arena,
+                             .sampled = opts->sampled};
     struct maq_signatures signatures;
     if (opts->parts != 0 || v.n_kernels > 0) {
         MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
@@ -121,14 +122,14 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
                                   .draws = draws};
     struct maq_step_limit limit;
     w.limit = &limit;
-    MAQ_TRY(maq_ask(value, error, &w, &v));
+    MAQ_TRY(maq_step_ask(&answer, &w, &v));
     w.limit = NULL;
     out->guarantee_s = limit.limit_ns * 1e-9;
     out->guarantee_steps = limit.values;
-    out->p5 = maq_ask_quantile(value[MAQ_ASK_P5], error[MAQ_ASK_P5]);
+    out->p5 = maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        out->figure[f] = maq_ask_quantile(value[f + 1], error[f + 1]);
-    out->sd_s = value[MAQ_ASK_SD] * 1e-9;
+        out->figure[f] = maq_step_answer_quantile(&answer, (enum maq_step_ask_figure)(f + 1));
+    out->sd_s = answer.figure[MAQ_STEP_ASK_SD] * 1e-9;
     out->tail_share = w.tail;
     out->exact = w.exact;
     out->draws = w.exact ? 0 : draws;

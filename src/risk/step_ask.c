@@ -2,11 +2,12 @@
 #include "risk/step_ask.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 
 #define POINTS 256u
-#define PARTS MAQ_ASK_PARTS
+#define PARTS MAQ_STEP_ASK_PARTS
 #define LIMIT_VALUES 1000u /* more make the guarantee little tighter */
 
 static const double levels[] = {0.05, 0.5, 0.95, 0.99};
@@ -20,21 +21,21 @@ struct draws {
 };
 
 /* The norm's all-reduce in a regime. */
-static double norm_ns(const struct maq_ask *w, const struct draws *d)
+static double norm_ns(const struct maq_step_ask *w, const struct draws *d)
 {
     double varies = d->focus ? d->focus->norm : 1, comm = w->slow->communication;
     return w->m->norm_ns * (varies * (d->congestion * comm) + (1 - varies) * comm);
 }
 
 /* GPUs in an episode at a time, on average. */
-static double episodes(const struct maq_ask *w, const struct maq_variation *v)
+static double episodes(const struct maq_step_ask *w, const struct maq_variation *v)
 {
     double gpus = w->m->replicas * w->m->stages * w->m->lockstep;
     return v->episode_ratio > 1 ? v->episodes_per_gpu_day / 86400 * v->episode_lasts_s * gpus : 0;
 }
 
-static enum maq_status draw(struct draws *d, const struct maq_ask *w, const struct maq_variation *v, uint32_t draws,
-                            bool independent)
+static enum maq_status draw(struct draws *d, const struct maq_step_ask *w, const struct maq_variation *v,
+                            uint32_t draws, bool independent)
 {
     struct maq_step_run run = {.seed = w->seed,
                                .draws = draws,
@@ -59,34 +60,44 @@ static enum maq_status draw(struct draws *d, const struct maq_ask *w, const stru
     return MAQ_OK;
 }
 
-void maq_ask_figures(double out[MAQ_ASK_FIGURES], const struct maq_step_law *law)
+void maq_step_ask_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law)
 {
     for (int i = 0; i < LEVELS; i++)
         out[i] = maq_step_law_quantile(law, levels[i]);
-    out[MAQ_ASK_MEAN] = maq_step_law_mean(law);
-    out[MAQ_ASK_SD] = maq_step_law_sd(law);
+    out[MAQ_STEP_ASK_MEAN] = maq_step_law_mean(law);
+    out[MAQ_STEP_ASK_SD] = maq_step_law_sd(law);
 }
 
-void maq_ask_error(double error[MAQ_ASK_FIGURES], double (*without)[MAQ_ASK_FIGURES], const double *whole)
+/* Of a figure, or a difference of two, of all draws and without each part of them. */
+static struct maq_risk_quantile interval(double whole_ns, const double without_ns[PARTS])
 {
-    for (int f = 0; f < MAQ_ASK_FIGURES; f++) {
-        double mean = 0, square = 0;
-        for (uint32_t p = 0; p < PARTS; p++)
-            mean += (without[p][f] - whole[f]) / PARTS;
-        for (uint32_t p = 0; p < PARTS; p++)
-            square += (without[p][f] - whole[f] - mean) * (without[p][f] - whole[f] - mean);
-        error[f] = sqrt(square * (PARTS - 1) / PARTS);
-    }
+    double mean = 0, square = 0;
+    for (uint32_t p = 0; p < PARTS; p++)
+        mean += (without_ns[p] - whole_ns) / PARTS;
+    for (uint32_t p = 0; p < PARTS; p++)
+        square += (without_ns[p] - whole_ns - mean) * (without_ns[p] - whole_ns - mean);
+    double reach = 2.262 * sqrt(square * (PARTS - 1) / PARTS); /* Student's, 9 degrees of freedom */
+    return (struct maq_risk_quantile){whole_ns * 1e-9, (whole_ns - reach) * 1e-9, (whole_ns + reach) * 1e-9};
 }
 
-struct maq_risk_quantile maq_ask_quantile(double value_ns, double error_ns)
+struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_ask_figure figure)
 {
-    double reach = 2.262 * error_ns; /* Student's, 9 degrees of freedom */
-    return (struct maq_risk_quantile){value_ns * 1e-9, (value_ns - reach) * 1e-9, (value_ns + reach) * 1e-9};
+    double without[PARTS];
+    for (uint32_t p = 0; p < PARTS; p++)
+        without[p] = a->without[p][figure];
+    return interval(a->figure[figure], without);
+}
+
+struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, const struct maq_step_answer *b)
+{
+    double without[PARTS];
+    for (uint32_t p = 0; p < PARTS; p++)
+        without[p] = a->without[p][MAQ_STEP_ASK_P95] - b->without[p][MAQ_STEP_ASK_P95];
+    return interval(a->figure[MAQ_STEP_ASK_P95] - b->figure[MAQ_STEP_ASK_P95], without);
 }
 
 /* The figures from all draws but those of part `without` (PARTS: from all). */
-static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const struct maq_variation *v,
+static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
                                 const struct draws *d, uint32_t n_regimes, uint32_t without)
 {
     uint32_t points = without < PARTS ? POINTS / 4 : POINTS;
@@ -116,12 +127,12 @@ static enum maq_status evaluate(double out[MAQ_ASK_FIGURES], struct maq_ask *w, 
         maq_step_law_add(&law, ends, kinds, points, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
-    maq_ask_figures(out, &law);
+    maq_step_ask_figures(out, &law);
     return MAQ_OK;
 }
 
 /* The figures without sampling, where that can be; false: it cannot. */
-static bool ask_exact(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const struct maq_variation *v,
+static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
                       const struct draws *d, uint32_t n_regimes)
 {
     struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
@@ -139,11 +150,12 @@ static bool ask_exact(double out[MAQ_ASK_FIGURES], struct maq_ask *w, const stru
         maq_step_law_add(&law, &end, 1, POINTS, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
-    maq_ask_figures(out, &law);
+    maq_step_ask_figures(out, &law);
     return true;
 }
 
-static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_ask *w, const struct maq_variation *v)
+static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_step_ask *w,
+                                  const struct maq_variation *v)
 {
     double *full = MAQ_ARENA_NEW(w->arena, double, w->signatures->n + w->m->stages);
     struct maq_spread all = {full, full};
@@ -155,7 +167,7 @@ static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_a
 }
 
 /* What at most 5 % of steps exceed: of draws of its own, as those of the figures depend on each other. */
-static enum maq_status find_limit(const struct maq_ask *w, const struct maq_variation *v, const struct draws *d,
+static enum maq_status find_limit(const struct maq_step_ask *w, const struct maq_variation *v, const struct draws *d,
                                   uint32_t n_regimes)
 {
     struct maq_limit_regime regime[2];
@@ -184,7 +196,7 @@ static enum maq_status find_limit(const struct maq_ask *w, const struct maq_vari
     return maq_step_limit(w->limit, &job, w->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v)
+enum maq_status maq_step_ask(struct maq_step_answer *out, struct maq_step_ask *w, const struct maq_variation *v)
 {
     struct maq_arena_mark mark = maq_arena_mark(w->arena);
     bool regimes = v->congested_share > 0 && v->congested_ratio > 1;
@@ -197,25 +209,22 @@ enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_a
         MAQ_TRY(make_focus(&focus, w, v));
         d[0].focus = d[1].focus = &focus;
     }
-    w->exact = ask_exact(out, w, v, d, n);
+    w->exact = ask_exact(out->figure, w, v, d, n);
     if (w->exact) {
-        for (int f = 0; error && f < MAQ_ASK_FIGURES; f++)
-            error[f] = 0;
+        for (uint32_t p = 0; p < PARTS; p++)
+            memcpy(out->without[p], out->figure, sizeof out->figure);
         if (w->limit)
-            *w->limit = (struct maq_step_limit){.limit_ns = out[MAQ_ASK_P95]};
+            *w->limit = (struct maq_step_limit){.limit_ns = out->figure[MAQ_STEP_ASK_P95]};
         maq_arena_reset(w->arena, mark);
         return MAQ_OK;
     }
     for (uint32_t r = 0; r < n; r++)
         MAQ_TRY(draw(&d[r], w, v, w->draws, false));
-    MAQ_TRY(evaluate(out, w, v, d, n, PARTS));
+    MAQ_TRY(evaluate(out->figure, w, v, d, n, PARTS));
     if (w->limit)
         MAQ_TRY(find_limit(w, v, d, n));
-    double parts[PARTS][MAQ_ASK_FIGURES];
-    for (uint32_t p = 0; error && p < PARTS; p++)
-        MAQ_TRY(evaluate(parts[p], w, v, d, n, p));
-    if (error)
-        maq_ask_error(error, parts, out);
+    for (uint32_t p = 0; p < PARTS; p++)
+        MAQ_TRY(evaluate(out->without[p], w, v, d, n, p));
     maq_arena_reset(w->arena, mark);
     return MAQ_OK;
 }

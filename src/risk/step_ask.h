@@ -18,11 +18,20 @@
 #include "risk/step_law.h"
 #include "risk/step_limit.h"
 
-enum maq_ask_figure { MAQ_ASK_P5, MAQ_ASK_P50, MAQ_ASK_P95, MAQ_ASK_P99, MAQ_ASK_MEAN, MAQ_ASK_SD, MAQ_ASK_FIGURES };
+enum maq_step_ask_figure {
+    MAQ_STEP_ASK_P5,
+    MAQ_STEP_ASK_P50,
+    MAQ_STEP_ASK_P95,
+    MAQ_STEP_ASK_P99,
+    MAQ_STEP_ASK_MEAN,
+    MAQ_STEP_ASK_SD,
+    MAQ_STEP_ASK_FIGURES
+};
 
-#define MAQ_ASK_LEAST_DRAWS 400u
+#define MAQ_STEP_ASK_LEAST_DRAWS 400u
+#define MAQ_STEP_ASK_PARTS MAQ_STEP_SCRAMBLINGS
 
-struct maq_ask {
+struct maq_step_ask {
     const struct maq_step_model *m;
     const struct maq_slow *slow;
     const struct maq_signatures *signatures; /* NULL: nothing varies by a law of its own, and there is no spread */
@@ -36,14 +45,18 @@ struct maq_ask {
     bool exact;  /* it needed no draws */
 };
 
-/* What a law says, in ns; and what sampling leaves open, from the figures without each part of the draws. */
-#define MAQ_ASK_PARTS MAQ_STEP_SCRAMBLINGS
-void maq_ask_figures(double out[MAQ_ASK_FIGURES], const struct maq_step_law *law);
-void maq_ask_error(double error[MAQ_ASK_FIGURES], double (*without)[MAQ_ASK_FIGURES], const double *whole);
-/* A figure with its 95 % interval, in seconds. */
-struct maq_risk_quantile maq_ask_quantile(double value_ns, double error_ns);
+/* In ns. */
+struct maq_step_answer {
+    double figure[MAQ_STEP_ASK_FIGURES];
+    double without[MAQ_STEP_ASK_PARTS][MAQ_STEP_ASK_FIGURES]; /* the same without each part of the draws */
+};
 
-/* All figures, in ns, and what sampling leaves open of each when error is not NULL. */
-enum maq_status maq_ask(double out[MAQ_ASK_FIGURES], double *error, struct maq_ask *w, const struct maq_variation *v);
+enum maq_status maq_step_ask(struct maq_step_answer *out, struct maq_step_ask *w, const struct maq_variation *v);
+
+/* What a law says. */
+void maq_step_ask_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law);
+/* A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the same random numbers. */
+struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_ask_figure figure);
+struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, const struct maq_step_answer *b);
 
 #endif

@@ -20,12 +20,12 @@ const char *maq_risk_parts_name(enum maq_risk_parts parts)
 }
 
 struct asker {
-    struct maq_ask w;
+    struct maq_step_ask w;
     const struct maq_variation *v;
     struct maq_variation not_shared; /* v without what all GPUs share */
     enum maq_risk_parts parts;
     double *signature, *stage; /* the spread of the question */
-    double none, whole;        /* p95, ns */
+    struct maq_step_answer none, whole;
 };
 
 static bool between_passes(const struct maq_signature *s, const struct maq_step_model *m)
@@ -44,9 +44,8 @@ static bool is_of(const struct asker *a, uint32_t signature, uint32_t part)
 }
 
 /* The part keeps `own` of its variation, everything else `others`. */
-static enum maq_status ask(double *p95, struct asker *a, uint32_t part, double own, double others)
+static enum maq_status ask(struct maq_step_answer *out, struct asker *a, uint32_t part, double own, double others)
 {
-    double value[MAQ_ASK_FIGURES];
     bool stages = a->parts == MAQ_RISK_STAGES;
     for (uint32_t i = 0; i < a->w.signatures->n; i++)
         a->signature[i] = stages ? 1 : is_of(a, i, part) ? own : others;
@@ -55,20 +54,18 @@ static enum maq_status ask(double *p95, struct asker *a, uint32_t part, double o
     for (uint32_t i = 0; stages && others <= 0 && i < a->w.signatures->n; i++) /* transfers are of no stage */
         if (a->w.signatures->at[i].transfers || a->w.signatures->at[i].joins)
             a->signature[i] = 0;
-    MAQ_TRY(maq_ask(value, NULL, &a->w, others > 0 ? a->v : &a->not_shared));
-    *p95 = value[MAQ_ASK_P95];
-    return MAQ_OK;
+    return maq_step_ask(out, &a->w, others > 0 ? a->v : &a->not_shared);
 }
 
 static enum maq_status fill(struct maq_risk_driver *d, struct asker *a, uint32_t part)
 {
-    double alone, halved, removed;
+    struct maq_step_answer alone, halved, removed;
     MAQ_TRY(ask(&alone, a, part, 1, 0));
     MAQ_TRY(ask(&halved, a, part, 0.5, 1));
     MAQ_TRY(ask(&removed, a, part, 0, 1));
-    d->alone_s = (alone - a->none) * 1e-9;
-    d->halved_s = (a->whole - halved) * 1e-9;
-    d->removed_s = (a->whole - removed) * 1e-9;
+    d->alone = maq_step_answer_over(&alone, &a->none);
+    d->halved = maq_step_answer_over(&a->whole, &halved);
+    d->removed = maq_step_answer_over(&a->whole, &removed);
     return MAQ_OK;
 }
 
@@ -110,8 +107,8 @@ static bool describe(struct maq_risk_driver *d, const struct asker *a, uint32_t 
 static int by_effect(const void *pa, const void *pb)
 {
     const struct maq_risk_driver *a = pa, *b = pb;
-    if (a->alone_s < b->alone_s || b->alone_s < a->alone_s)
-        return a->alone_s > b->alone_s ? -1 : 1;
+    if (a->alone.value_s < b->alone.value_s || b->alone.value_s < a->alone.value_s)
+        return a->alone.value_s > b->alone.value_s ? -1 : 1;
     return strcmp(a->name, b->name);
 }
 
@@ -132,7 +129,7 @@ static enum maq_status ask_each(struct maq_risk_driver *out, uint32_t *n, uint32
 }
 
 enum maq_status maq_step_parts_ask(struct maq_risk_driver **out, uint32_t *n, enum maq_risk_parts parts,
-                                   const struct maq_ask *w, const struct maq_variation *v)
+                                   const struct maq_step_ask *w, const struct maq_variation *v)
 {
     uint32_t count = parts == MAQ_RISK_KERNELS      ? w->signatures->n
                      : parts == MAQ_RISK_DIMENSIONS ? MAQ_DIMENSION_COUNT
@@ -152,6 +149,6 @@ enum maq_status maq_step_parts_ask(struct maq_risk_driver **out, uint32_t *n, en
     a->not_shared.step_cv = a->not_shared.spike_share = a->not_shared.slow_mode_share = 0;
     a->not_shared.diurnal_swing = a->not_shared.episodes_per_gpu_day = 0;
     a->w.spread = &spread;
-    a->w.draws = w->draws / FEWER > MAQ_ASK_LEAST_DRAWS ? w->draws / FEWER : MAQ_ASK_LEAST_DRAWS;
+    a->w.draws = w->draws / FEWER > MAQ_STEP_ASK_LEAST_DRAWS ? w->draws / FEWER : MAQ_STEP_ASK_LEAST_DRAWS;
     return ask_each(*out, n, count, a);
 }

@@ -40,8 +40,8 @@ static enum maq_status place_node(struct ranges *out, struct maq_diag *diag)
     if (status == MAQ_OK) {
         *out = (struct ranges){{(double)INFINITY, -(double)INFINITY}, {(double)INFINITY, -(double)INFINITY}};
         for (uint32_t s = 0; s < step->stages; s++) {
-            double p50 = step->place[s].p50_s / step->figure[MAQ_RISK_P50].value_s - 1;
-            double p95 = step->place[s].p95_s / step->figure[MAQ_RISK_P95].value_s - 1;
+            double p50 = step->place[s].p50.value_s / step->figure[MAQ_RISK_P50].value_s - 1;
+            double p95 = step->place[s].p95.value_s / step->figure[MAQ_RISK_P95].value_s - 1;
             out->p50[0] = fmin(out->p50[0], p50);
             out->p50[1] = fmax(out->p50[1], p50);
             out->p95[0] = fmin(out->p95[0], p95);

@@ -218,14 +218,15 @@ static enum maq_status width(double *out, const struct maq_job *job, uint32_t so
     struct maq_step_model m;
     struct maq_variation v;
     struct maq_slow slow;
-    double value[MAQ_ASK_FIGURES];
+    struct maq_step_answer answer;
+    const double *value = answer.figure;
     MAQ_TRY(maq_variation_load(&v, NULL, diag));
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, NULL, 0, job, &m, arena, diag));
-    struct maq_ask w = {.m = &m, .slow = &slow, .seed = 1, .draws = 1000, .arena = arena};
+    struct maq_step_ask w = {.m = &m, .slow = &slow, .seed = 1, .draws = 1000, .arena = arena};
     v = maq_variation_only(&v, sources);
-    MAQ_TRY(maq_ask(value, NULL, &w, &v));
-    *out = (value[MAQ_ASK_P95] - value[MAQ_ASK_P5]) / value[MAQ_ASK_P50];
+    MAQ_TRY(maq_step_ask(&answer, &w, &v));
+    *out = (value[MAQ_STEP_ASK_P95] - value[MAQ_STEP_ASK_P5]) / value[MAQ_STEP_ASK_P50];
     return MAQ_OK;
 }
 
@@ -289,7 +290,8 @@ static enum maq_status place_of_dp(uint32_t *place, const struct maq_job *job, s
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, NULL, 0, job, &m, arena, diag));
     MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
-    struct maq_ask w = {.m = &m, .slow = &slow, .signatures = &signatures, .seed = 1, .draws = 10000, .arena = arena};
+    struct maq_step_ask w = {
+        .m = &m, .slow = &slow, .signatures = &signatures, .seed = 1, .draws = 10000, .arena = arena};
     enum maq_status status = maq_step_parts_ask(&driver, &n, MAQ_RISK_KERNELS, &w, &v);
     *place = 0;
     for (uint32_t i = 0; i < n && *place == 0; i++)
