@@ -26,7 +26,7 @@ static struct maq_grid sum_of(const struct maq_law *law, double group, uint32_t 
                               double high)
 {
     struct maq_sum s;
-    struct maq_grid g;
+    struct maq_grid g = {0};
     assert_true(maq_sum_init(&s, h, (high - low) / h, &arena) && maq_sum_add(&s, law, group, count));
     assert_true(maq_sum_finish(&g, &s, low, &arena));
     return g;
@@ -87,7 +87,7 @@ static void test_slowest(void **state)
     struct maq_law a = maq_law_lognormal(1, 0.02), b = maq_law_weibull(1.5, 4);
     double mean[2], variance[2], got, spread, h = 0.01;
     struct maq_sum s;
-    struct maq_grid g;
+    struct maq_grid g = {0};
     maq_max_moments(&mean[0], &variance[0], &a, GROUP);
     maq_max_moments(&mean[1], &variance[1], &b, GROUP);
     double sum = A * mean[0] + B * mean[1], square = A * variance[0] + B * variance[1];
@@ -112,7 +112,7 @@ static void test_chances(void **state)
         struct maq_law body = maq_law_lognormal(1, 0.05);
         double n = cases[c].n, q = cases[c].share, v = cases[c].value, most = fmin(n, n * q + 25 + 9 * sqrt(n * q));
         struct maq_sum s;
-        struct maq_grid g;
+        struct maq_grid g = {0};
         assert_true(maq_sum_init(&s, (1.1 + v * most) / 16000, 16384, &arena) && maq_sum_add(&s, &body, 1, 1));
         maq_sum_add_chances(&s, v, q, cases[c].n);
         assert_true(maq_sum_finish(&g, &s, 0.5, &arena));
@@ -137,7 +137,7 @@ static void test_chances(void **state)
 static void test_edges(void **state)
 {
     struct maq_sum s;
-    struct maq_grid g;
+    struct maq_grid g = {0};
     struct maq_law wide = maq_law_normal(0, 1), constant = maq_law_constant(0.3);
     assert_false(maq_sum_init(&s, 1, MAQ_SUM_MOST + 1.0, &arena));
     assert_false(maq_sum_init(&s, 1, NAN, &arena));

@@ -1,5 +1,5 @@
 /*
- * step_sample.c - independent replicas of a step's pipeline.
+ * step_sample.c - replicas of a step's pipeline, drawn.
  *
  * For each replica, stage factors are drawn once: the slowest node of the stage's lockstep group times the slowest of its GPUs. Each pass
  * then lasts base x stage x slowest pass of the group x work of its microbatch; each transfer base x its own factor x congestion. What is
@@ -7,8 +7,8 @@
  * Philox block serves for eight replicas: lane k takes 14 bits of the k-th half word.
  *
  * The lasting factors are drawn once for all passes and decide most of what a replica varies by. They are quasi-random (quasi.h): draw i is
- * point i / 10 of the scrambling with number i % 10, so what differs between the ten is what sampling leaves open.
- * (What that is worth: docs/risk.md.) Independent draws are those of plain random numbers, with no tilt.
+ * point i / 10 of the scrambling with number i % 10, so what differs between the ten is what sampling leaves open
+ * (what that is worth: docs/risk.md). Independent draws are of plain random numbers, and no GPU is drawn slower than it is.
  *
  * Eight replicas are evaluated together, in lanes. Numbers are keyed by replica group, task and purpose: results do not depend on
  * threads.
