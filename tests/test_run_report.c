@@ -54,7 +54,7 @@ static void rig_open(struct rig *rig)
     assert_int_equal(maq_failures_load(&rig->failures, "llama3", diag), MAQ_OK);
     maq_run_opts_of_train(&rig->opts, rig->p.result, 1e12, 0);
     rig->opts.failures = maq_failures_get(rig->failures);
-    rig->opts.replicas = 400; /* enough for an upper end of p99 */
+    rig->opts.replicas = 200;
     rig->opts.threads = 1;
     assert_int_equal(maq_run_simulate(&rig->run, &rig->opts, diag), MAQ_OK);
     rig->report = (struct maq_report_run){.job = maq_job_get(rig->p.job),
