@@ -142,9 +142,10 @@ enum maq_status maq_libraries_link(struct maq_libraries *out, const char *folder
         maq_buf_adds(&preload, ":libmaquette-clock.so");
     }
     out->path = path;
+    out->nvtx = maq_arena_printf(arena, "%s/libcupti.so.%u", path, generation);
     out->preload = preload.ptr ? maq_arena_strdup(arena, maq_str_of(preload.ptr)) : NULL;
     maq_buf_fini(&preload);
-    return status == MAQ_OK && !out->preload ? MAQ_NO_MEMORY : status;
+    return status == MAQ_OK && (!out->preload || !out->nvtx) ? MAQ_NO_MEMORY : status;
 }
 
 enum maq_status maq_libraries_link_nccl(struct maq_libraries *out, const char *folder, const char *nccl,
@@ -275,6 +276,8 @@ char **maq_environment(const struct maq_card *card, const char *card_path, uint1
         prepend(&e, "LD_PRELOAD", libraries->preload);
         if (libraries->inject)
             set(&e, "CUDA_INJECTION64_PATH", "%s", libraries->inject);
+        if (libraries->nvtx && !getenv("NVTX_INJECTION64_PATH"))
+            set(&e, "NVTX_INJECTION64_PATH", "%s", libraries->nvtx);
     }
     return e.failed ? NULL : e.list;
 }

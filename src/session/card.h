@@ -35,6 +35,7 @@ enum maq_status maq_card_write(const struct maq_card *card, const char *path, st
  * clocks (NULL = none). */
 struct maq_libraries {
     const char *path, *preload;
+    const char *nvtx;   /* what NVTX calls (NVTX_INJECTION64_PATH); NULL = nobody */
     const char *inject; /* what traces on a GPU (CUDA_INJECTION64_PATH); NULL = the device is not a real one */
 };
 /* The same with NCCL alone, for a program that runs on a GPU. */
