@@ -155,12 +155,42 @@ static uint64_t pages(uint64_t bytes)
     return (bytes + VG_PAGE_BYTES - 1) & ~(uint64_t)(VG_PAGE_BYTES - 1);
 }
 
+/*
+ * Addresses are given one behind the other from a place where the system puts nothing by itself, as long as there are any. Arguments of
+ * kernels have bytes that nobody set, a float before half of an old address of the host; were the device's memory among the
+ * host's, such words would now and then be taken for pointers, and the same launch be another operator (cuda/launch.c). Half an address of the device
+ * before a float below 2 is none either, at first.
+ */
+#define SPACE_FROM UINT64_C(0x200040000000)
+#define SPACE_TO UINT64_C(0x500000000000)
+
+static void *next_space(uint64_t size, int protection)
+{
+    static uint64_t next = SPACE_FROM;
+    void *got = MAP_FAILED;
+    vg_lock();
+    void *wanted = (void *)(uintptr_t)next; // NOLINT(performance-no-int-to-ptr)
+    if (size <= SPACE_TO - next)
+        got = mmap(wanted, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == wanted)
+        next += size;
+    vg_unlock();
+    if (got == wanted)
+        return got;
+    if (got != MAP_FAILED)
+        munmap(got, size);
+    return NULL;
+}
+
 void *vg_mem_space(uint64_t bytes, bool visible)
 {
     if (bytes > (uint64_t)1 << 46)
         return NULL;
     uint64_t size = pages(bytes), around = size + VG_PAGE_BYTES;
     int protection = visible ? PROT_READ | PROT_WRITE : PROT_NONE;
+    void *behind = next_space(size, protection);
+    if (behind != NULL)
+        return behind;
     char *got = mmap(NULL, around, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED)
         return NULL;
