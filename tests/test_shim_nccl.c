@@ -7,10 +7,12 @@
 #include <stddef.h>
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "nccl_calls.h"
+#include "shim/cuda/cuda.h"
 #include "shim_ranks.h"
 
 #define WORLD 8192
@@ -151,6 +153,41 @@ static int payloads(void)
     OK(ncclGroupEnd());
     settle(s);
     REQUIRE(out[1] == 10 * ((me + 3) % 4) + 1);
+    return 0;
+}
+
+/* A kernel that adds to a number behind the message that brings it, which is late: the sum is that of what comes. */
+static int behind_a_message(void)
+{
+    const int me = (int)vg_card()->rank;
+    struct vg_nccl_id id = {{0}};
+    struct vg_comm *c;
+    int64_t *x = vg_mem_alloc(4096, MAQ_REC_DEVICE, NULL), number = 21, sum = 0, function[2] = {100, 3};
+    if (me == 0)
+        OK(ncclGetUniqueId(&id));
+    REQUIRE(vg_exchange_from(1, 2, (uint32_t)me, 0, &id, sizeof id));
+    OK(ncclCommInitRank(&c, 2, id, me));
+    if (me == 0) {
+        const struct timespec pause = {0, 200000000};
+        REQUIRE(vg_copy(x, &number, sizeof number, VG_COPY_H2D, NULL, true) == VG_OK);
+        nanosleep(&pause, NULL);
+        OK(ncclSend(x, 1, MAQ_REC_I64, 1, c, NULL));
+        return 0;
+    }
+    int32_t elements = 1;
+    void *place[2] = {x + 64, x}, *args[3] = {&elements, function, place};
+    struct vg_param param[3] = {{0, 4}, {8, 16}, {24, 16}};
+    char name[] = "_ZN2at6native29vectorized_elementwise_kernelILi2ENS0_21CUDAFunctorOnSelf_addIlEESt5arrayIPcLm2EELb0E"
+                  "EEviT0_T1_";
+    struct vg_kernel add = {.magic = VG_KERNEL_MAGIC, .name = name};
+    add.code = (struct vg_code){.n_params = 3, .param = param, .found = true};
+    struct vg_launch l = {.kernel = &add, .grid = {1, 1, 1}, .block = {32, 1, 1}, .args = args};
+    number = 0; /* what is known of the place before */
+    REQUIRE(vg_copy(x, &number, sizeof number, VG_COPY_H2D, NULL, true) == VG_OK);
+    OK(ncclRecv(x, 1, MAQ_REC_I64, 0, c, NULL));
+    REQUIRE(vg_launch(&l, NULL) == VG_OK);
+    REQUIRE(vg_copy(&sum, x + 64, sizeof sum, VG_COPY_D2H, NULL, true) == VG_OK);
+    REQUIRE(sum == 21 + 3 * 100);
     return 0;
 }
 
@@ -368,6 +405,15 @@ static void test_payloads(void **state)
     ranks_free(&r);
 }
 
+static void test_behind_a_message(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(2, 2, true, NULL);
+    ranks_card(&r, NULL);
+    assert_true(ranks_run(&r, "behind_a_message", NULL, 2));
+    ranks_free(&r);
+}
+
 static void test_own_payloads(void **state)
 {
     (void)state;
@@ -532,21 +578,27 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } programs[] = {{"start", start},
-                    {"places", places},
-                    {"payloads", payloads},
-                    {"own_payloads", own_payloads},
-                    {"left_alone", left_alone}};
+    } programs[] = {{"start", start},           {"places", places},
+                    {"payloads", payloads},     {"own_payloads", own_payloads},
+                    {"left_alone", left_alone}, {"behind_a_message", behind_a_message}};
     for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
         if (strcmp(argv[1], programs[i].name) == 0) {
             vg_drive();
             return programs[i].run();
         }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_of_many),     cmocka_unit_test(test_second_pass), cmocka_unit_test(test_payloads),
-        cmocka_unit_test(test_own_payloads),    cmocka_unit_test(test_live),        cmocka_unit_test(test_left_alone),
-        cmocka_unit_test(test_several_devices), cmocka_unit_test(test_made_up_ids), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_simulated),       cmocka_unit_test(test_places),
+        cmocka_unit_test(test_one_of_many),
+        cmocka_unit_test(test_second_pass),
+        cmocka_unit_test(test_payloads),
+        cmocka_unit_test(test_own_payloads),
+        cmocka_unit_test(test_live),
+        cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_several_devices),
+        cmocka_unit_test(test_made_up_ids),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_behind_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,8 @@ struct vg_launch {
     void **args;
     void *packed; /* all arguments in one piece, instead of args */
     size_t packed_bytes;
-    bool later; /* a node of a graph: it runs when that is launched */
+    bool later;               /* a node of a graph: it runs when that is launched */
+    struct vg_stream *stream; /* where it is launched; NULL: nowhere yet */
 };
 
 /* Keeps an error for cudaGetLastError() and returns it. */

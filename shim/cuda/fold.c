@@ -120,8 +120,18 @@ static int64_t reduce(const char *in, uint32_t n, uint32_t element, enum operati
     return acc;
 }
 
-static bool known(const struct vg_fold *fold)
+/* What peers are still to send must have come, in real time: a kernel behind a message reads what that brought. */
+static void settle(const struct vg_fold *fold, struct vg_stream *s)
 {
+    for (unsigned i = 0; i < 2 && fold->in[i] && s; i++)
+        vg_payload_settle(fold->in[i], fold->in_bytes, s);
+    if (s)
+        vg_payload_settle(fold->out, fold->bytes, s);
+}
+
+static bool known(const struct vg_fold *fold, const struct vg_launch *l)
+{
+    settle(fold, l->stream);
     bool all = vg_mem_touch(fold->out, fold->bytes);
     for (unsigned i = 0; i < 2 && fold->in[i] && all; i++)
         all = vg_mem_true(fold->in[i], fold->in_bytes) && vg_mem_touch(fold->in[i], fold->in_bytes);
@@ -132,7 +142,7 @@ static bool reduces(struct vg_fold *fold, const struct vg_launch *l)
 {
     enum operation op;
     uint32_t element = element_of(l->kernel->name, &op);
-    if (element == 0 || l->kernel->code.n_params != 1 || !find_places(fold, l, element) || !known(fold))
+    if (element == 0 || l->kernel->code.n_params != 1 || !find_places(fold, l, element) || !known(fold, l))
         return false;
     fold->value = reduce(fold->in[0], (uint32_t)(fold->in_bytes / element), element, op);
     return true;
@@ -159,7 +169,7 @@ static bool adds(struct vg_fold *fold, const struct vg_launch *l)
     memcpy(place, l->args[2], pointers * sizeof *place);
     *fold = (struct vg_fold){.in = {place[1], place[2]}, .out = place[0], .in_bytes = ELEMENT, .bytes = ELEMENT};
     if (elements != 1 || !on_device(place[0]) || !on_device(place[1]) || (of_two && !on_device(place[2])) ||
-        !known(fold))
+        !known(fold, l))
         return false;
     memcpy(&self, place[1], ELEMENT);
     memcpy(&other, of_two ? place[2] : (void *)&number[0], ELEMENT);

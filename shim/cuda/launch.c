@@ -135,6 +135,7 @@ int vg_launch(struct vg_launch *l, void *stream)
     vg_host(vg_card()->launch_ns);
     vg_lock();
     l->later = s->capture != NULL;
+    l->stream = s;
     vg_enqueue(s, vg_launch_record(l));
     vg_unlock();
     return VG_OK;
