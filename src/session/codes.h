@@ -14,7 +14,8 @@
     X(SESSION_FAILED, 1686, "a program that failed while it was captured or emulated")                                 \
     X(SESSION_LIMIT, 1687, "what slices say to each other is damaged, or more than can be held")                       \
     X(SESSION_UNSTABLE, 1688, "slices that do not agree: what they exchange or do keeps changing")                     \
-    X(SESSION_RESUME, 1689, "a work folder of another capture")
+    X(SESSION_RESUME, 1689, "a work folder of another capture")                                                        \
+    X(SESSION_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")
 
 enum maq_session_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

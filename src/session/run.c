@@ -135,6 +135,10 @@ static enum maq_status finish(struct run *r, struct maq_diag *diag)
         if (r->room.trace && r->box->rank[i].records)
             r->box->rank[i].trace = maq_arena_strdup(&r->box->arena, maq_str_of(r->live[i].opts.trace));
     }
+    if (r->store.gloo && (!r->room.device || r->room.libraries.inject))
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_SESSION_GLOO, (struct maq_span){0},
+                     "the zero-GPU device does, whether a program uses a GPU or not: leave out --libraries",
+                     "nobody answered for gloo's ranks that are not there");
     r->box->session.store_requests = r->store.requests;
     r->box->session.invented = r->store.invented;
     return maq_session_end(r->box, &r->room);

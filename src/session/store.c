@@ -99,6 +99,7 @@ static bool put_absent(struct maq_store *s, struct maq_store_key *k, struct maq_
     size_t n;
     char *value = like.ptr ? maq_gloo_absent(&n, k->key, like) : NULL;
     bool is = value && put(s, k, value, n);
+    s->gloo = s->gloo || is;
     free(value);
     return is;
 }

@@ -53,6 +53,7 @@ struct maq_store {
     double patience_s;
     uint64_t requests;
     uint32_t invented;
+    bool gloo; /* a rank of gloo that is not there was given an address */
     uint16_t port;
 };
 
