@@ -19,10 +19,11 @@ class Job:
         self.maquette, self.folder, self.world = str(maquette), pathlib.Path(folder), world
         self.program = ["--", str(python), str(HERE / script), *arguments]
         self.options = list(options)
+        self.environment = {"LC_ALL": "C"}
 
     def run(self, command, *arguments, program=True, timeout=7200):
         done = subprocess.run([self.maquette, command, *map(str, arguments), *(self.program if program else ())], cwd=self.folder,
-                              env=dict(os.environ, LC_ALL="C"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=timeout, check=False)
         assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stderr[-2500:]}"
         return done
@@ -83,6 +84,29 @@ def inferred(most, **job):
     return check
 
 
+def on_the_host(kind):
+    """gloo: all ranks at once; a rank alone begins with the same loss; slices settle, and objects come over."""
+
+    def losses(text):
+        return [float(line.split()[1]) for line in text.splitlines() if line.startswith("loss ")]
+
+    def check(maquette, python):
+        with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
+            j = Job(maquette, python, folder, 4, "gloo.py", (kind, "broadcast"))
+            said = j.run("run", "--all", "--world", 4).stdout.splitlines()
+            for rank in range(4):
+                assert f"rank {rank} of 4 gathered {[rank % 2, rank % 2 + 2]} told by 0" in said, said
+            alone = Job(maquette, python, folder, 1024, "gloo.py", (kind,)).run("run", "--world", 1024, "--rank", 3).stdout
+            assert "rank 3 of 1024 gathered [3, 3, 3, 3] told by 3" in alone, alone
+            assert losses(alone)[0] in [x for line in said for x in losses(line)], (said, alone)
+            assert losses(alone) == sorted(losses(alone), reverse=True) and len(losses(alone)) == 3, alone
+            j.environment["MALLOC_PERTURB_"] = "255"  # objects are padded with what nobody has set
+            found = j.capture("--jobs", 2)
+            assert found["stable"] and found["probed_ranks"] == 4, {k: v for k, v in found.items() if k != "slices"}
+
+    return check
+
+
 def megatron(world, live, *arguments, values=None):
     return truth(live, world=world, script="megatron_gpt.py", arguments=arguments,
                  options=("--values", HERE / values) if values else ())
@@ -90,6 +114,11 @@ def megatron(world, live, *arguments, values=None):
 
 CASES = [
     ("ddp-captured", "torch", inferred(20, world=64, script="ddp.py")),
+    ("fsdp2-captured", "torch", truth((0, 5), world=8, script="fsdp2.py")),
+    ("tp-captured", "torch", truth((0, 6), world=8, script="tp.py")),
+    ("pp-captured", "torch", truth((0, 3), world=4, script="pp.py")),
+    ("gloo-ddp", "torch", on_the_host("ddp")),
+    ("gloo-fsdp", "torch", on_the_host("fsdp")),
     ("megatron-gpt", "megatron.core", megatron(8, (0, 5), "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2")),
     ("megatron-moe", "megatron.core", megatron(8, (0, 6), "--expert-model-parallel-size", "4", "--num-experts", "8",
                                                values="megatron_moe.values")),
