@@ -4,7 +4,7 @@
  *     cuda/  the runtime and the documented driver calls      \
  *     math/  cuBLAS, cuBLASLt, cuDNN, NVML, NVRTC, ...          >  core/  clock, streams, memory, operators, recorder
  *     nccl/  communicators, groups, exchanges, meetings       /
- *     boot/  MPI, host clocks
+ *     boot/  MPI, host clocks, sockets with nobody behind them
  *
  * Nothing runs. A call records what was asked, adds its time to a virtual clock and returns what a device would. One
  * process is one rank with one device (or per_node devices, where a program drives several). All calls take the one lock
