@@ -113,9 +113,9 @@ def on_the_host(kind):
             if kind == "ddp":  # with the weights in shards the others' are this rank's own, which is another model
                 assert losses(alone)[0] in [x for line in said for x in losses(line)], (said, alone)
                 assert losses(alone) == sorted(losses(alone), reverse=True), alone
-            j.environment["MALLOC_PERTURB_"] = "255"  # objects are padded with what nobody has set
-            found = j.capture("--jobs", 2)
-            assert found["stable"] and found["probed_ranks"] == 4, {k: v for k, v in found.items() if k != "slices"}
+                j.environment["MALLOC_PERTURB_"] = "255"  # objects are padded with what nobody has set
+                found = j.capture("--jobs", 2)
+                assert found["stable"] and found["probed_ranks"] == 4, {k: v for k, v in found.items() if k != "slices"}
 
     return check
 
