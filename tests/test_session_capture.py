@@ -84,7 +84,8 @@ def truth(world, *kind):
         want = [(s.path / f"all/rank-{r}.trace").read_bytes() for r in range(world)]
         got = s.last_traces(world)
         assert [r for r in range(world) if want[r] != got[r]] == [], "traces of these ranks differ"
-        assert found["stable"] and found["passes"] == 3 and found["probed_ranks"] == world and found["unknown_ranks"] == 0, found
+        assert max(x["pass"] for x in found["slices"] if not x["repeats"]) == 2, found  # two passes after rank 0's first
+        assert found["stable"] and found["probed_ranks"] == world and found["unknown_ranks"] == 0, found
         peaks = [r["device_peak_bytes"] for r in json.loads((s.path / "all.json").read_text())["ranks"]]
         assert all(p > 90 << 20 for p in peaks), peaks
         ends = {r["rank"]: r["virtual_s"] for r in json.loads((s.path / "all.json").read_text())["ranks"]}

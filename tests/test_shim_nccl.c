@@ -505,6 +505,18 @@ static void test_made_up_ids(void **state)
     (void)state;
 }
 
+/* A copy of what no pattern is looked for in stays what it is, whoever speaks; one of words may become a pattern. */
+static void test_steady_copies(void **state)
+{
+    unsigned char all[4 * 46] = {0};
+    const unsigned char have[4] = {1, 0, 0, 0};
+    memcpy(all, "a pickled object", 16);
+    assert_true(vg_guess(all, have, 4, 0, NULL, 46, false));
+    assert_memory_equal(all + 46, all, 46);
+    assert_false(vg_guess(all, have, 4, 0, NULL, 44, false));
+    (void)state;
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -599,6 +611,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_behind_a_message),
+        cmocka_unit_test(test_steady_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PATTERNS_MOST = 64 }; /* bytes of a contribution in which patterns are looked for */
+
 void vg_host_name(char *out, uint32_t node)
 {
     snprintf(out, VG_HOST_NAME, "node%05u", node);
@@ -148,7 +150,8 @@ static bool fill_by_patterns(unsigned char *all, const struct known *k, bool *st
     uint32_t seen = 0;
     for (uint32_t i = 0; i < k->n; i++)
         seen += is_known(k, i);
-    uint32_t *scratch = seen >= 3 && k->bytes % 4 == 0 && k->bytes <= 64 ? malloc(3 * sizeof *scratch * k->n) : NULL;
+    uint32_t *scratch =
+        seen >= 3 && k->bytes % 4 == 0 && k->bytes <= PATTERNS_MOST ? malloc(3 * sizeof *scratch * k->n) : NULL;
     bool fine = scratch != NULL;
     for (uint64_t at = 0; at < k->bytes && fine; at += 4)
         fine = fill_word(all, k, at, scratch, steady);
@@ -338,6 +341,8 @@ bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, con
     name[strcspn(name, ".")] = '\0'; /* its first label: what programs hash */
     if (h.how == NOTHING)
         h = find_host(mine, bytes, name);
+    const bool steady_copy =
+        bytes % 4 != 0 || bytes > PATTERNS_MOST; /* whoever else speaks, no pattern is looked for */
     uint32_t here = node_of(me, me, members);
     for (uint32_t i = 0; i < n; i++) {
         if (i == me || have[i])
@@ -346,5 +351,5 @@ bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, con
         if (h.how != NOTHING && node_of(i, me, members) != here)
             tell_host(to + (uint64_t)i * bytes, &h, bytes, node_of(i, me, members));
     }
-    return false;
+    return steady_copy;
 }

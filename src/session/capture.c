@@ -139,7 +139,7 @@ static bool choose_probes(struct capture *c)
         if (world % d == 0)
             fine = choose(c, most, d, "a divisor of the world");
     for (uint64_t i = 0; i < 2 && fine; i++)
-        fine = choose(c, most, (uint32_t)(maq_rec_mix(c->room.identity, i) % world), "at random");
+        fine = choose(c, hinted, (uint32_t)(maq_rec_mix(c->room.identity, i) % world), "at random");
     return fine;
 }
 
