@@ -1,10 +1,11 @@
 """A GPT of Megatron-Core, dense or with experts, on mock data: every axis of parallelism that its flags name, the distributed
 optimizer or a plain one, two steps. The arguments have the names that Megatron-LM gives them.
 
-    megatron_gpt.py [--tensor-model-parallel-size 2] [--pipeline-model-parallel-size 2] [--num-experts 8] ...
+    megatron_gpt.py [--tensor-model-parallel-size 2] [--pipeline-model-parallel-size 2] [--virtual-pipeline-model-parallel-size 2]
+                    [--num-experts 8] ...
 
 Layers are Megatron-Core's own ("local"), since Transformer Engine has to be built; its norms refuse sequence parallelism
-without Apex, so the spec here brings one that marks its parameters as the others do.
+without Apex, so the spec here brings one that marks its parameters as the others do. Context parallelism they refuse.
 """
 import argparse
 import os
@@ -42,7 +43,8 @@ class Norm(torch.nn.LayerNorm):
 def arguments():
     p = argparse.ArgumentParser()
     for name, value in (("tensor-model-parallel-size", 1), ("pipeline-model-parallel-size", 1),
-                        ("expert-model-parallel-size", 1), ("num-experts", 0), ("moe-router-topk", 2), ("num-layers", 4),
+                        ("virtual-pipeline-model-parallel-size", 0), ("expert-model-parallel-size", 1), ("num-experts", 0),
+                        ("moe-router-topk", 2), ("num-layers", 4),
                         ("hidden-size", 256), ("num-attention-heads", 8), ("seq-length", 256), ("micro-batch-size", 2),
                         ("num-microbatches", 4), ("vocab-size", 1024), ("train-iters", 2)):
         p.add_argument(f"--{name}", type=int, default=value)
@@ -64,6 +66,7 @@ def configuration(a):
     return TransformerConfig(
         num_layers=a.num_layers, hidden_size=a.hidden_size, num_attention_heads=a.num_attention_heads,
         tensor_model_parallel_size=a.tensor_model_parallel_size, pipeline_model_parallel_size=a.pipeline_model_parallel_size,
+        virtual_pipeline_model_parallel_size=a.virtual_pipeline_model_parallel_size or None,
         expert_model_parallel_size=a.expert_model_parallel_size, expert_tensor_parallel_size=1 if a.num_experts else None,
         sequence_parallel=a.tensor_model_parallel_size > 1, bf16=True, params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16,
         hidden_dropout=0.0, attention_dropout=0.0, bias_dropout_fusion=False, bias_activation_fusion=False,
@@ -73,15 +76,21 @@ def configuration(a):
 def layers(config):
     spec = get_gpt_layer_local_spec(num_experts=config.num_moe_experts)
     spec.submodules.input_layernorm = spec.submodules.pre_mlp_layernorm = Norm
-    here = config.num_layers // config.pipeline_model_parallel_size
+    here = config.num_layers // config.pipeline_model_parallel_size // (config.virtual_pipeline_model_parallel_size or 1)
     return TransformerBlockSubmodules(layer_specs=[spec] * here, layer_norm=Norm)
 
 
 def build(a, config):
-    model = GPTModel(config, layers(config), a.vocab_size, a.seq_length, pre_process=mpu.is_pipeline_first_stage(),
-                     post_process=mpu.is_pipeline_last_stage(), share_embeddings_and_output_weights=False)
+    """The chunks of this rank: one, or as many as there are virtual stages."""
     settings = DistributedDataParallelConfig(grad_reduce_in_fp32=True, use_distributed_optimizer=not a.no_distributed_optimizer)
-    return DistributedDataParallel(config, settings, Float16Module(config, model.to("cuda")))
+    chunks = []
+    for stage in range(config.virtual_pipeline_model_parallel_size or 1):
+        vp = stage if config.virtual_pipeline_model_parallel_size else None
+        model = GPTModel(config, layers(config), a.vocab_size, a.seq_length, share_embeddings_and_output_weights=False, vp_stage=vp,
+                         pre_process=mpu.is_pipeline_first_stage(ignore_virtual=vp is None, vp_stage=vp),
+                         post_process=mpu.is_pipeline_last_stage(ignore_virtual=vp is None, vp_stage=vp))
+        chunks.append(DistributedDataParallel(config, settings, Float16Module(config, model.to("cuda"))))
+    return chunks
 
 
 def batches(a):
@@ -107,15 +116,16 @@ def forward(data, model):
 def train(a, model, config):
     optimizer = get_megatron_optimizer(
         OptimizerConfig(optimizer="adam", lr=1e-4, bf16=True, params_dtype=torch.bfloat16, clip_grad=a.clip_grad,
-                        use_distributed_optimizer=not a.no_distributed_optimizer), [model], use_gloo_process_groups=False)
+                        use_distributed_optimizer=not a.no_distributed_optimizer), model, use_gloo_process_groups=False)
     config.grad_scale_func = optimizer.scale_loss
     config.finalize_model_grads_func = finalize_model_grads
     schedule = get_forward_backward_func()
     for _ in range(a.train_iters):
-        model.zero_grad_buffer()
+        for chunk in model:
+            chunk.zero_grad_buffer()
         optimizer.zero_grad()
-        losses = schedule(forward_step_func=forward, data_iterator=batches(a), model=model, num_microbatches=a.num_microbatches,
-                          seq_length=a.seq_length, micro_batch_size=a.micro_batch_size, forward_only=False)
+        losses = schedule(forward_step_func=forward, data_iterator=[batches(a) for _ in model], model=model,
+                          num_microbatches=a.num_microbatches, seq_length=a.seq_length, micro_batch_size=a.micro_batch_size, forward_only=False)
         done, _, _ = optimizer.step()
         assert done, "the step was left out"
         if losses:
@@ -130,6 +140,7 @@ def main():
     dist.init_process_group("nccl")
     mpu.initialize_model_parallel(
         tensor_model_parallel_size=a.tensor_model_parallel_size, pipeline_model_parallel_size=a.pipeline_model_parallel_size,
+        virtual_pipeline_model_parallel_size=a.virtual_pipeline_model_parallel_size or None,
         expert_model_parallel_size=a.expert_model_parallel_size, expert_tensor_parallel_size=1 if a.num_experts else None,
         create_gloo_process_groups=False)
     tensor_parallel.model_parallel_cuda_manual_seed(123)
