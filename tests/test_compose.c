@@ -660,7 +660,7 @@ static void no_chains_are_below_the_bound(void **ignored)
         take_chains(&all, &p, 0);
         double cutoff = all.least_s < HUGE_VAL ? 1.5 * all.least_s : 100, bound = 0, last = 0;
         for (uint32_t ranges = 1; ranges <= 64; ranges *= 8) { /* few ranges: a weaker bound, still a bound */
-            const struct maq_chain_bound_options options = {all.batch, cutoff, ranges, cutoff, ranges > 1};
+            const struct maq_chain_bound_options options = {all.batch, cutoff, ranges, ranges > 1, cutoff};
             uint64_t programs = 0;
             assert_true(maq_chain_bound(&bound, &programs, &t, &options, &arena));
             if (!(bound <= all.least_s * (1 + 1e-12)) || bound < 0.99 * last) /* counting bisects */

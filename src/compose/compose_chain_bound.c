@@ -30,9 +30,9 @@
  * each of the other chains at least. Neither a rank nor a member nor bytes make a piece cheaper (stage_table.h), so a stage needs no less than
  * the cheapest way to cut its stretch into pieces, each over N0 - 1 + r ranks of its own option alone; s_c is the most of its stages.
  *
- * Ranges [N0, N1] are cut in two, the one of the least bound first. Where devices come in few units the synchronization of the whole plan,
- * the most of its stages, is cut into ranges [S0, S1] as well: all chains then have to be done S0 earlier. In a narrow range devices,
- * chains and micro batches are counted (compose_chain_count.h), which leaves nothing open but what pieces really synchronize.
+ * Ranges [N0, N1] are cut in two, the one of the least bound first. Where devices come in few units, what that leaves is counted: devices,
+ * chains, micro batches, and the one synchronization that ends the step (compose_chain_count.h). Then what is open is what pieces really
+ * synchronize, and hops, which are those to the best neighbour.
  */
 #include "compose/compose_chain_bound.h"
 
@@ -45,18 +45,17 @@
 #define STUCK 12u      /* of them without much of a gain */
 #define ROUNDING 1e-12 /* of sums that are no two alike */
 #define EDGE 1e-9      /* of shares: as good as 1 */
-#define FEW_RANGES 24u /* where devices are not counted */
 #define CELLS 200u     /* of bottleneck and synchronization */
-#define NARROW 4e-3    /* of the synchronization: in such a range devices are counted, relative to the cutoff */
-#define NARROWEST 5e-4 /* and it is cut no more */
 #define CLOSE 2e-4     /* a cell is done when its path is that close, relative to the cutoff */
+#define FEW_RANGES 6u  /* that columns look at before devices are counted */
+#define WIDE 1.4       /* a range to begin with, where devices are counted */
+#define FINE 5e-4      /* of a bound, as counting finds it, relative */
+#define ROUNDS 8u      /* of bisecting it */
 
-struct range { /* of the number of chains, and of what the plan synchronizes */
+struct range { /* of the number of chains */
     uint32_t least_n, most_n;
-    double least_sync, most_sync;
     double share[MAQ_STAGE_KINDS]; /* of the batch, that all devices of a kind are worth */
     double bound_s;
-    bool counted;
 };
 
 struct bounding {
@@ -67,7 +66,6 @@ struct bounding {
     struct maq_chain_count *count; /* NULL: too many devices */
     double least_bottleneck, update_s, batches;
     uint32_t ranks;
-    double least_sync, most_sync; /* of the range at hand */
     uint64_t programs;
 };
 
@@ -141,9 +139,9 @@ static void price(struct bounding *b, struct pricing *p, struct cell *c)
     if (path.n_stages == 0)
         return;
     double more = fmax(worth_of(&path, p->worth, b->table->n_kinds), 1) - 1;
-    double sync = fmax(path.sync_s, b->least_sync), said = path.fill_s + more * path.bottleneck_s + sync;
+    double said = path.fill_s + more * path.bottleneck_s + path.sync_s;
     c->by_t = more * (path.bottleneck_s - c->least_t);
-    c->by_s = sync - c->least_sync;
+    c->by_s = path.sync_s - c->least_sync;
     if (said < p->seen) {
         p->seen = said;
         p->column = path;
@@ -162,10 +160,7 @@ static void halve(struct cell *low, struct cell *high)
 /* V from below, or the target if that is less; with the column that attains it, nearly, or one that says less than what is enough. */
 static double value(struct bounding *b, struct pricing *p)
 {
-    struct cell at[CELLS + 1] = {{.least_t = b->least_bottleneck,
-                                  .most_t = p->target,
-                                  .least_sync = b->least_sync,
-                                  .most_sync = fmin(b->most_sync, p->target)}};
+    struct cell at[CELLS + 1] = {{.least_t = b->least_bottleneck, .most_t = p->target, .most_sync = p->target}};
     uint32_t n = 1, least = 0;
     p->seen = HUGE_VAL;
     p->column.n_stages = 0;
@@ -236,8 +231,6 @@ static void raise_bound(struct bounding *b, struct range *r)
     uint32_t stuck = 0;
     memcpy(share, r->share, sizeof share);
     set_ranks(b, r->least_n);
-    b->least_sync = r->least_sync;
-    b->most_sync = r->most_sync;
     for (uint32_t turn = 0; turn < STEPS && stuck < STUCK; turn++) {
         const struct worth w = worths(b, r, share);
         struct pricing p = {.worth = &w, .target = cutoff - b->update_s, .enough = highest};
@@ -256,21 +249,6 @@ static void raise_bound(struct bounding *b, struct range *r)
         step(b, r, share, &p.column, damp * (p.target - v));
     }
     r->bound_s = fmax(r->bound_s, highest + b->update_s);
-}
-
-/* Raises the bound of a range by counting. */
-static void count_range(struct bounding *b, struct range *r)
-{
-    const struct maq_chain_count_query query = {.most_chains = r->most_n,
-                                                .batches = (uint32_t)b->batches,
-                                                .least_t = b->least_bottleneck,
-                                                .least_sync = r->least_sync,
-                                                .most_sync = r->most_sync,
-                                                .known_s = r->bound_s - b->update_s,
-                                                .wanted_s = b->options->enough_s - b->update_s};
-    set_ranks(b, r->least_n);
-    r->bound_s = maq_chain_count_raise(b->count, &query, &b->programs) + b->update_s;
-    r->counted = true;
 }
 
 /* ---- ranges ---- */
@@ -301,32 +279,92 @@ static uint32_t most_chains(const struct bounding *b)
     return (uint32_t)fmax(1, fmin(most, b->batches));
 }
 
-static bool is_wide(const struct bounding *b, const struct range *r)
-{
-    double narrow = r->counted ? NARROWEST : NARROW;
-    return b->count && r->most_sync - r->least_sync > narrow * b->options->cutoff_s;
-}
-
 static void split(struct bounding *b, struct range *low, struct range *high)
 {
-    low->counted = false;
     *high = *low;
-    if (low->least_n < low->most_n) {
-        low->most_n = (uint32_t)sqrt((double)high->least_n * high->most_n);
-        high->least_n = low->most_n + 1;
-    } else {
-        low->most_sync = high->least_sync = 0.5 * (low->least_sync + low->most_sync);
-    }
+    low->most_n = (uint32_t)sqrt((double)high->least_n * high->most_n);
+    high->least_n = low->most_n + 1;
     raise_bound(b, low);
     raise_bound(b, high);
+}
+
+/* By columns: cuts the range of the least bound, from the first on. How many ranges there are then. */
+static uint32_t by_columns(struct bounding *b, struct range *at)
+{
+    uint32_t n = 1, least = 0;
+    uint32_t most = b->count && b->options->ranges > FEW_RANGES ? FEW_RANGES : b->options->ranges;
+    while (n < most && at[least].bound_s < b->options->cutoff_s && at[least].least_n < at[least].most_n) {
+        split(b, &at[least], &at[n++]);
+        for (uint32_t i = least = 0; i < n; i++)
+            if (at[i].bound_s < at[least].bound_s)
+                least = i;
+    }
+    return n;
+}
+
+/* The least bound of those that have a number of chains between these. */
+static double least_bound(const struct range *at, uint32_t n, uint32_t least_n, uint32_t most_n)
+{
+    double least = HUGE_VAL;
+    for (uint32_t i = 0; i < n; i++)
+        if (at[i].least_n <= most_n && at[i].most_n >= least_n)
+            least = fmin(least, at[i].bound_s);
+    return least;
+}
+
+/* ---- counting ---- */
+
+static bool refuted(struct bounding *b, const struct range *r, double bound_s, uint64_t most)
+{
+    const struct maq_chain_count_query query = {.most_chains = r->most_n,
+                                                .batches = (uint32_t)b->batches,
+                                                .least_t = b->least_bottleneck,
+                                                .programs = most > b->programs ? most - b->programs : 0};
+    set_ranks(b, r->least_n);
+    return maq_chain_count_refutes(b->count, &query, bound_s - b->update_s, &b->programs);
+}
+
+/* The bound of a range that is not refuted at `high`: steps down that double, then halves of the last. */
+static double bound_below(struct bounding *b, const struct range *r, double known, double high, uint64_t most)
+{
+    double step = FINE * high, low = high - step;
+    while (low > known && !refuted(b, r, low, most)) {
+        high = low;
+        step *= 2;
+        low = high - step;
+    }
+    low = fmax(low, known);
+    for (uint32_t round = 0; round < ROUNDS && high - low > FINE * high; round++) {
+        double middle = 0.5 * (low + high);
+        if (refuted(b, r, middle, most))
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* By counting, from what columns say: one range after the other is refuted at the least bound of those before it, or has a lesser one. */
+static double by_counting(struct bounding *b, const struct range *at, uint32_t n, uint32_t most_n)
+{
+    double least = b->options->enough_s;
+    uint64_t most = b->programs + maq_chain_count_affordable(b->count);
+    struct range r = {.most_n = 0};
+    while (r.most_n < most_n) {
+        r.least_n = r.most_n + 1;
+        r.most_n = (uint32_t)fmin(floor(r.least_n * WIDE), most_n);
+        double known = least_bound(at, n, r.least_n, r.most_n);
+        if (known < least && !refuted(b, &r, least, most))
+            least = bound_below(b, &r, known, least, most);
+    }
+    return least;
 }
 
 bool maq_chain_bound(double *bound_s, uint64_t *programs, const struct maq_stage_table *table,
                      const struct maq_chain_bound_options *options, struct maq_arena *arena)
 {
     struct bounding b;
-    struct range *at = MAQ_ARENA_NEW(arena, struct range, options->boxes + 2);
-    uint32_t n = 1, least = 0;
+    struct range *at = MAQ_ARENA_NEW(arena, struct range, options->ranges);
     *bound_s = options->cutoff_s;
     if (!at)
         return false;
@@ -334,26 +372,16 @@ bool maq_chain_bound(double *bound_s, uint64_t *programs, const struct maq_stage
         return true;
     if (!start(&b, table, options, arena))
         return false;
-    at[0] = (struct range){.least_n = 1, .most_n = most_chains(&b), .most_sync = options->cutoff_s};
+    uint32_t most_n = most_chains(&b);
+    at[0] = (struct range){.least_n = 1, .most_n = most_n};
     for (uint32_t g = 0; g < table->n_kinds; g++)
         at[0].share[g] = 1.0 / table->n_kinds;
     raise_bound(&b, &at[0]);
-    const uint32_t few = options->boxes < FEW_RANGES ? options->boxes : FEW_RANGES;
-    while (at[least].bound_s < options->cutoff_s) {
-        bool counts = b.count && at[least].bound_s < options->enough_s; /* else by columns alone */
-        if (at[least].least_n < at[least].most_n && n < (counts ? options->boxes : few))
-            split(&b, &at[least], &at[n++]);
-        else if (counts && is_wide(&b, &at[least]) && n < options->boxes)
-            split(&b, &at[least], &at[n++]);
-        else if (counts && !at[least].counted)
-            count_range(&b, &at[least]);
-        else
-            break;
-        for (uint32_t i = least = 0; i < n; i++)
-            if (at[i].bound_s < at[least].bound_s)
-                least = i;
-    }
-    *bound_s = fmin(at[least].bound_s * (1 - ROUNDING), options->cutoff_s);
+    uint32_t n = by_columns(&b, at);
+    double bound = least_bound(at, n, 1, most_n);
+    if (b.count && bound < options->enough_s)
+        bound = by_counting(&b, at, n, most_n);
+    *bound_s = fmin(bound * (1 - ROUNDING), options->cutoff_s);
     *programs += b.programs;
     return true;
 }

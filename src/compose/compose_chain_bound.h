@@ -9,9 +9,9 @@
 struct maq_chain_bound_options {
     uint32_t global_batch;
     double cutoff_s; /* of a plan that is known: a bound above it is not looked for */
-    uint32_t boxes;  /* most boxes looked at; the rest are taken as they are */
-    double enough_s; /* a bound that is no less needs no counting */
-    bool counts;     /* devices too, where columns leave less */
+    uint32_t ranges; /* of the number of chains that columns look at; the rest are taken as they are */
+    bool counts;     /* devices too, where they are few */
+    double enough_s; /* and what that looks for at most */
 };
 
 /*

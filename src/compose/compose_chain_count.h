@@ -12,17 +12,18 @@ struct maq_chain_count;
  * false when out of memory. */
 bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *arcs, struct maq_arena *arena);
 
-/* Steps less their update. */
 struct maq_chain_count_query {
     uint32_t most_chains;
-    uint32_t batches;             /* micro batches of a step */
-    double least_t;               /* no bottleneck is below */
-    double least_sync, most_sync; /* of the plan */
-    double known_s, wanted_s;     /* a bound that is known; more than the other is not looked for */
+    uint32_t batches;  /* micro batches of a step */
+    double least_t;    /* no bottleneck is below */
+    uint64_t programs; /* solved at most; then nothing more is refuted */
 };
 
-/* Raises the bound: no plan of at most so many chains that synchronizes for a time in the range is below. */
-double maq_chain_count_raise(struct maq_chain_count *count, const struct maq_chain_count_query *query,
+/* Programs that are worth solving for one bound. */
+uint64_t maq_chain_count_affordable(const struct maq_chain_count *count);
+
+/* Whether it is proven that no plan of at most so many chains takes less than `time`, its update left out. */
+bool maq_chain_count_refutes(struct maq_chain_count *count, const struct maq_chain_count_query *query, double time,
                              uint64_t *programs);
 
 #endif

@@ -28,10 +28,10 @@ struct chain_run {
     double cutoff, enough_s;
 };
 
-#define ROOM 4096u  /* chains of a table */
-#define RANGES 200u /* of the number of chains and of the synchronization, that a bound looks at */
-#define AIM 0.025   /* of a gap: where columns leave more, devices are counted */
-#define SLACK 1.05  /* of a second, wider pool: chains that are no good alone can be with others */
+#define ROOM 4096u /* chains of a table */
+#define RANGES 24u /* of the number of chains, that a bound looks at */
+#define AIM 0.025  /* of a gap: what counting devices looks for */
+#define SLACK 1.05 /* of a second, wider pool: chains that are no good alone can be with others */
 
 static bool work(void *user, uint32_t index, struct maq_arena *arena)
 {
@@ -67,8 +67,8 @@ static bool bound_batch(struct chain_run *run, uint32_t index, uint32_t ranges, 
 {
     struct chain_job *job = &run->jobs[index];
     const struct maq_stage_source *tables = &run->source->tables;
-    const struct maq_chain_bound_options options = {run->source->global_batch, run->cutoff, ranges,
-                                                    ranges > 1 ? run->enough_s : run->cutoff, ranges > 1};
+    const struct maq_chain_bound_options options = {run->source->global_batch, run->cutoff, ranges, ranges > 1,
+                                                    fmin(run->enough_s, run->cutoff)};
     struct maq_stage_table table;
     return tables->build(&table, tables->ctx, index, arena) &&
            maq_chain_bound(&job->bound_s, &job->programs, &table, &options, arena);
