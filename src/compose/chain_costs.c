@@ -24,31 +24,11 @@ static enum maq_status no_memory(struct maq_diag *diag)
 
 static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct maq_diag *diag)
 {
+    const struct maq_pool *at = &c->groups.at[g];
     struct maq_chain_pool *pool = &c->pools[g];
-    struct maq_job job = c->space->job;
-    *pool = (struct maq_chain_pool){.cluster = job.cluster, .group = job.cluster.groups[g]};
-    pool->group.first_rank = 0;
-    pool->count = (uint32_t)(pool->group.nodes * pool->group.devices_per_node);
-    pool->per_node = (uint32_t)pool->group.devices_per_node;
-    pool->capacity_bytes = pool->group.device.mem_bytes;
-    pool->cluster.n_groups = 1;
-    pool->cluster.n_links = 0;
-    pool->cluster.groups = &pool->group;
-    pool->cluster.devices = pool->count;
-    c->most_replicas = pool->count > c->most_replicas ? pool->count : c->most_replicas;
-    if (!maq_chain_ways_list(pool, c->space, g, &c->memo->arena))
-        return no_memory(diag);
-    job.cluster = pool->cluster;
-    job.cluster.devices = c->space->job.cluster.devices; /* a step waits for the slowest of them all */
-    return maq_train_sweep_new(&pool->sweep, &job, diag);
-}
-
-static double norm_s(const struct maq_chain_costs *c)
-{
-    const struct maq_cluster *cluster = &c->space->job.cluster;
-    struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};
-    norm.at = maq_cluster_place(cluster, 0, cluster->devices, 1);
-    return maq_cost_coll(&c->chain, &norm, cluster).seconds;
+    *pool = (struct maq_chain_pool){.at = at, .capacity_bytes = at->group.device.mem_bytes};
+    c->most_replicas = at->count > c->most_replicas ? at->count : c->most_replicas;
+    return maq_chain_ways_list(pool, c->space, g, &c->memo->arena) ? MAQ_OK : no_memory(diag);
 }
 
 static enum maq_status open_memo(struct maq_chain_costs *c, struct maq_diag *diag)
@@ -76,16 +56,12 @@ static void close_memo(struct maq_chain_costs *c)
 static enum maq_status open_costs(struct maq_chain_costs *c, struct maq_diag *diag)
 {
     const struct maq_job *job = &c->space->job;
-    bool asked = job->cost_provider == MAQ_PROVIDER_NONE || job->cost_provider == MAQ_PROVIDER_MEASURED;
     MAQ_TRY(open_memo(c, diag));
-    c->chain.best = (enum maq_provider)job->cost_provider;
-    if (job->measured && asked)
-        MAQ_TRY(maq_measured_open(&c->measured, job->measured, diag));
-    c->chain.measured = c->measured;
+    MAQ_TRY(maq_pools_open(&c->groups, job, diag));
     for (uint32_t g = 0; g < c->n_pools; g++)
         MAQ_TRY(take_pool(c, g, diag));
     c->n_atoms = job->model.num_layers + 2 + (job->model.mtp_layers > 0);
-    c->norm_s = norm_s(c);
+    c->norm_s = maq_pools_norm_s(&c->groups);
     c->memo->offers =
         MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_offer *, (size_t)c->space->n_mbs *(c->most_replicas + 1));
     return c->memo->offers ? MAQ_OK : no_memory(diag);
@@ -110,12 +86,7 @@ enum maq_status maq_chain_costs_init(struct maq_chain_costs *c, const struct maq
 
 void maq_chain_costs_fini(struct maq_chain_costs *c)
 {
-    for (uint32_t g = 0; g < c->n_pools && g < MAQ_STAGE_KINDS; g++) {
-        maq_train_sweep_free(c->pools[g].sweep);
-        c->pools[g].sweep = NULL;
-    }
-    maq_measured_close(c->measured);
-    c->measured = NULL;
+    maq_pools_close(&c->groups);
     close_memo(c);
 }
 
@@ -149,7 +120,7 @@ static uint32_t waves_of(const struct maq_chain_costs *c, const struct maq_chain
 /* The sum over two halves of a tied table, in the pool's own network. */
 static double tied_s(const struct maq_chain_costs *c, uint32_t g, double bytes, uint32_t devices)
 {
-    const struct maq_chain_pool *pool = &c->pools[g];
+    const struct maq_pool *pool = &c->groups.at[g];
     struct maq_coll tied = {.kind = MAQ_COLL_ALL_REDUCE, .bytes = bytes};
     bool inside = pool->group.nodes == 1 && devices < pool->count;
     if (bytes == 0)
@@ -158,7 +129,7 @@ static double tied_s(const struct maq_chain_costs *c, uint32_t g, double bytes, 
     tied.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
     if (inside)
         tied.at = maq_cluster_place(&pool->cluster, 0, 2, devices);
-    return maq_cost_coll(&c->chain, &tied, &pool->cluster).seconds;
+    return maq_cost_coll(&c->groups.chain, &tied, &pool->cluster).seconds;
 }
 
 /* *out = NULL where a stage cannot be run so, or holds no atom. */
@@ -173,7 +144,7 @@ static enum maq_status cost_way(const struct maq_chain_column **out, const struc
     if (!column)
         return MAQ_NO_MEMORY;
     enum maq_status status =
-        maq_stretches_begin(&stretches, c->pools[pool].sweep, &plan, wave->replicas, waves_of(c, wave), false);
+        maq_stretches_begin(&stretches, c->groups.at[pool].sweep, &plan, wave->replicas, waves_of(c, wave), false);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return MAQ_OK;
     MAQ_TRY(status);
@@ -217,7 +188,7 @@ static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_cos
     uint32_t n = 0;
     for (uint32_t way = 0; way < pool->n_ways; way++) {
         const struct maq_chain_option *is = &pool->ways[way];
-        if ((uint64_t)is->tp * is->cp * wave->replicas > pool->count ||
+        if ((uint64_t)is->tp * is->cp * wave->replicas > pool->at->count ||
             !maq_chain_ways_differs(c->space, is, wave->replicas))
             continue;
         if (cost_way(&mine[n], c, wave, g, way) != MAQ_OK)
@@ -263,39 +234,17 @@ static double sync_s(const struct maq_stage_table *t, const struct maq_stage_par
     return slowest;
 }
 
-/* What the network of one pool takes for the transfer. */
-static double side_s(const struct maq_chain_costs *c, uint32_t g, double bytes, uint32_t senders, bool inside)
-{
-    const struct maq_chain_pool *pool = &c->pools[g];
-    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV,
-                           .sharers = (uint16_t)(senders < pool->per_node ? senders : pool->per_node),
-                           .bytes = bytes};
-    hop.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = inside ? 2 : 1};
-    if (inside)
-        hop.at = maq_cluster_place(&pool->cluster, 0, 2, senders < pool->count ? senders : 1);
-    return maq_cost_coll(&c->chain, &hop, &pool->cluster).seconds;
-}
-
-/* A transfer between pools takes what the slower of both networks takes, or the link between them. */
 double maq_chain_hop_s(const struct maq_chain_costs *c, uint32_t from, uint32_t to, double bytes, uint32_t senders,
                        bool inside)
 {
-    const struct maq_cluster *cluster = &c->space->job.cluster;
-    double slower = side_s(c, from, bytes, senders, inside);
-    if (from == to)
-        return slower;
-    uint32_t a = cluster->groups[from < to ? from : to].first_rank,
-             b = cluster->groups[from < to ? to : from].first_rank;
-    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)senders, .bytes = bytes};
-    hop.at = maq_cluster_place(cluster, a, 2, b - a);
-    slower = fmax(slower, side_s(c, to, bytes, senders, false));
-    return hop.at.link > 0 ? fmax(slower, maq_cost_coll(&c->chain, &hop, cluster).seconds) : slower;
+    return from == to ? maq_pools_side_s(&c->groups, from, bytes, senders, inside)
+                      : maq_pools_between_s(&c->groups, from, to, bytes, senders);
 }
 
 static double pair_s(const struct maq_chain_costs *c, uint32_t replicas, const struct maq_chain_column *from,
                      const struct maq_chain_column *to)
 {
-    const struct maq_chain_pool *pool = &c->pools[from->option.kind];
+    const struct maq_pool *pool = &c->groups.at[from->option.kind];
     bool inside = from->option.kind == to->option.kind && pool->group.nodes == 1 && pool->count > 1;
     uint32_t fewest = from->option.devices < to->option.devices ? from->option.devices : to->option.devices;
     return maq_chain_hop_s(c, from->option.kind, to->option.kind, fmax(from->hop_bytes, to->hop_bytes),
@@ -374,7 +323,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
                                   .costs = costs};
     t->max_in_flight = t->waves;
     for (uint32_t g = 0; g < c->n_pools; g++) {
-        t->available[g] = c->pools[g].count;
+        t->available[g] = c->pools[g].at->count;
         t->capacity_bytes[g] = c->pools[g].capacity_bytes;
     }
     take_options(t, options, costs, c, offer);

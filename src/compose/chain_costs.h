@@ -42,6 +42,7 @@
 #include "compose/stage_table.h"
 #include "maquette/cost.h"
 #include "maquette/job.h"
+#include "train/pools.h"
 
 #define MAQ_CHAIN_VALUES 64u /* values of an axis */
 
@@ -77,13 +78,10 @@ struct maq_chain_option {
 };
 
 struct maq_chain_pool {
-    struct maq_cluster cluster; /* the node group alone */
-    struct maq_node_group group;
-    uint32_t count, per_node;
-    double capacity_bytes; /* of a device */
+    const struct maq_pool *at; /* borrowed from the groups */
+    double capacity_bytes;     /* of a device */
     uint32_t n_ways;
     struct maq_chain_option *ways;
-    struct maq_train_sweep *sweep; /* owned */
 };
 
 struct maq_chain_column;
@@ -114,10 +112,9 @@ struct maq_chain_memo {
 struct maq_chain_costs {
     const struct maq_chain_space *space; /* borrowed */
     uint32_t n_pools, n_atoms, most_replicas;
+    struct maq_pools groups; /* owned */
     struct maq_chain_pool pools[MAQ_STAGE_KINDS];
-    double norm_s;                 /* all-reduce of the gradients' norm over all devices */
-    struct maq_measured *measured; /* owned */
-    struct maq_costs chain;
+    double norm_s;       /* all-reduce of the gradients' norm over all devices */
     uint32_t pools_used; /* bit set: pools that tables have options of */
     struct maq_chain_watch watch;
     bool plain;                  /* tables have only ways that shard and recompute nothing */

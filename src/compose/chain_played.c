@@ -37,7 +37,7 @@ static enum maq_status cost_stage(struct played_stage *out, const struct maq_cha
     struct maq_chain_option is = maq_chain_option_of(c, t->options[s->parts[0].option].id);
     struct maq_plan plan = maq_chain_ways_plan(c->space, &is, c->space->mbs[wave->mbs]);
     struct maq_stretches stretches;
-    MAQ_TRY(maq_stretches_begin(&stretches, c->pools[is.pool].sweep, &plan, wave->replicas, t->waves, alone));
+    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, wave->replicas, t->waves, alone));
     enum maq_status status = maq_stretches_cost(&out->cost, &stretches, s->first, s->end, true);
     out->hop_bytes = stretches.hop_bytes;
     out->tied_bytes = stretches.tied_bytes;
@@ -53,44 +53,32 @@ static enum maq_status cost_stage(struct played_stage *out, const struct maq_cha
 
 /* ---- transfers ---- */
 
-/* Pipelines that send beside one another from a node: as many as it takes to cover its devices. */
 static uint32_t sharers_of(const struct play *p, const struct played_stage *s)
 {
-    uint32_t per_node = p->costs->pools[s->pool].per_node, of_pool = 0,
-             fit = s->devices < per_node ? per_node / s->devices : 1;
+    uint32_t of_pool = 0;
     for (uint32_t i = 0; i < p->n; i++)
         of_pool += p->stages[i].pool == s->pool;
-    fit = fit < of_pool ? fit : of_pool;
-    return fit > 0 ? per_node / fit : 1;
+    return maq_pool_sharers(&p->costs->groups.at[s->pool], s->devices, of_pool);
 }
 
 static double border_s(const struct play *p, const struct played_stage *a, const struct played_stage *b)
 {
-    const struct maq_chain_costs *c = p->costs;
+    const struct maq_pools *groups = &p->costs->groups;
     double bytes = fmax(a->hop_bytes, b->hop_bytes);
-    if (a->pool != b->pool)
-        return maq_chain_hop_s(c, a->pool, b->pool, bytes, a->devices < b->devices ? a->devices : b->devices, false);
-    const struct maq_chain_pool *pool = &c->pools[a->pool];
-    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)sharers_of(p, a), .bytes = bytes};
-    hop.at = maq_cluster_place(&pool->cluster, a->first_device, 2, b->first_device - a->first_device);
-    return maq_cost_coll(&c->chain, &hop, &pool->cluster).seconds;
+    uint32_t fewest = a->devices < b->devices ? a->devices : b->devices;
+    return a->pool == b->pool
+               ? maq_pools_inside_s(groups, a->pool, a->first_device, b->first_device, bytes, sharers_of(p, a))
+               : maq_pools_between_s(groups, a->pool, b->pool, bytes, fewest);
 }
 
 static double tied_s(const struct play *p)
 {
     const struct played_stage *a = &p->stages[0], *b = &p->stages[p->n - 1];
-    double bytes = fmax(a->tied_bytes, b->tied_bytes), slowest = 0;
+    double bytes = fmax(a->tied_bytes, b->tied_bytes);
     if (p->n < 2 || bytes == 0)
         return 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct maq_chain_pool *pool = &p->costs->pools[i == 0 ? a->pool : b->pool];
-        struct maq_coll tied = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = (uint16_t)sharers_of(p, a), .bytes = bytes};
-        tied.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
-        if (a->pool == b->pool)
-            tied.at = maq_cluster_place(&pool->cluster, a->first_device, 2, b->first_device - a->first_device);
-        slowest = fmax(slowest, maq_cost_coll(&p->costs->chain, &tied, &pool->cluster).seconds);
-    }
-    return slowest;
+    return maq_pools_tied_s(&p->costs->groups, (uint32_t[]){a->pool, b->pool},
+                            (uint32_t[]){a->first_device, b->first_device}, bytes, sharers_of(p, a));
 }
 
 /* ---- time ---- */

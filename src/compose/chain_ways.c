@@ -30,7 +30,7 @@ static bool listed(const uint32_t *values, uint32_t n, uint32_t value)
 
 static bool takes_tp(const struct lister *l, uint32_t tp)
 {
-    return l->pool->per_node % tp == 0 && listed(l->space->tp, l->space->n_tp, tp);
+    return l->pool->at->per_node % tp == 0 && listed(l->space->tp, l->space->n_tp, tp);
 }
 
 static bool takes_cp(const struct lister *l, uint32_t tp, uint32_t cp)
@@ -38,16 +38,17 @@ static bool takes_cp(const struct lister *l, uint32_t tp, uint32_t cp)
     int64_t seq = l->space->job.workload.seq;
     uint32_t devices = tp * cp;
     if (cp == 1 || l->space->n_cp > 0)
-        return devices <= l->pool->count && listed(l->space->cp, l->space->n_cp, cp);
-    return devices <= l->pool->count && (l->pool->per_node % devices == 0 || devices % l->pool->per_node == 0) &&
-           seq >= LONG_TOKENS && seq % (2 * cp) == 0 && seq / cp >= LEAST_TOKENS;
+        return devices <= l->pool->at->count && listed(l->space->cp, l->space->n_cp, cp);
+    return devices <= l->pool->at->count &&
+           (l->pool->at->per_node % devices == 0 || devices % l->pool->at->per_node == 0) && seq >= LONG_TOKENS &&
+           seq % (2 * cp) == 0 && seq / cp >= LEAST_TOKENS;
 }
 
 static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
 {
     if (l->experts == 0)
         return ep == 1;
-    return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->count && listed(l->space->ep, l->space->n_ep, ep);
+    return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->at->count && listed(l->space->ep, l->space->n_ep, ep);
 }
 
 /* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */
@@ -80,7 +81,7 @@ static void add(struct lister *l, struct maq_chain_option way)
 static void add_experts(struct lister *l, struct maq_chain_option way)
 {
     const struct maq_chain_space *s = l->space;
-    uint32_t most = l->experts > 0 ? l->pool->count : 1;
+    uint32_t most = l->experts > 0 ? l->pool->at->count : 1;
     for (way.ep = 1; way.ep <= most; way.ep++)
         for (uint32_t e = 0; e < (l->experts > 0 ? s->n_etp : 1); e++) {
             way.etp = l->experts > 0 && s->etp[e] > 0 ? s->etp[e] : way.tp;
@@ -97,8 +98,8 @@ static void list(struct lister *l, uint32_t id)
     const struct maq_chain_space *s = l->space;
     struct maq_chain_option way = {.pool = id};
     l->pool->n_ways = 0;
-    for (way.tp = 1; way.tp <= l->pool->per_node; way.tp++)
-        for (way.cp = 1; takes_tp(l, way.tp) && way.cp * way.tp <= l->pool->count; way.cp++)
+    for (way.tp = 1; way.tp <= l->pool->at->per_node; way.tp++)
+        for (way.cp = 1; takes_tp(l, way.tp) && way.cp * way.tp <= l->pool->at->count; way.cp++)
             for (uint32_t k = 0; takes_cp(l, way.tp, way.cp) && k < (way.cp > 1 ? s->n_cp_comm : 1); k++) {
                 way.cp_comm = s->cp_comm[k];
                 add_experts(l, way);

@@ -46,7 +46,7 @@ static enum maq_status list_waves(struct maq_mixed_run *run, struct maq_diag *di
 {
     uint32_t most = 0, gbs = (uint32_t)run->space.job.workload.gbs;
     for (uint32_t g = 0; g < run->costs.n_pools; g++)
-        most = run->costs.pools[g].count > most ? run->costs.pools[g].count : most;
+        most = run->costs.pools[g].at->count > most ? run->costs.pools[g].at->count : most;
     most = most < gbs ? most : gbs;
     run->waves = MAQ_ARENA_NEW(&run->arena, struct maq_chain_wave, (size_t)run->space.n_mbs * most);
     if (!run->waves)

@@ -63,7 +63,7 @@ static enum maq_status enumerate(struct uniform *u)
     const struct maq_chain_costs *costs = &u->run->costs;
     uint32_t largest = 0;
     for (uint32_t g = 1; g < costs->n_pools; g++)
-        largest = costs->pools[g].count > costs->pools[largest].count ? g : largest;
+        largest = costs->pools[g].at->count > costs->pools[largest].at->count ? g : largest;
     for (uint32_t pp = 1; pp <= job->model.num_layers; pp++)
         for (uint32_t w = 0; w < costs->pools[largest].n_ways; w++) {
             const struct maq_chain_option *way = &costs->pools[largest].ways[w];

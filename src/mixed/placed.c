@@ -19,7 +19,6 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-#include "cost/measured.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 #include "mixed/placed.h"
@@ -31,56 +30,17 @@ struct placed_owner {
 
 /* ---- node groups ---- */
 
-static enum maq_status open_pool(struct maq_placing *p, uint32_t g)
-{
-    struct maq_placed_pool *pool = &p->pools[g];
-    struct maq_job *job = MAQ_ARENA_NEW(p->arena, struct maq_job, 1); /* borrowed by the sweep */
-    if (!job)
-        return maq__mixed_no_memory(p->diag);
-    *pool = (struct maq_placed_pool){.group = p->job->cluster.groups[g], .cluster = p->job->cluster};
-    pool->group.first_rank = 0;
-    pool->count = (uint32_t)(pool->group.nodes * pool->group.devices_per_node);
-    pool->per_node = (uint32_t)pool->group.devices_per_node;
-    pool->cluster.groups = &pool->group;
-    pool->cluster.n_groups = 1;
-    pool->cluster.n_links = 0;
-    pool->cluster.devices = pool->count;
-    *job = *p->job;
-    job->cluster = pool->cluster;
-    job->cluster.devices = p->job->cluster.devices; /* a step waits for the slowest of them all */
-    return maq_train_sweep_new(&pool->sweep, job, p->diag);
-}
-
 static enum maq_status open_pools(struct maq_placing *p)
 {
-    const struct maq_job *job = p->job;
-    bool asked = job->cost_provider == MAQ_PROVIDER_NONE || job->cost_provider == MAQ_PROVIDER_MEASURED;
-    p->n_pools = job->cluster.n_groups;
-    p->pools = MAQ_ARENA_NEW(p->arena, struct maq_placed_pool, p->n_pools);
-    if (!p->pools)
-        return maq__mixed_no_memory(p->diag);
-    for (uint32_t g = 0; g < p->n_pools; g++)
-        p->pools[g].sweep = NULL;
-    if (job->measured && asked)
-        MAQ_TRY(maq_measured_open(&p->measured, job->measured, p->diag));
-    p->chain.best = (enum maq_provider)job->cost_provider;
-    p->chain.measured = p->measured;
-    for (uint32_t g = 0; g < p->n_pools; g++)
-        MAQ_TRY(open_pool(p, g));
-    return MAQ_OK;
-}
-
-static void close_pools(struct maq_placing *p)
-{
-    for (uint32_t g = 0; p->pools && g < p->n_pools; g++)
-        maq_train_sweep_free(p->pools[g].sweep);
-    maq_measured_close(p->measured);
+    MAQ_TRY(maq_pools_open(&p->pools, p->job, p->diag));
+    p->used = MAQ_ARENA_NEW(p->arena, uint32_t, p->pools.n);
+    return p->used ? MAQ_OK : maq__mixed_no_memory(p->diag);
 }
 
 /* A replica's group is a node group's name or its number; where it has none, the first of the device. */
 static bool find_pool(uint32_t *out, const struct maq_placing *p, const struct maq_mixed_replica *r)
 {
-    for (uint32_t g = 0; g < p->n_pools; g++) {
+    for (uint32_t g = 0; g < p->pools.n; g++) {
         const struct maq_node_group *group = &p->job->cluster.groups[g];
         char number[16];
         snprintf(number, sizeof number, "%u", g);
@@ -114,14 +74,14 @@ static enum maq_status seat_stage(struct maq_placing *p, struct maq_placed_colum
         if (!find_pool(&seat->pool, p, seat->replica))
             return maq__placed_cannot(p->diag, "devices and groups go by the job's names",
                                       "the cluster has no such node group");
-        struct maq_placed_pool *pool = &p->pools[seat->pool];
+        uint32_t *used = &p->used[seat->pool];
         if (stage >= c->devices) {
             seat->first_device = c->seats[stage % c->devices].first_device;
             continue;
         }
-        seat->first_device = pool->used;
-        pool->used += devices_of(seat->replica);
-        if (pool->used > pool->count)
+        seat->first_device = *used;
+        *used += devices_of(seat->replica);
+        if (*used > p->pools.at[seat->pool].count)
             return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
     }
     return MAQ_OK;
@@ -236,8 +196,8 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
     const struct maq_mixed_stage *s = seat->plan;
     struct maq_stretches stretches;
     struct maq_plan plan = plan_of(p, c, seat);
-    enum maq_status status =
-        maq_stretches_begin(&stretches, p->pools[seat->pool].sweep, &plan, seat->replicas, c->microbatches, c->n == 1);
+    enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, seat->replicas,
+                                                 c->microbatches, c->n == 1);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return maq__placed_cannot(p->diag, NULL, "a stage cannot be run so on its node group");
     MAQ_TRY(status);
@@ -253,27 +213,6 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
 
 /* ---- links ---- */
 
-/* What the network of one node group takes for a transfer, so many devices sending at once. */
-static double side_s(const struct maq_placing *p, uint32_t g, double bytes, uint32_t senders)
-{
-    const struct maq_placed_pool *pool = &p->pools[g];
-    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV,
-                           .sharers = (uint16_t)(senders < pool->per_node ? senders : pool->per_node),
-                           .bytes = bytes};
-    hop.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
-    return maq_cost_coll(&p->chain, &hop, &pool->cluster).seconds;
-}
-
-static double between_pools_s(const struct maq_placing *p, uint32_t a, uint32_t b, double bytes, uint32_t senders)
-{
-    const struct maq_cluster *cluster = &p->job->cluster;
-    uint32_t low = cluster->groups[a < b ? a : b].first_rank, high = cluster->groups[a < b ? b : a].first_rank;
-    struct maq_coll hop = {.kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)senders, .bytes = bytes};
-    hop.at = maq_cluster_place(cluster, low, 2, high - low);
-    double slower = fmax(side_s(p, a, bytes, senders), side_s(p, b, bytes, senders));
-    return hop.at.link > 0 ? fmax(slower, maq_cost_coll(&p->chain, &hop, cluster).seconds) : slower;
-}
-
 /* Stages of the column that lie on a node group, those on devices of their own. */
 static uint32_t stages_on(const struct maq_placed_column *c, uint32_t pool)
 {
@@ -283,14 +222,10 @@ static uint32_t stages_on(const struct maq_placed_column *c, uint32_t pool)
     return n;
 }
 
-/* Pipelines that send beside one another from a node: as many as it takes to cover its devices. */
 uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_placed_column *c,
                              const struct maq_placed_seat *s)
 {
-    uint32_t per_node = p->pools[s->pool].per_node, of_pool = stages_on(c, s->pool),
-             fit = s->devices < per_node ? per_node / s->devices : 1;
-    fit = fit < of_pool ? fit : of_pool;
-    return fit > 0 ? per_node / fit : 1;
+    return maq_pool_sharers(&p->pools.at[s->pool], s->devices, stages_on(c, s->pool));
 }
 
 double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
@@ -298,16 +233,12 @@ double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_co
 {
     const struct maq_placed_seat *a = &c->seats[from], *b = &c->seats[to];
     if (a->pool != b->pool)
-        return between_pools_s(p, a->pool, b->pool, bytes, a->devices < b->devices ? a->devices : b->devices);
+        return maq_pools_between_s(&p->pools, a->pool, b->pool, bytes,
+                                   a->devices < b->devices ? a->devices : b->devices);
     if (a->first_device == b->first_device)
         return 0;
-    const struct maq_placed_pool *pool = &p->pools[a->pool];
-    struct maq_coll hop = {
-        .kind = MAQ_COLL_SEND_RECV, .sharers = (uint16_t)maq__placed_sharers(p, c, a), .bytes = bytes};
-    uint32_t low = a->first_device < b->first_device ? a->first_device : b->first_device,
-             high = a->first_device < b->first_device ? b->first_device : a->first_device;
-    hop.at = maq_cluster_place(&pool->cluster, low, 2, high - low);
-    return maq_cost_coll(&p->chain, &hop, &pool->cluster).seconds;
+    return maq_pools_inside_s(&p->pools, a->pool, a->first_device, b->first_device, bytes,
+                              maq__placed_sharers(p, c, a));
 }
 
 static void reduce_across(const struct maq_placing *p, struct maq_placed_seat *seat)
@@ -317,8 +248,8 @@ static void reduce_across(const struct maq_placing *p, struct maq_placed_seat *s
         const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
         if (other->pool != seat->pool)
             seat->across_s =
-                fmax(seat->across_s, between_pools_s(p, seat->pool, other->pool, 2 * (ranks - 1) / ranks * bytes,
-                                                     devices_of(seat->replica)));
+                fmax(seat->across_s, maq_pools_between_s(&p->pools, seat->pool, other->pool,
+                                                         2 * (ranks - 1) / ranks * bytes, devices_of(seat->replica)));
     }
 }
 
@@ -370,7 +301,7 @@ enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_
                             .arena = &scratch,
                             .diag = diag};
     enum maq_status status = place(o, &p);
-    close_pools(&p);
+    maq_pools_close(&p.pools);
     maq_arena_fini(&scratch);
     if (status == MAQ_OK)
         *out = &o->result;

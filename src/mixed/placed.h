@@ -10,15 +10,8 @@
 #include "maquette/job.h"
 #include "maquette/mixed_plan.h"
 #include "plan/schedule.h"
+#include "train/pools.h"
 #include "train/stretch.h"
-
-/* A node group alone, which prices what lies inside it. */
-struct maq_placed_pool {
-    struct maq_node_group group;
-    struct maq_cluster cluster;
-    struct maq_train_sweep *sweep;
-    uint32_t count, per_node, used;
-};
 
 /* A stage of a column. */
 struct maq_placed_seat {
@@ -44,10 +37,9 @@ struct maq_placed_column {
 struct maq_placing {
     const struct maq_mixed_plan *plan;
     const struct maq_job *job;
-    struct maq_costs chain;
-    struct maq_measured *measured;
-    uint32_t n_pools, n_columns, n_atoms;
-    struct maq_placed_pool *pools;
+    struct maq_pools pools; /* the job's node groups */
+    uint32_t *used;         /* [pools.n] devices that stages lie on so far */
+    uint32_t n_columns, n_atoms;
     struct maq_placed_column *columns;
     struct maq_arena *arena;
     struct maq_diag *diag;

@@ -171,28 +171,11 @@ static double reduced_s(const struct maq_placing *p, const struct maq_placed_col
 static double tied_s(const struct maq_placing *p, const struct maq_placed_column *c)
 {
     const struct maq_placed_seat *a = &c->seats[0], *b = &c->seats[c->n - 1];
-    double bytes = larger(a->tied_bytes, b->tied_bytes), slowest = 0;
+    double bytes = larger(a->tied_bytes, b->tied_bytes);
     if (bytes == 0 || (a->pool == b->pool && a->first_device == b->first_device))
         return 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct maq_placed_seat *at = i == 0 ? a : b;
-        const struct maq_placed_pool *pool = &p->pools[at->pool];
-        struct maq_coll tied = {
-            .kind = MAQ_COLL_ALL_REDUCE, .sharers = (uint16_t)maq__placed_sharers(p, c, a), .bytes = bytes};
-        tied.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
-        if (a->pool == b->pool)
-            tied.at = maq_cluster_place(&pool->cluster, a->first_device, 2, b->first_device - a->first_device);
-        slowest = larger(slowest, maq_cost_coll(&p->chain, &tied, &pool->cluster).seconds);
-    }
-    return slowest;
-}
-
-static double norm_s(const struct maq_placing *p)
-{
-    const struct maq_cluster *cluster = &p->job->cluster;
-    struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};
-    norm.at = maq_cluster_place(cluster, 0, cluster->devices, 1);
-    return maq_cost_coll(&p->chain, &norm, cluster).seconds;
+    return maq_pools_tied_s(&p->pools, (uint32_t[]){a->pool, b->pool}, (uint32_t[]){a->first_device, b->first_device},
+                            bytes, maq__placed_sharers(p, c, a));
 }
 
 static void end_step(struct maq_mixed_placed *out, const struct maq_placing *p)
@@ -210,7 +193,7 @@ static void end_step(struct maq_mixed_placed *out, const struct maq_placing *p)
         double ends = larger(reduced_s(p, c, 0), reduced_s(p, c, (c->n - 1) % c->devices));
         out->pipeline_s = larger(out->pipeline_s, ends + tied_s(p, c));
     }
-    double norm = norm_s(p);
+    double norm = maq_pools_norm_s(&p->pools);
     out->update_s = norm + after;
     out->step_s = out->pipeline_s + norm + after; /* the order of chain_played.c, to the last bit */
 }

@@ -105,7 +105,7 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
 static enum maq_status resolve_on(struct maq_job *out, const struct maq_slices_chain *chain, uint32_t g)
 {
     const struct maq_job_places nowhere = {0};
-    const struct maq_chain_pool *pool = &chain->costs.pools[g];
+    const struct maq_pool *pool = &chain->costs.groups.at[g];
     *out = chain->space.job;
     out->cluster = pool->cluster;
     out->plan.tp = out->plan.cp = out->plan.ep = out->plan.pp = out->plan.vp = 1;
@@ -117,7 +117,7 @@ static enum maq_status resolve_on(struct maq_job *out, const struct maq_slices_c
 static void describe_island(struct maq_parallelizer_island *out, const struct maq_slices_chain *chain, uint32_t g,
                             int dtype)
 {
-    const struct maq_node_group *group = &chain->costs.pools[g].group;
+    const struct maq_node_group *group = &chain->costs.groups.at[g].group;
     *out = (struct maq_parallelizer_island){.size = sizeof *out,
                                             .index = g,
                                             .device = group->device.name,
@@ -165,7 +165,7 @@ struct maq_hop_class maq_hop_class_of(const struct maq_parallelizer_stage *stage
 double maq_slices_hop_s(const struct maq_slices_chain *chain, const struct maq_hop_class *from,
                         const struct maq_hop_class *to)
 {
-    const struct maq_chain_pool *pool = &chain->costs.pools[from->island];
+    const struct maq_pool *pool = &chain->costs.groups.at[from->island];
     bool inside = from->island == to->island && pool->group.nodes == 1 && pool->count > 1;
     uint32_t senders = from->senders < to->senders ? from->senders : to->senders;
     return maq_chain_hop_s(&chain->costs, from->island, to->island, fmax(from->bytes, to->bytes), senders, inside);

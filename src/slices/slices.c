@@ -52,7 +52,7 @@ static enum maq_status list_waves(struct maq_slices_run *run, bool builtin, stru
     const struct maq_chain_space *space = &run->chain.space;
     uint32_t most = 0, gbs = (uint32_t)space->job.workload.gbs;
     for (uint32_t g = 0; g < run->chain.n_islands; g++)
-        most = run->chain.costs.pools[g].count > most ? run->chain.costs.pools[g].count : most;
+        most = run->chain.costs.pools[g].at->count > most ? run->chain.costs.pools[g].at->count : most;
     most = most < gbs ? most : gbs;
     run->waves = MAQ_ARENA_NEW(&run->arena, struct maq_slices_wave, (size_t)space->n_mbs * most);
     if (!run->waves)

@@ -37,6 +37,10 @@ struct maq_cache {
     double *finish; /* scratch of one evaluation, not initialised */
     size_t finish_size;
 };
+/* The cost chain that a job asks for. Its file of measured kernels is opened; *measured is owned by the caller (maq_measured_close), NULL where
+ * the job names none or its chain does not ask it. */
+enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **measured, const struct maq_job *job,
+                                 struct maq_diag *diag);
 /* Of a job's cluster and cost chain; opens its file of measured kernels. *cache is to be ended (maq_cache_fini) even on failure. */
 enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag);
 void maq_cache_fini(struct maq_cache *cache);

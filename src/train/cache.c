@@ -46,19 +46,26 @@ struct maq_cached_schedule {
     struct maq_grad_tasks grads;
 };
 
+enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **measured, const struct maq_job *job,
+                                 struct maq_diag *diag)
+{
+    bool asked = job->cost_provider == MAQ_PROVIDER_NONE || job->cost_provider == MAQ_PROVIDER_MEASURED;
+    *measured = NULL;
+    if (job->measured && asked)
+        MAQ_TRY(maq_measured_open(measured, job->measured, diag));
+    *out = (struct maq_costs){.best = (enum maq_provider)job->cost_provider, .measured = *measured};
+    return MAQ_OK;
+}
+
 /*
  * The chain belongs to whoever keeps the items that it priced. Every entry point (a prediction, a graph, a sweep of any
  * number of plans) has one cache, so each opens the file once, and a result never mixes two states of it.
  */
 enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag)
 {
-    enum maq_status status = MAQ_OK;
-    *cache = (struct maq_cache){.costs = {.best = (enum maq_provider)job->cost_provider}};
+    *cache = (struct maq_cache){0};
     maq_arena_init(&cache->arena, 0);
-    bool asked = job->cost_provider == MAQ_PROVIDER_NONE || job->cost_provider == MAQ_PROVIDER_MEASURED;
-    if (job->measured && asked)
-        status = maq_measured_open(&cache->measured, job->measured, diag);
-    cache->costs.measured = cache->measured;
+    enum maq_status status = maq_costs_of_job(&cache->costs, &cache->measured, job, diag);
     maq_items_init(&cache->items, &job->cluster, &cache->costs, &cache->arena);
     return status;
 }
