@@ -133,6 +133,7 @@ CASES = [
     ("gloo-ddp", "torch", on_the_host("ddp")),
     ("gloo-fsdp", "torch", on_the_host("fsdp")),
     ("megatron-gpt", "megatron.core", megatron(8, (0, 5), "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2")),
+    ("megatron-gpt-16", "megatron.core", megatron(16, (0, 13), "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "4")),
     ("megatron-moe", "megatron.core", megatron(8, (0, 6), "--expert-model-parallel-size", "4", "--num-experts", "8",
                                                values="megatron_moe.values")),
 ]
