@@ -65,9 +65,9 @@ void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
         maq_segment_op(&l->w, &amax);
 }
 
-static bool by_rows(const struct maq_lower *lower)
+static bool by_rows(const struct maq_lower *lower, int math)
 {
-    return lower->plan->precision == MAQ_PRECISION_FP8_ROWWISE;
+    return math != lower->store && lower->plan->precision == MAQ_PRECISION_FP8_ROWWISE;
 }
 
 static void quantize_by_rows(struct maq_lowering *l, int64_t elements)
@@ -83,8 +83,10 @@ static void quantize_by_columns(struct maq_lowering *l, int64_t elements)
 }
 
 /* What y = x W needs, W^T being kept; then dx = dy W^T. */
-static void quantize_for_forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d)
+static void quantize_for_forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
+    if (!by_rows(l->lower, math))
+        return;
     bool shared = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0;
     const struct maq_module *p = before(l, m);
     bool fused = l->lower->plan->fused_kernels && l->lower->plan->tp == 1 && p && p->kind == MAQ_MODULE_NORM;
@@ -93,22 +95,26 @@ static void quantize_for_forward(struct maq_lowering *l, const struct maq_module
     quantize_by_rows(l, d.in * d.out);
 }
 
-static void quantize_for_dgrad(struct maq_lowering *l, struct maq_local d)
+static void quantize_for_dgrad(struct maq_lowering *l, struct maq_local d, int math)
 {
+    if (!by_rows(l->lower, math))
+        return;
     quantize_by_rows(l, d.rows * d.out);
     quantize_by_columns(l, d.in * d.out);
 }
 
 /* dW = x^T dy: both along the tokens. */
-static void quantize_for_wgrad(struct maq_lowering *l, struct maq_local d)
+static void quantize_for_wgrad(struct maq_lowering *l, struct maq_local d, int math)
 {
+    if (!by_rows(l->lower, math))
+        return;
     quantize_by_columns(l, d.rows * d.in);
     quantize_by_columns(l, d.rows * d.out);
 }
 
 static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t columns, bool forward)
 {
-    if (by_rows(l->lower))
+    if (by_rows(l->lower, l->lower->math))
         return;
     const struct maq_module *p = before(l, m);
     bool fused =
@@ -207,26 +213,22 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
         quantize(l, m, m->flags & MAQ_MODULE_GATHER_IN && sp ? lo->tokens_region : d.rows, d.in, true);
     bool gather = sp && (m->flags & MAQ_MODULE_GATHER_IN), reduce = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
     /* quantized before it is gathered, where the scale is known beforehand or travels with the block */
-    bool narrow = math != lo->store && !by_rows(lo);
+    bool narrow = math != lo->store && !by_rows(lo, math);
     double gathered = (double)lo->tokens * (double)m->in * (narrow ? 1.0 : lo->store_bytes);
     struct maq_coll in = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, gathered);
     struct maq_coll out = maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP,
                                         (double)lo->tokens * (double)m->out * lo->store_bytes);
-    if (lo->plan->tp > 1 && overlap && (gather || (reduce && sp)) && math != lo->store && by_rows(lo))
-        quantize_for_forward(l, m, d); /* piece by piece, in all the same */
-    if (lo->plan->tp > 1 && overlap && gather) {
-        overlapped(l, &op, in, true);
-    } else if (lo->plan->tp > 1 && overlap && reduce && sp) {
-        overlapped(l, &op, out, false);
-    } else {
-        if (gather)
-            gather_sequence(l, &in, m->in, narrow ? 1 : (int64_t)lo->store_bytes);
-        if (math != lo->store && by_rows(lo))
-            quantize_for_forward(l, m, d);
-        maq_segment_op(&l->w, &op);
-        if (reduce)
-            scatter_sequence(l, &out, m->out);
+    bool in_pieces = lo->plan->tp > 1 && overlap && (gather || (reduce && sp));
+    if (gather && !in_pieces)
+        gather_sequence(l, &in, m->in, narrow ? 1 : (int64_t)lo->store_bytes);
+    quantize_for_forward(l, m, d, math);
+    if (in_pieces) {
+        overlapped(l, &op, gather ? in : out, gather);
+        return;
     }
+    maq_segment_op(&l->w, &op);
+    if (reduce)
+        scatter_sequence(l, &out, m->out);
 }
 
 /* Without gradient_accumulation_fusion (32- and 16-bit main gradients have it) a kernel of its own adds the weight gradient. */
@@ -241,18 +243,16 @@ void maq_lower_accumulate(struct maq_lowering *l, int64_t elements)
 }
 
 /* The weight gradient of a module whose input was gathered, beside the reduction of its input gradient. */
-static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
+static void weight_gradient(struct maq_lowering *l, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;
     if (!maq_lower_trained(lo))
         return;
-    if (math != lo->store && by_rows(lo))
-        quantize_for_wgrad(l, d);
+    quantize_for_wgrad(l, d, math);
     bool into_fp32 = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
     struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
     maq_segment_op(&l->w, &op);
     maq_lower_accumulate(l, d.in * d.out);
-    (void)m;
 }
 
 static void backward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math,
@@ -271,7 +271,7 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
             struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
             maq_segment_coll(&l->w, &again, MAQ_STREAM_TP);
         }
-        weight_gradient(l, m, d, math);
+        weight_gradient(l, d, math);
         return;
     }
     if (math != lo->store)
@@ -281,8 +281,7 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     if (reduced && sp) {
         struct maq_coll dy = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, out_bytes);
         if (overlap) {
-            if (math != lo->store && by_rows(lo))
-                quantize_for_dgrad(l, d);
+            quantize_for_dgrad(l, d, math);
             overlapped(l, &dgrad, dy, true);
         } else {
             gather_sequence(l, &dy, m->out, (int64_t)lo->store_bytes);
@@ -293,8 +292,7 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
         pending = maq_segment_coll_async(&l->w, &again, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
     }
     if (!(reduced && sp && overlap)) {
-        if (math != lo->store && by_rows(lo))
-            quantize_for_dgrad(l, d);
+        quantize_for_dgrad(l, d, math);
         maq_segment_op(&l->w, &dgrad);
     }
     if (gathered && lo->plan->tp > 1) {
@@ -305,14 +303,14 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
             last ? MAQ_STEP_NONE : maq_segment_coll_async(&l->w, &dx, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
         if (wgrad) {
             maq_segment_join(&l->w, pending);
-            weight_gradient(l, m, d, math);
+            weight_gradient(l, d, math);
         }
         if (last)
             scatter_sequence(l, &dx, m->in);
         else
             maq_segment_join(&l->w, beside);
     } else if (wgrad) {
-        weight_gradient(l, m, d, math);
+        weight_gradient(l, d, math);
     }
 }
 
