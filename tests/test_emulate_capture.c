@@ -22,26 +22,40 @@ static void open_folder(void)
     assert_non_null(mkdtemp(folder));
 }
 
-/* A capture of these ranks of a job. */
-static struct maq_capture *capture_of(const struct gen_job *job, const uint32_t *ranks, uint32_t n,
-                                      struct maq_diag *diag)
+/* The i-th trace of the folder. */
+static void keep(struct gen_rank *g, uint32_t i)
 {
-    const char *paths[512];
+    snprintf(path_of[i], sizeof path_of[i], "%s/%u", folder, i);
+    gen_write(g, path_of[i]);
+    gen_free(g);
+}
+
+/* The job of the n traces that were kept; they and the folder are gone then. */
+static struct maq_capture *read_kept(uint32_t n, struct maq_diag *diag)
+{
+    const char *paths[512] = {NULL};
     struct maq_capture *c = NULL;
-    open_folder();
-    for (uint32_t i = 0; i < n; i++) {
-        struct gen_rank g;
-        gen_job_rank(job, &g, ranks[i]);
-        snprintf(path_of[i], sizeof path_of[i], "%s/%u", folder, ranks[i]);
-        gen_write(&g, paths[i] = path_of[i]);
-        gen_free(&g);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        paths[i] = path_of[i];
     if (maq_capture_of_ranks(&c, paths, n, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
     for (uint32_t i = 0; i < n; i++)
         unlink(path_of[i]);
     rmdir(folder);
     return c;
+}
+
+/* A capture of these ranks of a job. */
+static struct maq_capture *capture_of(const struct gen_job *job, const uint32_t *ranks, uint32_t n,
+                                      struct maq_diag *diag)
+{
+    open_folder();
+    for (uint32_t i = 0; i < n; i++) {
+        struct gen_rank g;
+        gen_job_rank(job, &g, ranks[i]);
+        keep(&g, i);
+    }
+    return read_kept(n, diag);
 }
 
 /* Runs rank 0, another one, and what inference asks for until it is content; the number of ranks that ran. */
@@ -256,8 +270,6 @@ static void test_infer_odd(void **state)
 static void test_events(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
-    struct maq_capture *c = NULL;
-    const char *paths[3];
     open_folder();
     for (uint32_t rank = 0; rank < 3; rank++) {
         struct gen_rank g = {.world = 3, .rank = rank, .per_node = 8};
@@ -273,19 +285,13 @@ static void test_events(void **state)
             gen_launch(&g, 1, "other", 100);
         }
         gen_end(&g);
-        snprintf(path_of[rank], sizeof path_of[rank], "%s/%u", folder, rank);
-        gen_write(&g, paths[rank] = path_of[rank]);
-        gen_free(&g);
+        keep(&g, rank);
     }
-    if (maq_capture_of_ranks(&c, paths, 3, diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
+    struct maq_capture *c = read_kept(3, diag);
     assert_int_equal(c->n_classes, 2);
     assert_int_equal(c->class_of[0], c->class_of[1]);
     assert_int_not_equal(c->class_of[0], c->class_of[2]);
     assert_int_equal(c->class_of_ranks[c->class_of[0]].n_events, 2);
-    for (uint32_t rank = 0; rank < 3; rank++)
-        unlink(path_of[rank]);
-    rmdir(folder);
     maq_capture_free(c);
     maq_diag_free(diag);
     (void)state;
@@ -296,8 +302,6 @@ static void test_frees(void **state)
 {
     static const uint32_t order[3][4] = {{0, 1, 2, 3}, {3, 1, 0, 2}, {0, 1, 2, 3}};
     struct maq_diag *diag = maq_diag_new();
-    struct maq_capture *c = NULL;
-    const char *paths[3];
     open_folder();
     for (uint32_t rank = 0; rank < 3; rank++) {
         struct gen_rank g = {.world = 3, .rank = rank, .per_node = 8};
@@ -312,18 +316,12 @@ static void test_frees(void **state)
         if (rank < 2)
             gen_launch(&g, 0, "kernel", 100);
         gen_end(&g);
-        snprintf(path_of[rank], sizeof path_of[rank], "%s/%u", folder, rank);
-        gen_write(&g, paths[rank] = path_of[rank]);
-        gen_free(&g);
+        keep(&g, rank);
     }
-    if (maq_capture_of_ranks(&c, paths, 3, diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
+    struct maq_capture *c = read_kept(3, diag);
     assert_int_equal(c->n_classes, 2);
     assert_int_equal(c->class_of[0], c->class_of[1]);
     assert_int_equal(c->class_of_ranks[0].peak_bytes, 10 << 20);
-    for (uint32_t rank = 0; rank < 3; rank++)
-        unlink(path_of[rank]);
-    rmdir(folder);
     maq_capture_free(c);
     maq_diag_free(diag);
     (void)state;
@@ -535,8 +533,6 @@ static void test_check(void **state)
     for (int fault = 0; fault < 4; fault++) {
         struct maq_diag *diag = maq_diag_new();
         struct gen_rank g[4];
-        const char *paths[4];
-        struct maq_capture *c;
         open_folder();
         for (uint32_t r = 0; r < 4; r++) {
             uint32_t all[4] = {0, 1, 2, 3};
@@ -549,11 +545,9 @@ static void test_check(void **state)
             if (fault == 3 && r == 0)
                 gen_message(&g[r], 0, true, comm, 1, 32, 5, false);
             gen_end(&g[r]);
-            snprintf(path_of[r], sizeof path_of[r], "%s/%u", folder, r);
-            gen_write(&g[r], paths[r] = path_of[r]);
-            gen_free(&g[r]);
+            keep(&g[r], r);
         }
-        assert_int_equal(maq_capture_of_ranks(&c, paths, 4, diag), MAQ_OK);
+        struct maq_capture *c = read_kept(4, diag);
         assert_int_equal(maq_capture_check(c, diag), fault == 0 ? MAQ_OK : MAQ_NO);
         assert_int_equal(has_code(diag, MAQ_CODE_CAPTURE_UNMATCHED), fault != 0);
         struct maq_replay *replay = NULL;
@@ -562,9 +556,6 @@ static void test_check(void **state)
         assert_int_equal(has_code(diag, MAQ_CODE_REPLAY_DEADLOCK), fault == 1);
         if (replay)
             maq_replay_free(replay);
-        for (uint32_t r = 0; r < 4; r++)
-            unlink(path_of[r]);
-        rmdir(folder);
         maq_capture_free(c);
         maq_diag_free(diag);
     }

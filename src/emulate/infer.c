@@ -121,16 +121,6 @@ static enum maq_status find_patterns(struct maq_infer *f)
     return open ? MAQ_NO : MAQ_OK;
 }
 
-/* How many communicators of its size a class has before it. */
-static uint32_t nth_of_size(const struct maq_infer *f, uint32_t k, uint32_t ordinal)
-{
-    const struct maq_rank_class *m = &f->capture->class_of_ranks[k];
-    uint32_t nth = 0;
-    for (uint32_t i = 0; i < ordinal; i++)
-        nth += f->capture->comm[m->comm[i]].size == f->capture->comm[m->comm[ordinal]].size;
-    return nth;
-}
-
 static int by_place(const void *left, const void *right)
 {
     const struct maq_seen_pattern *a = left, *b = right;
@@ -156,7 +146,8 @@ static enum maq_status list_patterns(struct maq_seen_pattern **out, uint32_t *n,
     for (uint32_t k = 0; k < c->n_classes; k++)
         for (uint32_t i = 0; i < c->class_of_ranks[k].n_comms; i++)
             if (f->settled[k][i])
-                all[listed++] = (struct maq_seen_pattern){f->pattern[k][i], nth_of_size(f, k, i)};
+                all[listed++] =
+                    (struct maq_seen_pattern){f->pattern[k][i], maq_pattern_nth(c, &c->class_of_ranks[k], i)};
     if (listed > 0)
         qsort(all, listed, sizeof *all, by_place);
     for (uint32_t i = 0; i < listed; i++)

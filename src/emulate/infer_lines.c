@@ -31,12 +31,10 @@ struct cell {
 struct cut {
     struct maq_infer *f;
     const struct cell *cell;
-    uint32_t
-        *group[MAQ_DIGITS]; /* of each value of a digit: which of those that are alike; NONE: it is not in the cell */
+    uint32_t *group[MAQ_DIGITS]; /* [values] which of those that are alike; NONE: it is not in the cell */
     uint32_t groups[MAQ_DIGITS], n_cells;
     uint32_t *label, *was, *first; /* [values of a digit] scratch */
-    uint32_t *one,
-        *other; /* [n_cells] ranks of each that ran: the first, and one of another class; NONE: there is none */
+    uint32_t *one, *other;         /* [n_cells] a rank that ran, one of another class that did; NONE: there is none */
 };
 
 static uint32_t digit(const struct maq_infer *f, uint32_t rank, uint32_t d)

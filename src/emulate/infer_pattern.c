@@ -9,6 +9,14 @@ bool maq_pattern_same(const struct maq_pattern *a, const struct maq_pattern *b)
            memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
+uint32_t maq_pattern_nth(const struct maq_capture *capture, const struct maq_rank_class *c, uint32_t ordinal)
+{
+    uint32_t nth = 0;
+    for (uint32_t i = 0; i < ordinal; i++)
+        nth += capture->comm[c->comm[i]].size == capture->comm[c->comm[ordinal]].size;
+    return nth;
+}
+
 /* Levels of a list of members; false when it is no product of progressions. */
 static bool fit_members(struct maq_pattern *p, const uint32_t *member, uint32_t size)
 {

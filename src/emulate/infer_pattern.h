@@ -11,6 +11,9 @@ bool maq_pattern_same(const struct maq_pattern *a, const struct maq_pattern *b);
 bool maq_pattern_holds(const struct maq_pattern *p, const struct maq_capture *capture, const struct maq_rank_class *c,
                        uint32_t ordinal);
 
+/* How many communicators of its size ranks of a class use before it. */
+uint32_t maq_pattern_nth(const struct maq_capture *capture, const struct maq_rank_class *c, uint32_t ordinal);
+
 /* Patterns that other communicators have. */
 struct maq_patterns {
     struct maq_pattern *at;

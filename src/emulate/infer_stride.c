@@ -98,23 +98,14 @@ static void extend(struct guess *g, struct maq_pattern *p, uint32_t left)
         p->n[j] = p->stride[j] = 0; /* patterns are compared whole */
 }
 
-/* How many communicators of its size a rank of the class uses before it. */
-static uint32_t nth_of_size(const struct maq_capture *capture, const struct maq_rank_class *c, uint32_t ordinal)
-{
-    uint32_t nth = 0;
-    for (uint32_t i = 0; i < ordinal; i++)
-        nth += capture->comm[c->comm[i]].size == capture->comm[c->comm[ordinal]].size;
-    return nth;
-}
-
 /* Whether it holds for the communicators of that size and number in every class. */
 static bool holds_everywhere(const struct maq_pattern *p, const struct guess *g)
 {
-    uint32_t nth = nth_of_size(g->capture, g->class, g->ordinal);
+    uint32_t nth = maq_pattern_nth(g->capture, g->class, g->ordinal);
     for (uint32_t k = 0; k < g->capture->n_classes; k++) {
         const struct maq_rank_class *c = &g->capture->class_of_ranks[k];
         for (uint32_t i = 0; i < c->n_comms; i++)
-            if (g->capture->comm[c->comm[i]].size == p->size && nth_of_size(g->capture, c, i) == nth &&
+            if (g->capture->comm[c->comm[i]].size == p->size && maq_pattern_nth(g->capture, c, i) == nth &&
                 !holds_beside(p, g, c, i))
                 return false;
     }

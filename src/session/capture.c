@@ -2,8 +2,9 @@
  * capture.c - which ranks of a job are run, how often, and when that is enough: maquette/session.h.
  *
  * 1. Rank 0 alone. It knows of nobody.
- * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at (of pipelines all stages), the corners of these axes, and rank d
- *    for every divisor d of the world, where strides of process groups show; two at random. A small world is probed whole.
+ * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at (of pipelines all
+ *    stages), the corners of these axes, and rank d for every divisor d of the world, where strides of process groups show; two at
+ *    random. A small world is probed whole.
  * 3. Passes over all probes, each with what all said in the pass before (exchanges, keys of the store), until that does not change:
  *    a program that is told the same says the same, and is not run again. Where communicators were seen to lie is told as well.
  * 4. Ranks that did not run are inferred from where the probes are in their communicators (maq_capture_infer); where that is open, the
