@@ -65,11 +65,11 @@ struct maq_framework {
         tp_reduces_last; /* the reduction of dX over a TP group comes after the weight gradient instead of running beside it */
     bool
         tp_copies_sequence; /* the batch is the outermost dimension: what sequence parallelism gathers or scatters is copied into order */
-    bool
-        cp_merges_in_fp32; /* ring attention merges its pieces in 32 bits by pointwise kernels, and waits for gradients of K and V (PyTorch) */
-    bool
-        expert_bias_apart; /* the bias of the experts' last product, times the tokens' probabilities, is added by pointwise kernels */
-    bool clamp_apart;    /* and so is the input of their activation clamped */
+    /* Ring attention merges its pieces in 32 bits by pointwise kernels, and waits for gradients of K and V (PyTorch). */
+    bool cp_merges_in_fp32;
+    /* The bias of the experts' last product, times the tokens' probabilities, is added by pointwise kernels; and so is the input of their
+     * activation clamped. */
+    bool expert_bias_apart, clamp_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */

@@ -28,8 +28,8 @@
 /* An item as one class has it. */
 struct maq_graph_cell {
     double ns;
-    uint32_t class_id,
-        signature; /* class: of communication, that with the slowest link; signature: of the item's name */
+    uint32_t class_id;  /* of communication, that with the slowest link */
+    uint32_t signature; /* of the item's name */
     uint8_t sort;
     bool inside; /* communication inside a tensor-parallel group */
     int16_t law; /* of its own: index of the variation's kernels; -1 = none */

@@ -185,7 +185,7 @@ static enum maq_status find_limit(const struct maq_step_ask *w, const struct maq
     if (!count)
         return MAQ_NO_MEMORY;
     *w->limit = (struct maq_step_limit){.limit_ns = (double)NAN};
-    if (w->draws < maq_step_limit_draws(&job, MAQ_LIMIT_LEAST))
+    if (w->draws < maq_step_limit_draws(&job, MAQ_RISK_GUARANTEE_LEAST))
         return MAQ_OK;
     job.draws = (uint32_t)fmin(w->draws, maq_step_limit_draws(&job, LIMIT_VALUES));
     for (uint32_t r = 0; r < n_regimes; r++) {

@@ -69,7 +69,7 @@ static bool sum_passes(struct maq_grid *out, const struct kinds *kinds, const st
         mean += kinds->count[k] * own;
         variance += kinds->count[k] * var;
         h = fmin(h, sqrt(var) / PER_PASS);
-        above = fmax(above, maq_law_upper(&law[k], 1e-18 / m->lockstep) - own);
+        above = fmax(above, maq_law_upper(&law[k], MAQ_SUM_OUTSIDE / m->lockstep) - own);
     }
     double sd = sqrt(variance), low = fmax(0, mean - REACH * sd), high = mean + REACH * sd + above;
     h = fmax(fmin(h, sd / PER_SIGMA), (high - low) / (MAQ_SUM_MOST - 8));

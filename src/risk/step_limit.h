@@ -36,8 +36,7 @@ struct maq_limit_job {
 
 struct maq_step_limit {
     double limit_ns; /* NaN: too few values for one */
-    uint32_t
-        values; /* of the slowest replica, put together; 0: the law is known, and its 95th percentile is the limit */
+    uint32_t values; /* of the slowest replica, put together; 0: the law is known, and its 95th percentile is it */
 };
 
 /* Draws that give `values` of them. */
@@ -52,6 +51,5 @@ bool maq_step_limit_of(double *limit_ns, double *const *slowest, uint32_t n, con
 
 /* The mean m of n values in [0, 1] with KL(m || 0.05) = ln 20 / n; negative: n is too small. */
 double maq_limit_mean(uint32_t n);
-#define MAQ_LIMIT_LEAST MAQ_RISK_GUARANTEE_LEAST
 
 #endif

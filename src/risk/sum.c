@@ -7,9 +7,8 @@
 #include "risk/extreme.h"
 
 #define PI 3.14159265358979323846
-#define OUTSIDE 1e-18 /* probability of a part that is left out at either end */
-#define NOISE 1e-16   /* masses that are rounding */
-#define FINE 8        /* parts of a cell that a law's probability is split by */
+#define NOISE 1e-16 /* masses that are rounding */
+#define FINE 8      /* parts of a cell that a law's probability is split by */
 
 bool maq_sum_init(struct maq_sum *s, double h, double cells, struct maq_arena *arena)
 {
@@ -99,7 +98,8 @@ static void put(double *mass, double x, double m)
 
 bool maq_sum_add(struct maq_sum *s, const struct maq_law *law, double group, uint32_t count)
 {
-    double low = maq_max_quantile(law, group, OUTSIDE), high = maq_law_upper(law, OUTSIDE / group), h = s->h;
+    double low = maq_max_quantile(law, group, MAQ_SUM_OUTSIDE), high = maq_law_upper(law, MAQ_SUM_OUTSIDE / group),
+           h = s->h;
     double first = floor(low / h) - 1, cells = ceil(high / h) + 1 - first, sum = 0, before = 0;
     if (!(cells + 1 <= s->n))
         return false;

@@ -33,7 +33,8 @@ struct maq_sum {
     double *turn_re, *turn_im;           /* [n / 2] roots of unity */
 };
 
-#define MAQ_SUM_MOST 65536u /* cells */
+#define MAQ_SUM_MOST 65536u   /* cells */
+#define MAQ_SUM_OUTSIDE 1e-18 /* probability of a part that is left out at either end */
 
 /* Of nothing: 0. At least `cells` of them, of width h. false: too many, or out of memory. Everything in `arena`. */
 bool maq_sum_init(struct maq_sum *s, double h, double cells, struct maq_arena *arena);

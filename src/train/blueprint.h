@@ -99,8 +99,7 @@ struct maq_program {
     struct maq_bucket_sync *buckets; /* in forward order */
     uint32_t n_buckets;
     double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
-    double
-        experts_under_ns; /* exchange of experts hidden in one forward and one backward pass, overlap_moe_expert_parallel_comm */
+    double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
     double plain_forward_ns, plain_backward_ns, plain_weight_ns;        /* sums of segments alone */
     double dense_params, expert_params, adapter_params, largest_params; /* largest: of one entry */
     double act_bytes;                                                   /* kept per microbatch */
@@ -159,8 +158,8 @@ struct maq_blueprint {
         *optimizer; /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
     double *
         lost_ns; /* [pp] what the passes of a stage lost to data-parallel communication beside them, not in the makespans */
-    double *
-        unpaired_ns; /* [pp] exchange of experts in passes of the filling and draining pipeline, which no other microbatch hides; not in the makespans */
+    /* [pp] exchange of experts in passes of the filling and draining pipeline, which no other microbatch hides; not in the makespans */
+    double *unpaired_ns;
     uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job */
     uint32_t tied_item; /* reduction of tied embedding gradients between first and last stage; 0 = none */
 };
