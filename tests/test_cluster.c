@@ -679,7 +679,15 @@ static void test_links(void **state)
     at = maq_cluster_place(&l.cluster, 0, 8, 1);
     links = maq_cluster_links(&l.cluster, &at, 1);
     assert_close(links.near.bps, 300e9);
-    assert_close(links.far.bps, 63e9);
+    assert_close(links.host.bps, 63e9);
+    assert_true(links.far.bps == 0 && links.far.latency_s == 0);
+    at = maq_cluster_place(&l.cluster, 0, 16, 1); /* of both nodes: PCIe and the network */
+    links = maq_cluster_links(&l.cluster, &at, 1);
+    assert_close(links.host.bps, 63e9);
+    assert_true(links.far.bps > 0);
+    at = maq_cluster_place(&l.cluster, 0, 2, 8); /* one device of each: the network alone */
+    links = maq_cluster_links(&l.cluster, &at, 1);
+    assert_true(links.host.bps == 0 && links.far.bps > 0);
     unload(&l);
 
     load(&l, "h100:8 x 2, rail 400G + a100:8 x 2, rail 200G"); /* the slower side rules */

@@ -311,6 +311,31 @@ static void test_unshared_pcie(void **state)
     assert_true(seconds(&eight, &c) > 7.0 / 8.0 * 1e9 / g.domain_bps);
 }
 
+/* Pairs of cards: a ring leaves a node once, not once for each pair, and is held back by PCIe between them. */
+static void test_pairs_share_a_node(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    g.domain_devices = 2;
+    g.domain_multicast = false;
+    struct maq_cluster c = cluster_of(&g);
+    struct maq_coll coll = {.kind = MAQ_COLL_ALL_GATHER, .sharers = 2, .bytes = 1e9};
+    coll.at = (struct maq_placement){.size = 16, .per_domain = 1, .domains = 16, .per_node = 4};
+    struct maq_coll_links links = maq__coll_links(&coll, &c);
+    assert_close(links.per_domain, 4.0, 1e-15);
+    assert_close(links.domains, 4.0, 1e-15);
+    assert_close(links.domain_bps, 4.0 * maq_node_group_network_bps(&g), 1e-15);
+    assert_true(links.near_bps < g.device.host_bps && !links.multicast);
+    coll.at = (struct maq_placement){.size = 4, .per_domain = 2, .domains = 2, .per_node = 4};
+    links = maq__coll_links(&coll, &c); /* one node: no network */
+    assert_close(links.domains, 1.0, 1e-15);
+    assert_close(links.near_bps, g.device.host_bps, 1e-15);
+    assert_true(links.rank_bps == 0.0 && maq__coll_regime(&coll, &c) == MAQ_COLL_REGIME_PCIE);
+    coll.at = (struct maq_placement){.size = 2, .per_domain = 2, .domains = 1, .per_node = 2};
+    links = maq__coll_links(&coll, &c); /* one pair */
+    assert_close(links.near_bps, g.domain_bps, 1e-15);
+}
+
 static void test_in_network_reduction_helps(void **state)
 {
     (void)state;
@@ -595,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_sharing_and_oversubscription),
         cmocka_unit_test(test_rings_alone),
         cmocka_unit_test(test_unshared_pcie),
+        cmocka_unit_test(test_pairs_share_a_node),
         cmocka_unit_test(test_in_network_reduction_helps),
         cmocka_unit_test(test_every_table_is_monotone),
         cmocka_unit_test(test_tiny_parts),

@@ -194,11 +194,13 @@ struct maq_link {
     double bps, latency_s;
 };
 
-/* The links that a placed group uses. `near` joins members of a domain: line rate of the scale-up link. `far` joins
- * domains: the network (efficiency, shared ports and oversubscription applied), or the host link (line rate)
- * when the group is inside one node; all zero when domains == 1. */
+/*
+ * The links that a placed group uses; all zero where it does not use one. `near` joins members of a domain: line rate of
+ * the scale-up link. `host` joins domains of one node: line rate of the link to the host. `far` joins nodes, or domains
+ * that are a node or more: the network, with efficiency, shared ports and oversubscription applied.
+ */
 struct maq_links {
-    struct maq_link near, far;
+    struct maq_link near, host, far;
 };
 
 /*

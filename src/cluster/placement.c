@@ -227,12 +227,10 @@ struct maq_links maq_cluster_links(const struct maq_cluster *cluster, const stru
     MAQ_ASSERT(at->group < cluster->n_groups);
     const struct maq_node_group *group = &cluster->groups[at->group];
     struct maq_links links = {.near = {group->domain_bps, group->domain_latency_s}};
-    if (at->domains == 1)
+    if (at->per_node > at->per_domain)
+        links.host = (struct maq_link){group->device.host_bps, HOST_LATENCY_S};
+    if (at->domains == 1 || at->per_node == at->size)
         return links;
-    if (at->per_node == at->size) {
-        links.far = (struct maq_link){group->device.host_bps, HOST_LATENCY_S};
-        return links;
-    }
     double port = group->fabric.nic_bps * group->fabric.efficiency;
     double nics = group->nics_per_node, per_node = group->devices_per_node;
     double active = (double)at->per_node * (sharers > 0 ? sharers : 1);

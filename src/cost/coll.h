@@ -109,10 +109,10 @@ struct maq_coll_transport {
 #define MAQ_COLL_TINY 192.0
 
 struct maq_coll_links {
-    double ranks, per_domain, domains;
-    double near_bps, near_s; /* scale-up link of one rank */
-    double rank_bps;         /* network of one rank */
-    double domain_bps;       /* network of all members in one domain together */
+    double ranks, per_domain, domains; /* a domain: what the near link joins; a node, where that has several of PCIe */
+    double near_bps, near_s;           /* scale-up link of one rank */
+    double rank_bps;                   /* network of one rank */
+    double domain_bps;                 /* network of all members in one domain together */
     double far_s;
     bool multicast;   /* the scale-up switch reduces and multicasts */
     bool spans_nodes; /* the scale-up domain is more than one node */

@@ -1,11 +1,14 @@
 /*
  * cost_coll.c - what a collective costs where its group lies.
  *
- * A placement (p members in each of D scale-up domains) becomes the two links of maq_cluster_links(): near, inside the
- * domain, and far, a rank's part of its node's NICs (or PCIe between domains of one node), after `sharers` and
- * oversubscription.
+ * The links of a placement (p members in each of D scale-up domains, maq_cluster_links()) become the two that the
+ * algorithms know: near, inside a domain, and far, a rank's part of its node's NICs, after `sharers` and oversubscription.
  *
- * A scale-up "link" that is no faster than the one to the host is PCIe: what it gives depends on the board's bridges
+ * Where a node has several domains (pairs of cards under a bridge), a ring passes through all members in a node before it
+ * leaves it, so that the node is what a domain is elsewhere: it has one way in and out for them all, and its near link is
+ * PCIe between the pairs, the slowest on the way.
+ *
+ * A scale-up "link" that is no faster than the one to the host is PCIe as well: what it gives depends on the board's bridges
  * and sockets, which nothing here describes.
  *
  * Answers for generations that no measurement was at hand for use another one's coefficients and count as analytical.
@@ -29,13 +32,30 @@ static bool is_pcie(const struct maq_node_group *group)
     return group->domain_bps <= group->device.host_bps && group->domain_bps < PCIE_MOST_BPS;
 }
 
-/* PCIe behind a pair of devices is shared with the others, and the rate of each falls with their number, unless the device says otherwise. */
-static double near_bps(const struct maq_link *near, const struct maq_node_group *group,
-                       const struct maq_coll_generation *generation, double per_domain)
+/* Members that a near link joins, and how many of them send over PCIe at a time: one for each domain of the node. */
+struct block {
+    double members, senders;
+    bool of_domains;
+};
+
+static struct block block_of(const struct maq_placement *at)
 {
-    if (!is_pcie(group) || group->device.domain_unshared || per_domain <= 2.0)
-        return near->bps;
-    return near->bps * pow(2.0 / per_domain, generation->contention);
+    double per_domain = maq__max(1.0, (double)at->per_domain), ranks = (double)at->size;
+    if (at->per_node > at->per_domain)
+        return (struct block){maq__min((double)at->per_node, ranks), ceil((double)at->per_node / per_domain), true};
+    per_domain = maq__min(per_domain, ranks);
+    return (struct block){per_domain, per_domain, false};
+}
+
+/* PCIe behind a pair of devices is shared with the others, and the rate of each falls with their number, unless the device says otherwise. */
+static double near_bps(const struct maq_links *links, const struct maq_node_group *group,
+                       const struct maq_coll_generation *generation, const struct block *block)
+{
+    double bps = block->of_domains ? links->host.bps : links->near.bps;
+    bool pcie = block->of_domains || is_pcie(group);
+    if (!pcie || group->device.domain_unshared || block->senders <= 2.0)
+        return bps;
+    return bps * pow(2.0 / block->senders, generation->contention);
 }
 
 struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct maq_cluster *cluster)
@@ -47,19 +67,19 @@ struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct 
     bool network = at->per_node < at->size;
     const struct maq_coll_transport *transport =
         &maq__coll_transports[network ? group->fabric.transport : MAQ_TRANSPORT_VERBS];
-    double domains = maq__max(1.0, (double)at->domains), ranks = (double)at->size;
-    double per_domain = maq__min(maq__max(1.0, (double)at->per_domain), ranks);
+    struct block block = block_of(at);
+    double ranks = (double)at->size;
 
     return (struct maq_coll_links){
         .ranks = ranks,
-        .per_domain = per_domain,
-        .domains = domains,
-        .near_bps = near_bps(&links.near, group, generation, per_domain),
-        .near_s = links.near.latency_s,
+        .per_domain = block.members,
+        .domains = block.of_domains ? ceil(ranks / block.members) : maq__max(1.0, (double)at->domains),
+        .near_bps = near_bps(&links, group, generation, &block),
+        .near_s = block.of_domains ? links.host.latency_s : links.near.latency_s,
         .rank_bps = links.far.bps,
-        .domain_bps = links.far.bps * per_domain,
+        .domain_bps = links.far.bps * block.members,
         .far_s = links.far.latency_s,
-        .multicast = group->domain_multicast,
+        .multicast = group->domain_multicast && !block.of_domains,
         .spans_nodes = at->per_domain > at->per_node,
         .in_network_reduction = group->fabric.in_network_reduction && network,
         .shared_port = network && group->nics_per_node < group->devices_per_node,
@@ -75,9 +95,9 @@ enum maq_coll_regime maq__coll_regime(const struct maq_coll *coll, const struct 
 
     if (coll->kind == MAQ_COLL_DISPATCH || coll->kind == MAQ_COLL_COMBINE)
         return MAQ_COLL_REGIME_EXPERTS;
-    if (coll->at.domains > 1)
+    if (coll->at.domains > 1 && coll->at.per_node < coll->at.size)
         return MAQ_COLL_REGIME_FAR;
-    return is_pcie(group) ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
+    return coll->at.domains > 1 || is_pcie(group) ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
 }
 
 enum maq_coll_band maq__coll_band(double bytes)

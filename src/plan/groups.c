@@ -67,7 +67,9 @@ static bool is_slower(const struct maq_cluster *cluster, struct maq_placement a,
     if (is_worse(a, b) || is_worse(b, a))
         return is_worse(a, b);
     struct maq_links x = maq_cluster_links(cluster, &a, 1), y = maq_cluster_links(cluster, &b, 1);
-    return a.domains > 1 ? x.far.bps < y.far.bps : x.near.bps < y.near.bps;
+    if (x.far.bps > 0 || y.far.bps > 0)
+        return x.far.bps < y.far.bps;
+    return a.domains > 1 ? x.host.bps < y.host.bps : x.near.bps < y.near.bps;
 }
 
 /* The first rank of a stage that is not before `from`. */

@@ -24,7 +24,7 @@ static void use(const struct maq_cluster *c, uint32_t seed)
         struct maq_links links = maq_cluster_links(c, &at, 1 + seed % 9);
         MAQ_ASSERT(at.per_domain >= 1 && at.per_node >= 1 && at.domains >= 1 && at.domains <= size);
         MAQ_ASSERT((uint64_t)at.per_domain * at.domains >= size && at.per_domain <= size);
-        MAQ_ASSERT(links.near.bps > 0 && (at.domains == 1 || links.far.bps > 0));
+        MAQ_ASSERT(links.near.bps > 0 && (at.domains == 1 || links.host.bps > 0 || links.far.bps > 0));
     }
     for (uint32_t g = 0; g < c->n_groups; g++)
         MAQ_ASSERT(maq_cluster_group_of(c, c->groups[g].first_rank) == &c->groups[g]);
