@@ -374,6 +374,8 @@ static void test_models(void **state)
     } cases[] = {
         {"32,4096,32,8192,8,1,1,8,8,8,H100,Llama3-8B,1", "ffn,kv_heads,vocab", "14336,8,128256",
          "{\"base\": \"llama-3-8b\"}"},
+        {",,,8192,8,1,1,8,8,8,H100,Llama3-8B,1", "", "", "{\"base\": \"llama-3-8b\"}"}, /* by its name */
+        {",,,4096,8,1,1,8,8,8,H100,Mixtral 8x7B,1", "", "", "{\"base\": \"mixtral-8x7b\"}"},
         {"12,8192,64,4096,8,1,1,8,8,8,H100,\"Llama3-70B (reduced, 12 layers)\",1", "ffn", "28672",
          "{\"base\": \"llama-3-70b\", \"num_hidden_layers\": 12}"},
         {"126,16384,128,8192,8,1,1,8,8,8,H100,Llama3.1-405B,1", "kv_heads,vocab", "16,128256",
@@ -407,6 +409,11 @@ static void test_skips_of_one_row(void **state)
         enum maq_validate_skip skip;
     } cases[] = {
         {",1024,16,2048,32,1,1,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MODEL},
+        {",,,2048,32,1,1,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MODEL},
+        {",1024,,2048,32,1,1,16,16,8,H100,Llama3-8B,1", "", "", MAQ_VALIDATE_SKIP_NO_MODEL},
+        {",,,2048,32,1,1,16,16,8,H100,Llama3-8B,1", "", "", MAQ_VALIDATE_SKIP_NONE},
+        {"4,1024,16,2048,32,3,1,,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MAPPING},
+        {"4,1024,16,2048,32,2,1,,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NONE},
         {"4,1024,16,2048,32,1,,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MAPPING},
         {"4,1024,16,,32,1,1,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_BATCH},
         {"4,1024,16,2048,32,1,1,16,16,8,Z80,x,1", "", "", MAQ_VALIDATE_SKIP_NO_DEVICE},
@@ -603,7 +610,7 @@ static void test_missing_columns(void **state)
     struct maq_validate_result *r = NULL;
     assert_int_equal(maq_validate_train_text(&r, "t", MAQ_STR("id,model,hidden\n1,2,3\n"), NULL, diag), MAQ_BAD_INPUT);
     char *text = maq_diag_format(diag, 0, false);
-    assert_non_null(strstr(text, "no column 'num_layers'"));
+    assert_non_null(strstr(text, "no column 'seq_len'"));
     assert_non_null(strstr(text, "no column of a measurement"));
     assert_null(strstr(text, "no column 'mbs'"));
     free(text);

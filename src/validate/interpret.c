@@ -110,6 +110,19 @@ static void read_numbers(struct maq_interpretation *in)
     in->year = read_year(r);
 }
 
+/* Devices over those of a replica. */
+static void derive_dp(struct maq_interpretation *in)
+{
+    if (in->dp != 0 || in->tp < 1 || in->pp < 1 || in->cp < 1 || in->devices < 1)
+        return;
+    int64_t replica =
+        in->tp > in->devices || in->pp > in->devices || in->cp > in->devices ? 0 : in->tp * in->pp * in->cp;
+    if (replica > 0 && in->devices % replica == 0) {
+        in->dp = in->devices / replica;
+        maq__assume(in, "dp %lld: num_gpus over tp x pp x cp", (long long)in->dp);
+    }
+}
+
 static void check_numbers(struct maq_interpretation *in)
 {
     if (in->row.bad >= 0) {
@@ -118,9 +131,10 @@ static void check_numbers(struct maq_interpretation *in)
                      maq_str_show(show, maq_row_text(&in->row, (enum maq_column)in->row.bad)));
     }
     if (in->layers < 1 || in->hidden < 1 || in->heads < 1)
-        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_MODEL, "num_layers, hidden and heads are needed");
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_MODEL,
+                     "num_layers, hidden and heads are needed, or a model of the catalogue");
     if (in->tp < 1 || in->pp < 1 || in->dp < 1 || in->cp < 1)
-        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_MAPPING, "tp, pp and dp are needed");
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_MAPPING, "tp and pp are needed, and dp, or num_gpus that they divide");
     if (in->seq < 1 || in->gbs < 1)
         maq__give_up(in, MAQ_VALIDATE_SKIP_NO_BATCH, "seq_len and gbs are needed");
     if (in->devices < 1)
@@ -142,6 +156,8 @@ void maq_interpret_row(struct maq_interpretation *in)
     in->skip = MAQ_VALIDATE_SKIP_NONE;
     in->why = "";
     read_numbers(in);
+    maq__interpret_model_name(in);
+    derive_dp(in);
     check_numbers(in);
     if (in->skip != MAQ_VALIDATE_SKIP_NONE)
         return;

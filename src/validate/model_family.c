@@ -6,7 +6,7 @@
  *   2. Otherwise a family by its dimensions: a GPT (GELU, LayerNorm, learned positions, biases, tied embeddings) where the MLP is
  *      4 x hidden and every head has its own keys and values; a Llama (SwiGLU, RMSNorm, RoPE, no biases, untied) where not.
  *
- * The catalogue entry is loaded to compare: hidden, heads, MLP width, experts.
+ * A row without layers, hidden and heads has those of the entry. The entry is loaded to compare: hidden, heads, MLP width, experts.
  */
 #include "validate/interpret.h"
 
@@ -214,6 +214,20 @@ static void from_dimensions(struct maq_interpretation *in)
         as_gpt(in);
     else
         as_llama(in);
+}
+
+void maq__interpret_model_name(struct maq_interpretation *in)
+{
+    const struct maq_catalogue_entry *e = find_entry(maq_row_text(&in->row, MAQ_COLUMN_model));
+    struct shape s;
+    if (in->layers != 0 || in->hidden != 0 || in->heads != 0 || !e || in->seq < 1 || !load_shape(&s, e->name, in->seq))
+        return;
+    in->layers = s.layers;
+    in->hidden = s.hidden;
+    in->heads = s.heads;
+    in->experts = s.experts;
+    in->topk = s.topk;
+    maq__assume(in, "dimensions of the catalogue's %s: not stated", e->name);
 }
 
 void maq__interpret_model(struct maq_interpretation *in)

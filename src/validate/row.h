@@ -13,10 +13,10 @@
     X(year, false)                                                                                                     \
     X(framework, false)                                                                                                \
     X(model, true)                                                                                                     \
-    X(num_layers, true)                                                                                                \
-    X(hidden, true)                                                                                                    \
+    X(num_layers, false)                                                                                               \
+    X(hidden, false)                                                                                                   \
     X(ffn, false)                                                                                                      \
-    X(heads, true)                                                                                                     \
+    X(heads, false)                                                                                                    \
     X(kv_heads, false)                                                                                                 \
     X(head_dim, false)                                                                                                 \
     X(vocab, false)                                                                                                    \
@@ -34,7 +34,7 @@
     X(vp, false)                                                                                                       \
     X(cp, false)                                                                                                       \
     X(ep, false)                                                                                                       \
-    X(dp, true)                                                                                                        \
+    X(dp, false)                                                                                                       \
     X(sp, false)                                                                                                       \
     X(zero_or_fsdp, false)                                                                                             \
     X(mbs, false)                                                                                                      \
