@@ -284,12 +284,50 @@ static void test_shared_table(void **state)
     (void)state;
 }
 
+/* --- names ------------------------------------------------------------------------------------------------- */
+
+static void test_repositories(void **state)
+{
+    static const struct {
+        const char *name, *entry; /* NULL = none */
+    } cases[] = {
+        {"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},
+        {"META-LLAMA/llama-3.1-8b-INSTRUCT", "llama-3.1-8b"},
+        {"Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+        {"meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"},
+        {"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"},
+        {"mistralai/Mistral-Small-24B-Instruct-2501", "mistral-small-3"},
+        {"mosaicml/mpt-7b", "mpt-7b-alibi"}, /* the source of an entry, not a name after a slash */
+        {"mpt-7b", "mpt-7b"},
+        {"somebody/Llama-3.1-8B", NULL},
+        {"meta-llama/Llama-3.1-8B/config.json", NULL},
+        {"/gpt2", NULL},
+        {"./gpt2", NULL},
+        {"models/gpt2", NULL},
+        {"openai-community/", NULL},
+        {"openai-community/instruct", NULL},
+        {"instruct", NULL},
+        {"-", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct maq_catalogue_entry *e = maq_model_entry(maq_str_of(cases[i].name));
+        if (!e != !cases[i].entry || (e && strcmp(e->name, cases[i].entry) != 0))
+            fail_msg("'%s' is %s", cases[i].name, e ? e->name : "nothing");
+    }
+    const struct maq_catalogue_entry *e;
+    for (size_t i = 0; (e = maq_catalogue_at("models", i)) != NULL; i++)
+        assert_ptr_equal(maq_model_entry(maq_str_of(e->name)), e);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_entry),
         cmocka_unit_test(test_anchors),
         cmocka_unit_test(test_shared_table),
+        cmocka_unit_test(test_repositories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

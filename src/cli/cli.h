@@ -56,7 +56,7 @@ struct cli_option {
 /* Rows that every command of a job has. */
 #define CLI_OPTION_MODEL                                                                                               \
     {                                                                                                                  \
-        "--model", CLI_JOB, "MODEL", "catalogue name (maquette show models) or path to a config.json", "model", NULL   \
+        "--model", CLI_JOB, "MODEL", "name (maquette show models, or of Hugging Face) or a config.json", "model", NULL   \
     }
 #define CLI_OPTION_CLUSTER                                                                                             \
     {                                                                                                                  \

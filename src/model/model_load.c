@@ -80,16 +80,18 @@ static enum maq_status add_named(struct load *l, struct maq_node *node)
     struct maq_str text = maq_str_trim(node->text);
     struct stat st;
     node->used = true;
-    const struct maq_catalogue_entry *entry = maq_catalogue_find("models", text);
-    if (entry)
-        return add_catalogue(l, entry, node->at);
+    const struct maq_catalogue_entry *entry = maq_model_entry(text);
     const char *path = maq_arena_strdup(l->r.arena, text);
     if (!path)
         return maq_diag_fail(MAQ_NO_MEMORY, l->r.diag, MAQ_CODE_MODEL_NO_MEMORY, node->at, NULL,
                              "no memory for a model");
-    if (text.len > 0 && stat(path, &st) == 0)
+    bool is_path = text.len > 0 && stat(path, &st) == 0;
+    if (entry && !(is_path && strchr(path, '/')))
+        return add_catalogue(l, entry, node->at);
+    if (is_path)
         return add_file(l, path);
-    const char *near = maq_catalogue_nearest("models", text);
+    const char *slash = strrchr(path, '/'),
+               *near = maq_catalogue_nearest("models", maq_str_of(slash ? slash + 1 : path));
     const char *hint = near ? maq_arena_printf(l->r.arena, "did you mean '%s'?", near)
                             : "give a catalogue name, a path to a config.json, or a map";
     return BAD(l, MAQ_CODE_MODEL_UNKNOWN_NAME, node->at, hint, "no model and no file is named '%.*s'", (int)text.len,

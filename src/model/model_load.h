@@ -2,7 +2,8 @@
  * model_load.h - from a document to a model.
  *
  * `node` is what a job has under `model:`; it may be
- *   - a scalar: a catalogue name ("llama-3.1-405b") or a path to a Hugging Face config.json (or the folder of one);
+ *   - a scalar: a catalogue name ("llama-3.1-405b"), a repository on Hugging Face that the catalogue knows
+ *     ("meta-llama/Llama-3.1-405B-Instruct"), or a path to a config.json (or the folder of one);
  *   - a map: the keys of a config.json (with `model_type` or `architectures`), or Megatron-LM's argument names with
  *     `model_type: megatron`; `base: NAME` starts from a catalogue entry and overrides keys of it.
  *
@@ -14,9 +15,12 @@
 #define MAQ_MODEL_LOAD_H
 
 #include "maquette/model.h"
+#include "spec/catalogue.h"
 #include "spec/doc.h"
 
 enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, struct maq_arena *arena,
                                struct maq_diag *diag);
+/* The entry that a catalogue name, an alias or a repository on Hugging Face means; NULL = none. */
+const struct maq_catalogue_entry *maq_model_entry(struct maq_str name);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "model/model_load.h"
 #include "plan/schedule.h"
 #include "report/codes.h"
 #include "report/show.h"
@@ -79,6 +80,11 @@ static const char *nearest(struct maq_str word)
     return NULL;
 }
 
+static bool has_entry(const char *section, struct maq_str word)
+{
+    return strcmp(section, "models") == 0 ? maq_model_entry(word) != NULL : maq_catalogue_find(section, word) != NULL;
+}
+
 static enum maq_status find(struct found *out, const char *what, struct maq_diag *diag)
 {
     struct maq_str word = maq_str_of(what);
@@ -91,7 +97,7 @@ static enum maq_status find(struct found *out, const char *what, struct maq_diag
             return MAQ_OK;
         }
     for (size_t k = 0; k < MAQ_COUNT(kinds); k++)
-        if (kinds[k].section && maq_catalogue_find(kinds[k].section, word)) {
+        if (kinds[k].section && has_entry(kinds[k].section, word)) {
             *out = (struct found){.kind = &kinds[k], .name = what};
             return MAQ_OK;
         }

@@ -242,7 +242,7 @@ static void json_model(struct maq_json map, const struct maq_model *m)
 
 enum maq_status maq_show_model(struct maq_show *s, const char *name)
 {
-    const struct maq_catalogue_entry *e = maq_catalogue_find("models", maq_str_of(name));
+    const struct maq_catalogue_entry *e = maq_model_entry(maq_str_of(name));
     struct maq_model m;
     MAQ_TRY(load(&m, s, name));
     if (e)

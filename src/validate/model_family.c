@@ -85,17 +85,17 @@ static bool agrees(const struct maq_interpretation *in, const struct shape *s)
 /* The entry of a name: as it is, without "(...)", without its last word. */
 static const struct maq_catalogue_entry *find_entry(struct maq_str name)
 {
-    const struct maq_catalogue_entry *e = maq_catalogue_find("models", name);
+    const struct maq_catalogue_entry *e = maq_model_entry(name);
     struct maq_str head;
     if (e || name.len == 0)
         return e;
     maq_str_split(name, '(', &head);
     head = maq_str_trim(head);
-    e = maq_catalogue_find("models", head);
+    e = maq_model_entry(head);
     if (e)
         return e;
     maq_str_split(head, ' ', &head);
-    return maq_catalogue_find("models", head);
+    return maq_model_entry(head);
 }
 
 static bool entry_has(const struct maq_catalogue_entry *e, const char *phrase)
