@@ -116,6 +116,21 @@ MAQ_API char *maq_job_write(const struct maq_job_box *open, const struct maq_pla
  * for. Owned by the caller (free()); NULL when out of memory. */
 MAQ_API char *maq_job_megatron_arguments(const struct maq_job *job);
 
+/*
+ * The other way round: what the arguments of a Megatron-LM training script say of a job, as overrides for maq_job_load(): all but
+ * the cluster. `words` are those of the command line; the launcher and the script before the first argument are passed over.
+ * Arguments that change neither time nor memory are left out, unknown ones are named in a warning, and for an `open` job (a search)
+ * what the search decides is left out too. What is set points into `words`, which must outlive it. *out is the caller's
+ * (maq_megatron_free).
+ */
+struct maq_megatron {
+    struct maq_override *overrides;
+    size_t n_overrides;
+};
+MAQ_API enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *words, size_t n_words,
+                                          bool open, struct maq_diag *diag);
+MAQ_API void maq_megatron_free(struct maq_megatron *read);
+
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */
 MAQ_API char *maq_job_explain(const struct maq_job_box *box);

@@ -28,10 +28,11 @@ struct cli {
     size_t n_overrides, overrides_size;
     const char **args; /* what is no option */
     size_t n_args;
-    size_t n_before;           /* of them before a `--` */
-    int exit_status;           /* of a program that was run; 0 = maquette's own */
-    double started_s, shown_s; /* of the progress line; 0 = not begun, not shown */
-    char **owned;              /* strings made while parsing */
+    size_t n_before;               /* of them before a `--` */
+    int exit_status;               /* of a program that was run; 0 = maquette's own */
+    double started_s, shown_s;     /* of the progress line; 0 = not begun, not shown */
+    struct maq_megatron *megatron; /* what the words behind `--` say; NULL = none */
+    char **owned;                  /* strings made while parsing */
     size_t n_owned, owned_size;
 };
 
@@ -56,7 +57,7 @@ struct cli_option {
 /* Rows that every command of a job has. */
 #define CLI_OPTION_MODEL                                                                                               \
     {                                                                                                                  \
-        "--model", CLI_JOB, "MODEL", "name (maquette show models, or of Hugging Face) or a config.json", "model", NULL   \
+        "--model", CLI_JOB, "MODEL", "name (maquette show models, or of Hugging Face) or a config.json", "model", NULL \
     }
 #define CLI_OPTION_CLUSTER                                                                                             \
     {                                                                                                                  \
@@ -97,6 +98,8 @@ struct cli_command {
     size_t n_options;
     size_t max_args;
     bool job; /* takes every key of plan and workload as an option too */
+    /* and behind `--` the arguments of a Megatron-LM script, whole or without what a search decides */
+    enum { CLI_MEGATRON_NONE, CLI_MEGATRON_WHOLE, CLI_MEGATRON_OPEN } megatron;
     enum maq_status (*run)(struct cli *cli);
 };
 
@@ -157,6 +160,8 @@ enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *o
 enum maq_status cli_job_set(struct cli *cli, const char *assignment);
 /* `key=a,b` of --space: search.key = [a, b], for the section "search". */
 enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, const char *assignment);
+/* Lays the words of a Megatron-LM script's command line under the options. */
+enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size_t n_words);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
 
 /* Nearest word, for "did you mean". nearest.c */

@@ -458,7 +458,7 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_plan = {
     .name = "plan",
-    .args = "[JOB.yaml] [OPTION...]",
+    .args = "[JOB.yaml] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
     .summary = "find the best plan of a job: degrees, schedule, sharding, recomputation",
     .about =
         "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the result "
@@ -483,5 +483,6 @@ const struct cli_command cli_plan = {
     .n_options = CLI_COUNT(options),
     .max_args = 1,
     .job = true,
+    .megatron = CLI_MEGATRON_OPEN,
     .run = run,
 };

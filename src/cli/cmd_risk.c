@@ -360,5 +360,6 @@ const struct cli_command cli_risk = {
     .n_options = CLI_COUNT(options),
     .max_args = 1000,
     .job = true,
+    .megatron = CLI_MEGATRON_WHOLE,
     .run = run,
 };

@@ -146,17 +146,20 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_train = {
     .name = "train",
-    .args = "[JOB.yaml] [OPTION...]",
+    .args = "[JOB.yaml] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
     .summary = "predict a training step: time, throughput, memory, where the time goes",
     .about = "Predicts one training step of a job on a cluster. The job is a file (`-` reads standard input), options, "
-             "or both: options win. Exit status 1 when the plan does not fit in memory; the report then says by how "
+             "or both: options win. Behind `--` may stand the command line of a Megatron-LM script, as it is. Exit "
+             "status 1 when the plan does not fit in memory; the report then says by how "
              "much and what would make it fit.\n",
     .examples = "  maquette train examples/llama3-405b-16k.yaml\n"
                 "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --seq 8192 --gbs 64\n"
-                "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n",
+                "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n"
+                "  maquette train --cluster 'h100-sxm:8 x 8' -- torchrun pretrain_gpt.py --num-layers 32 ...\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,
     .job = true,
+    .megatron = CLI_MEGATRON_WHOLE,
     .run = run,
 };

@@ -3,7 +3,8 @@
  *
  * `tensor_model_parallel_size` with the alias `tp` is --tensor-model-parallel-size and --tp, with '-' or '_'. What is
  * laid over the document is the long key; other spellings of the same key that the document may hold are taken away
- * with a null, so that a flag always wins.
+ * with a null, so that a flag always wins. Behind `--` stands the command line of a Megatron-LM script: it lies between
+ * the document and the options.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,27 @@ enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *
         cli->overrides_size = size;
     }
     cli->overrides[cli->n_overrides++] = (struct maq_override){flag, path, value};
+    return MAQ_OK;
+}
+
+enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size_t n_words)
+{
+    enum maq_status status =
+        maq_megatron_read(&cli->megatron, words, n_words, cli->command->megatron == CLI_MEGATRON_OPEN, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    size_t n = cli->megatron->n_overrides, size = cli->n_overrides + n;
+    struct maq_override *both = malloc((size + 1) * sizeof *both);
+    if (!both)
+        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory");
+    memcpy(both, cli->megatron->overrides, n * sizeof *both);
+    if (cli->n_overrides > 0)
+        memcpy(both + n, cli->overrides, cli->n_overrides * sizeof *both);
+    free(cli->overrides);
+    cli->overrides = both;
+    cli->n_overrides = size;
+    cli->overrides_size = size + 1;
     return MAQ_OK;
 }
 

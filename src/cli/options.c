@@ -53,6 +53,7 @@ void cli_fini(struct cli *cli)
         free(cli->owned[i]);
     free(cli->owned);
     free(cli->overrides);
+    maq_megatron_free(cli->megatron);
     free(cli->args);
 }
 
@@ -261,6 +262,10 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
         else if (strcmp(a.text, "--") == 0) {
             only_arguments = true;
             cli->n_before = cli->n_args;
+            if (command->megatron) {
+                status = cli_job_megatron(cli, (const char *const *)argv + i + 1, (size_t)(argc - i - 1));
+                i = argc;
+            }
         } else
             status = read_any(cli, &a, argc, argv, &i);
         worst = status != MAQ_OK ? status : worst;

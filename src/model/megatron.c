@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
+#include "model/model_load.h"
 
 #include <inttypes.h>
 
@@ -119,6 +120,21 @@ static const struct maq_field mixer_fields[] = {
     MAQ_FIELD_END};
 
 static const struct maq_field *const tables[] = {size_fields, layer_fields, moe_fields, mixer_fields, NULL};
+
+const char *maq_model_megatron_key(struct maq_str name)
+{
+    char folded[64];
+    if (name.len >= sizeof folded)
+        return NULL;
+    for (size_t i = 0; i < name.len; i++)
+        folded[i] = name.ptr[i] == '-' ? '_' : name.ptr[i];
+    for (const struct maq_field *const *table = tables; *table; table++) {
+        const struct maq_field *f = maq_fields_find(*table, (struct maq_str){folded, name.len});
+        if (f)
+            return f->key;
+    }
+    return NULL;
+}
 
 static bool check(struct megatron *g, struct maq_model_reader *r)
 {

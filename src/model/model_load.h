@@ -20,6 +20,8 @@
 
 enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, struct maq_arena *arena,
                                struct maq_diag *diag);
+/* The key of a model in Megatron-LM's words (model_type: megatron) that is written so, with '-' or '_'; NULL = none. */
+const char *maq_model_megatron_key(struct maq_str name);
 /* The entry that a catalogue name, an alias or a repository on Hugging Face means; NULL = none. */
 const struct maq_catalogue_entry *maq_model_entry(struct maq_str name);
 

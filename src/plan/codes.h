@@ -15,6 +15,8 @@
     X(PLAN_RANK_ORDER, 1306, "an order that is not one of the five dimensions")                                        \
     X(UNKNOWN_FRAMEWORK, 1310, "a framework that the catalogue does not have")                                         \
     X(FRAMEWORK_FORM, 1311, "a framework profile of the wrong form")                                                   \
+    X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
+    X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
     X(SCHEDULE_REFUSED, 1390, "a pipeline schedule that does not take these numbers")                                  \
     X(SCHEDULE_LIMIT, 1391, "a pipeline schedule with too many tasks or activations in flight")
 

@@ -188,6 +188,9 @@ static void experts(struct maq_buf *b, const struct maq_job *job)
     if (!maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT))
         return;
     maq_buf_addf(b, "--moe-token-dispatcher-type %s\n", dispatchers[p->dispatcher]);
+    if (p->dispatcher == MAQ_DISPATCHER_DEEPEP || p->dispatcher == MAQ_DISPATCHER_HYBRIDEP)
+        maq_buf_addf(b, "--moe-flex-dispatcher-backend %s\n",
+                     p->dispatcher == MAQ_DISPATCHER_DEEPEP ? "deepep" : "hybridep");
     flag(b, true, "moe-grouped-gemm");
     if (p->capacity_factor > 0)
         maq_buf_addf(b, "--moe-expert-capacity-factor %g\n", p->capacity_factor);

@@ -1,0 +1,490 @@
+/*
+ * megatron_read.c - the arguments of a Megatron-LM training script as settings of a job.
+ *
+ *   torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 80 --tensor-model-parallel-size 8 --bf16 ...
+ *   |------- passed over ------------------|    model.num_layers = 80, plan.tensor_model_parallel_size = 8, ...
+ *
+ * Names and defaults are those of megatron/training/arguments.py and transformer_config.py (core 0.12 and later). Most
+ * arguments are keys of `model:` (model_type: megatron), `plan:` or `workload:` under the same name; the table below has
+ * those that are called otherwise, and what Megatron-LM does without an argument where a job file has another default
+ * (no distributed optimizer, no overlap, no sequence parallelism). megatron_words.c has those that say nothing here.
+ * Any other is named in a warning.
+ *
+ * The number of nodes and devices is the cluster's, not the launcher's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "maquette/job.h"
+#include "model/model_load.h"
+#include "plan/codes.h"
+#include "plan/megatron_words.h"
+#include "plan/plan_fields.h"
+
+#define LONGEST_LIST 65536
+
+/* What an argument makes of the words behind it. */
+enum take {
+    TAKE_FIXED, /* none: `value` */
+    TAKE_WORD,  /* the first */
+    TAKE_LIST,  /* all of them */
+    TAKE_FREQ   /* "([0]*3+[1]*58)" as a list */
+};
+
+static const struct rule {
+    const char *name;
+    enum take take;
+    const char *path, *value;
+} rules[] = {
+    {"use-rotary-position-embeddings", TAKE_FIXED, "model.position_embedding_type", "rope"},
+    {"moe-layer-freq", TAKE_FREQ, "model.moe_layer_freq", NULL},
+    {"window-size", TAKE_LIST, "model.window_size", NULL},
+    {"sequence-parallel", TAKE_FIXED, "plan.sequence_parallel", "true"},
+    {"hierarchical-context-parallel-sizes", TAKE_WORD, "plan.hierarchical_cp_a2a_size", NULL},
+    {"use-tp-pp-dp-mapping", TAKE_FIXED, "plan.rank_order", "tp-cp-ep-pp-dp"},
+    {"num-virtual-stages-per-pipeline-rank", TAKE_WORD, "plan.virtual_pipeline_model_parallel_size", NULL},
+    {"microbatch-group-size-per-virtual-pipeline-stage", TAKE_WORD, "plan.microbatch_group_size_per_vp_stage", NULL},
+    {"no-overlap-p2p-communication", TAKE_FIXED, "plan.overlap_p2p_comm", "false"},
+    {"no-scatter-gather-tensors-in-pipeline", TAKE_FIXED, "plan.scatter_gather_tensors_in_pipeline", "false"},
+    {"use-distributed-optimizer", TAKE_FIXED, "plan.data_parallel_sharding_strategy", "optim"},
+    {"use-torch-fsdp2", TAKE_FIXED, "plan.data_parallel_sharding_strategy", "optim_grads_params"},
+    {"overlap-grad-reduce", TAKE_FIXED, "plan.overlap_grad_reduce", "true"},
+    {"overlap-param-gather", TAKE_FIXED, "plan.overlap_param_gather", "true"},
+    {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype", "bf16"},
+    {"recompute-activations", TAKE_FIXED, "plan.recompute_granularity", "selective"},
+    {"recompute-modules", TAKE_LIST, "plan.recompute_modules", NULL},
+    {"use-flash-attn", TAKE_FIXED, "plan.attention_backend", "flash"},
+    {"tp-comm-overlap", TAKE_FIXED, "plan.tp_comm_overlap", "true"},
+    {"overlap-moe-expert-parallel-comm", TAKE_FIXED, "plan.overlap_moe_expert_parallel_comm", "true"},
+    {"enable-cuda-graph", TAKE_FIXED, "plan.enable_cuda_graph", "true"},
+    {"external-cuda-graph", TAKE_FIXED, "plan.enable_cuda_graph", "true"},
+    {"no-masked-softmax-fusion", TAKE_FIXED, "plan.masked_softmax_fusion", "false"},
+    {"no-gradient-accumulation-fusion", TAKE_FIXED, "plan.gradient_accumulation_fusion", "false"},
+};
+
+/* Without the argument. */
+static const struct {
+    const char *path, *value;
+} defaults[] = {
+    {"framework", "megatron-lm"},          {"model.model_type", "megatron"},
+    {"plan.sequence_parallel", "false"},   {"plan.data_parallel_sharding_strategy", "no_shard"},
+    {"plan.overlap_grad_reduce", "false"}, {"plan.overlap_param_gather", "false"},
+};
+
+/* What a search chooses (docs/planning.md): left out of an open job. */
+static const char *const searched[] = {
+    "plan.tensor_model_parallel_size",
+    "plan.context_parallel_size",
+    "plan.cp_comm_type",
+    "plan.hierarchical_cp_a2a_size",
+    "plan.pipeline_model_parallel_size",
+    "plan.virtual_pipeline_model_parallel_size",
+    "plan.pipeline_model_parallel_layout",
+    "plan.decoder_first_pipeline_num_layers",
+    "plan.decoder_last_pipeline_num_layers",
+    "plan.microbatch_group_size_per_vp_stage",
+    "plan.expert_model_parallel_size",
+    "plan.expert_tensor_parallel_size",
+    "plan.data_parallel_sharding_strategy",
+    "plan.num_distributed_optimizer_instances",
+    "plan.overlap_grad_reduce",
+    "plan.overlap_param_gather",
+    "plan.micro_batch_size",
+    "plan.recompute_granularity",
+    "plan.recompute_method",
+    "plan.recompute_num_layers",
+    "plan.recompute_modules",
+    "plan.cpu_offloading_num_layers",
+    "plan.optimizer_offload_fraction",
+    "plan.sequence_parallel",
+    "plan.rank_order",
+};
+
+struct maq_megatron_box {
+    struct maq_megatron read; /* the first: what is given away is the box */
+    struct maq_arena arena;
+    size_t size;
+};
+
+struct reader {
+    struct maq_megatron_box *box;
+    bool open;
+    struct maq_diag *diag;
+    struct maq_buf unknown;
+    enum maq_status status;
+    /* what several arguments say together */
+    bool bf16, fp16, fsdp;
+    const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *multiple;
+    int64_t layers, tp, pp, layers_per_chunk;
+};
+
+/* One argument: its name without dashes, and the words behind it. */
+struct argument {
+    const char *flag; /* as it is written, for messages */
+    struct maq_str name;
+    const char *const *words;
+    size_t n;
+};
+
+static void no_memory(struct reader *r)
+{
+    if (r->status == MAQ_OK)
+        r->status = maq_diag_fail(MAQ_NO_MEMORY, r->diag, MAQ_CODE_MEGATRON_FORM, (struct maq_span){0}, NULL,
+                                  "no memory for the arguments");
+}
+
+static void bad(struct reader *r, const char *flag, const char *why)
+{
+    r->status =
+        maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_MEGATRON_FORM, (struct maq_span){0}, NULL, "%s %s", flag, why);
+}
+
+static void set(struct reader *r, const char *flag, const char *path, const char *value)
+{
+    struct maq_megatron *m = &r->box->read;
+    for (size_t i = 0; r->open && path && i < MAQ_COUNT(searched); i++)
+        if (strcmp(path, searched[i]) == 0)
+            return;
+    if (!path || !value || m->n_overrides == r->box->size) {
+        no_memory(r);
+        return;
+    }
+    m->overrides[m->n_overrides++] = (struct maq_override){flag, path, value};
+}
+
+static bool same(struct maq_str name, const char *key)
+{
+    size_t i = 0;
+    for (; i < name.len && key[i]; i++)
+        if ((name.ptr[i] == '_' ? '-' : name.ptr[i]) != (key[i] == '_' ? '-' : key[i]))
+            return false;
+    return i == name.len && key[i] == '\0';
+}
+
+static int64_t number_of(struct reader *r, const struct argument *a)
+{
+    int64_t value = 0;
+    if (a->n != 1 || !maq_str_to_i64(&value, maq_str_of(a->words[0])) || value < 1)
+        bad(r, a->flag, "takes a number above 0");
+    return value;
+}
+
+static const char *list_of(struct reader *r, const struct argument *a)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, LONGEST_LIST);
+    maq_buf_addc(&b, '[');
+    for (size_t i = 0; i < a->n; i++)
+        maq_buf_addf(&b, "%s%s", i ? "," : "", a->words[i]);
+    maq_buf_addc(&b, ']');
+    char *text = b.failed ? NULL : maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len});
+    maq_buf_fini(&b);
+    return text;
+}
+
+/* Times that the list ending at *at is repeated: "*3". */
+static int64_t repeats(const char **at)
+{
+    int64_t n = 0;
+    if (**at != '*')
+        return 1;
+    size_t digits = strspn(++*at, "0123456789");
+    bool ok = maq_str_to_i64(&n, (struct maq_str){*at, digits});
+    *at += digits;
+    return ok ? n : -1;
+}
+
+/* A sum of lists, some of them repeated, as Python has it: "([0]*3+[1]*58)"; a number is itself. */
+static const char *freq_of(struct reader *r, const char *text)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, LONGEST_LIST);
+    bool ok = true, any = false;
+    if (!strchr(text, '['))
+        return text;
+    for (const char *at = text; *at && ok;) {
+        if (*at != '[') {
+            ok = strchr("()+ ,", *at++) != NULL;
+            continue;
+        }
+        size_t n = strcspn(++at, "]");
+        const char *items = at;
+        at += n + (at[n] == ']');
+        int64_t times = repeats(&at);
+        ok = items[n] == ']' && n > 0 && times >= 0 && times <= LONGEST_LIST;
+        for (int64_t i = 0; ok && i < times; i++, any = true)
+            maq_buf_addf(&b, "%c%.*s", any ? ',' : '[', (int)n, items);
+    }
+    maq_buf_addc(&b, ']');
+    char *list = ok && any && !b.failed ? maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len}) : NULL;
+    maq_buf_fini(&b);
+    if (!list)
+        bad(r, "--moe-layer-freq", "takes a number or lists such as ([0]*3+[1]*58)");
+    return list;
+}
+
+static bool by_rule(struct reader *r, const struct argument *a)
+{
+    for (size_t i = 0; i < MAQ_COUNT(rules); i++) {
+        const struct rule *rule = &rules[i];
+        if (!same(a->name, rule->name))
+            continue;
+        if (rule->take != TAKE_FIXED && a->n == 0)
+            bad(r, a->flag, "takes a value");
+        else if (rule->take == TAKE_FIXED && a->n > 0)
+            bad(r, a->flag, "takes no value");
+        else if (rule->take == TAKE_FIXED)
+            set(r, a->flag, rule->path, rule->value);
+        else if (rule->take == TAKE_LIST)
+            set(r, a->flag, rule->path, list_of(r, a));
+        else
+            set(r, a->flag, rule->path, rule->take == TAKE_FREQ ? freq_of(r, a->words[0]) : a->words[0]);
+        return true;
+    }
+    return false;
+}
+
+/* Arguments that mean something together: kept for conclude(). */
+static bool kept(struct reader *r, const struct argument *a)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+        const char **word;
+        int64_t *number;
+    } fields[] = {
+        {"bf16", &r->bf16, NULL, NULL},
+        {"fp16", &r->fp16, NULL, NULL},
+        {"use-megatron-fsdp", &r->fsdp, NULL, NULL},
+        {"use-custom-fsdp", &r->fsdp, NULL, NULL},
+        {"fp8-format", NULL, &r->fp8_format, NULL},
+        {"fp8-recipe", NULL, &r->fp8_recipe, NULL},
+        {"fp4-format", NULL, &r->fp4_format, NULL},
+        {"data-parallel-sharding-strategy", NULL, &r->strategy, NULL},
+        {"moe-token-dispatcher-type", NULL, &r->dispatcher, NULL},
+        {"moe-flex-dispatcher-backend", NULL, &r->flex, NULL},
+        {"attention-backend", NULL, &r->backend, NULL},
+        {"make-vocab-size-divisible-by", NULL, &r->multiple, NULL},
+        {"num-layers", NULL, NULL, &r->layers},
+        {"tensor-model-parallel-size", NULL, NULL, &r->tp},
+        {"pipeline-model-parallel-size", NULL, NULL, &r->pp},
+        {"num-layers-per-virtual-pipeline-stage", NULL, NULL, &r->layers_per_chunk},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(fields); i++) {
+        if (!same(a->name, fields[i].name))
+            continue;
+        if (fields[i].flag && a->n > 0)
+            bad(r, a->flag, "takes no value");
+        else if (fields[i].flag)
+            *fields[i].flag = true;
+        else if (fields[i].number)
+            *fields[i].number = number_of(r, a);
+        else if (a->n == 1)
+            *fields[i].word = a->words[0];
+        else
+            bad(r, a->flag, "takes one value");
+        return true;
+    }
+    return false;
+}
+
+/* Of a key by the same name: a flag without a word is true. */
+static void set_key(struct reader *r, const struct argument *a, const char *section, const char *key)
+{
+    if (a->n > 1)
+        bad(r, a->flag, "takes one value");
+    else
+        set(r, a->flag, maq_arena_printf(&r->box->arena, "%s.%s", section, key), a->n == 0 ? "true" : a->words[0]);
+}
+
+static bool by_field(struct reader *r, const struct argument *a, const char *section)
+{
+    struct maq_option option;
+    for (size_t i = 0; maq_job_option(section, i, &option); i++)
+        if (same(a->name, option.key)) {
+            set_key(r, a, section, option.key);
+            return true;
+        }
+    return false;
+}
+
+static bool by_model(struct reader *r, const struct argument *a)
+{
+    const char *key = maq_model_megatron_key(a->name);
+    if (key)
+        set_key(r, a, "model", key);
+    return key != NULL;
+}
+
+static bool says_nothing(const struct argument *a)
+{
+    if (same(a->name, "optimizer"))
+        return a->n == 1 && strcmp(a->words[0], "adam") == 0;
+    if (same(a->name, "transformer-impl"))
+        return a->n == 1 && strcmp(a->words[0], "transformer_engine") == 0;
+    return maq__megatron_says_nothing(a->name);
+}
+
+static void take(struct reader *r, const struct argument *a)
+{
+    if (by_rule(r, a) || kept(r, a) || by_field(r, a, "plan") || by_field(r, a, "workload") || by_model(r, a) ||
+        says_nothing(a))
+        return;
+    maq_buf_addf(&r->unknown, "%s--%.*s", r->unknown.len ? ", " : "", (int)a->name.len, a->name.ptr);
+}
+
+static const char *precision_of(const struct reader *r)
+{
+    static const struct {
+        const char *recipe, *precision;
+    } recipes[] = {
+        {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-current"}, {"blockwise", "fp8-blockwise"}, {"mxfp8", "mxfp8"}};
+    if (r->fp4_format)
+        return "nvfp4";
+    for (size_t i = 0; r->fp8_format && i < MAQ_COUNT(recipes); i++)
+        if (strcmp(recipes[i].recipe, r->fp8_recipe ? r->fp8_recipe : "delayed") == 0)
+            return recipes[i].precision;
+    return r->fp8_format ? r->fp8_recipe : r->bf16 ? "bf16" : r->fp16 ? "fp16" : "fp32";
+}
+
+static void conclude(struct reader *r)
+{
+    struct maq_arena *arena = &r->box->arena;
+    int64_t tp = r->tp > 0 ? r->tp : 1, pp = r->pp > 0 ? r->pp : 1;
+    set(r,
+        r->fp4_format   ? "--fp4-format"
+        : r->fp8_format ? "--fp8-format"
+                        : "--bf16",
+        "plan.precision", precision_of(r));
+    set(r, "--tensor-model-parallel-size", "plan.tensor_model_parallel_size",
+        maq_arena_printf(arena, "%lld", (long long)tp));
+    set(r, "--pipeline-model-parallel-size", "plan.pipeline_model_parallel_size",
+        maq_arena_printf(arena, "%lld", (long long)pp));
+    if (r->layers > 0)
+        set(r, "--num-layers", "model.num_layers", maq_arena_printf(arena, "%lld", (long long)r->layers));
+    if (r->fsdp)
+        set(r, "--data-parallel-sharding-strategy", "plan.data_parallel_sharding_strategy",
+            r->strategy ? r->strategy : "no_shard");
+    if (r->dispatcher)
+        set(r, "--moe-token-dispatcher-type", "plan.moe_token_dispatcher_type",
+            strcmp(r->dispatcher, "flex") != 0 ? r->dispatcher
+            : r->flex                          ? r->flex
+                                               : "deepep"); /* its default; earlier releases know no other */
+    if (r->backend)
+        set(r, "--attention-backend", "plan.attention_backend",
+            strcmp(r->backend, "fused") == 0   ? "flash" /* cuDNN's */
+            : strcmp(r->backend, "local") == 0 ? "unfused"
+                                               : r->backend);
+    int64_t multiple = 128;
+    if (r->multiple && (!maq_str_to_i64(&multiple, maq_str_of(r->multiple)) || multiple < 1 || multiple > INT32_MAX))
+        bad(r, "--make-vocab-size-divisible-by", "takes a number above 0");
+    multiple *= tp < 65536 ? tp : 1;
+    set(r, "--make-vocab-size-divisible-by", "model.make_vocab_size_divisible_by",
+        maq_arena_printf(arena, "%lld", (long long)multiple));
+    if (r->layers_per_chunk == 0)
+        return;
+    if (r->layers == 0 || r->layers_per_chunk > INT32_MAX || pp > INT32_MAX ||
+        r->layers % (pp * r->layers_per_chunk) != 0)
+        bad(r, "--num-layers-per-virtual-pipeline-stage", "times the pipeline stages must divide num-layers");
+    else
+        set(r, "--num-layers-per-virtual-pipeline-stage", "plan.virtual_pipeline_model_parallel_size",
+            maq_arena_printf(arena, "%lld", (long long)(r->layers / (pp * r->layers_per_chunk))));
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] == '-' && word[2] != '\0';
+}
+
+/* The script's first argument: behind the last word that is a Python file and before which only the launcher's stand. */
+static size_t first_argument(const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(words[i]);
+        if (!is_option(words[i]) && len > 3 && strcmp(words[i] + len - 3, ".py") == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+static void read_words(struct reader *r, const char *const *words, size_t n)
+{
+    size_t first = first_argument(words, n);
+    if (first > 0)
+        set(r, "the script", "name", words[first - 1]);
+    for (size_t i = first; i < n && r->status == MAQ_OK;) {
+        struct argument a = {.flag = words[i], .words = words + i + 1};
+        if (!is_option(words[i])) {
+            bad(r, words[i], "is no argument of Megatron-LM");
+            return;
+        }
+        struct maq_str value;
+        const char *one[1];
+        value = maq_str_split(maq_str_of(words[i] + 2), '=', &a.name);
+        for (i++; i < n && !is_option(words[i]); i++)
+            a.n++;
+        if (value.ptr) {
+            one[0] = maq_arena_strdup(&r->box->arena, value);
+            a.flag = maq_arena_printf(&r->box->arena, "--%.*s", (int)a.name.len, a.name.ptr);
+            a.words = one;
+            a.n = 1;
+            if (!one[0] || !a.flag) {
+                no_memory(r);
+                return;
+            }
+        }
+        take(r, &a);
+    }
+}
+
+static struct maq_megatron_box *new_box(size_t n_words)
+{
+    struct maq_megatron_box *box = calloc(1, sizeof *box);
+    if (!box)
+        return NULL;
+    maq_arena_init(&box->arena, 0);
+    box->size = n_words + MAQ_COUNT(defaults) + 16; /* of conclude() */
+    box->read.overrides = MAQ_ARENA_NEW(&box->arena, struct maq_override, box->size);
+    if (!box->read.overrides) {
+        free(box);
+        return NULL;
+    }
+    return box;
+}
+
+enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *words, size_t n_words, bool open,
+                                  struct maq_diag *diag)
+{
+    struct reader r = {.box = new_box(n_words), .open = open, .diag = diag};
+    if (!r.box) {
+        no_memory(&r);
+        return r.status;
+    }
+    maq_buf_init(&r.unknown, LONGEST_LIST);
+    for (size_t i = 0; i < MAQ_COUNT(defaults); i++)
+        set(&r, "Megatron-LM", defaults[i].path, defaults[i].value);
+    read_words(&r, words, n_words);
+    if (r.status == MAQ_OK)
+        conclude(&r);
+    if (r.status == MAQ_OK && r.unknown.len > 0)
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_MEGATRON_UNKNOWN, (struct maq_span){0}, NULL,
+                     "arguments that nothing here knows, taken to change nothing: %s", r.unknown.ptr);
+    maq_buf_fini(&r.unknown);
+    if (r.status != MAQ_OK)
+        maq_megatron_free(&r.box->read);
+    else
+        *out = &r.box->read;
+    return r.status;
+}
+
+void maq_megatron_free(struct maq_megatron *read)
+{
+    if (!read)
+        return;
+    struct maq_megatron_box *box = (struct maq_megatron_box *)read;
+    maq_arena_fini(&box->arena);
+    free(box);
+}

@@ -1,0 +1,280 @@
+/*
+ * test_megatron_read.c - command lines of Megatron-LM scripts as jobs: what single arguments become, that what maquette
+ * writes for Megatron-LM reads as the same job, what is refused and what is warned of.
+ */
+#include "maquette/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "maquette/train.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define WORDS_MAX 128
+
+struct line {
+    char *text;
+    const char *words[WORDS_MAX];
+    size_t n;
+};
+
+/* Words between blanks and line ends; from `#` to the end of a line is a comment; quotes as the shell takes them away. */
+static void cut(struct line *l, const char *text)
+{
+    bool comment = false, fresh = true, quoted = false;
+    char *out = l->text = calloc(strlen(text) + 2, 1);
+    assert_non_null(out);
+    l->n = 0;
+    for (const char *c = text; *c; c++) {
+        comment = *c == '#' || (comment && *c != '\n');
+        if (*c == '"') {
+            quoted = !quoted;
+            continue;
+        }
+        if (comment || (!quoted && (*c == ' ' || *c == '\n'))) {
+            *out = '\0';
+            out += !fresh;
+            fresh = true;
+            continue;
+        }
+        if (fresh) {
+            assert_true(l->n < WORDS_MAX);
+            l->words[l->n++] = out;
+        }
+        fresh = false;
+        *out++ = *c;
+    }
+}
+
+static struct maq_megatron *read_line(struct line *l, const char *text, bool open, struct maq_diag *diag)
+{
+    struct maq_megatron *m = NULL;
+    cut(l, text);
+    return maq_megatron_read(&m, l->words, l->n, open, diag) == MAQ_OK ? m : NULL;
+}
+
+/* The last value of a path, as the job will have it. */
+static const char *value_of(const struct maq_megatron *m, const char *path)
+{
+    for (size_t i = m->n_overrides; i-- > 0;)
+        if (strcmp(m->overrides[i].path, path) == 0)
+            return m->overrides[i].value;
+    return NULL;
+}
+
+static void test_arguments(void **state)
+{
+    static const struct {
+        const char *line, *path, *value; /* NULL = not set */
+    } cases[] = {
+        {"torchrun --nproc-per-node 8 a/pretrain_gpt.py --num-layers 24", "model.num_layers", "24"},
+        {"torchrun --nproc-per-node 8 a/pretrain_gpt.py --num-layers 24", "name", "a/pretrain_gpt.py"},
+        {"--num-layers 24 --num-layers 12", "model.num_layers", "12"},
+        {"--ffn-hidden-size=512", "model.ffn_hidden_size", "512"},
+        {"--swiglu", "model.swiglu", "true"},
+        {"--use-rotary-position-embeddings", "model.position_embedding_type", "rope"},
+        {"--moe-layer-freq ([0]*3+[1]*2)", "model.moe_layer_freq", "[0,0,0,1,1]"},
+        {"--moe-layer-freq [0,1]*2", "model.moe_layer_freq", "[0,1,0,1]"},
+        {"--moe-layer-freq 2", "model.moe_layer_freq", "2"},
+        {"--swiglu", "model.make_vocab_size_divisible_by", "128"},
+        {"--tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "512"},
+        {"--make-vocab-size-divisible-by 1 --tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "4"},
+        {"--swiglu", "plan.precision", "fp32"},
+        {"--bf16", "plan.precision", "bf16"},
+        {"--bf16 --fp8-format hybrid", "plan.precision", "fp8-delayed"},
+        {"--bf16 --fp8-format e4m3 --fp8-recipe blockwise", "plan.precision", "fp8-blockwise"},
+        {"--bf16 --fp8-recipe tensorwise", "plan.precision", "bf16"},
+        {"--bf16 --fp4-format e2m1", "plan.precision", "nvfp4"},
+        {"--swiglu", "plan.data_parallel_sharding_strategy", "no_shard"},
+        {"--use-distributed-optimizer", "plan.data_parallel_sharding_strategy", "optim"},
+        {"--use-torch-fsdp2", "plan.data_parallel_sharding_strategy", "optim_grads_params"},
+        {"--data-parallel-sharding-strategy optim_grads", "plan.data_parallel_sharding_strategy", "no_shard"},
+        {"--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", "plan.data_parallel_sharding_strategy",
+         "optim_grads"},
+        {"--swiglu", "plan.overlap_grad_reduce", "false"},
+        {"--overlap-grad-reduce", "plan.overlap_grad_reduce", "true"},
+        {"--swiglu", "plan.sequence_parallel", "false"},
+        {"--sequence-parallel", "plan.sequence_parallel", "true"},
+        {"--num-layers 24 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3",
+         "plan.virtual_pipeline_model_parallel_size", "2"},
+        {"--num-virtual-stages-per-pipeline-rank 3", "plan.virtual_pipeline_model_parallel_size", "3"},
+        {"--hierarchical-context-parallel-sizes 4 2", "plan.hierarchical_cp_a2a_size", "4"},
+        {"--recompute-activations", "plan.recompute_granularity", "selective"},
+        {"--recompute-modules mlp core_attn", "plan.recompute_modules", "[mlp,core_attn]"},
+        {"--moe-token-dispatcher-type flex", "plan.moe_token_dispatcher_type", "deepep"},
+        {"--moe-token-dispatcher-type flex --moe-enable-deepep", "plan.moe_token_dispatcher_type", "deepep"},
+        {"--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep", "plan.moe_token_dispatcher_type",
+         "hybridep"},
+        {"--moe-token-dispatcher-type allgather", "plan.moe_token_dispatcher_type", "allgather"},
+        {"--attention-backend local", "plan.attention_backend", "unfused"},
+        {"--seq-length 4096", "workload.seq_length", "4096"},
+        {"--global-batch-size 64", "workload.global_batch_size", "64"},
+        {"--micro-batch-size 2", "plan.micro_batch_size", "2"},
+        {"--lr 1e-4", "model.lr", NULL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct line l;
+        struct maq_megatron *m = read_line(&l, cases[i].line, false, diag);
+        if (!m)
+            fail_msg("%s: refused", cases[i].line);
+        const char *value = value_of(m, cases[i].path);
+        if (!value != !cases[i].value || (value && strcmp(value, cases[i].value) != 0))
+            fail_msg("%s: %s is %s", cases[i].line, cases[i].path, value ? value : "not set");
+        assert_int_equal(maq_diag_count(diag), 0);
+        maq_megatron_free(m);
+        free(l.text);
+        maq_diag_free(diag);
+    }
+    (void)state;
+}
+
+static void test_refused(void **state)
+{
+    static const char *const lines[] = {
+        "stray",
+        "--num-layers",
+        "--num-layers none",
+        "--num-layers 0",
+        "--bf16 yes",
+        "--use-distributed-optimizer 1",
+        "--hidden-size 1 2",
+        "--recompute-modules",
+        "--moe-layer-freq [0",
+        "--moe-layer-freq []",
+        "--moe-layer-freq [1]*99999999999999999999",
+        "--moe-layer-freq [1]*x",
+        "--moe-layer-freq f([1])",
+        "--moe-layer-freq [1,1,1,1,1,1,1,1]*65536",
+        "--make-vocab-size-divisible-by none",
+        "--num-layers 24 --num-layers-per-virtual-pipeline-stage 5",
+        "--num-layers-per-virtual-pipeline-stage 5",
+        "--pipeline-model-parallel-size 9999999999 --num-layers 4 --num-layers-per-virtual-pipeline-stage 9999999999",
+    };
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct line l;
+        if (read_line(&l, lines[i], false, diag))
+            fail_msg("%s: taken", lines[i]);
+        assert_true(maq_diag_count(diag) > 0);
+        free(l.text);
+        maq_diag_free(diag);
+    }
+    (void)state;
+}
+
+static void test_unknown_is_named(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct line l;
+    struct maq_megatron *m = read_line(&l, "--swiglu --foo 1 2 --train-iters 5 --bar --optimizer sgd", false, diag);
+    assert_non_null(m);
+    char *text = maq_diag_format(diag, 0, false);
+    assert_non_null(strstr(text, "--foo, --bar, --optimizer"));
+    assert_null(strstr(text, "train-iters"));
+    free(text);
+    maq_megatron_free(m);
+    free(l.text);
+    maq_diag_free(diag);
+    (void)state;
+}
+
+static void test_open_leaves_the_search_free(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct line l;
+    struct maq_megatron *m =
+        read_line(&l, "--tensor-model-parallel-size 4 --micro-batch-size 2 --bf16 --num-layers 4 --sequence-parallel",
+                  true, diag);
+    assert_non_null(m);
+    assert_null(value_of(m, "plan.tensor_model_parallel_size"));
+    assert_null(value_of(m, "plan.micro_batch_size"));
+    assert_null(value_of(m, "plan.sequence_parallel"));
+    assert_string_equal(value_of(m, "plan.precision"), "bf16");
+    assert_string_equal(value_of(m, "model.num_layers"), "4");
+    maq_megatron_free(m);
+    free(l.text);
+    maq_diag_free(diag);
+    (void)state;
+}
+
+static double step_of(const struct maq_job_box *box, struct maq_diag *diag)
+{
+    struct maq_train_result *result;
+    assert_int_equal(maq_train_predict(&result, maq_job_get(box), diag), MAQ_OK);
+    double step = result->step_s;
+    maq_train_result_free(result);
+    return step;
+}
+
+/* What maquette writes for Megatron-LM, read back, is the same job: to the last digit of its step. */
+static void test_round_trip(void **state)
+{
+    static const char *const plans[] = {
+        "model: llama-3.1-8b\ncluster: h100-sxm:8 x 2\nplan: {tp: 2, sp: true, mbs: 1}",
+        "model: llama-3.1-8b\ncluster: h100-sxm:8 x 2\nplan: {tp: 2, sp: false, zero: optim_grads_params}",
+        "model: llama-3.1-8b\ncluster: h100-sxm:8 x 2\nplan: {pp: 4, vp: 2, recompute_granularity: full, precision: "
+        "fp8-current}",
+        "model: llama-3.1-70b\ncluster: h100-sxm:8 x 8\nplan: {tp: 4, pp: 4, cp: 2, recompute_granularity: selective, "
+        "recompute_modules: [mlp, layernorm], sharding: no_shard}",
+        "model: llama-3.1-70b\ncluster: h100-sxm:8 x 8\nplan: {tp: 8, pp: 2, layout: \"Et*39|t*41L\", "
+        "rank_order: tp-cp-ep-pp-dp}",
+        "model: qwen3-30b-a3b\ncluster: h100-sxm:8 x 4\nplan: {ep: 8, dispatcher: deepep, mbs: 2}",
+        "model: mixtral-8x7b\ncluster: a100-80gb:8 x 4\nplan: {tp: 2, ep: 4, pp: 2, capacity_factor: 1.5, "
+        "recompute_granularity: full, recompute_method: block, recompute_num_layers: 4}",
+    };
+    for (size_t i = 0; i < COUNT(plans); i++) {
+        char text[1024];
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_job_box *written, *read;
+        struct line l;
+        const char *cluster = strstr(plans[i], "cluster"), *plan = strstr(plans[i], "plan:");
+        (void)snprintf(text, sizeof text, "%s\nframework: megatron-lm\nworkload: {gbs: 64, seq: 4096}\n", plans[i]);
+        if (maq_job_parse(&written, "written", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s: %s", plans[i], maq_diag_format(diag, 0, false));
+        char *arguments = maq_job_megatron_arguments(maq_job_get(written));
+        struct maq_megatron *m = read_line(&l, arguments, false, diag);
+        assert_non_null(m);
+        (void)snprintf(text, sizeof text, "%.*s", (int)(plan - cluster), cluster);
+        size_t n = 0; /* the model stays a name: without what the arguments say of one */
+        for (size_t k = 0; k < m->n_overrides; k++)
+            if (strncmp(m->overrides[k].path, "model.", 6) != 0)
+                m->overrides[n++] = m->overrides[k];
+        char model[64];
+        (void)snprintf(model, sizeof model, "%.*s", (int)(strchr(plans[i], '\n') - plans[i]) - 7, plans[i] + 7);
+        struct maq_override *all = calloc(n + 1, sizeof *all);
+        memcpy(all, m->overrides, n * sizeof *all);
+        all[n] = (struct maq_override){"--model", "model", model};
+        if (maq_job_parse(&read, "read", maq_str_of(text), all, n + 1, diag) != MAQ_OK)
+            fail_msg("%s: %s", arguments, maq_diag_format(diag, 0, false));
+        double a = step_of(written, diag), b = step_of(read, diag);
+        if (a != b)
+            fail_msg("%s: %.9g s written, %.9g s read\n%s", plans[i], a, b, arguments);
+        assert_int_equal(maq_diag_count(diag), 0);
+        free(all);
+        free(arguments);
+        free(l.text);
+        maq_megatron_free(m);
+        maq_job_free(written);
+        maq_job_free(read);
+        maq_diag_free(diag);
+    }
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arguments),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unknown_is_named), cmocka_unit_test(test_open_leaves_the_search_free),
+        cmocka_unit_test(test_round_trip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
