@@ -141,6 +141,25 @@ static void test_gathered_parameters(void **state)
     assert_near(kept.bytes[MAQ_MEM_WEIGHTS] - freed.bytes[MAQ_MEM_WEIGHTS], 2 * kept.params, 1e-12);
 }
 
+/*
+ * Scores of 16 heads. Megatron's kernel keeps the softmax in 16 bits; apart from it, PyTorch's in 4 bytes besides what the product of the
+ * values reads, and its gradient, its product with the output and the result on the way back, when that is gone. In 16 bits: the same three.
+ */
+static void test_widened_softmax(void **state)
+{
+    static const char unfused[] = "attention_backend: unfused, pipeline_model_parallel_size: 4, micro_batch_size: 1";
+    double scores = 16.0 * 2048 * 2048, in_flight = 4 * 2;
+    char apart[256], narrow[256];
+    snprintf(apart, sizeof apart, "%s, masked_softmax_fusion: false", unfused);
+    snprintf(narrow, sizeof narrow, "%s, attention_softmax_in_fp32: false", apart);
+    struct maq_stage_result fused = stage_of(GPT, "a100-sxm:4", unfused, 0),
+                            wide = stage_of(GPT, "a100-sxm:4", apart, 0), half = stage_of(GPT, "a100-sxm:4", narrow, 0);
+    assert_near(wide.bytes[MAQ_MEM_ACTIVATIONS] - fused.bytes[MAQ_MEM_ACTIVATIONS], 4 * scores * in_flight, 1e-12);
+    assert_near(half.bytes[MAQ_MEM_ACTIVATIONS], fused.bytes[MAQ_MEM_ACTIVATIONS], 1e-12);
+    assert_near(half.bytes[MAQ_MEM_TRANSIENT] - fused.bytes[MAQ_MEM_TRANSIENT], (6 - 2) * scores, 1e-12);
+    assert_near(wide.bytes[MAQ_MEM_TRANSIENT] - fused.bytes[MAQ_MEM_TRANSIENT], (12 - 2 - 2) * scores, 1e-12);
+}
+
 /* Cached blocks go back to the driver: what nvidia-smi shows is never more than the device has, as long as the job fits. */
 static void test_cache_is_capped(void **state)
 {
@@ -173,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
         cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
         cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_cache_is_capped),
+        cmocka_unit_test(test_widened_softmax),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

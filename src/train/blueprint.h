@@ -49,9 +49,10 @@ double *maq_cache_finish(struct maq_cache *cache, size_t n);
 
 /* What a module does to the allocator, in bytes. */
 struct maq_walk_step {
-    double out;        /* its output */
-    double keep;       /* kept for its backward pass besides its input: masks, scores, quantized copies */
-    double scratch;    /* comes and goes with its forward pass: gathered input, raw scores */
+    double out;  /* its output */
+    double keep; /* kept for its backward pass besides its input: masks, scores, quantized copies */
+    double scratch
+        [2]; /* comes and goes with its forward pass, its backward pass: gathered input, raw scores, their gradients */
     double gradient;   /* of its input */
     double weight;     /* of its weights, where it is not added to the main gradient in one kernel */
     bool input_stays;  /* its input is kept for the backward pass */

@@ -109,6 +109,10 @@ uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+/* Of unfused attention: whether scale, mask and softmax are one kernel. */
+bool maq_lower_softmax_fused(const struct maq_lower *lower, const struct maq_attention_geometry *g);
+/* Whether scores become 4-byte ones for a softmax that is no kernel with their conversion, and 16-bit ones again behind it. */
+bool maq_lower_softmax_widens(const struct maq_lower *lower, const struct maq_attention_geometry *g);
 void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 /* What PyTorch's pointwise kernels do behind the last product of the experts and before their activation. */
 void maq_lower_expert_bias(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t groups,

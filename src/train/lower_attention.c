@@ -85,6 +85,18 @@ static bool softmax_is_fused(const struct maq_lower *lo, int64_t heads, int64_t 
            lo->plan->mbs * heads % 4 == 0;
 }
 
+bool maq_lower_softmax_fused(const struct maq_lower *lo, const struct maq_attention_geometry *g)
+{
+    int64_t heads = lo->job->framework.tp_narrows_heads ? g->heads : share(g->heads, lo->plan->tp);
+    return g->causal && softmax_is_fused(lo, heads, lo->seq);
+}
+
+bool maq_lower_softmax_widens(const struct maq_lower *lo, const struct maq_attention_geometry *g)
+{
+    return lo->attention == MAQ_ATTENTION_UNFUSED && lo->store_bytes < 4 && g->causal && !g->position_bias &&
+           !maq_lower_softmax_fused(lo, g) && lo->plan->softmax_fp32;
+}
+
 /*
  * The mask as kernels of its own, where nothing fuses it with a softmax that stays in 16 bits: scores are read and written in place,
  * and the gradient is copied first (masked_fill_ of PyTorch).

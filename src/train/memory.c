@@ -7,7 +7,8 @@
  *   norm, activation, gate, conv, scan   r * in * e
  *   linear                               r * in * e, of the sequence-parallel share when the input is gathered (Megatron-LM gathers it again);
  *                                        one byte per element when the recipe quantizes it
- *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s per row (e without dropout)
+ *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s per row (e without dropout);
+ *                                        where no kernel has the conversions in it, the softmax in 4 bytes besides what the product reads
  *   residual, embedding with dropout     one byte per element for the mask
  *   loss                                 logits in 4 bytes, in 2 without fp32_upcast
  *
@@ -63,10 +64,25 @@ static double scored_keys(const struct maq_lower *lo, const struct maq_attention
 static double attention_inside(const struct maq_lower *lo, const struct maq_module *m)
 {
     const struct maq_attention_geometry *g = &m->u.attention;
-    double heads = local_heads(lo, g), rows = (double)lo->tokens;
-    if (lo->attention == MAQ_ATTENTION_UNFUSED)
-        return rows * heads * scored_keys(lo, g) * (g->dropout ? 2 * lo->store_bytes + 1 : lo->store_bytes);
-    return 4 * rows * heads; /* log-sum-exp */
+    double heads = local_heads(lo, g), rows = (double)lo->tokens, e = lo->store_bytes;
+    if (lo->attention != MAQ_ATTENTION_UNFUSED)
+        return 4 * rows * heads; /* log-sum-exp */
+    double softmax = maq_lower_softmax_widens(lo, g) ? 4 : g->dropout ? e : 0, read = g->dropout ? e + 1 : e;
+    return rows * heads * scored_keys(lo, g) * (softmax + read);
+}
+
+/*
+ * Scores that come and go. Forward: before the softmax, and in 4 bytes where it widens them. Backward: their gradient; PyTorch's softmax
+ * (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out) has it, its product with the output and the result at once, in 4 bytes
+ * where they were widened, when what the values' product read is gone again. Megatron's kernel works in place.
+ */
+static double attention_scratch(const struct maq_lower *lo, const struct maq_attention_geometry *g, bool backward)
+{
+    bool widens = maq_lower_softmax_widens(lo, g);
+    double e = lo->store_bytes, scores = (double)lo->tokens * local_heads(lo, g) * scored_keys(lo, g);
+    if (!backward)
+        return scores * (widens ? e + 4 : e);
+    return scores * (widens ? 3 * 4 - e : maq_lower_softmax_fused(lo, g) ? e : 3 * e);
 }
 
 static bool torch_loss(const struct maq_lower *lo)
@@ -170,14 +186,13 @@ static double output_bytes(const struct tally *t, const struct maq_module *m)
     return rows_of(lo, t->layer, m) * (double)d.out * lo->store_bytes;
 }
 
-static double scratch_bytes(const struct tally *t, const struct maq_module *m)
+static double scratch_bytes(const struct tally *t, const struct maq_module *m, bool backward)
 {
     const struct maq_lower *lo = t->lower;
     if (m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_GATHER_IN) && lo->plan->sequence_parallel == MAQ_ON)
         return (double)lo->tokens * (double)m->in * lo->store_bytes;
     if (m->kind == MAQ_MODULE_ATTENTION && lo->attention == MAQ_ATTENTION_UNFUSED)
-        return (double)lo->tokens * local_heads(lo, &m->u.attention) * scored_keys(lo, &m->u.attention) *
-               lo->store_bytes; /* scores before the softmax */
+        return attention_scratch(lo, &m->u.attention, backward);
     if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo))
         return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in * 2 * loss_element(lo);
     return 0;
@@ -197,7 +212,9 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     struct maq_local d = maq_lower_local(lo, t->layer, m);
     bool shares = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0, linear = m->kind == MAQ_MODULE_LINEAR;
     double kept = shares || !input_present(t, producer) ? 0 : input_bytes(t, m);
-    struct maq_walk_step s = {.out = output_bytes(t, m), .scratch = scratch_bytes(t, m), .shares_input = shares};
+    struct maq_walk_step s = {.out = output_bytes(t, m),
+                              .scratch = {scratch_bytes(t, m, false), scratch_bytes(t, m, true)},
+                              .shares_input = shares};
     s.input_stays = kept > 0 && !keeps_copy(t, m);
     s.keep = s.input_stays ? 0 : kept;
     if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
@@ -283,6 +300,8 @@ static double widest_module(const struct tally *t, bool backward)
             bytes += t->lower->plan->sequence_parallel == MAQ_ON ? (double)t->lower->tokens * (double)m->in * e : 0;
         if (m->kind == MAQ_MODULE_ATTENTION && redone(t, m))
             bytes += attention_inside(t->lower, m);
+        if (m->kind == MAQ_MODULE_ATTENTION && backward && t->lower->attention == MAQ_ATTENTION_UNFUSED)
+            bytes += attention_scratch(t->lower, &m->u.attention, true);
         widest = bytes > widest ? bytes : widest;
     }
     return widest;

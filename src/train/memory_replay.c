@@ -100,7 +100,7 @@ static void forward_layer(struct replay *r, const struct maq_walk *w, uint32_t e
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct maq_walk_step *m = &w->steps[i];
-        uint32_t scratch = take(r, m->scratch), kept = take(r, m->keep), out = take(r, m->out);
+        uint32_t scratch = take(r, m->scratch[0]), kept = take(r, m->keep), out = take(r, m->out);
         give(r, scratch);
         for (uint32_t k = 0; k < p->n && !m->shares_input; k++)
             if (keep && m->input_stays)
@@ -123,7 +123,7 @@ static void backward_layer(struct replay *r, const struct maq_walk *w, uint32_t 
 {
     for (uint32_t i = w->n; i-- > 0;) {
         const struct maq_walk_step *m = &w->steps[i];
-        uint32_t scratch = take(r, m->scratch), input = take(r, m->gradient);
+        uint32_t scratch = take(r, m->scratch[1]), input = take(r, m->gradient);
         give(r, take(r, m->weight));
         give(r, scratch);
         give(r, *gradient);

@@ -5,7 +5,8 @@ usage: run.py [--python PYTHON] [NAME...]
 
 Installs torch and megatron-core by their package names into a virtual environment of the build folder, unless --python (or
 MAQ_TORCH_PYTHON) is an interpreter that has them. About 3 GB are fetched once. Whatever cannot be had is SKIPPED with the reason.
-Each program runs twice and must leave the same bytes both times; whole jobs, captured and emulated, are in jobs.py.
+Each program runs twice and must leave the same bytes both times; whole jobs, captured and emulated, are in jobs.py, and
+what is predicted of them in predicted.py.
 """
 import argparse
 import collections
@@ -20,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import vgpu_run  # noqa: E402
 import jobs  # noqa: E402
+import predicted  # noqa: E402
 from cli_case import Tap  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("MAQ_BUILD_ROOT", HERE.parent.parent / "build")).resolve()
@@ -191,7 +193,7 @@ def main():
             tap.skip(name, why)
             continue
         attempt(tap, name, lambda: check(python, script, arguments, look))
-    for name, module, job in jobs.CASES:
+    for name, module, job in [*jobs.CASES, *predicted.CASES]:
         if a.names and name not in a.names:
             continue
         reason = why if python is None else lacks(python, module)
