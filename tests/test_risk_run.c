@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/check.h"
 #include "predict.h"
 #include "risk/order.h"
 #include "risk/run_model.h"
@@ -520,6 +521,8 @@ static void test_track(void **state)
     t.n_levels = 1;
     t.every[1] = INT64_MAX;
     play(&t);
+    t.eval_every = 0; /* all intervals alike */
+    play(&t);
     /* The end: whole intervals, and one that is cut short and saved too. */
     const struct maq_speed full = {1, 1}, half = {1, 2};
     t = (struct maq_track){.end = 120, .interval = 50, .n_levels = 1, .every = {1, INT64_MAX}, .save = {3}};
@@ -527,6 +530,36 @@ static void test_track(void **state)
     assert_int_equal(maq_track_end(&t, half), 240 + 3 * 3);
     t.end = 100;
     assert_int_equal(maq_track_end(&t, full), 106);
+}
+
+/* A number means the first cause whose share of the unit interval it lies in: looked up as if each were asked in turn. */
+static void test_causes(void **state)
+{
+    const double shares[] = {0.5, 0.001, 0.0009, 0.25, 0, 0.1481, 0.1};
+    struct maq_failure_cause causes[MAQ_COUNT(shares)];
+    struct maq_failures f = plain(1000, 10);
+    struct maq_run_opts o = job(&f, DAY, 600, 10);
+    struct maq_run_model m;
+    struct maq_arena arena;
+    for (uint32_t i = 0; i < MAQ_COUNT(shares); i++)
+        causes[i] = (struct maq_failure_cause){.name = "any", .share = shares[i]};
+    f.causes = causes;
+    f.n_causes = MAQ_COUNT(shares);
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_run_model_build(&m, &o, &arena, NULL), MAQ_OK);
+    for (uint32_t k = 0; k < 4000; k++) {
+        double u = (k + 0.5) / 4000;
+        uint32_t expected = 0;
+        while (expected + 1 < m.n_causes && u >= m.causes[expected].upto)
+            expected++;
+        assert_int_equal(maq_run_cause_of(&m, u), expected);
+    }
+    assert_int_equal(maq_run_cause_of(&m, 0x1p-53), 0);
+    assert_int_equal(maq_run_cause_of(&m, 1 - 0x1p-53), MAQ_COUNT(shares) - 1);
+    for (double x = 0.25; x < 8e18; x *= 1.37)
+        assert_true(maq_run_ns(x) == llround(x));
+    assert_true(maq_run_ns(2.5) == 3 && maq_run_ns(0.49999999999999994) == 0);
+    maq_arena_fini(&arena);
 }
 
 /* --- nodes --- */
@@ -766,6 +799,7 @@ int main(void)
         cmocka_unit_test(test_heavy_restart),
         cmocka_unit_test(test_found_late),
         cmocka_unit_test(test_track),
+        cmocka_unit_test(test_causes),
         cmocka_unit_test(test_pool_serves_in_order),
         cmocka_unit_test(test_repairs_of_others),
         cmocka_unit_test(test_spares),

@@ -104,6 +104,24 @@ static int64_t ns(double s)
     return llround(s * 1e9);
 }
 
+uint32_t maq_run_cause_of(const struct maq_run_model *m, double u)
+{
+    uint32_t i = m->guide[(int)(u * MAQ_RUN_CAUSE_GUIDE)];
+    while (i + 1 < m->n_causes && u >= m->causes[i].upto)
+        i++;
+    return i;
+}
+
+static void build_guide(struct maq_run_model *m)
+{
+    uint32_t cause = 0;
+    for (int i = 0; i < MAQ_RUN_CAUSE_GUIDE; i++) {
+        while (cause + 1 < m->n_causes && (double)i / MAQ_RUN_CAUSE_GUIDE >= m->causes[cause].upto)
+            cause++;
+        m->guide[i] = cause;
+    }
+}
+
 static enum maq_status build_causes(struct maq_run_model *m, struct maq_arena *arena, struct maq_diag *diag)
 {
     const struct maq_failures *f = m->failures;
@@ -132,6 +150,7 @@ static enum maq_status build_causes(struct maq_run_model *m, struct maq_arena *a
     m->repairs = repairs;
     m->causes = causes;
     m->n_causes = f->n_causes;
+    build_guide(m);
     m->loss_rate = m->node_rate * losing * (1 + f->together_share * (f->together_nodes - 1));
     return MAQ_OK;
 }

@@ -15,6 +15,9 @@ struct maq_run_delay {
     double median_ns, sigma, mean_ns;
 };
 
+/* Which cause a number in (0, 1) means: a search that begins where a table of this size says. */
+#define MAQ_RUN_CAUSE_GUIDE 256
+
 struct maq_run_cause_model {
     double upto; /* sum of the shares up to it */
     bool loses_node;
@@ -35,6 +38,7 @@ struct maq_run_model {
     struct maq_run_delay requeue, restart, startup;
     uint32_t n_causes;
     const struct maq_run_cause_model *causes;
+    uint32_t guide[MAQ_RUN_CAUSE_GUIDE];   /* the cause that u = i / MAQ_RUN_CAUSE_GUIDE means */
     const struct maq_pool_repair *repairs; /* [n_repairs] of the causes that lose a node */
     uint32_t n_repairs;
     int64_t reconfigure_ns, rejoin_ns, most_ns; /* most_ns: given up */
@@ -57,6 +61,16 @@ struct maq_run_tally {
     uint32_t count;
     int64_t lost;
 };
+
+/* The nearest whole nanosecond, away from zero on ties: llround() for 0 <= x < 9e18. */
+static inline int64_t maq_run_ns(double x)
+{
+    int64_t below = (int64_t)x;
+    return below + (x - (double)below >= 0.5);
+}
+
+/* Of a number in (0, 1). */
+uint32_t maq_run_cause_of(const struct maq_run_model *m, double u);
 
 /* Checks opts (faults go to diag) and fills the model; what it points to lives in `arena`. */
 enum maq_status maq_run_model_build(struct maq_run_model *m, const struct maq_run_opts *opts, struct maq_arena *arena,

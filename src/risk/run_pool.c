@@ -33,8 +33,7 @@ int64_t maq_heap_pop(struct maq_heap *h)
     int64_t top = h->at[0], last = h->at[--h->n];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
-        if (child + 1 < h->n && h->at[child + 1] < h->at[child])
-            child++;
+        child += child + 1 < h->n && h->at[child + 1] < h->at[child];
         if (h->at[child] >= last)
             break;
         h->at[i] = h->at[child];

@@ -34,6 +34,7 @@ struct run {
     struct maq_pool pool;
     uint32_t replica;
     uint64_t index;    /* of the failure that comes next */
+    int64_t comes;     /* when it comes, on the failure clock */
     double which;      /* its second number: the cause */
     int64_t t, behind; /* wall clock; wall clock minus the failure clock */
     struct maq_track_place place;
@@ -53,8 +54,9 @@ struct run {
 static int64_t draw_delay(const struct maq_run_delay *d, double u)
 {
     if (d->sigma == 0)
-        return llround(d->median_ns);
-    return llround(fmin(d->median_ns * exp(d->sigma * maq_normal_quantile(u)), 1e18));
+        return maq_run_ns(d->median_ns);
+    double length = d->median_ns * exp(d->sigma * maq_normal_quantile(u));
+    return maq_run_ns(length < 1e18 ? length : 1e18);
 }
 
 /* Number j of the current failure, j < 6; and any number of further ones. */
@@ -74,13 +76,14 @@ static void next_failure(struct run *r)
     maq_rng_block(w, r->m->seed, MAQ_RNG_FAILURE, r->replica, r->index++);
     r->which = maq_rng_unit(w[2], w[3]);
     maq_run_clock_draw(&r->clock, r->lemons, maq_rng_unit(w[0], w[1]));
+    r->comes = r->clock.next < 8e18 ? maq_run_ns(r->clock.next) : NEVER;
 }
 
-static int64_t failure_at(const struct run *r)
+static inline int64_t failure_at(const struct run *r)
 {
-    if (!(r->clock.next < 8e18))
+    if (r->comes == NEVER)
         return NEVER;
-    int64_t at = llround(r->clock.next) + r->behind;
+    int64_t at = r->comes + r->behind;
     return at > r->t ? at : r->t;
 }
 
@@ -109,7 +112,7 @@ static bool gives_up(const struct run *r)
 
 /* --- time --- */
 
-static void spend(struct run *r, enum maq_run_bucket bucket, int64_t length)
+static inline void spend(struct run *r, enum maq_run_bucket bucket, int64_t length)
 {
     r->out->bucket[bucket] += length;
     r->t += length;
@@ -119,17 +122,26 @@ static void spend(struct run *r, enum maq_run_bucket bucket, int64_t length)
         r->behind += length;
 }
 
-/* False when a failure struck before the phase was over. */
-static bool phase(struct run *r, enum maq_run_bucket bucket, int64_t length)
+/* A phase into which a failure falls: false when it strikes. */
+static bool struck_phase(struct run *r, enum maq_run_bucket bucket, int64_t length)
 {
-    while (r->m->clock == MAQ_CLOCK_RESTARTED && failure_at(r) < r->t + length) {
-        int64_t part = failure_at(r) - r->t;
+    for (int64_t at; (at = failure_at(r)) < r->t + length;) {
+        int64_t part = at - r->t;
         spend(r, bucket, part);
         length -= part;
         if (strikes(r))
             return false;
         pass_failure(r);
     }
+    spend(r, bucket, length);
+    return true;
+}
+
+/* False when a failure struck before the phase was over. */
+static inline bool phase(struct run *r, enum maq_run_bucket bucket, int64_t length)
+{
+    if (r->m->clock == MAQ_CLOCK_RESTARTED && failure_at(r) < r->t + length)
+        return struck_phase(r, bucket, length);
     spend(r, bucket, length);
     return true;
 }
@@ -200,19 +212,6 @@ static void fall_back(struct run *r, int severity, int64_t wrong)
 }
 
 /* --- failures --- */
-
-static uint32_t cause_of(const struct maq_run_model *m, double u)
-{
-    uint32_t low = 0, high = m->n_causes - 1;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (u < m->causes[middle].upto)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
 
 /* Nodes leave for repair, which begins when the failure is found. */
 static int64_t lose_nodes(struct run *r, const struct maq_run_cause_model *cause, int64_t detection)
@@ -311,7 +310,7 @@ static bool leave(struct run *r, const struct blow *b)
 static bool fail(struct run *r)
 {
     const struct maq_run_model *m = r->m;
-    r->cause = cause_of(m, r->which);
+    r->cause = maq_run_cause_of(m, r->which);
     const struct maq_run_cause_model *cause = &m->causes[r->cause];
     r->tally[r->cause].count++;
     r->out->failures++;

@@ -44,14 +44,14 @@ static const double tail[2][8] = {
     {1, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
      1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15}};
 
+static double seventh(const double c[8], double r)
+{
+    return ((((((c[7] * r + c[6]) * r + c[5]) * r + c[4]) * r + c[3]) * r + c[2]) * r + c[1]) * r + c[0];
+}
+
 static double ratio(const double c[2][8], double r)
 {
-    double above = c[0][7], below = c[1][7];
-    for (int i = 6; i >= 0; i--) {
-        above = above * r + c[0][i];
-        below = below * r + c[1][i];
-    }
-    return above / below;
+    return seventh(c[0], r) / seventh(c[1], r);
 }
 
 double maq_normal_quantile(double p)
@@ -63,7 +63,7 @@ double maq_normal_quantile(double p)
     if (side <= 0)
         return q < 0 ? -(double)INFINITY : (double)INFINITY;
     double r = sqrt(-log(side)), z = r <= 5 ? ratio(shoulder, r - 1.6) : ratio(tail, r - 5);
-    return q < 0 ? -z : z;
+    return copysign(z, q);
 }
 
 /* For |x| small the series -x^2 / 2 + x^3 / 3 - ..., in t = x / (2 + x): ln(1 + x) = 2 (t + t^3 / 3 + t^5 / 5 + ...), and
