@@ -20,6 +20,11 @@ double maq_max_cdf(const struct maq_law *law, double n, double x)
     return exp(log_cdf(law, n, x));
 }
 
+double maq_max_sf(const struct maq_law *law, double n, double x)
+{
+    return -expm1(log_cdf(law, n, x));
+}
+
 double maq_max_quantile(const struct maq_law *law, double n, double p)
 {
     double each = log(p) / n;

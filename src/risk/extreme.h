@@ -10,6 +10,7 @@
 #include "risk/law.h"
 
 double maq_max_cdf(const struct maq_law *law, double n, double x);
+double maq_max_sf(const struct maq_law *law, double n, double x);
 double maq_max_quantile(const struct maq_law *law, double n, double p);
 /* Mean and variance of a continuous law's largest of n, by integration of 1 - P(max <= x); relative error about 1e-10. */
 void maq_max_moments(double *mean, double *variance, const struct maq_law *law, double n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "risk/step_exact.h"
 
 #define POINTS 256u
 #define PARTS MAQ_STEP_ASK_PARTS
@@ -131,23 +132,42 @@ static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_ste
     return MAQ_OK;
 }
 
+/* The passes of each kind of replica, those with an episode last; NULL: they need sampling. */
+static struct maq_exact_table *exact_tables(struct maq_step_ask *w, const struct maq_variation *v, uint32_t kinds)
+{
+    struct maq_step_exact *exact = MAQ_ARENA_NEW(w->arena, struct maq_step_exact, 1);
+    struct maq_exact_table *table = MAQ_ARENA_NEW(w->arena, struct maq_exact_table, kinds);
+    if (!exact || !table || !maq_step_exact_find(exact, w->m, v, w->arena))
+        return NULL;
+    for (uint32_t k = 0; k < kinds; k++) { /* those with an episode are else like the last of the given kinds */
+        double slow = k < w->slow->n ? w->slow->kind[k].stage[0] : w->slow->kind[k - 1].stage[0] * v->episode_ratio;
+        if (!maq_step_exact_table(&table[k], exact, slow, w->arena))
+            return NULL;
+    }
+    return table;
+}
+
 /* The figures without sampling, where that can be; false: it cannot. */
 static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
                       const struct draws *d, uint32_t n_regimes)
 {
     struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
+    double expected = episodes(w, v), rest_sigma = sqrt(log1p(v->communication_cv * v->communication_cv));
+    uint32_t given = w->slow->n, kinds = given + (expected > 0);
+    struct maq_exact_table *table = w->sampled || d->focus ? NULL : exact_tables(w, v, kinds);
+    struct maq_end_law *ends = MAQ_ARENA_NEW(w->arena, struct maq_end_law, kinds);
     law.atom = MAQ_ARENA_NEW(w->arena, struct maq_step_atom, n_regimes * maq_step_law_size(POINTS, v));
-    if (!law.atom || w->slow->n != 1 || w->sampled || d->focus || episodes(w, v) > 0)
+    if (!table || !ends || !law.atom)
         return false;
     for (uint32_t r = 0; r < n_regimes; r++) {
-        double comm = d[r].congestion * w->slow->communication, rest = w->m->rest_ns[0] * comm;
-        struct maq_step_model m = *w->m;
-        struct maq_end_law end;
-        m.rest_ns = &rest;
-        if (w->slow->kind[0].stage[0] != 1 || /* NOLINT: as it was set */
-            !maq_step_exact(&end, &m, v, w->m->replicas, w->arena))
-            return false;
-        maq_step_law_add(&law, &end, 1, POINTS, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
+        double rest = w->m->rest_ns[0] * (d[r].congestion * w->slow->communication);
+        for (uint32_t k = 0; k < kinds; k++) {
+            double count = k < given ? w->slow->kind[k].count : 0;
+            if (!maq_step_exact_ends(&ends[k], &table[k], rest, rest_sigma, count, w->arena))
+                return false;
+            ends[k].expected = k < given ? 0 : expected;
+        }
+        maq_step_law_add(&law, ends, kinds, POINTS, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
     maq_step_ask_figures(out, &law);

@@ -37,10 +37,6 @@ struct maq_end_law {
 bool maq_end_law_init(struct maq_end_law *out, struct maq_end_draw *draws, uint32_t n, double count,
                       struct maq_arena *arena);
 
-/* The exact law, where nothing needs sampling: one stage in one node. false: it does. In `arena`. step_exact.c */
-bool maq_step_exact(struct maq_end_law *out, const struct maq_step_model *m, const struct maq_variation *v,
-                    double count, struct maq_arena *arena);
-
 /* One value of the step but for C, with its probability. */
 struct maq_step_atom {
     double value_ns, weight, log; /* log: of the value, set by maq_step_law_finish() */

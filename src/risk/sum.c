@@ -9,6 +9,8 @@
 #define PI 3.14159265358979323846
 #define NOISE 1e-16 /* masses that are rounding */
 #define FINE 8      /* parts of a cell that a law's probability is split by */
+#define FACTORS 513 /* of a lognormal factor, evenly over FACTORS_REACH deviations to either side */
+#define FACTORS_REACH 8.0
 
 bool maq_sum_init(struct maq_sum *s, double h, double cells, struct maq_arena *arena)
 {
@@ -114,6 +116,44 @@ bool maq_sum_add(struct maq_sum *s, const struct maq_law *law, double group, uin
     }
     for (uint32_t i = 0; i <= (uint32_t)cells; i++)
         s->part_re[i] /= sum;
+    s->offset += (int64_t)first * count;
+    add_part(s, count);
+    return true;
+}
+
+/* The trapezoidal rule over the factor's normal deviate: its moments come out to rounding. */
+static uint32_t spread(double value[FACTORS], double weight[FACTORS], double sigma)
+{
+    double sum = 0;
+    if (!(sigma > 0)) {
+        value[0] = weight[0] = 1;
+        return 1;
+    }
+    for (int i = 0; i < FACTORS; i++) {
+        double z = FACTORS_REACH * (2.0 * i / (FACTORS - 1) - 1);
+        value[i] = exp(sigma * z);
+        weight[i] = exp(-0.5 * z * z);
+        sum += weight[i];
+    }
+    for (int i = 0; i < FACTORS; i++)
+        weight[i] /= sum;
+    return FACTORS;
+}
+
+bool maq_sum_add_grid(struct maq_sum *s, const struct maq_grid *part, double sigma, uint32_t count)
+{
+    double value[FACTORS], weight[FACTORS];
+    uint32_t n = spread(value, weight, sigma);
+    double low = (double)part->first * part->h * value[0],
+           high = (double)(part->first + part->n) * part->h * value[n - 1];
+    double first = floor(low / s->h) - 1, cells = ceil(high / s->h) + 1 - first;
+    if (!(cells + 1 <= s->n))
+        return false;
+    memset(s->part_re, 0, s->n * sizeof *s->part_re);
+    memset(s->part_im, 0, s->n * sizeof *s->part_im);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < part->n; i++)
+            put(s->part_re, (double)(part->first + i) * part->h * value[k] / s->h - first, weight[k] * part->mass[i]);
     s->offset += (int64_t)first * count;
     add_part(s, count);
     return true;

@@ -40,6 +40,8 @@ struct maq_sum {
 bool maq_sum_init(struct maq_sum *s, double h, double cells, struct maq_arena *arena);
 /* `count` independent values of the slowest of `group` of a law. false: wider than the sum may be. */
 bool maq_sum_add(struct maq_sum *s, const struct maq_law *law, double group, uint32_t count);
+/* `count` independent values of a grid's law times a lognormal factor of their own, with median 1. false: wider than the sum may be. */
+bool maq_sum_add_grid(struct maq_sum *s, const struct maq_grid *part, double sigma, uint32_t count);
 /* How many of `count` independent chances of `share` come up, times `value`, >= 0. */
 void maq_sum_add_chances(struct maq_sum *s, double value, double share, uint32_t count);
 /* The cells from the one that `low` is in. false: out of memory. */
