@@ -2,8 +2,8 @@
  * graph.c - the distribution of the time of a graph with times: a captured job's, for instance.
  *
  * Makespans are drawn (graph_sample.h), for each part of the steps by itself; the factors that everything shares are a mixture that needs
- * no draws, as for a step (step_law.h). Intervals are a jackknife over parts of the draws (step_ask.h), the guarantee is that of
- * step_limit.h, a draw being an independent value.
+ * no draws, as for a step (step_law.h). Intervals are a jackknife over the scramblings that draws come from (step_ask.h), the guarantee is that
+ * of step_limit.h, of independent draws.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "risk/graph_sample.h"
 #include "risk/step_ask.h"
 
-#define DRAWS 2000u
+#define DRAWS 2560u /* 256 points of each scrambling: even in every dimension */
 #define DRAWS_LEAST 200u
 #define NODE_DRAWS 4e8 /* what all runs together may take: some seconds */
 #define POINTS 256u
@@ -93,13 +93,15 @@ static bool describe(struct maq_risk_graph *out, struct maq_step_answer *whole, 
     double limit;
     if (!draw(&d, s, v, SOURCES, arena) || !answer(whole, &d, s->draws, arena))
         return false;
+    s->independent = true; /* the guarantee is counted from draws of its own */
     out->p5 = maq_step_answer_quantile(whole, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         out->figure[f] = maq_step_answer_quantile(whole, (enum maq_step_ask_figure)(f + 1));
     out->sd_s = whole->figure[MAQ_STEP_ASK_SD] * 1e-9;
     out->draws = s->draws;
-    if (!find_limit(&limit, &d, s->draws, arena)) /* last: it sorts the draws */
+    if (!draw(&d, s, v, SOURCES, arena) || !find_limit(&limit, &d, s->draws, arena))
         return false;
+    s->independent = false;
     out->guarantee_s = limit * 1e-9;
     return true;
 }

@@ -9,6 +9,7 @@
 #include "risk/kernel_names.h"
 #include "risk/signature.h"
 #include "risk/special.h"
+#include "risk/step_model.h"
 
 #define LANES 8u
 #define OWN 16u /* numbers of operators are above those of all */
@@ -144,6 +145,65 @@ static bool make_cells(struct maq_graph_sampler *s, const struct maq_variation *
     return true;
 }
 
+/* --- what is quasi-random --------------------------------------------------------------------------------------------------- */
+
+#define NO_DIMENSION UINT32_MAX
+
+/* The operators that take most of the time of all nodes get the dimensions that classes and stragglers leave. */
+static bool give_dimensions(struct maq_graph_sampler *s, struct maq_arena *arena)
+{
+    double *time = MAQ_ARENA_NEW(arena, double, s->n_signatures);
+    uint32_t *of = MAQ_ARENA_NEW(arena, uint32_t, s->n_signatures);
+    uint64_t next = (uint64_t)s->graph.n_classes + s->n_slow;
+    s->dimension_of = of;
+    if (!time || !of)
+        return false;
+    for (uint32_t i = 0; i < s->n_signatures; i++)
+        of[i] = NO_DIMENSION;
+    for (uint32_t v = 0; v < s->graph.n_nodes; v++) {
+        const struct maq_graph_cell *c = &s->cell[s->cell_of[v]];
+        if (c->sort == MAQ_ITEM_COMPUTE || c->sort == MAQ_ITEM_COMMUNICATION)
+            time[c->signature] += c->ns;
+    }
+    for (; next < MAQ_QUASI_DIMENSIONS; next++) {
+        uint32_t most = NO_DIMENSION;
+        for (uint32_t i = 0; i < s->n_signatures; i++)
+            if (of[i] == NO_DIMENSION && time[i] > 0 && (most == NO_DIMENSION || time[i] > time[most]))
+                most = i;
+        if (most == NO_DIMENSION)
+            break;
+        of[most] = (uint32_t)next;
+    }
+    s->dimensions = next < MAQ_QUASI_DIMENSIONS ? (uint32_t)next : MAQ_QUASI_DIMENSIONS;
+    return true;
+}
+
+static bool make_quasi(struct maq_graph_sampler *s, struct maq_arena *arena)
+{
+    struct maq_quasi *q = MAQ_ARENA_NEW(arena, struct maq_quasi, MAQ_STEP_SCRAMBLINGS);
+    s->quasi = q;
+    if (!q || !give_dimensions(s, arena))
+        return false;
+    for (uint32_t i = 0; i < MAQ_STEP_SCRAMBLINGS; i++)
+        maq_quasi_init(&q[i], s->dimensions, s->seed, i);
+    return true;
+}
+
+/* Number `draw` of an address: quasi-random where it has a dimension. */
+static double number(const struct maq_graph_sampler *s, uint64_t dimension, uint32_t stream, uint32_t entity,
+                     uint64_t group, uint32_t draw)
+{
+    if (!s->independent && dimension < s->dimensions)
+        return maq_quasi_at(&s->quasi[draw % MAQ_STEP_SCRAMBLINGS], draw / MAQ_STEP_SCRAMBLINGS, (uint32_t)dimension);
+    return maq_rng_at(s->seed, stream, entity, group << 32 | draw);
+}
+
+/* The noise of an operator. */
+static double operator_number(const struct maq_graph_sampler *s, uint32_t signature, uint32_t draw)
+{
+    return number(s, s->dimension_of[signature], MAQ_RNG_STEP, signature, 0, draw);
+}
+
 bool maq_graph_sampler_init(struct maq_graph_sampler *s, const struct maq_timed_graph *timed,
                             const struct maq_risk_graph_opts *opts, const struct maq_variation *v,
                             struct maq_arena *arena)
@@ -161,7 +221,7 @@ bool maq_graph_sampler_init(struct maq_graph_sampler *s, const struct maq_timed_
     }
     for (uint32_t i = 0; i < s->n_slow; i++)
         s->link[s->slow[i].class_id] = fmax(s->link[s->slow[i].class_id], s->slow[i].communication);
-    if (!make_cells(s, v, arena))
+    if (!make_cells(s, v, arena) || !make_quasi(s, arena))
         return false;
     s->dur = MAQ_ARENA_NEW(arena, double, ((size_t)s->n_cells + 1) * LANES);
     s->finish = MAQ_ARENA_NEW(arena, double, ((size_t)timed->graph.n_nodes + 1) * LANES);
@@ -175,9 +235,9 @@ static double sigma_of(double cv)
     return sqrt(log1p(cv * cv));
 }
 
-static double lognormal_at(double sigma, uint64_t seed, uint32_t stream, uint32_t entity, uint32_t draw)
+static double lognormal_at(double sigma, const struct maq_graph_sampler *s, uint32_t signature, uint32_t draw)
 {
-    return sigma > 0 ? exp(sigma * maq_normal_quantile(maq_rng_at(seed, stream, entity, draw))) : 1;
+    return sigma > 0 ? exp(sigma * maq_normal_quantile(operator_number(s, signature, draw))) : 1;
 }
 
 /* Factor of the slowest of n ranks: its probability to be exceeded is 1 - u^(1/n). */
@@ -199,7 +259,7 @@ static double own_law(const struct maq_graph_sampler *s, const struct maq_kernel
                       uint32_t draw)
 {
     struct maq_law body = maq_kernel_law_body(law);
-    double factor = maq_law_quantile(&body, maq_rng_at(s->seed, MAQ_RNG_STEP, signature, draw));
+    double factor = maq_law_quantile(&body, operator_number(s, signature, draw));
     bool slow = law->slow_share > 0 && maq_rng_at(s->seed, MAQ_RNG_SPIKE, OWN + signature, draw) < law->slow_share;
     return slow ? factor * law->slow_ratio : factor;
 }
@@ -238,10 +298,16 @@ static uint32_t slow_for_a_while(bool *any, double expected, double rest, double
     return n > 0 ? n : 1;
 }
 
-/* The number of group `group` of a class: its given stragglers, from 1, or the ranks in an episode. */
+/* Ranks of a class that draw together. */
+enum { USUAL, IN_EPISODE, STRAGGLERS /* and one more for each */ };
+
+/* The number of group `group` of a class. */
 static double uniform_of(const struct maq_graph_sampler *s, uint32_t class_id, uint32_t draw, uint64_t group)
 {
-    return maq_rng_at(s->seed, MAQ_RNG_STATIC, class_id, group << 32 | draw);
+    uint64_t dimension = group == USUAL        ? class_id
+                         : group == IN_EPISODE ? NO_DIMENSION
+                                               : s->graph.n_classes + group - STRAGGLERS;
+    return number(s, dimension, MAQ_RNG_STATIC, class_id, group, draw);
 }
 
 /* What the slowest rank of each class multiplies its kernels by. */
@@ -256,17 +322,17 @@ static void draw_ranks(struct maq_graph_sampler *s, const struct maq_variation *
             if (g->class_id != c || !(g->ranks > 0))
                 continue;
             usual -= g->ranks;
-            factor = fmax(factor, g->kernels * slowest(v, g->ranks, uniform_of(s, c, draw, 2 + (uint64_t)i)));
+            factor = fmax(factor, g->kernels * slowest(v, g->ranks, uniform_of(s, c, draw, STRAGGLERS + (uint64_t)i)));
         }
         if (episode) {
             double u = maq_rng_at(s->seed, MAQ_RNG_REGIME, c, draw);
             double slow = fmin(slow_for_a_while(&any, expected, rest, u), usual);
             if (slow > 0)
-                factor = fmax(factor, v->episode_ratio * slowest(v, slow, uniform_of(s, c, draw, 1)));
+                factor = fmax(factor, v->episode_ratio * slowest(v, slow, uniform_of(s, c, draw, IN_EPISODE)));
             usual -= slow;
             rest -= expected;
         }
-        s->rank[c] = usual > 0 ? fmax(factor, slowest(v, usual, uniform_of(s, c, draw, 0))) : factor;
+        s->rank[c] = usual > 0 ? fmax(factor, slowest(v, usual, uniform_of(s, c, draw, USUAL))) : factor;
     }
 }
 
@@ -280,12 +346,11 @@ static void fill_lane(struct maq_graph_sampler *s, const struct maq_variation *v
         const struct maq_graph_cell *c = &s->cell[i];
         double factor = 1;
         if (c->sort == MAQ_ITEM_COMPUTE)
-            factor =
-                s->rank[c->class_id] * (c->law >= 0 ? own_law(s, &v->kernel[c->law], c->signature, draw)
-                                                    : lognormal_at(pass, s->seed, MAQ_RNG_STEP, c->signature, draw));
+            factor = s->rank[c->class_id] * (c->law >= 0 ? own_law(s, &v->kernel[c->law], c->signature, draw)
+                                                         : lognormal_at(pass, s, c->signature, draw));
         else if (c->sort == MAQ_ITEM_COMMUNICATION)
             factor = (c->law >= 0 ? own_law(s, &v->kernel[c->law], c->signature, draw)
-                                  : lognormal_at(communication, s->seed, MAQ_RNG_STEP, c->signature, draw)) *
+                                  : lognormal_at(communication, s, c->signature, draw)) *
                      (c->inside ? 1 : part->congestion * s->link[c->class_id]);
         s->dur[(size_t)i * LANES + lane] = nearbyint(c->ns * factor);
     }

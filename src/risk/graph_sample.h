@@ -12,6 +12,10 @@
  * What everything shares is not drawn: step_law.h. Nor are the regime of communication and whether any GPU is slow for a while:
  * each of these parts of the steps is drawn by itself, on the same random numbers, and has its own probability.
  *
+ * Numbers are quasi-random, as the lasting ones of a step: draw i is point i / 10 of the scrambling with number i % 10, with a dimension for each
+ * class, each given straggler, and, as far as dimensions last, the operators that take most of the time; so what differs between the ten is
+ * what sampling leaves open. Independent draws are of plain random numbers, and so is whatever has no dimension.
+ *
  * Lasting differences of GPUs and nodes are one lognormal of the sum of their variances, so ranks of a node are taken to be
  * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is drawn for
  * one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record already.
@@ -23,6 +27,7 @@
 
 #include "base/arena.h"
 #include "maquette/risk.h"
+#include "risk/quasi.h"
 #include "risk/variation.h"
 
 /* An item as one class has it. */
@@ -49,6 +54,10 @@ struct maq_graph_sampler {
     uint32_t n_slow;
     uint64_t seed;
     uint32_t draws;
+    bool
+        independent; /* of each other; otherwise quasi-random, independent by their remainder by MAQ_STEP_SCRAMBLINGS */
+    const struct maq_quasi *quasi;      /* [MAQ_STEP_SCRAMBLINGS] */
+    uint32_t dimensions, *dimension_of; /* of quasi; [n_signatures] */
 };
 
 /* Everything in `arena`. false: out of memory. */
