@@ -262,6 +262,15 @@ static void test_constant(void **state)
                 isnan(f->series->figure[MAQ_RISK_MEAN].observed));
     assert_true(isnan(f->series->guarantee_s)); /* 11 steps guarantee nothing */
     maq_risk_fit_free(f);
+    unlink(path);
+    char text[16 + 40 * 4] = "time_s\n"; /* 1.1 has no exact sum: neighbours are not correlated by rounding */
+    for (int i = 0; i < 40; i++)
+        strcat(text, "1.1\n");
+    f = fit(write_text(text), 0, diag);
+    assert_non_null(f);
+    assert_true(f->series->correlation == 0 && f->series->effective > 10);
+    assert_true(f->series->figure[MAQ_RISK_P50].low == 1.1 && f->series->figure[MAQ_RISK_P50].high == 1.1);
+    maq_risk_fit_free(f);
     maq_diag_free(diag);
     unlink(path);
 }
@@ -295,6 +304,9 @@ static void test_faults(void **state)
     assert_null(fit("kernels.db", 0, diag));
     assert_null(fit("/nonexistent/steps.csv", 0, diag));
     assert_int_equal(maq_diag_count(diag), 2);
+    assert_null(fit("/tmp", 0, diag));
+    const struct maq_diag_item *folder = maq_diag_at(diag, 2);
+    assert_int_equal(folder->msg.len, strlen("/tmp: Is a directory"));
     maq_diag_free(diag);
 }
 

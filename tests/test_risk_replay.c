@@ -99,6 +99,15 @@ static void test_by_hand(void **state)
     maq_diag_free(diag);
 }
 
+/* Operations that take no time: nothing is slow, and no part makes it so. */
+static void test_no_time(void **state)
+{
+    struct maq_risk_replayed *r = NULL;
+    assert_int_equal(replay(&r, HEAD "0,0,0,forward-compute,0,0,0\n", "{dp_size: 1, pp_size: 1}", NULL), MAQ_OK);
+    assert_true(r->slowdown == 1 && r->stage[0].slowdown == 1 && r->worker[0].slowdown == 1);
+    maq_risk_replayed_free(r);
+}
+
 static void test_faults(void **state)
 {
     static const char shape[] = "{dp_size: 1, pp_size: 2}";
@@ -215,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_published),
     };

@@ -103,6 +103,9 @@ static void test_closed_forms(void **state)
     o.steps = 200 * DAY;
     o.replicas = 2000;
     assert_agrees(&o);
+    f = plain(20 * DAY, 600); /* an interval longer than the run: one save, at the end */
+    o = job(&f, 5 * DAY, 100000 * DAY, 10);
+    assert_agrees(&o);
 }
 
 /* E9: the share of time that is useful when a job fails every 18 minutes and takes 10 to go on. */

@@ -578,8 +578,13 @@ static void test_many_passes(void **state)
 
 static void test_refused(void **state)
 {
-    static const char *const bad[] = {"node:2=1.2x", "node:x=1.2x",     "node:0=1.2", "gpu:0=2x",   "stage:4=2x",
-                                      "rank:16=2x",  "link:rail8=0.5x", "node:0=0x",  "node:0=-1x", ""};
+    static const char *const bad[] = {"node:2=1.2x",        "node:x=1.2x",
+                                      "node:0=1.2",         "gpu:0=2x",
+                                      "stage:4=2x",         "rank:16=2x",
+                                      "link:rail8=0.5x",    "node:0=0x",
+                                      "node:0=-1x",         "node:0=0.5x",
+                                      "rank:3=0.9x",        "link:rail0=2x",
+                                      "link:rail0=1e-300x", ""};
     struct maq_job_box *box = load(jobs[1]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct maq_diag *diag = maq_diag_new();

@@ -59,7 +59,12 @@ static const struct maq_validate_risk_row *row(const struct maq_validate_risk *r
 
 static void test_without_recordings(void **state)
 {
-    struct maq_validate_risk *r = validate("/nonexistent");
+    char folder[] = "/tmp/maquette-test-validate-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    struct maq_validate_risk *r = validate(folder), *none = NULL;
+    rmdir(folder);
+    assert_int_equal(maq_validate_risk(&none, folder, NULL), MAQ_IO); /* it is gone */
+    assert_null(none);
     assert_none_fails(r);
     assert_true(r->n[MAQ_RISK_SKIP] >= 2 && r->n[MAQ_RISK_PASS] >= 15);
     assert_int_equal(row(r, "O10")->verdict, MAQ_RISK_SKIP);

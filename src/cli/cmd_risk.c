@@ -156,6 +156,8 @@ static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
 static enum maq_status read_slow(struct cli *cli, const char **part, uint32_t *n)
 {
     const char *text = cli->values[OPT_SLOW];
+    if (text && !*text)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "node:17=1.2x, link:rail3=0.5x", "--slow says nothing");
     for (*n = 0; text && *text;) {
         size_t len = strcspn(text, ",");
         char *copy = cli_printf(cli, "%.*s", (int)len, text);

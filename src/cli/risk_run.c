@@ -186,6 +186,8 @@ static enum maq_status read_simulation(struct reading *r)
 {
     struct maq_run_opts *o = &r->opts;
     enum maq_status status = whole(r, &o->replicas, CLI_RUN_REPLICAS, 1e7);
+    if (status == MAQ_OK && r->values[CLI_RUN_REPLICAS] && o->replicas < 2)
+        status = bad(r, CLI_RUN_REPLICAS, r->values[CLI_RUN_REPLICAS], "from 2 to 10 million runs can be simulated");
     if (status == MAQ_OK)
         status = whole(r, &o->threads, CLI_RUN_THREADS, 1024);
     if (status == MAQ_OK)

@@ -76,7 +76,9 @@ static const char *read_who(struct maq_edit *out, struct maq_str who, const stru
     } else {
         return "not a rank, node or link";
     }
-    return out->first >= c->world ? "the job has not so many ranks" : nobody_known(out, c);
+    if (out->first >= c->world)
+        return out->count > 1 ? "the job has not so many nodes" : "the job has not so many ranks";
+    return nobody_known(out, c);
 }
 
 static bool read_steps(struct maq_edit *out, struct maq_str range)

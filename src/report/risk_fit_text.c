@@ -11,7 +11,8 @@ static const char *seconds(char buf[32], double s)
 {
     if (!isfinite(s))
         return "-";
-    maq__snprintf(buf, 32, s < 1 ? "%#.4g ms" : "%#.4g s", s < 1 ? 1e3 * s : s);
+    bool ms = s < 0.99995; /* which four digits round to a second */
+    maq__snprintf(buf, 32, ms ? "%#.4g ms" : "%#.4g s", ms ? 1e3 * s : s);
     return buf;
 }
 

@@ -50,7 +50,8 @@ static double correlation(const double *times, const struct maq_series_parts *p,
         if (i > p->warm_up)
             top += now * (fmin(times[i - 1], limit) - mean);
     }
-    return bottom > 0 ? fmax(top / bottom, 0) : 0;
+    bool varies = bottom > 1e-24 * mean * mean * (n - p->warm_up); /* more than by rounding */
+    return varies ? fmax(top / bottom, 0) : 0;
 }
 
 static double drift(const double *times, const struct maq_series_parts *p, uint32_t n, double *spare)

@@ -182,7 +182,7 @@ static enum maq_status ask_parts(struct maq_risk_replayed *out, struct answer *a
     double scale = q[2].sum > 0 ? 1 / q[2].sum : 0;
     for (uint32_t i = 3; i < n; i++) {
         uint32_t p = q[i].part;
-        double slowdown = q[i].sum * scale;
+        double slowdown = q[2].sum > 0 ? q[i].sum * scale : 1;
         if (q[i].which == STAGE)
             a->stage[p] = (struct maq_risk_part){0, p, slowdown};
         else if (q[i].which == DP_RANK)

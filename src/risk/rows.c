@@ -22,11 +22,13 @@ static enum maq_status read_line(bool *more, struct maq_rows *rows)
     if (!*more) {
         int fault;
         const char *what = gzerror(rows->file, &fault);
-        if (fault != Z_OK && fault != Z_STREAM_END)
-            return maq_diag_fail(MAQ_IO, rows->diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: after line %llu: %s",
-                                 rows->path, (unsigned long long)rows->number,
-                                 fault == Z_ERRNO ? strerror(errno) : what);
-        return MAQ_OK;
+        what = fault == Z_ERRNO ? strerror(errno) : what;
+        if (fault == Z_OK || fault == Z_STREAM_END)
+            return MAQ_OK;
+        if (rows->number == 0)
+            return maq_diag_fail(MAQ_IO, rows->diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: %s", rows->path, what);
+        return maq_diag_fail(MAQ_IO, rows->diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: after line %llu: %s",
+                             rows->path, (unsigned long long)rows->number, what);
     }
     rows->number++;
     size_t n = strlen(rows->line);

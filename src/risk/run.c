@@ -81,8 +81,7 @@ static void closed_form(struct maq_run_result *r, const struct maq_run_model *m)
                                   .persist_s = (double)m->track.persist[0] * 1e-9,
                                   .recover_s = mean_recovery_s(m),
                                   .clock = m->clock};
-    if (isinf(c.interval_s))
-        c.interval_s = r->ideal_s;
+    c.interval_s = fmin(c.interval_s, r->ideal_s); /* a run that is shorter has one save, at its end */
     r->closed = maq_checkpoint_run(&c, r->ideal_s);
     bool late = false; /* the forms know no results that are found wrong later */
     for (uint32_t i = 0; i < m->n_causes; i++)

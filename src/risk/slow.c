@@ -48,8 +48,12 @@ static enum maq_status parse(struct slow_part *out, const char *text, struct maq
         if (rest.len < 2 || rest.ptr[rest.len - 1] != 'x')
             return refuse(text, "the factor ends with x", diag);
         rest.len--;
-        if (!maq_str_to_double(&out->factor, rest) || !(out->factor > 0 && out->factor <= 1000))
-            return refuse(text, "the factor is above 0 and up to 1000", diag);
+        if (!maq_str_to_double(&out->factor, rest) || !(out->factor >= 0.001 && out->factor <= 1000))
+            return refuse(text, "the factor is 0.001 to 1000", diag);
+        if ((kinds[i].what == 'n' || kinds[i].what == 'r') && out->factor < 1)
+            return refuse(text, "the others would wait for it no less: the factor is 1 or more", diag);
+        if (kinds[i].what == 'l' && out->factor > 1)
+            return refuse(text, "the other links would be as slow: the factor is 1 or less", diag);
         out->what = kinds[i].what;
         out->number = (uint32_t)number;
         return MAQ_OK;

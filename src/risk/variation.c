@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/codes.h"
@@ -168,6 +169,19 @@ static enum maq_status read_entry(struct reader *r, const struct maq_catalogue_e
     return status;
 }
 
+/* Neither an entry nor a file. */
+static enum maq_status unknown(const char *what, struct maq_diag *diag)
+{
+    const struct maq_catalogue_entry *entry;
+    char shown[MAQ_SHOW_SIZE], hint[256];
+    int at = maq__snprintf(hint, sizeof hint, "the path of a document, or one of");
+    for (size_t i = 0; (entry = maq_catalogue_at("variability", i)) && at < (int)sizeof hint; i++)
+        at += maq__snprintf(hint + at, sizeof hint - (size_t)at, "%s %s", i > 0 ? "," : "", entry->name);
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, hint,
+                         "cannot read '%s': there is no such variation, nor a file of that name",
+                         maq_str_show(shown, maq_str_of(what)));
+}
+
 enum maq_status maq_variation_load(struct maq_variation *out, const char *what, struct maq_diag *diag)
 {
     struct reader r = {0};
@@ -178,6 +192,8 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     MAQ_TRY(read_entry(&r, entry ? entry : standard, diag));
     if (!entry) {
         struct maq_doc doc;
+        if (access(what, F_OK) != 0)
+            return unknown(what, diag);
         enum maq_status status = maq_doc_load(&doc, what, MAQ_ORIGIN_DOCUMENT, diag);
         if (status == MAQ_OK)
             status = read_document(&r, &doc, what, diag);

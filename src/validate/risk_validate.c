@@ -1,6 +1,9 @@
 /* risk_validate.c - published observations against predictions: the groups of rows, and who owns them. */
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -60,6 +63,11 @@ static enum maq_status fill(struct owner *o, const char *folder, struct maq_diag
 
 enum maq_status maq_validate_risk(struct maq_validate_risk **out, const char *folder, struct maq_diag *diag)
 {
+    DIR *there = opendir(folder);
+    if (!there)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0},
+                             "docs/validate.md has the layout", "cannot read '%s': %s", folder, strerror(errno));
+    closedir(there);
     struct owner *o = maq__calloc(sizeof *o);
     if (!o)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
