@@ -97,8 +97,9 @@ struct cli_command {
     const struct cli_option *options;
     size_t n_options;
     size_t max_args;
-    bool job; /* takes every key of plan and workload as an option too */
-    /* and behind `--` the arguments of a Megatron-LM script, whole or without what a search decides */
+    bool job;         /* takes every key of plan and workload as an option too */
+    bool job_in_help; /* whose --help describes them; that of the others says where they are described */
+    /* behind `--` the arguments of a Megatron-LM script, whole or without what a search decides */
     enum { CLI_MEGATRON_NONE, CLI_MEGATRON_WHOLE, CLI_MEGATRON_OPEN } megatron;
     enum maq_status (*run)(struct cli *cli);
 };

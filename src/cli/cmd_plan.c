@@ -484,5 +484,6 @@ const struct cli_command cli_plan = {
     .max_args = 1,
     .job = true,
     .megatron = CLI_MEGATRON_OPEN,
+    .job_in_help = true,
     .run = run,
 };

@@ -161,5 +161,6 @@ const struct cli_command cli_train = {
     .max_args = 1,
     .job = true,
     .megatron = CLI_MEGATRON_WHOLE,
+    .job_in_help = true,
     .run = run,
 };

@@ -110,22 +110,23 @@ static void put_job_option(struct help *h, const struct cli_job_option *o, size_
     put_description(h, at, text, columns);
 }
 
+static enum maq_status no_memory(struct cli *cli)
+{
+    return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+}
+
 static enum maq_status begin(struct help *h, struct cli *cli)
 {
     *h = (struct help){0};
     h->stream = open_memstream(&h->text, &h->len);
-    if (!h->stream)
-        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory");
-    return MAQ_OK;
+    return h->stream ? MAQ_OK : no_memory(cli);
 }
 
 static enum maq_status end(struct help *h, struct cli *cli)
 {
     if (fclose(h->stream) != 0 || !h->text) {
         free(h->text);
-        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory");
+        return no_memory(cli);
     }
     return cli_write(cli, h->text, NULL);
 }
@@ -148,11 +149,45 @@ enum maq_status cli_help(struct cli *cli)
     return end(&h, cli);
 }
 
+static void put_job_options(struct help *h, size_t columns)
+{
+    struct cli_job_option job;
+    const char *section = "";
+    for (size_t i = 0; cli_job_option(i, &job); i++) {
+        if (strcmp(section, job.section) != 0)
+            put(h, "\n%s (a key of `%s:` in a job file; default in parentheses):\n", job.section, job.section);
+        section = job.section;
+        put_job_option(h, &job, columns);
+    }
+}
+
+/* The first name of each, "--tp, --pp, ...". */
+static enum maq_status put_job_names(struct help *h, struct cli *cli)
+{
+    struct help names;
+    struct cli_job_option job;
+    enum maq_status status = begin(&names, cli);
+    if (status != MAQ_OK)
+        return status;
+    for (size_t i = 0; cli_job_option(i, &job); i++) {
+        const char *name = job.option.aliases[0] ? job.option.aliases : job.option.key;
+        put(&names, "%s--", i > 0 ? ", " : "");
+        for (; *name && *name != '|'; name++)
+            put(&names, "%c", *name == '_' ? '-' : *name);
+    }
+    bool whole = fclose(names.stream) == 0 && names.text;
+    if (whole) {
+        put(h,
+            "\nof the job (keys of `plan:` and `workload:` in a job file; maquette train --help describes them):\n  ");
+        put_words(h, names.text, strlen(names.text), 2, cli->columns);
+    }
+    free(names.text);
+    return whole ? MAQ_OK : no_memory(cli);
+}
+
 enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command)
 {
     struct help h;
-    struct cli_job_option job;
-    const char *section = "";
     enum maq_status status = begin(&h, cli);
     if (status != MAQ_OK)
         return status;
@@ -161,13 +196,12 @@ enum maq_status cli_help_command(struct cli *cli, const struct cli_command *comm
     put(&h, "\noptions:\n");
     for (size_t i = 0; i < command->n_options; i++)
         put_option(&h, &command->options[i], cli->columns);
-    for (size_t i = 0; command->job && cli_job_option(i, &job); i++) {
-        if (strcmp(section, job.section) != 0)
-            put(&h, "\n%s (a key of `%s:` in a job file; default in parentheses):\n", job.section, job.section);
-        section = job.section;
-        put_job_option(&h, &job, cli->columns);
-    }
+    if (command->job && command->job_in_help)
+        put_job_options(&h, cli->columns);
+    else if (command->job)
+        status = put_job_names(&h, cli);
     if (command->examples)
         put(&h, "\nexamples:\n%s", command->examples);
-    return end(&h, cli);
+    enum maq_status ended = end(&h, cli);
+    return status != MAQ_OK ? status : ended;
 }
