@@ -49,7 +49,7 @@ static bool evaluate(double out[MAQ_STEP_ASK_FIGURES], const struct drawn *d, ui
                      struct maq_arena *arena)
 {
     uint32_t points = without < MAQ_STEP_ASK_PARTS ? POINTS / 4 : POINTS;
-    struct maq_step_law law = {.sigma = sqrt(log1p(d->v.step_cv * d->v.step_cv))};
+    struct maq_step_law law = {.sigma = maq_lognormal_sigma(d->v.step_cv)};
     law.atom = MAQ_ARENA_NEW(arena, struct maq_step_atom, d->n * maq_step_law_size(points, &d->v));
     if (!law.atom)
         return false;
@@ -117,14 +117,6 @@ static bool ask(struct maq_step_answer *out, struct maq_graph_sampler *s, const 
     return whole;
 }
 
-static int by_alone(const void *a, const void *b)
-{
-    const struct maq_risk_source *x = a, *y = b;
-    if (x->alone.value_s < y->alone.value_s || x->alone.value_s > y->alone.value_s)
-        return x->alone.value_s > y->alone.value_s ? -1 : 1;
-    return strcmp(x->name, y->name);
-}
-
 static bool find_sources(struct maq_risk_graph *out, const struct maq_step_answer *whole, struct maq_graph_sampler *s,
                          const struct maq_variation *v, struct maq_arena *arena)
 {
@@ -140,7 +132,7 @@ static bool find_sources(struct maq_risk_graph *out, const struct maq_step_answe
             (struct maq_risk_source){maq_source_name((enum maq_source)i), maq_source_text((enum maq_source)i),
                                      maq_step_answer_over(&alone, &none), maq_step_answer_over(whole, &others)};
     }
-    qsort(out->source, out->n_sources, sizeof *out->source, by_alone);
+    maq_step_answer_rank(out->source, out->n_sources);
     return true;
 }
 

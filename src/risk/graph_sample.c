@@ -230,11 +230,6 @@ bool maq_graph_sampler_init(struct maq_graph_sampler *s, const struct maq_timed_
 
 /* --- draws ------------------------------------------------------------------------------------------------------------------ */
 
-static double sigma_of(double cv)
-{
-    return sqrt(log1p(cv * cv));
-}
-
 static double lognormal_at(double sigma, const struct maq_graph_sampler *s, uint32_t signature, uint32_t draw)
 {
     return sigma > 0 ? exp(sigma * maq_normal_quantile(operator_number(s, signature, draw))) : 1;
@@ -247,8 +242,9 @@ static double slowest(const struct maq_variation *v, double n, double u)
     double sigma = sqrt(log1p(lasting)), q = -expm1(log(u) / n);
     if (v->gpu_outlier_share <= 0)
         return sigma > 0 ? exp(-sigma * maq_normal_quantile(q)) : 1;
-    struct maq_law part[2] = {maq_law_lognormal(1, fmax(sigma, 1e-12)),
-                              maq_law_lognormal(v->gpu_outlier_ratio, fmax(sigma_of(v->gpu_outlier_cv), 1e-12))};
+    struct maq_law part[2] = {
+        maq_law_lognormal(1, fmax(sigma, 1e-12)),
+        maq_law_lognormal(v->gpu_outlier_ratio, fmax(maq_lognormal_sigma(v->gpu_outlier_cv), 1e-12))};
     double weight[2] = {1 - v->gpu_outlier_share, v->gpu_outlier_share};
     struct maq_law law = maq_law_mixture(part, weight, 2);
     return maq_law_upper(&law, q);
@@ -340,7 +336,7 @@ static void draw_ranks(struct maq_graph_sampler *s, const struct maq_variation *
 static void fill_lane(struct maq_graph_sampler *s, const struct maq_variation *v, const struct maq_graph_part *part,
                       uint32_t draw, uint32_t lane)
 {
-    double pass = sigma_of(v->pass_cv), communication = sigma_of(v->communication_cv);
+    double pass = maq_lognormal_sigma(v->pass_cv), communication = maq_lognormal_sigma(v->communication_cv);
     draw_ranks(s, v, part->episode, draw);
     for (uint32_t i = 0; i < s->n_cells; i++) {
         const struct maq_graph_cell *c = &s->cell[i];

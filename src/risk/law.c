@@ -30,8 +30,12 @@ struct maq_law maq_law_lognormal_of_median_mean(double median, double mean)
 
 struct maq_law maq_law_lognormal_of_mean_cv(double mean, double cv)
 {
-    double sigma = sqrt(log1p(cv * cv));
-    return maq_law_lognormal(mean / sqrt(1 + cv * cv), sigma);
+    return maq_law_lognormal(mean / sqrt(1 + cv * cv), maq_lognormal_sigma(cv));
+}
+
+double maq_lognormal_sigma(double cv)
+{
+    return sqrt(log1p(cv * cv));
 }
 
 static bool valid_pool(const struct maq_law *law)

@@ -90,6 +90,8 @@ static inline struct maq_law maq_law_mixture(const struct maq_law *part, const d
 /* Lognormals by what people measure: median and mean (mean >= median > 0), or mean and coefficient of variation. */
 struct maq_law maq_law_lognormal_of_median_mean(double median, double mean);
 struct maq_law maq_law_lognormal_of_mean_cv(double mean, double cv);
+/* The deviation of the logarithm of a lognormal value, by its coefficient of variation. */
+double maq_lognormal_sigma(double cv);
 
 /* Whether the parameters make a law: finite, scales and shapes > 0, values ascending, weights > 0 that add up to 1. */
 bool maq_law_valid(const struct maq_law *law);

@@ -12,14 +12,6 @@
 #define DRAWS 10000u
 #define MOST_TASKS 4e9 /* sampled tasks at the most */
 
-static int by_effect(const void *pa, const void *pb)
-{
-    const struct maq_risk_source *a = pa, *b = pb;
-    if (a->alone.value_s < b->alone.value_s || b->alone.value_s < a->alone.value_s)
-        return a->alone.value_s > b->alone.value_s ? -1 : 1;
-    return strcmp(a->name, b->name);
-}
-
 /* Each source alone and each source removed, with fewer draws and the same numbers. */
 static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v)
 {
@@ -40,7 +32,7 @@ static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_step_as
             (struct maq_risk_source){maq_source_name((enum maq_source)s), maq_source_text((enum maq_source)s),
                                      maq_step_answer_over(&one, &none), maq_step_answer_over(&whole, &rest)};
     }
-    qsort(out->source, out->n_sources, sizeof *out->source, by_effect);
+    maq_step_answer_rank(out->source, out->n_sources);
     return MAQ_OK;
 }
 
@@ -88,13 +80,32 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_ask
     return MAQ_OK;
 }
 
+/* The distribution itself, and the guarantee. */
+static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v)
+{
+    struct maq_step_answer answer;
+    struct maq_step_limit limit;
+    w->limit = &limit;
+    MAQ_TRY(maq_step_ask(&answer, w, v));
+    w->limit = NULL;
+    out->guarantee_s = limit.limit_ns * 1e-9;
+    out->guarantee_steps = limit.values;
+    out->p5 = maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P5);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        out->figure[f] = maq_step_answer_quantile(&answer, (enum maq_step_ask_figure)(f + 1));
+    out->sd_s = answer.figure[MAQ_STEP_ASK_SD] * 1e-9;
+    out->tail_share = w->tail;
+    out->exact = w->exact;
+    out->draws = w->exact ? 0 : w->draws;
+    return MAQ_OK;
+}
+
 static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job, const struct maq_risk_step_opts *opts,
                            struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_step_model m;
     struct maq_variation v;
     struct maq_slow slow;
-    struct maq_step_answer answer;
     MAQ_TRY(maq_variation_load(&v, opts->variation, diag));
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, opts->slow, opts->n_slow, job, &m, arena, diag));
@@ -114,25 +125,9 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
         MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
         w.signatures = v.n_kernels > 0 ? &signatures : NULL;
     }
-    *out = (struct maq_risk_step){.job = job,
-                                  .base_s = m.base_ns * 1e-9,
-                                  .replicas = m.replicas,
-                                  .lockstep = m.lockstep,
-                                  .stages = m.stages,
-                                  .draws = draws};
-    struct maq_step_limit limit;
-    w.limit = &limit;
-    MAQ_TRY(maq_step_ask(&answer, &w, &v));
-    w.limit = NULL;
-    out->guarantee_s = limit.limit_ns * 1e-9;
-    out->guarantee_steps = limit.values;
-    out->p5 = maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P5);
-    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        out->figure[f] = maq_step_answer_quantile(&answer, (enum maq_step_ask_figure)(f + 1));
-    out->sd_s = answer.figure[MAQ_STEP_ASK_SD] * 1e-9;
-    out->tail_share = w.tail;
-    out->exact = w.exact;
-    out->draws = w.exact ? 0 : draws;
+    *out = (struct maq_risk_step){
+        .job = job, .base_s = m.base_ns * 1e-9, .replicas = m.replicas, .lockstep = m.lockstep, .stages = m.stages};
+    MAQ_TRY(ask_whole(out, &w, &v));
     if (opts->place > 0)
         MAQ_TRY(ask_places(out, &w, &v, opts->place));
     if (!opts->no_sources)

@@ -2,6 +2,7 @@
 #include "risk/step_ask.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -97,12 +98,25 @@ struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, c
     return interval(a->figure[MAQ_STEP_ASK_P95] - b->figure[MAQ_STEP_ASK_P95], without);
 }
 
+static int by_effect(const void *pa, const void *pb)
+{
+    const struct maq_risk_source *a = pa, *b = pb;
+    if (a->alone.value_s < b->alone.value_s || b->alone.value_s < a->alone.value_s)
+        return a->alone.value_s > b->alone.value_s ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+void maq_step_answer_rank(struct maq_risk_source *sources, uint32_t n)
+{
+    qsort(sources, n, sizeof *sources, by_effect);
+}
+
 /* The figures from all draws but those of part `without` (PARTS: from all). */
 static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
                                 const struct draws *d, uint32_t n_regimes, uint32_t without)
 {
     uint32_t points = without < PARTS ? POINTS / 4 : POINTS;
-    struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
+    struct maq_step_law law = {.sigma = maq_lognormal_sigma(v->step_cv)};
     double expected = episodes(w, v);
     uint32_t kinds = w->slow->n + (expected > 0);
     struct maq_end_law *ends = MAQ_ARENA_NEW(w->arena, struct maq_end_law, kinds);
@@ -151,8 +165,8 @@ static struct maq_exact_table *exact_tables(struct maq_step_ask *w, const struct
 static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
                       const struct draws *d, uint32_t n_regimes)
 {
-    struct maq_step_law law = {.sigma = sqrt(log1p(v->step_cv * v->step_cv))};
-    double expected = episodes(w, v), rest_sigma = sqrt(log1p(v->communication_cv * v->communication_cv));
+    struct maq_step_law law = {.sigma = maq_lognormal_sigma(v->step_cv)};
+    double expected = episodes(w, v), rest_sigma = maq_lognormal_sigma(v->communication_cv);
     uint32_t given = w->slow->n, kinds = given + (expected > 0);
     struct maq_exact_table *table = w->sampled || d->focus ? NULL : exact_tables(w, v, kinds);
     struct maq_end_law *ends = MAQ_ARENA_NEW(w->arena, struct maq_end_law, kinds);

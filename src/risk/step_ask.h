@@ -58,5 +58,7 @@ void maq_step_ask_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_ste
 /* A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the same random numbers. */
 struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_ask_figure figure);
 struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, const struct maq_step_answer *b);
+/* Sources in the order of what they do alone, then by name. */
+void maq_step_answer_rank(struct maq_risk_source *sources, uint32_t n);
 
 #endif

@@ -12,11 +12,6 @@
 #define Z_COARSE 0.25 /* steps of its deviate at the most, and at the least */
 #define Z_FINE 0.03125
 
-static double sigma_of(double cv)
-{
-    return sqrt(log1p(cv * cv));
-}
-
 /* --- the lasting factor ------------------------------------------------------------------------------------------------- */
 
 /* The law of one member, of which the group has n: GPUs, nodes that differ by themselves, or nodes with GPUs in them. */
@@ -69,9 +64,11 @@ static void table_node(struct members *g, const struct maq_law *gpu, double gpu_
 /* Values of G with weights: even slices of the lower 90 %, then ever finer ones towards the slow end. */
 static void find_factors(struct maq_step_exact *e, const struct maq_step_model *m, const struct maq_variation *v)
 {
-    struct maq_law part[2] = {maq_law_lognormal(1, fmax(sigma_of(v->gpu_cv), 1e-12)),
-                              maq_law_lognormal(v->gpu_outlier_ratio, fmax(sigma_of(v->gpu_outlier_cv), 1e-12))};
-    double share[2] = {1 - v->gpu_outlier_share, v->gpu_outlier_share}, sigma = sigma_of(v->node_cv), edge = 1;
+    struct maq_law part[2] = {
+        maq_law_lognormal(1, fmax(maq_lognormal_sigma(v->gpu_cv), 1e-12)),
+        maq_law_lognormal(v->gpu_outlier_ratio, fmax(maq_lognormal_sigma(v->gpu_outlier_cv), 1e-12))};
+    double share[2] = {1 - v->gpu_outlier_share, v->gpu_outlier_share}, sigma = maq_lognormal_sigma(v->node_cv),
+           edge = 1;
     bool gpus = v->gpu_cv > 0 || v->gpu_outlier_share > 0;
     struct maq_law gpu = v->gpu_outlier_share > 0 ? maq_law_mixture(part, share, 2) : part[0],
                    node = maq_law_lognormal(1, sigma);
@@ -81,7 +78,7 @@ static void find_factors(struct maq_step_exact *e, const struct maq_step_model *
     if (!gpus && !(sigma > 0))
         return;
     if (gpus && sigma > 0)
-        table_node(&g, &gpu, sigma_of(v->gpu_cv), sigma, m->lockstep / m->nodes);
+        table_node(&g, &gpu, maq_lognormal_sigma(v->gpu_cv), sigma, m->lockstep / m->nodes);
     for (uint32_t i = 0; i < EVEN; i++) {
         e->value[i] = group_upper(&g, 1 - 0.9 * (i + 0.5) / EVEN);
         e->weight[i] = 0.9 / EVEN;

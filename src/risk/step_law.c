@@ -164,7 +164,7 @@ void maq_step_law_put(struct maq_step_law *law, double x_ns, double weight, cons
     }
     if (v->spike_share <= 0)
         return;
-    struct maq_law spike = maq_law_lognormal(v->spike_ratio, fmax(sqrt(log1p(v->spike_cv * v->spike_cv)), 1e-12));
+    struct maq_law spike = maq_law_lognormal(v->spike_ratio, fmax(maq_lognormal_sigma(v->spike_cv), 1e-12));
     for (uint32_t k = 0; k < SPIKES; k++) { /* a spike makes no step faster */
         double s = fmax(1, maq_law_quantile(&spike, (k + 0.5) / SPIKES));
         law->atom[law->n++] = (struct maq_step_atom){.value_ns = x_ns * s, .weight = weight * v->spike_share / SPIKES};

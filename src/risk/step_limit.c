@@ -69,7 +69,7 @@ double maq_limit_mean(uint32_t n)
 bool maq_step_limit_of(double *limit_ns, double *const *slowest, uint32_t n, const struct maq_limit_job *j,
                        struct maq_arena *arena)
 {
-    double m = maq_limit_mean(n), sigma = sqrt(log1p(j->v->step_cv * j->v->step_cv));
+    double m = maq_limit_mean(n), sigma = maq_lognormal_sigma(j->v->step_cv);
     uint32_t each = (n + POINTS - 1) / POINTS;
     struct maq_step_law law = {.sigma = sigma};
     *limit_ns = (double)NAN;

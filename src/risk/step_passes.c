@@ -184,8 +184,8 @@ bool maq_passes_find(struct maq_passes *p, const struct maq_step_model *m, const
                      struct maq_arena *arena)
 {
     struct sorted s;
-    double cv = fmax(v->pass_cv, LEAST_CV), pass_sigma = sqrt(log1p(cv * cv)),
-           work_sigma = sqrt(log1p(v->microbatch_cv * v->microbatch_cv)), rest_ns = 0;
+    double cv = fmax(v->pass_cv, LEAST_CV), pass_sigma = maq_lognormal_sigma(cv),
+           work_sigma = maq_lognormal_sigma(v->microbatch_cv), rest_ns = 0;
     *p = (struct maq_passes){.firsts = 0};
     if (!sort_passes(&s, m, work_sigma > 0, arena))
         return false;

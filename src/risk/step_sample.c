@@ -46,11 +46,6 @@ struct sampler {
     atomic_bool failed;
 };
 
-static double sigma_of(double cv)
-{
-    return sqrt(log1p(cv * cv));
-}
-
 /*
  * The slowest GPU of a node: a table of quantiles at k / TABLE, with lines between; in its last 64 cells, where lines would be too
  * coarse for the slowest of thousands of nodes, the quantile itself.
@@ -79,7 +74,7 @@ static double slowest_gpu(const struct sampler *s, double n, double u)
 static bool make_table(const double **out, double cv, double n, struct maq_arena *arena)
 {
     double *table = cv > 0 ? MAQ_ARENA_NEW(arena, double, TABLE) : NULL;
-    struct maq_law law = maq_law_lognormal(1, sigma_of(cv));
+    struct maq_law law = maq_law_lognormal(1, maq_lognormal_sigma(cv));
     *out = table;
     for (uint32_t i = 0; table && i < TABLE; i++)
         table[i] = maq_max_quantile(&law, n, (i + 0.5) / TABLE);
@@ -113,7 +108,7 @@ static double draw_static(double *factor, const struct sampler *s, uint32_t repl
 {
     const struct maq_step_model *m = s->m;
     uint32_t cells = m->stages * m->nodes, tilted = MAQ_RISK_NO_TASK;
-    double per_node = gpus_per_node(m), sigma = sigma_of(s->v->node_cv), density = 0;
+    double per_node = gpus_per_node(m), sigma = maq_lognormal_sigma(s->v->node_cv), density = 0;
     bool tilts = s->slowest_gpu && !s->run->independent;
     if (tilts && lasting(s, replica, IS_TILTED) < 0.5)
         tilted = (uint32_t)(lasting(s, replica, WHICH_TILTED) * cells);
@@ -357,8 +352,8 @@ enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq
     s->out = out_ns;
     s->weight = weight;
     /* a zero width keeps the law valid: 1e-12 changes no time of whole nanoseconds below 10 minutes */
-    s->gpu_part[0] = maq_law_lognormal(1, fmax(sigma_of(v->gpu_cv), 1e-12));
-    s->gpu_part[1] = maq_law_lognormal(v->gpu_outlier_ratio, fmax(sigma_of(v->gpu_outlier_cv), 1e-12));
+    s->gpu_part[0] = maq_law_lognormal(1, fmax(maq_lognormal_sigma(v->gpu_cv), 1e-12));
+    s->gpu_part[1] = maq_law_lognormal(v->gpu_outlier_ratio, fmax(maq_lognormal_sigma(v->gpu_outlier_cv), 1e-12));
     s->gpu_weight[0] = 1 - v->gpu_outlier_share;
     s->gpu_weight[1] = v->gpu_outlier_share;
     s->gpu = v->gpu_outlier_share > 0 ? maq_law_mixture(s->gpu_part, s->gpu_weight, 2) : s->gpu_part[0];

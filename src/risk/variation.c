@@ -208,7 +208,7 @@ struct maq_law maq_kernel_law_body(const struct maq_kernel_law *law)
 {
     if (law->n_quantiles > 0)
         return maq_law_pool(law->quantile, law->n_quantiles);
-    return law->cv > 0 ? maq_law_lognormal(1, sqrt(log1p(law->cv * law->cv))) : maq_law_constant(1);
+    return law->cv > 0 ? maq_law_lognormal(1, maq_lognormal_sigma(law->cv)) : maq_law_constant(1);
 }
 
 double maq_kernel_law_sd(const struct maq_kernel_law *law)
