@@ -84,6 +84,17 @@ static void random_option(struct maq_stage_option *o, uint64_t *state, uint32_t 
                                    .update_s = update};
 }
 
+/* A third holds more waves than 1F1B and has few stages, as interleaved schedules do. */
+static void draw_schedule(struct maq_stage_table *out, uint64_t seed)
+{
+    uint64_t state = seed * 7919 + 1;
+    if (draw(&state, 0, 2) > 0)
+        return;
+    out->max_stages = draw(&state, 1, 3);
+    out->more_in_flight = draw(&state, 0, 3);
+    out->steeper_in_flight = draw(&state, 0, 2);
+}
+
 static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
 {
     const struct random_table *r = ctx;
@@ -111,6 +122,7 @@ static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t 
                                     .options = at,
                                     .sync_s = random_sync};
     out->max_in_flight = draw(&state, 0, 1) ? out->waves : UINT32_MAX;
+    draw_schedule(out, r->seed + i);
     out->hops = (struct maq_hop_rule){1, draw(&state, 1, 2), draw(&state, 1, 2), draw(&state, 1, 3)};
     for (uint32_t g = 0; g < kinds; g++) {
         out->available[g] = draw(&state, r->max_parts > 1 ? 3 : 1, r->max_parts > 1 ? 8 : 9) + r->extra_devices;
@@ -430,8 +442,8 @@ static void threads_change_nothing(void **ignored)
 
 /* ---- MILP ---- */
 
-/* One binary per (stages behind, stretch, option); the path condition, devices, and maxima over positions. */
-static void write_milp(FILE *f, const struct maq_stage_table *t)
+/* One binary per (stages behind, stretch, option); the path condition, devices, and maxima over positions. How many binaries. */
+static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
 {
     uint32_t n = t->n_atoms, arcs = 0;
     fprintf(f, "Minimize\n obj: %u tau + sync + update", t->waves - 1);
@@ -444,10 +456,11 @@ static void write_milp(FILE *f, const struct maq_stage_table *t)
             for (uint32_t end = first + 1; end <= n; end++)
                 for (uint32_t o = 0; o < t->n_options; o++) {
                     const struct maq_stage_option *p = &t->options[o];
-                    uint32_t held = (k + 1 < t->max_in_flight ? k + 1 : t->max_in_flight);
+                    uint32_t held = maq_waves_held(t, k + 1);
                     double bytes = p->context_bytes + p->fixed_bytes[end] - p->fixed_bytes[first] +
                                    (p->flight_bytes[end] - p->flight_bytes[first]) * held;
-                    if ((k == 0) != (end == n) || bytes > t->capacity_bytes[p->kind])
+                    if ((k == 0) != (end == n) || bytes > t->capacity_bytes[p->kind] ||
+                        (t->max_stages > 0 && k >= t->max_stages))
                         continue;
                     const struct maq_stage_part part = {o, maq_replicas(t, o)};
                     struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, p->update_s[first]};
@@ -489,6 +502,7 @@ static void write_milp(FILE *f, const struct maq_stage_table *t)
         fprintf(f, " x%u\n", i);
     fprintf(f, "End\n");
     free(at);
+    return arcs;
 }
 
 /* The optimum that cbc finds; HUGE_VAL when it says that there is none. */
@@ -501,14 +515,18 @@ static double solve(const struct maq_stage_table *t)
     snprintf(out, sizeof out, "%s/p.sol", folder);
     FILE *f = fopen(lp, "w");
     assert_non_null(f);
-    write_milp(f, t);
+    uint32_t binaries = write_milp(f, t);
     fclose(f);
     snprintf(command, sizeof command, "cbc %s ratio 0 allow 0 solve solution %s >/dev/null 2>&1", lp, out);
-    assert_int_equal(system(command), 0);
-    f = fopen(out, "r");
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f));
-    fclose(f);
+    if (binaries == 0) { /* nothing fits anywhere, and cbc refuses a problem without them */
+        snprintf(line, sizeof line, "infeasible");
+    } else {
+        assert_int_equal(system(command), 0);
+        f = fopen(out, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        fclose(f);
+    }
     const char *number = strstr(line, "objective value");
     if (strncmp(line, "Optimal", 7) == 0 && number)
         value = strtod(number + strlen("objective value"), NULL);

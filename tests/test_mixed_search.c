@@ -211,7 +211,7 @@ static void compose_like(double *closed_s, struct maq_chain_played *played, cons
     struct maq_arena arena;
     struct maq_stage_table table;
     struct maq_composition c = {.n_stages = job->n_virtual};
-    struct maq_chain_wave wave = {0, (uint32_t)job->dp};
+    struct maq_chain_wave wave = {.replicas = (uint32_t)job->dp};
     uint32_t atom = 0;
     maq_arena_init(&arena, 0);
     assert_true(maq_chain_costs_table(&table, &run->costs, &wave, &arena));
@@ -353,7 +353,8 @@ static uint32_t predicted_as_found(const char *text)
             told |= (line->stages[k].recompute_parts > 0) | (line->stages[k].replicas[0].etp > 0) << 1 |
                     (line->stages[k].replicas[0].cp_comm != MAQ_CP_P2P) << 2 |
                     (line->stages[k].optimizer_offload > 0) << 3 | (line->stages[k].optimizer_instances > 1) << 5 |
-                    (line->stages[k].offload_layers > 0) << 6 | (line->stages[k].replicas[0].ep > 1) << 4;
+                    (line->stages[k].offload_layers > 0) << 6 | (line->stages[k].replicas[0].ep > 1) << 4 |
+                    (line->stages[k].on_devices_of >= 0) << 7;
         free(json);
         maq_mixed_plan_free(again);
         maq_mixed_plan_free(box);
@@ -370,7 +371,7 @@ static uint32_t predicted_as_found(const char *text)
 
 static void test_predicted(void **state)
 {
-    assert_int_equal(predicted_as_found(NODES(1, 1)) & 30, 0);
+    assert_int_equal(predicted_as_found(NODES(1, 1)) & (30 | 128), 128);
     uint32_t told = predicted_as_found(EXPERTS("tp: 2, ep: 2, etp: 1, recompute: selective, recompute_modules: [moe]"));
     assert_int_equal(told & 19, 19);
     told = predicted_as_found(EXPERTS("tp: 1, cp: 2, cp_comm_type: all_gather, recompute: selective"));
@@ -612,7 +613,7 @@ static void test_refused(void **state)
 {
     static const char *const plans[] = {"pp: 2",
                                         "dp: 2",
-                                        "virtual_pipeline_model_parallel_size: 2",
+                                        "virtual_pipeline_model_parallel_size: 5",
                                         "pipeline_schedule: gpipe",
                                         "lora_rank: 8",
                                         "cpu_offloading_num_layers: 1"};

@@ -310,7 +310,7 @@ static void plans_cost_what_stages_cost(void **state)
         struct maq_composition *c;
         maq_arena_init(&arena, 0);
         c = MAQ_ARENA_NEW(&arena, struct maq_composition, 1);
-        const struct maq_chain_wave wave = {0, p->stages[0].replicas};
+        const struct maq_chain_wave wave = {.replicas = p->stages[0].replicas};
         assert_true(maq_chain_costs_table(&t, &run->chain.costs, &wave, &arena));
         assert_true(t.waves == p->waves && t.wave_samples == p->wave_samples);
         for (uint32_t i = 0; i < p->n_stages; i++) {

@@ -69,6 +69,8 @@ struct maq_mixed_plan {
     uint32_t micro_batch, global_batch; /* sequences */
     uint32_t layers;                    /* that the pipelines cover */
     int schedule;                       /* enum maq_schedule_kind */
+    uint32_t
+        microbatch_group; /* of an interleaved schedule: micro batches in a row of a virtual stage; 0 = as many as stages with devices of their own */
     uint32_t n_pipelines;
     const struct maq_mixed_pipeline *pipelines;
     struct maq_mixed_measured measured;

@@ -79,7 +79,8 @@ struct maq_mixed_search_stage {
     double sync_s;                /* reduction of its gradients, and the optimizer */
     double memory_bytes;          /* of a device, at its peak */
     double capacity_bytes;
-    uint32_t in_flight; /* micro batches that a replica holds at most */
+    uint32_t in_flight;    /* micro batches that a replica holds at most; of virtual stages: chunks of them */
+    int32_t on_devices_of; /* an earlier stage whose devices it shares (virtual stage); -1 = its own */
 };
 
 struct maq_mixed_search_plan {
@@ -91,6 +92,8 @@ struct maq_mixed_search_plan {
     double fill_s;       /* of all stages together */
     double sync_s;
     uint32_t bottleneck; /* the slowest stage */
+    uint32_t chunks;     /* virtual stages of a stage; 1: 1F1B, more: interleaved */
+    uint32_t group;      /* interleaved: micro batches that run in a row through a virtual stage */
     uint32_t n_stages;
     const struct maq_mixed_search_stage *stages;
 };
@@ -156,12 +159,13 @@ MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,
 /* What a mixed plan takes on the node groups of an open job, by the cost chain. */
 struct maq_mixed_search_predicted {
     double step_s;     /* played pass by pass */
-    double composed_s; /* the closed form; 0 where a stage does not fit */
+    double composed_s; /* the closed form; 0 where a stage does not fit by its upper limit of memory */
     bool fits;         /* every device has the memory */
 };
 
 /*
- * The plan may be any that a search could have found: one pipeline, stages of equally many like replicas, each on one node group. A replica's
+ * The plan may be any that a search could have found: one pipeline, stages of equally many like replicas, each on one node group, virtual
+ * stages in rounds that are alike. A replica's
  * `group` is a node group's name or number. MAQ_BAD_INPUT with the reason for others.
  */
 MAQ_API enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out,

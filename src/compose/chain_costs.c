@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "compose/chain_column.h"
+#include "compose/chain_folded.h"
 #include "compose/chain_ways.h"
 #include "compose/codes.h"
 
@@ -241,14 +241,16 @@ double maq_chain_hop_s(const struct maq_chain_costs *c, uint32_t from, uint32_t 
                       : maq_pools_between_s(&c->groups, from, to, bytes, senders);
 }
 
-static double pair_s(const struct maq_chain_costs *c, uint32_t replicas, const struct maq_chain_column *from,
-                     const struct maq_chain_column *to)
+static double pair_s(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
+                     const struct maq_chain_column *from, const struct maq_chain_column *to)
 {
+    if (wave->chunks > 0 && c->space->job.plan.overlap_p2p != MAQ_OFF)
+        return from->extra_s;
     const struct maq_pool *pool = &c->groups.at[from->option.kind];
     bool inside = from->option.kind == to->option.kind && pool->group.nodes == 1 && pool->count > 1;
     uint32_t fewest = from->option.devices < to->option.devices ? from->option.devices : to->option.devices;
     return maq_chain_hop_s(c, from->option.kind, to->option.kind, fmax(from->hop_bytes, to->hop_bytes),
-                           replicas * fewest, inside) +
+                           wave->replicas * fewest, inside) +
            from->extra_s;
 }
 
@@ -266,7 +268,7 @@ static bool fill_hops(struct maq_stage_table *t, const struct maq_chain_costs *c
             double *row = &seconds[((size_t)i * t->n_options + j) * t->n_atoms];
             bool alike = last && last->option.kind == to->option.kind && last->option.devices == to->option.devices &&
                          last->hop_bytes == to->hop_bytes;
-            double s = alike ? row[-1] : pair_s(c, wave->replicas, costs->columns[i], to);
+            double s = alike ? row[-1] : pair_s(c, wave, costs->columns[i], to);
             for (uint32_t a = 0; a < t->n_atoms; a++)
                 row[a] = s;
         }
@@ -296,6 +298,23 @@ static void take_options(struct maq_stage_table *t, struct maq_stage_option *opt
             options[t->n_options] = offer->columns[i]->option;
             costs->columns[t->n_options++] = offer->columns[i];
         }
+}
+
+/* Micro batches become chunks. false when out of memory. */
+static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
+                 const struct maq_chain_costs *c, const struct maq_chain_wave *wave, struct maq_arena *arena)
+{
+    if (wave->chunks == 0)
+        return true;
+    t->n_atoms = maq_chain_folded_atoms(c->n_atoms, wave->chunks);
+    maq_chain_fold_waves(t, wave->chunks, wave->group);
+    for (uint32_t i = 0; i < t->n_options; i++) {
+        if (!(costs->columns[i] =
+                  maq_chain_column_fold(costs->columns[i], c->n_atoms, wave->chunks, wave->heaviest, arena)))
+            return false;
+        options[i] = costs->columns[i]->option;
+    }
+    return true;
 }
 
 bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_costs *c,
@@ -329,7 +348,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
     take_options(t, options, costs, c, offer);
     if (maq_chain_costs_stopped(c) && t->n_options > 1)
         t->n_options = 1;
-    return fill_hops(t, c, wave, arena);
+    return fold(t, options, costs, c, wave, arena) && fill_hops(t, c, wave, arena);
 }
 
 struct maq_chain_sends maq_chain_costs_sends(const struct maq_stage_table *table, uint32_t option)

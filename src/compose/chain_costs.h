@@ -59,11 +59,12 @@ struct maq_chain_space {
     uint32_t ep[MAQ_CHAIN_VALUES], mbs[MAQ_CHAIN_VALUES];
     uint32_t etp[MAQ_CHAIN_VALUES]; /* 0: as many as TP */
     struct maq_chain_redo redo[MAQ_CHAIN_VALUES];
-    int cp_comm[4];                    /* enum maq_cp_comm */
-    int zero[4];                       /* enum maq_sharding */
-    double host[2];                    /* share of the optimizer's states on the host */
-    uint32_t copies[MAQ_CHAIN_VALUES]; /* of what ZeRO shards (HSDP) */
-    bool offload[2];                   /* activations of all layers go to the host */
+    int cp_comm[4];                              /* enum maq_cp_comm */
+    int zero[4];                                 /* enum maq_sharding */
+    double host[2];                              /* share of the optimizer's states on the host */
+    uint32_t copies[MAQ_CHAIN_VALUES];           /* of what ZeRO shards (HSDP) */
+    bool offload[2];                             /* activations of all layers go to the host */
+    uint32_t n_chunks, chunks[MAQ_CHAIN_VALUES]; /* virtual stages of a stage; 1: 1F1B */
 };
 
 /* What a plan says of one stage. */
@@ -130,6 +131,9 @@ void maq_chain_costs_fini(struct maq_chain_costs *costs);
 struct maq_chain_wave {
     uint32_t mbs; /* index into the space */
     uint32_t replicas;
+    uint32_t chunks; /* virtual stages of a stage; 0: none, which is 1F1B (chain_folded.h) */
+    uint32_t group;  /* micro batches that run in a row through a chunk, with chunks */
+    bool heaviest;   /* every chunk of a stage takes what the longest does, with chunks */
 };
 
 struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *costs, uint32_t id);

@@ -43,6 +43,13 @@ static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_
     return n;
 }
 
+/* The position from the end up to which a stage holds no more waves than that: fewer than the most there are. */
+static uint32_t position_of(const struct maq_stage_table *t, uint32_t waves)
+{
+    uint32_t each = 1 + t->steeper_in_flight;
+    return waves <= t->more_in_flight ? 0 : (waves - t->more_in_flight - 1) / each + 1;
+}
+
 /* Remembers all-reduces by size: layers are alike, so few sizes differ. */
 #define MEMO 512u
 
@@ -73,14 +80,15 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
         memo->bytes[i] = -1;
     for (uint32_t first = 0; first < t->n_atoms; first++) {
         a->update_s = o->update_s[first] < a->update_s ? o->update_s[first] : a->update_s;
-        const uint32_t most = t->max_in_flight < MAQ_STAGE_DEPTH ? t->max_in_flight : MAQ_STAGE_DEPTH;
+        const uint32_t most = maq_waves_held(t, MAQ_STAGE_DEPTH);
         uint32_t fits = most;
         for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
             size_t arc = maq_arc(t, option, first, end);
             fits = fits > 0 ? deepest(t, o, first, end, fits) : 0;
-            if (fits == 0) /* nor do longer ones; zeroed */
+            uint32_t position = fits == most ? MAQ_STAGE_DEPTH : position_of(t, fits);
+            if (position == 0) /* nor do longer ones; zeroed */
                 break;
-            a->deepest[arc] = (uint16_t)(fits == most ? MAQ_STAGE_DEPTH : fits);
+            a->deepest[arc] = (uint16_t)position;
             a->sync_s[arc] = sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
         }
     }
@@ -127,6 +135,7 @@ static uint32_t most_stages(const struct maq_arcs *a)
             stages += t->available[g] / least;
     }
     uint32_t most = t->n_atoms < MAQ_STAGE_DEPTH ? t->n_atoms : MAQ_STAGE_DEPTH;
+    most = t->max_stages > 0 && t->max_stages < most ? t->max_stages : most;
     return stages < most ? (uint32_t)(stages + 1e-9) : most;
 }
 

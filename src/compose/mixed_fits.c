@@ -75,13 +75,13 @@ static void grow(struct part *next, uint32_t *n, const struct maq_stage_table *t
 bool maq_mixed_fits(bool *fits, const struct maq_stage_table *t, struct maq_arena *arena)
 {
     struct part *now = MAQ_ARENA_NEW(arena, struct part, MOST), *next = MAQ_ARENA_NEW(arena, struct part, MOST);
-    uint32_t n = 1;
+    uint32_t n = 1, most = t->max_stages > 0 ? t->max_stages : MAQ_STAGE_DEPTH;
     *fits = false;
     if (!now || !next)
         return false;
     now[0] = (struct part){.atom = t->n_atoms};
-    for (uint32_t depth = 1; depth <= MAQ_STAGE_DEPTH && n > 0 && !*fits; depth++) {
-        uint32_t waves = depth < t->max_in_flight ? depth : t->max_in_flight, grown = 0;
+    for (uint32_t depth = 1; depth <= most && n > 0 && !*fits; depth++) {
+        uint32_t waves = maq_waves_held(t, depth), grown = 0;
         for (uint32_t i = 0; i < n; i++)
             grow(next, &grown, t, &now[i], waves);
         for (uint32_t i = 0; i < grown; i++)

@@ -7,10 +7,10 @@
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 
-static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_search_stage *s,
-                       const struct maq_mixed_search_result *result, bool sequence_parallel, struct maq_arena *arena)
+static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_search_stage *s, const struct maq_job *job,
+                       struct maq_arena *arena)
 {
-    const struct maq_even_stage stage = {.device = result->islands[s->island].device,
+    const struct maq_even_stage stage = {.device = job->cluster.groups[s->island].device.name,
                                          .island = s->island,
                                          .first_layer = s->first_layer,
                                          .layers = s->layers,
@@ -26,8 +26,11 @@ static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_searc
                                          .optimizer_offload = s->optimizer_offload,
                                          .optimizer_instances = s->optimizer_instances,
                                          .offload_layers = s->offload ? s->layers : 0,
-                                         .sequence_parallel = sequence_parallel};
-    return maq__mixed_even_stage(out, &stage, arena);
+                                         .sequence_parallel = job->plan.sequence_parallel != MAQ_OFF};
+    if (!maq__mixed_even_stage(out, &stage, arena))
+        return false;
+    out->on_devices_of = s->on_devices_of;
+    return true;
 }
 
 /* Replicas of a stage over several node groups, in the cluster's order from device `first` on. */
@@ -59,10 +62,9 @@ static bool spread(struct maq_mixed_stage *out, const struct maq_mixed_search_st
     return replicas;
 }
 
-static bool fill(struct maq_mixed_plan *out, const struct maq_mixed_search_result *result,
-                 const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
+bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
+                          const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
 {
-    const struct maq_mixed_run *run = result->owner;
     const struct maq_job *job = &run->space.job;
     struct maq_mixed_pipeline *pipeline = MAQ_ARENA_NEW(arena, struct maq_mixed_pipeline, 1);
     struct maq_mixed_stage *stages = MAQ_ARENA_NEW(arena, struct maq_mixed_stage, plan->n_stages);
@@ -70,15 +72,16 @@ static bool fill(struct maq_mixed_plan *out, const struct maq_mixed_search_resul
     if (!pipeline || !stages || !model)
         return false;
     for (uint32_t i = 0, first = 0; i < plan->n_stages; first += plan->stages[i++].devices)
-        if (!fill_stage(&stages[i], &plan->stages[i], result, job->plan.sequence_parallel != MAQ_OFF, arena) ||
+        if (!fill_stage(&stages[i], &plan->stages[i], job, arena) ||
             (plan->stages[i].islands > 1 && !spread(&stages[i], &plan->stages[i], &job->cluster, first, arena)))
             return false;
     *pipeline = (struct maq_mixed_pipeline){.n_stages = plan->n_stages, .stages = stages};
     *out = (struct maq_mixed_plan){.model = model,
                                    .micro_batch = plan->micro_batch,
                                    .global_batch = (uint32_t)job->workload.gbs,
-                                   .layers = result->n_layers,
-                                   .schedule = MAQ_SCHEDULE_1F1B,
+                                   .layers = run->result.n_layers,
+                                   .schedule = plan->chunks > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B,
+                                   .microbatch_group = plan->group,
                                    .n_pipelines = 1,
                                    .pipelines = pipeline};
     return true;
@@ -94,7 +97,7 @@ enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const st
     if (!box)
         return maq__mixed_no_memory(diag);
     maq_arena_init(&box->arena, 0);
-    if (!fill(&box->plan, result, &result->plans[plan], &box->arena)) {
+    if (!maq_mixed_found_fill(&box->plan, result->owner, &result->plans[plan], &box->arena)) {
         maq_mixed_plan_free(box);
         return maq__mixed_no_memory(diag);
     }

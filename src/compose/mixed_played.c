@@ -3,16 +3,19 @@
  * that was written down.
  *
  * The plan's own degrees and techniques are the whole space; its stages are looked up in the table of its wave, and the composition is
- * played pass by pass (chain_played.c). What the cost chain's stages cannot be is refused: several pipelines, replicas of a stage that
- * differ, stages with different numbers of replicas, the first layers of a stage recomputed, shared devices, other schedules.
+ * played pass by pass (chain_played.c; with virtual stages mixed/placed_play.c, and the composition is one of the folded model). What the
+ * cost chain's stages cannot be is refused: several pipelines, replicas of a stage that differ, stages with different numbers of replicas,
+ * the first layers of a stage recomputed, rounds of virtual stages that differ, other schedules.
  */
 #include <stdio.h>
 
 #include "base/check.h"
 #include "base/str.h"
+#include "compose/chain_folded.h"
 #include "compose/codes.h"
 #include "compose/mixed_search.h"
 #include "compose/mixed_space.h"
+#include "mixed/mixed_plan.h"
 
 static enum maq_status cannot(struct maq_diag *diag, const char *hint, const char *why)
 {
@@ -30,13 +33,60 @@ static bool same_way(const struct maq_mixed_replica *a, const struct maq_mixed_r
            (a->group == b->group || (a->group && b->group && maq_str_is(maq_str_of(a->group), b->group)));
 }
 
+/* Stages on devices of their own. */
+static uint32_t own_stages(const struct maq_mixed_pipeline *line)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < line->n_stages; i++)
+        n += line->stages[i].on_devices_of < 0;
+    return n;
+}
+
+/* Rounds of virtual stages; 1: none. */
+static uint32_t chunks_of(const struct maq_mixed_pipeline *line)
+{
+    uint32_t own = own_stages(line);
+    return own > 0 ? line->n_stages / own : 1;
+}
+
+/* The stretch of the folded model that a stage is, by its first round. */
+static struct maq_chain_chunk folded_stretch(const struct maq_mixed_stage *s)
+{
+    return (struct maq_chain_chunk){s->first_layer > 0 ? s->first_layer - 1 : 0, s->first_layer + s->layers - 1};
+}
+
+static bool same_techniques(const struct maq_mixed_stage *a, const struct maq_mixed_stage *b)
+{
+    return a->sharding == b->sharding && a->recompute == b->recompute && a->recompute_parts == b->recompute_parts &&
+           a->optimizer_offload == b->optimizer_offload && a->optimizer_instances == b->optimizer_instances &&
+           (a->offload_layers > 0) == (b->offload_layers > 0);
+}
+
+/* Every round is as the first one, on the same devices. */
+static bool rounds_are_alike(const struct maq_mixed_pipeline *line, uint32_t n_atoms)
+{
+    uint32_t own = own_stages(line), chunks = chunks_of(line);
+    if (own == 0 || line->n_stages % own != 0 || maq_chain_folded_atoms(n_atoms, chunks) < own)
+        return false;
+    for (uint32_t k = 0; k < line->n_stages; k++) {
+        const struct maq_mixed_stage *s = &line->stages[k], *first = &line->stages[k % own];
+        struct maq_chain_chunk at = folded_stretch(first);
+        at = maq_chain_chunk_of(n_atoms, chunks, k / own, at.first, at.end);
+        if ((k < own) != (s->on_devices_of < 0) || s->first_layer != at.first || s->layers != at.end - at.first ||
+            !same_techniques(s, first) || !same_way(&s->replicas[0], &first->replicas[0]))
+            return false;
+    }
+    return true;
+}
+
 static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job *job, uint32_t n_atoms)
 {
     const struct maq_mixed_pipeline *line = &p->pipelines[0];
     if (p->n_pipelines != 1)
         return "it has several pipelines";
-    if (p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_AUTO)
-        return "its schedule is not 1f1b";
+    bool virtual = own_stages(line) < line->n_stages;
+    if (p->schedule != MAQ_SCHEDULE_AUTO && p->schedule != (virtual ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B))
+        return virtual ? "its schedule is not interleaved" : "its schedule is not 1f1b";
     if (p->layers != n_atoms)
         return "it has other layers than the job's model";
     if (p->global_batch != (uint32_t)job->workload.gbs)
@@ -47,8 +97,6 @@ static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job
         const struct maq_mixed_stage *s = &line->stages[i];
         if (s->n_replicas != line->stages[0].n_replicas)
             return "its stages have different numbers of replicas";
-        if (s->on_devices_of >= 0)
-            return "stages share devices";
         if (s->recompute_layers > 0 && s->recompute_layers < s->layers)
             return "a stage recomputes some of its layers";
         if (s->offload_layers > 0 && s->offload_layers < s->layers)
@@ -59,6 +107,8 @@ static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job
         if (s->replicas[0].tp > 1 && s->replicas[0].sequence_parallel != (job->plan.sequence_parallel != MAQ_OFF))
             return "its sequence parallelism is not the job's";
     }
+    if (virtual && !rounds_are_alike(line, n_atoms))
+        return "its rounds of virtual stages differ";
     return NULL;
 }
 
@@ -182,10 +232,13 @@ static enum maq_status take_stages(struct maq_composition *out, struct maq_chain
 {
     const struct maq_mixed_pipeline *line = &p->pipelines[0];
     uint32_t used[MAQ_STAGE_KINDS] = {0};
-    out->n_stages = line->n_stages;
-    for (uint32_t i = 0; i < line->n_stages; i++) {
+    bool virtual = own_stages(line) < line->n_stages;
+    out->n_stages = own_stages(line);
+    for (uint32_t i = 0; i < out->n_stages; i++) {
         const struct maq_mixed_stage *s = &line->stages[i];
-        uint32_t pool = 0, position = line->n_stages - i;
+        struct maq_chain_chunk at = {s->first_layer, s->first_layer + s->layers};
+        uint32_t pool = 0;
+        at = virtual ? folded_stretch(s) : at;
         if (!find_pool(&pool, c, &s->replicas[0]))
             return cannot(diag, "devices and groups go by the job's names", "the cluster has no such node group");
         uint32_t option = option_of(c, space, t, s, pool);
@@ -194,20 +247,45 @@ static enum maq_status take_stages(struct maq_composition *out, struct maq_chain
         used[pool] += s->n_replicas * t->options[option].devices;
         if (used[pool] > t->available[pool])
             return cannot(diag, NULL, "it takes more devices than the node group has");
-        out->stages[i] = (struct maq_stage){.first = s->first_layer,
-                                            .end = s->first_layer + s->layers,
+        out->stages[i] = (struct maq_stage){.first = at.first,
+                                            .end = at.end,
                                             .n_parts = 1,
                                             .parts = {{option, s->n_replicas}},
-                                            .in_flight = position < t->max_in_flight ? position : t->max_in_flight};
+                                            .in_flight = maq_waves_held(t, out->n_stages - i)};
     }
     return MAQ_OK;
+}
+
+/* Pass by pass. */
+static enum maq_status play(struct maq_chain_played *out, const struct maq_chain_costs *c,
+                            const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                            const struct maq_stage_table *table, const struct maq_mixed_plan *p, struct maq_diag *diag)
+{
+    struct maq_mixed_placed *placed;
+    if (wave->chunks == 0)
+        return maq_chain_costs_play(out, c, wave, composition, table);
+    MAQ_TRY(maq__mixed_place_on(&placed, p, &c->space->job, diag));
+    *out = (struct maq_chain_played){placed->step_s, placed->fits};
+    maq_mixed_placed_free(placed);
+    return MAQ_OK;
+}
+
+static struct maq_chain_wave wave_of(const struct maq_mixed_plan *p)
+{
+    const struct maq_mixed_pipeline *line = &p->pipelines[0];
+    struct maq_chain_wave wave = {.mbs = 0, .replicas = line->stages[0].n_replicas};
+    if (own_stages(line) == line->n_stages)
+        return wave;
+    wave.chunks = chunks_of(line);
+    wave.group = p->microbatch_group > 0 ? p->microbatch_group : own_stages(line);
+    return wave;
 }
 
 static enum maq_status predict(struct maq_mixed_search_predicted *out, struct maq_chain_costs *c,
                                struct maq_chain_space *space, const struct maq_mixed_plan *p, struct maq_arena *arena,
                                struct maq_diag *diag)
 {
-    const struct maq_chain_wave wave = {0, p->pipelines[0].stages[0].n_replicas};
+    const struct maq_chain_wave wave = wave_of(p);
     struct maq_composition *composition = MAQ_ARENA_NEW(arena, struct maq_composition, 1);
     struct maq_stage_table table;
     struct maq_chain_played played;
@@ -222,7 +300,7 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
                              "out of memory for the plan");
     MAQ_TRY(maq_chain_costs_check(c, diag));
     MAQ_TRY(take_stages(composition, c, space, &table, p, diag));
-    MAQ_TRY(maq_chain_costs_play(&played, c, &wave, composition, &table));
+    MAQ_TRY(play(&played, c, &wave, composition, &table, p, diag));
     *out = (struct maq_mixed_search_predicted){.step_s = played.step_s, .fits = played.fits};
     if (maq_composition_cost(composition, &table))
         out->composed_s = composition->step_s;

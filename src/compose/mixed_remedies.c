@@ -27,7 +27,7 @@ static enum maq_status fits(bool *out, struct maq_mixed_run *run, struct maq_dia
     for (uint32_t b = 1; b < run->space.n_mbs; b++)
         mbs = run->space.mbs[b] < run->space.mbs[mbs] ? b : mbs;
     for (uint32_t replicas = 1; replicas <= run->costs.most_replicas && !*out; replicas *= 2) {
-        const struct maq_chain_wave wave = {mbs, replicas};
+        const struct maq_chain_wave wave = {.mbs = mbs, .replicas = replicas};
         struct maq_stage_table table;
         if (replicas * run->space.mbs[mbs] > (uint32_t)run->space.job.workload.gbs)
             break;

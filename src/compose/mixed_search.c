@@ -18,7 +18,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "compose/codes.h"
-#include "compose/compose_search.h"
+#include "compose/mixed_folded.h"
 #include "compose/mixed_space.h"
 #include "compose/mixed_uniform.h"
 
@@ -30,7 +30,7 @@
 #define MOST_BOXES 60u
 #define BEAM 40u /* of the first pass: a dozen leave a plan 4 % slower on the 20 devices of examples/tangram/c3.yaml */
 
-static enum maq_status no_memory(struct maq_diag *diag)
+enum maq_status maq_mixed_run_no_memory(struct maq_diag *diag)
 {
     return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
                          "out of memory for the search");
@@ -50,44 +50,50 @@ static enum maq_status list_waves(struct maq_mixed_run *run, struct maq_diag *di
     most = most < gbs ? most : gbs;
     run->waves = MAQ_ARENA_NEW(&run->arena, struct maq_chain_wave, (size_t)run->space.n_mbs * most);
     if (!run->waves)
-        return no_memory(diag);
+        return maq_mixed_run_no_memory(diag);
     for (uint32_t b = 0; b < run->space.n_mbs; b++) {
         uint32_t samples = run->space.mbs[b], last = 0;
         for (uint32_t n = 1; n <= most && samples * n < gbs + samples; n++) {
             uint32_t waves = (gbs + samples * n - 1) / (samples * n);
             if (waves != last)
-                run->waves[run->n_waves++] = (struct maq_chain_wave){b, n};
+                run->waves[run->n_waves++] = (struct maq_chain_wave){.mbs = b, .replicas = n};
             last = waves;
         }
     }
-    return MAQ_OK;
+    return maq_mixed_folded_list(run, diag);
 }
 
 /* ---- searches ---- */
+
+struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opts *opts)
+{
+    struct maq_compose_limits limits = MAQ_COMPOSE_LIMITS_INIT;
+    limits.threads = opts->threads;
+    limits.boxes = MOST_BOXES;
+    limits.beam = BEAM;
+    limits.labels = FEW_LABELS;
+    return limits;
+}
 
 static enum maq_status compose(struct maq_compose_tables_result *found, struct maq_mixed_run *run,
                                const struct maq_mixed_search_opts *opts, uint32_t top, uint32_t pools,
                                struct maq_diag *diag)
 {
     const struct maq_stage_source source = {run->n_waves, maq_mixed_run_table, run};
-    struct maq_compose_limits options = MAQ_COMPOSE_LIMITS_INIT;
-    options.threads = opts->threads;
+    struct maq_compose_limits options = maq_mixed_run_limits(opts);
     options.top = top;
-    options.boxes = MOST_BOXES;
-    options.beam = BEAM;
     run->costs.pools_used = pools;
-    options.labels = FEW_LABELS;
     enum maq_status status = maq_compose_search(found, &source, &options, &run->arena);
     bool open = found->n > 0 && found->found[0].composition.step_s > found->bound_s * (1 + GOOD_GAP);
     options.labels = run->costs.n_pools > 2 ? LABELS_OF_MORE : LABELS_OF_TWO;
     if (status == MAQ_OK && open && !maq_chain_costs_stopped(&run->costs))
         status = maq_compose_search(found, &source, &options, &run->arena);
     run->costs.pools_used = UINT32_MAX;
-    return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : no_memory(diag);
+    return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : maq_mixed_run_no_memory(diag);
 }
 
-static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,
-                       const struct maq_stage_table *t)
+void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,
+                         const struct maq_stage_table *t)
 {
     const struct maq_stage_option *o = &t->options[s->parts[0].option];
     struct maq_chain_option is = maq_chain_option_of(&run->costs, o->id);
@@ -115,7 +121,8 @@ static void take_stage(struct maq_mixed_search_stage *out, const struct maq_mixe
                                            .sync_s = s->sync_s,
                                            .memory_bytes = s->memory_share * capacity,
                                            .capacity_bytes = capacity,
-                                           .in_flight = s->in_flight};
+                                           .in_flight = s->in_flight,
+                                           .on_devices_of = -1};
 }
 
 static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
@@ -137,29 +144,29 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
                                           .bottleneck_s = c->bottleneck_s,
                                           .fill_s = c->fill_s,
                                           .sync_s = c->sync_s,
+                                          .chunks = 1,
                                           .n_stages = c->n_stages,
                                           .stages = stages};
     for (uint32_t i = 0; i < c->n_stages; i++) {
-        take_stage(&stages[i], run, &c->stages[i], &t);
+        maq_mixed_run_stage(&stages[i], run, &c->stages[i], &t);
         if (stages[i].compute_s + stages[i].hop_s > stages[out->bottleneck].compute_s + stages[out->bottleneck].hop_s)
             out->bottleneck = i;
     }
     return true;
 }
 
-/* Plans by their step; of two alike the one found first. */
-static void insert(struct maq_mixed_search_plan *plans, uint32_t *n, uint32_t room,
-                   const struct maq_mixed_search_plan *plan)
+void maq_mixed_run_insert(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                          const struct maq_mixed_search_plan *plan)
 {
-    uint32_t at = *n;
-    while (at > 0 && plans[at - 1].step_s > plan->step_s)
+    uint32_t *n = &run->result.n_plans, at = *n, room = opts->top > 0 ? opts->top : 1;
+    while (at > 0 && run->plans[at - 1].step_s > plan->step_s)
         at--;
     if (at == room)
         return;
     *n += *n < room;
     for (uint32_t i = *n - 1; i > at; i--)
-        plans[i] = plans[i - 1];
-    plans[at] = *plan;
+        run->plans[i] = run->plans[i - 1];
+    run->plans[at] = *plan;
 }
 
 /* A search that was stopped is bounded by the work of each wave alone. */
@@ -168,10 +175,11 @@ static bool work_bound(double *bound_s, struct maq_mixed_run *run)
     const volatile sig_atomic_t *stop = run->costs.watch.stop;
     *bound_s = HUGE_VAL;
     run->costs.watch.stop = NULL;
-    for (uint32_t w = 0; w < run->n_waves; w++) {
+    for (uint32_t w = 0; w < run->n_waves + run->n_folded; w++) {
         struct maq_stage_table t;
         struct maq_arena_mark mark = maq_arena_mark(&run->arena);
-        if (!maq_mixed_run_table(&t, run, w, &run->arena))
+        const struct maq_chain_wave *wave = w < run->n_waves ? &run->waves[w] : &run->folded[w - run->n_waves];
+        if (!maq_chain_costs_table(&t, &run->costs, wave, &run->arena))
             return false;
         if (t.n_options > 0)
             *bound_s = fmin(*bound_s, maq_work_bound(&t));
@@ -188,18 +196,15 @@ static enum maq_status search_together(struct maq_mixed_run *run, const struct m
     struct maq_compose_tables_result found;
     uint32_t top = opts->top > 0 ? opts->top : 1;
     if (!(run->plans = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, top)))
-        return no_memory(diag);
+        return maq_mixed_run_no_memory(diag);
     MAQ_TRY(compose(&found, run, opts, top, UINT32_MAX, diag));
-    r->complete = !maq_chain_costs_stopped(&run->costs);
     r->bound_s = found.n > 0 ? found.bound_s : 0;
-    if (!r->complete && !work_bound(&r->bound_s, run))
-        return no_memory(diag);
     r->composed_s = found.n > 0 ? found.found[0].composition.step_s : 0;
     for (uint32_t i = 0; i < found.n; i++) {
         struct maq_mixed_search_plan plan;
         if (!take_plan(&plan, run, &found.found[i]))
-            return no_memory(diag);
-        insert(run->plans, &r->n_plans, top, &plan);
+            return maq_mixed_run_no_memory(diag);
+        maq_mixed_run_insert(run, opts, &plan);
     }
     r->plans = run->plans;
     r->counts = (struct maq_mixed_search_counts){.waves = found.counts.tables,
@@ -212,25 +217,52 @@ static enum maq_status search_together(struct maq_mixed_run *run, const struct m
     return MAQ_OK;
 }
 
+static enum maq_status settle_bound(struct maq_mixed_run *run, struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *r = &run->result;
+    r->complete = !maq_chain_costs_stopped(&run->costs);
+    return r->complete || work_bound(&r->bound_s, run) ? MAQ_OK : maq_mixed_run_no_memory(diag);
+}
+
+/* With virtual stages. */
+static enum maq_status search_folded(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                                     struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *r = &run->result;
+    struct maq_mixed_folded_known known = {.step_s = r->n_plans > 0 ? run->plans[0].step_s : 0,
+                                           .composed_s = r->composed_s,
+                                           .bound_s = r->bound_s,
+                                           .insert = true};
+    MAQ_TRY(maq_mixed_folded_search(&known, run, opts, diag));
+    r->composed_s = known.composed_s;
+    r->bound_s = known.bound_s;
+    return MAQ_OK;
+}
+
 /* The best plan on one island alone, which is one of the class too: where it plays faster it is among the best. */
 static enum maq_status search_alone(struct maq_mixed_search_island *island, struct maq_mixed_run *run, uint32_t g,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_compose_tables_result found;
-    struct maq_mixed_search_plan plan;
+    struct maq_mixed_search_plan plan = {.step_s = 0};
     MAQ_TRY(compose(&found, run, opts, 1, 1u << g, diag));
-    if (found.n == 0 || maq_chain_costs_stopped(&run->costs))
+    if (maq_chain_costs_stopped(&run->costs))
         return MAQ_OK;
     run->costs.pools_used = 1u << g;
-    bool taken = take_plan(&plan, run, &found.found[0]);
+    bool taken = found.n == 0 || take_plan(&plan, run, &found.found[0]);
+    struct maq_mixed_folded_known known = {
+        .step_s = plan.step_s, .composed_s = plan.composed_s, .bound_s = found.n > 0 ? found.bound_s : 0};
+    enum maq_status status = taken ? maq_mixed_folded_search(&known, run, opts, diag) : maq_mixed_run_no_memory(diag);
     run->costs.pools_used = UINT32_MAX;
-    if (!taken)
-        return no_memory(diag);
+    MAQ_TRY(status);
+    if (known.step_s == 0)
+        return MAQ_OK;
+    plan = known.found ? known.plan : plan;
     island->alone_s = plan.step_s;
     island->alone_composed_s = plan.composed_s;
-    island->alone_bound_s = found.bound_s;
+    island->alone_bound_s = known.bound_s;
     if (run->result.n_plans == 0 || plan.step_s < run->plans[0].step_s)
-        insert(run->plans, &run->result.n_plans, opts->top > 0 ? opts->top : 1, &plan);
+        maq_mixed_run_insert(run, opts, &plan);
     return MAQ_OK;
 }
 
@@ -243,13 +275,9 @@ static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_
 {
     const struct maq_stage_source source = {run->n_waves, maq_mixed_run_table, run};
     struct maq_mixed_search_result *r = &run->result;
-    struct maq_compose_limits limits = MAQ_COMPOSE_LIMITS_INIT;
+    struct maq_compose_limits limits = maq_mixed_run_limits(opts);
     struct maq_compose_tables_result found;
     struct maq_mixed_search_plan plan;
-    limits.threads = opts->threads;
-    limits.boxes = MOST_BOXES;
-    limits.beam = BEAM;
-    limits.labels = FEW_LABELS;
     limits.cutoff_s = r->composed_s * PLAIN_MAY_LOSE;
     if (r->n_plans == 0 || opts->planner != MAQ_MIXED_PLANNER_ALL || maq_chain_costs_stopped(&run->costs))
         return MAQ_OK;
@@ -258,9 +286,9 @@ static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_
                 (found.n == 0 || take_plan(&plan, run, &found.found[0]));
     run->costs.plain = false;
     if (!done)
-        return no_memory(diag);
+        return maq_mixed_run_no_memory(diag);
     if (found.n > 0 && plan.step_s < run->plans[0].step_s)
-        insert(run->plans, &r->n_plans, opts->top > 0 ? opts->top : 1, &plan);
+        maq_mixed_run_insert(run, opts, &plan);
     return MAQ_OK;
 }
 
@@ -272,7 +300,8 @@ static void count_used(struct maq_mixed_search_island *islands, const struct maq
     for (uint32_t g = 0; r->planner == MAQ_MIXED_PLANNER_UNIFORM && g < n; g++)
         islands[g].used = islands[g].nodes * islands[g].devices_per_node;
     for (uint32_t i = 0; r->planner != MAQ_MIXED_PLANNER_UNIFORM && i < r->plans[0].n_stages; i++)
-        islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
+        if (r->plans[0].stages[i].on_devices_of < 0)
+            islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
 }
 
 static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
@@ -282,7 +311,7 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     uint32_t n = run->costs.n_pools;
     struct maq_mixed_search_island *islands = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_island, n);
     if (!islands)
-        return no_memory(diag);
+        return maq_mixed_run_no_memory(diag);
     for (uint32_t g = 0; g < n; g++) {
         const struct maq_node_group *group = &run->space.job.cluster.groups[g];
         islands[g] = (struct maq_mixed_search_island){.device = group->device.name,
@@ -316,7 +345,7 @@ static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_se
     run->blind = opts->planner == MAQ_MIXED_PLANNER_ALPA;
     run->seen = run->space;
     if (run->blind && !maq_mixed_space_blind(&run->seen, &run->arena))
-        return no_memory(diag);
+        return maq_mixed_run_no_memory(diag);
     MAQ_TRY(maq_chain_costs_init(&run->costs, &run->seen, diag));
     if (run->blind)
         MAQ_TRY(maq_chain_costs_init(&run->real, &run->space, diag));
@@ -333,7 +362,7 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
                                                 opts.more_bytes, opts.more_nodes, opts.more_nodes_of};
     struct maq_mixed_run *run = maq__calloc(sizeof *run);
     if (!run)
-        return no_memory(diag);
+        return maq_mixed_run_no_memory(diag);
     maq_arena_init(&run->arena, 0);
     run->result.owner = run;
     run->result.planner = opts.planner;
@@ -346,6 +375,10 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
         status = uniform ? maq_mixed_uniform(run, diag) : search_together(run, &opts, diag);
     if (status == MAQ_OK && !uniform)
         status = search_plain(run, &opts, diag);
+    if (status == MAQ_OK && !uniform)
+        status = search_folded(run, &opts, diag);
+    if (status == MAQ_OK && !uniform)
+        status = settle_bound(run, diag);
     if (status == MAQ_OK)
         status = list_islands(run, &opts, diag);
     if (status != MAQ_OK) {

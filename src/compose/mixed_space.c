@@ -15,31 +15,8 @@ static enum maq_status refuse(const char *key, const char *why, struct maq_diag 
 
 /* ---- axes that are not chosen ---- */
 
-/* What such an axis must be, and what to say where it is not. */
-static const struct {
-    enum maq_axis axis;
-    int32_t only;
-    const char *why;
-} settled[] = {
-    {MAQ_AXIS_VP, 1, "has no virtual stages"},
-    {MAQ_AXIS_SCHEDULE, MAQ_SCHEDULE_1F1B, "runs 1F1B"},
-};
-
 static enum maq_status check_settled(const struct maq_search_space *space, struct maq_diag *diag)
 {
-    for (size_t i = 0; i < MAQ_COUNT(settled); i++) {
-        const struct maq_axis_values *axis = &space->axis[settled[i].axis];
-        bool any = !axis->fixed;
-        for (uint32_t k = 0; k < axis->n && !any; k++) {
-            struct maq_plan plan = space->base;
-            maq_space_apply(&plan, space, settled[i].axis, axis->at[k]);
-            /* zero is "the default", which is the only value for all of these */
-            any = maq_space_holds(&plan, space, settled[i].axis, settled[i].only) ||
-                  maq_space_holds(&plan, space, settled[i].axis, 0);
-        }
-        if (!any)
-            return refuse(maq_axis_key(settled[i].axis), settled[i].why, diag);
-    }
     if (space->axis[MAQ_AXIS_PP].fixed || space->axis[MAQ_AXIS_LAYOUT].fixed)
         return refuse(maq_axis_key(space->axis[MAQ_AXIS_PP].fixed ? MAQ_AXIS_PP : MAQ_AXIS_LAYOUT),
                       "cuts the layers by what its stages run on", diag);
@@ -169,6 +146,47 @@ static enum maq_status take_offload(struct maq_chain_space *out, const struct ma
                         "offloads the activations of no layer, or of all (as many as the model has)", diag);
 }
 
+/* Whether a schedule is among those that may be chosen; nobody's choice is the default. */
+static bool may_run(const struct maq_search_space *space, int32_t schedule)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_SCHEDULE];
+    bool any = !axis->fixed;
+    for (uint32_t i = 0; i < axis->n && !any; i++) {
+        struct maq_plan plan = space->base;
+        maq_space_apply(&plan, space, MAQ_AXIS_SCHEDULE, axis->at[i]);
+        any = maq_space_holds(&plan, space, MAQ_AXIS_SCHEDULE, schedule) ||
+              maq_space_holds(&plan, space, MAQ_AXIS_SCHEDULE, MAQ_SCHEDULE_AUTO);
+    }
+    return any;
+}
+
+#define MOST_CHUNKS 8u /* where nobody asks for more */
+
+/* Virtual stages: of as many layers in each round. */
+static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq_search_space *space,
+                                   struct maq_diag *diag)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_VP];
+    const struct maq_model *model = &out->job.model;
+    bool plain = may_run(space, MAQ_SCHEDULE_1F1B), rounds = may_run(space, MAQ_SCHEDULE_INTERLEAVED);
+    if (!plain && !rounds)
+        return refuse(maq_axis_key(MAQ_AXIS_SCHEDULE), "runs 1F1B or interleaved", diag);
+    for (uint32_t i = 0; i < axis->n && out->n_chunks < MAQ_CHAIN_VALUES; i++) {
+        struct maq_plan plan = space->base;
+        maq_space_apply(&plan, space, MAQ_AXIS_VP, axis->at[i]);
+        uint32_t chunks = plan.vp > 1 ? (uint32_t)plan.vp : 1;
+        bool divides =
+            model->mtp_layers == 0 && model->num_layers % chunks == 0 && (axis->fixed || chunks <= MOST_CHUNKS);
+        if (chunks == 1 ? plain : rounds && divides)
+            out->chunks[out->n_chunks++] = chunks;
+    }
+    return out->n_chunks > 0 ? MAQ_OK
+                             : refuse(maq_axis_key(MAQ_AXIS_VP),
+                                      "has as many layers in every round of virtual stages, which the schedule "
+                                      "interleaved runs",
+                                      diag);
+}
+
 static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space,
                                  struct maq_diag *diag)
 {
@@ -185,6 +203,7 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
     drop_late_zero(out, space);
     take_recompute(out, space);
     take_host(out, space);
+    MAQ_TRY(take_chunks(out, space, diag));
     MAQ_TRY(take_copies(out, space, diag));
     MAQ_TRY(take_offload(out, space, diag));
     if (out->n_redo == 0)
@@ -213,6 +232,7 @@ static void restrict_to(struct maq_chain_space *out, const struct maq_search_spa
 {
     if (planner == MAQ_MIXED_PLANNER_ALL)
         return;
+    out->chunks[0] = out->n_chunks = 1;
     if (!space->axis[MAQ_AXIS_CP].fixed)
         out->cp[0] = out->n_cp = 1;
     if (planner == MAQ_MIXED_PLANNER_UNIFORM) {

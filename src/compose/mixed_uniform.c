@@ -106,6 +106,7 @@ static bool take(struct uniform *u)
             .recompute = run->space.redo[way->redo].recompute,
             .recompute_parts = run->space.redo[way->redo].parts,
             .sharding = way->sharding,
+            .on_devices_of = -1,
             .memory_bytes = u->best_bytes,
             .capacity_bytes = group->device.mem_bytes};
         for (; group < last; group++)
@@ -117,6 +118,7 @@ static bool take(struct uniform *u)
                                            .microbatches = (uint32_t)job->workload.gbs / samples,
                                            .step_s = u->best_s,
                                            .composed_s = u->best_s,
+                                           .chunks = 1,
                                            .n_stages = n,
                                            .stages = stages};
     run->plans = plan;

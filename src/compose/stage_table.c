@@ -61,7 +61,7 @@ static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
 
 static bool is_shape(const struct maq_composition *c, const struct maq_stage_table *t)
 {
-    if (c->n_stages == 0 || c->n_stages > MAQ_STAGE_DEPTH)
+    if (c->n_stages == 0 || c->n_stages > MAQ_STAGE_DEPTH || (t->max_stages > 0 && c->n_stages > t->max_stages))
         return false;
     for (uint32_t i = 0; i < c->n_stages; i++) {
         const struct maq_stage *s = &c->stages[i];
@@ -82,8 +82,7 @@ bool maq_composition_time(struct maq_composition *c, const struct maq_stage_tabl
     c->bottleneck_s = c->fill_s = c->sync_s = c->update_s = 0;
     for (uint32_t i = 0; i < c->n_stages; i++) {
         struct maq_stage *s = &c->stages[i];
-        uint32_t position = c->n_stages - i;
-        s->in_flight = position < table->max_in_flight ? position : table->max_in_flight;
+        s->in_flight = maq_waves_held(table, c->n_stages - i);
         if (!cost_stage(s, table))
             return false;
         s->hop_s = hops(table, c, i);

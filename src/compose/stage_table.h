@@ -11,7 +11,8 @@
  *   T = (waves - 1) max_i t_i + sum_i t_i + max_i sync_i + max_i update_i        (1F1B with a flush)
  *   t_i      = the slowest replica's compute + hops
  *   sync_i   = gradients of the stage, all-reduced over its replicas
- *   memory_i = context + fixed + per wave * min(position from the end, most in flight)  <=  capacity, for each replica
+ *   memory_i = context + fixed + per wave * held(i)  <=  capacity, for each replica
+ *   held(i)  = min(i + more + steeper (i - 1), most) waves in flight in the i-th stage from the end; 1F1B: min(i, waves)
  *
  * A hop is charged to the side that sends: activations forward, gradients backward, the slowest pair of replicas. At the ends
  * of a pipeline published rules differ in how often they charge a hop, hence the weights of struct maq_hop_rule.
@@ -56,8 +57,10 @@ struct maq_hop_rule {
 struct maq_stage_table {
     uint32_t n_atoms, n_kinds, n_options;
     uint32_t waves, wave_samples;
-    uint32_t max_parts;     /* options that may share a stage: 1 or 2 */
-    uint32_t max_in_flight; /* waves that a stage holds at most; 1F1B: `waves` */
+    uint32_t max_parts;                         /* options that may share a stage: 1 or 2 */
+    uint32_t max_stages;                        /* of a pipeline; 0: what devices and atoms allow */
+    uint32_t max_in_flight;                     /* waves that a stage holds at most; 1F1B: `waves` */
+    uint32_t more_in_flight, steeper_in_flight; /* than 1F1B: in every stage, and for every stage behind it */
     uint32_t available[MAQ_STAGE_KINDS];
     double capacity_bytes[MAQ_STAGE_KINDS];
     const struct maq_stage_option *options;
@@ -69,6 +72,13 @@ struct maq_stage_table {
                      double bytes, uint32_t ranks);
     const void *costs; /* of sync_s */
 };
+
+/* Waves that the stage at a position from the end (the last one: 1) holds. */
+static inline uint32_t maq_waves_held(const struct maq_stage_table *t, uint32_t position)
+{
+    uint32_t held = position + t->more_in_flight + t->steeper_in_flight * (position - 1);
+    return held < t->max_in_flight ? held : t->max_in_flight;
+}
 
 /* A stage of a composition and what it takes. */
 struct maq_stage {

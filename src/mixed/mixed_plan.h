@@ -45,4 +45,9 @@ struct maq_even_stage {
 /* It as a mixed plan has it, in `arena`; false when out of memory. */
 bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_stage *stage, struct maq_arena *arena);
 
+/* maq_mixed_place() on a job that need not be one of a document: of an open job with other node groups, say. */
+struct maq_job;
+enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
+                                    const struct maq_job *job, struct maq_diag *diag);
+
 #endif

@@ -21,7 +21,7 @@
 
 struct plan_keys {
     struct maq_str schema, model, zone;
-    int32_t micro_batch, global_batch;
+    int32_t micro_batch, global_batch, microbatch_group;
     int schedule;
     struct maq_node *pipelines, *measured;
 };
@@ -60,6 +60,8 @@ static const struct maq_field plan_fields[] = {
           .doc = "sequences per step"),
     MAQ_FIELD_ENUM(struct plan_keys, schedule, "pipeline_schedule", maq__mixed_schedules, .aliases = "schedule",
                    .def = "1f1b", .doc = "order of the pipeline"),
+    COUNT(struct plan_keys, microbatch_group, "microbatch_group_size_per_vp_stage", .def = "0", .min = 0,
+          .doc = "interleaved: micro batches in a row of a virtual stage; 0 = as many as stages with devices"),
     MAQ_FIELD_NODE(struct plan_keys, pipelines, "pipelines", .required = true, .doc = "list of pipelines"),
     MAQ_FIELD_NODE(struct plan_keys, measured, "measured", .doc = "what was measured of the executed plan"),
     MAQ_FIELD_END};
@@ -445,8 +447,10 @@ enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *roo
     MAQ_TRY(read_map(&r, &k, plan_fields, root, "plan"));
     if (k.schema.len > 0 && !maq_str_is(k.schema, "maquette.mixed-plan/1"))
         return FAIL(&r, FORM, root, "this version reads maquette.mixed-plan/1", "a document of another schema");
-    *out = (struct maq_mixed_plan){
-        .micro_batch = (uint32_t)k.micro_batch, .global_batch = (uint32_t)k.global_batch, .schedule = k.schedule};
+    *out = (struct maq_mixed_plan){.micro_batch = (uint32_t)k.micro_batch,
+                                   .global_batch = (uint32_t)k.global_batch,
+                                   .schedule = k.schedule,
+                                   .microbatch_group = (uint32_t)k.microbatch_group};
     MAQ_TRY(maq__mixed_keep(&out->model, k.model, arena, diag));
     MAQ_TRY(maq__mixed_keep(&out->zone, k.zone, arena, diag));
     if (k.measured)

@@ -288,13 +288,18 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
 enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
                                 const struct maq_job_box *open, struct maq_diag *diag)
 {
+    return maq__mixed_place_on(out, plan, maq_job_get(open), diag);
+}
+
+enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
+                                    const struct maq_job *job, struct maq_diag *diag)
+{
     struct placed_owner *o = maq__calloc(sizeof *o);
     struct maq_arena scratch;
     if (!o)
         return maq__mixed_no_memory(diag);
     maq_arena_init(&o->arena, 0);
     maq_arena_init(&scratch, 0);
-    const struct maq_job *job = maq_job_get(open);
     struct maq_placing p = {.plan = plan,
                             .job = job,
                             .n_atoms = job->model.num_layers + 2 + (job->model.mtp_layers > 0),

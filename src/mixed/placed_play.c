@@ -29,11 +29,12 @@ static enum maq_status build(struct skeleton *k, const struct maq_placing *p, co
     int kind = p->plan->schedule == MAQ_SCHEDULE_GPIPE ? MAQ_SCHEDULE_GPIPE
                : round && c->devices > 1               ? MAQ_SCHEDULE_INTERLEAVED
                                                        : MAQ_SCHEDULE_1F1B;
+    uint32_t group = kind == MAQ_SCHEDULE_INTERLEAVED ? p->plan->microbatch_group : 0;
     char why[160];
-    const char *refusal = maq_schedule_refuse(why, kind, c->devices, chunks, c->microbatches, 0);
+    const char *refusal = maq_schedule_refuse(why, kind, c->devices, chunks, c->microbatches, group);
     if (refusal)
         return maq__placed_cannot(p->diag, NULL, refusal);
-    MAQ_TRY(maq_schedule_build(&k->schedule, kind, c->devices, chunks, c->microbatches, 0, p->arena, p->diag));
+    MAQ_TRY(maq_schedule_build(&k->schedule, kind, c->devices, chunks, c->microbatches, group, p->arena, p->diag));
     k->dur = MAQ_ARENA_NEW(p->arena, double, (size_t)MAQ_TASK_KIND_COUNT * c->n);
     k->hop = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->stall = MAQ_ARENA_NEW(p->arena, double, c->n);

@@ -37,6 +37,8 @@ static void add_stage(struct maq_json list, const struct maq_mixed_search_stage 
     maq_json_real(map, "memory_bytes", s->memory_bytes);
     maq_json_real(map, "capacity_bytes", s->capacity_bytes);
     maq_json_int(map, "in_flight", s->in_flight);
+    if (s->on_devices_of >= 0)
+        maq_json_int(map, "on_devices_of", s->on_devices_of);
 }
 
 static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p)
@@ -47,6 +49,9 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
     maq_json_int(map, "micro_batch_size", p->micro_batch);
     maq_json_int(map, "replicas", p->replicas);
     maq_json_int(map, "microbatches", p->microbatches);
+    maq_json_int(map, "virtual_pipeline_model_parallel_size", p->chunks);
+    if (p->chunks > 1)
+        maq_json_int(map, "microbatch_group_size_per_vp_stage", p->group);
     maq_json_real(map, "bottleneck_s", p->bottleneck_s);
     maq_json_int(map, "bottleneck_stage", p->bottleneck);
     maq_json_real(map, "fill_s", p->fill_s);

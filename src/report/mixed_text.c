@@ -85,7 +85,10 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
     for (uint32_t i = 0; i < p->n_stages; i++) {
         const struct maq_mixed_search_stage *s = &p->stages[i];
         maq_table_row(&table, i == p->bottleneck ? MAQ_INK_BAD : MAQ_INK_PLAIN);
-        maq_table_cell(&table, "%u", i);
+        if (s->on_devices_of >= 0)
+            maq_table_cell(&table, "%u with %d", i, s->on_devices_of);
+        else
+            maq_table_cell(&table, "%u", i);
         maq_buf_init(&place, 1 << 10);
         add_place(&place, s, r, &table.arena);
         maq_table_cell(&table, "%s", place.ptr ? place.ptr : "");
@@ -108,10 +111,13 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
 {
     const struct maq_mixed_search_plan *p = &r->plans[0];
     const struct maq_mixed_search_stage *slow = &p->stages[p->bottleneck];
-    char step[32], pace[32], fill[32], sync[32], line[512];
-    maq__snprintf(line, sizeof line, "%s, played pass by pass: %u micro batch%s of %u x %u replicas",
+    char step[32], pace[32], fill[32], sync[32], chunks[80] = "", line[512];
+    if (p->chunks > 1)
+        maq__snprintf(chunks, sizeof chunks, ", %u virtual stages a device, micro batches in groups of %u", p->chunks,
+                      p->group);
+    maq__snprintf(line, sizeof line, "%s, played pass by pass: %u micro batch%s of %u x %u replicas%s",
                   maq_words_seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch,
-                  p->replicas);
+                  p->replicas, chunks);
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "step", line);
     if (r->planner != MAQ_MIXED_PLANNER_ALL)

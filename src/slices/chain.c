@@ -72,7 +72,7 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
                                       struct maq_diag *diag)
 {
     const struct maq_job *job = &chain->space.job;
-    const struct maq_chain_wave wave = {0, 1};
+    const struct maq_chain_wave wave = {.mbs = 0, .replicas = 1};
     uint32_t n = chain->costs.n_atoms;
     struct maq_parallelizer_layer *layers = MAQ_ARENA_NEW(chain->arena, struct maq_parallelizer_layer, n);
     struct maq_stage_table t;

@@ -75,7 +75,7 @@ static bool find_kinds(struct state *s)
         for (s->first_of[i] = 0; s->first_of[i] < i; s->first_of[i]++) {
             bool same = strcmp(m->layers[s->first_of[i]].kind, m->layers[i].kind) == 0;
             for (uint32_t b = 0; same && b < s->chain->space.n_mbs; b++) {
-                const struct maq_chain_wave wave = {b, 1};
+                const struct maq_chain_wave wave = {.mbs = b, .replicas = 1};
                 const struct maq_stage_table *t = table_of(s, &wave);
                 if (!t)
                     return false;
@@ -178,7 +178,7 @@ static enum maq_status profile(struct maq_parallelizer_profile *out, void *state
     *out = (struct maq_parallelizer_profile){0, HUGE_VAL};
     for (uint32_t b = 0; b < s->chain->space.n_mbs; b++)
         for (uint32_t replicas = 1; replicas <= most; replicas++) {
-            const struct maq_chain_wave wave = {b, replicas};
+            const struct maq_chain_wave wave = {.mbs = b, .replicas = replicas};
             if (!profile_wave(out, s, &wave, slice, island))
                 return no_memory(why);
         }
@@ -312,7 +312,7 @@ static enum maq_status parallelize(const struct maq_parallelizer_plan **out, uin
         return no_memory(why);
     for (uint32_t b = 0; b < space->n_mbs; b++) {
         uint32_t mbs = space->mbs[b];
-        const struct maq_chain_wave wave = {b, position->wave_samples / mbs};
+        const struct maq_chain_wave wave = {.mbs = b, .replicas = position->wave_samples / mbs};
         if (position->wave_samples % mbs != 0 || wave.replicas > s->chain->costs.most_replicas ||
             (position->micro_batch_size > 0 && position->micro_batch_size != mbs))
             continue;

@@ -1,0 +1,290 @@
+/*
+ * test_mixed_folded.c - plans with virtual stages over several node groups: the search leaves none out, and what it says of one is what is played.
+ *
+ * Oracles: every composition of a small job by the tables' own formulas; the same written down as mixed plans and placed; the rounds of a
+ * model counted by hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "compose/chain_folded.h"
+#include "compose/mixed_folded.h"
+
+#define GROUPS                                                                                                         \
+    " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
+    " {device: t4, nodes: 1, devices_per_node: 2}]},"
+/* Too large for one device. */
+#define SMALL                                                                                                          \
+    "{model: {base: gpt2, num_hidden_layers: 12, hidden_size: 2560, num_attention_heads: 20, vocab_size: 8192,"        \
+    " intermediate_size: 10240}, workload: {seq: 1024, gbs: 12}," GROUPS                                               \
+    " plan: {mbs: 1, precision: fp16, recompute: none, zero: no_shard}, search: {tp: [1], vp: [%s]}}"
+
+struct searched {
+    struct maq_job_box *job;
+    struct maq_mixed_search_result *result;
+};
+
+static struct searched search(const char *text)
+{
+    struct searched s = {0};
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    opts.threads = 1;
+    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
+        maq_mixed_search(&s.result, s.job, &opts, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return s;
+}
+
+static struct searched search_small(const char *chunks)
+{
+    char text[1024];
+    snprintf(text, sizeof text, SMALL, chunks);
+    return search(text);
+}
+
+static void done(struct searched *s)
+{
+    maq_mixed_search_free(s->result);
+    maq_job_free(s->job);
+}
+
+/* ---- every composition ---- */
+
+struct brute {
+    struct maq_mixed_run *run;
+    const struct maq_chain_wave *wave;
+    const struct maq_stage_table *table;
+    struct maq_composition at;
+    double best_s, best_played_s, most_off; /* closed form; played; of the form beside what is played */
+    uint32_t n, n_fit;
+};
+
+/* What is written down is what the table says: it fits, and its memory is no more. */
+static void look_at(struct brute *b)
+{
+    struct maq_mixed_search_plan plan;
+    struct maq_composition c = b->at;
+    bool fits = false;
+    b->n++;
+    if (!maq_composition_cost(&c, b->table))
+        return;
+    assert_true(maq_mixed_folded_plan(&plan, b->run, b->wave, &c));
+    assert_int_equal(maq_mixed_folded_play(&fits, &plan, b->run, NULL), MAQ_OK);
+    assert_true(fits);
+    assert_int_equal(plan.n_stages, c.n_stages > 1 ? c.n_stages * b->wave->chunks : 1);
+    b->n_fit++;
+    b->best_s = fmin(b->best_s, c.step_s);
+    b->best_played_s = fmin(b->best_played_s, plan.step_s);
+    b->most_off = fmax(b->most_off, fabs(c.step_s / plan.step_s - 1));
+}
+
+static void extend(struct brute *b)
+{
+    struct maq_composition *c = &b->at;
+    uint32_t from = c->n_stages > 0 ? c->stages[c->n_stages - 1].end : 0;
+    if (from == b->table->n_atoms) {
+        look_at(b);
+        return;
+    }
+    for (uint32_t end = from + 1; end <= b->table->n_atoms; end++)
+        for (uint32_t o = 0; o < b->table->n_options && c->n_stages < 4; o++) {
+            uint32_t replicas = b->table->wave_samples / b->table->options[o].samples;
+            c->stages[c->n_stages++] =
+                (struct maq_stage){.first = from, .end = end, .n_parts = 1, .parts = {{o, replicas}}};
+            extend(b);
+            c->n_stages--;
+        }
+}
+
+static void add_all(struct brute *b)
+{
+    for (uint32_t w = 0; w < b->run->n_folded; w++) {
+        struct maq_arena arena;
+        struct maq_stage_table table;
+        maq_arena_init(&arena, 0);
+        assert_true(maq_chain_costs_table(&table, &b->run->costs, &b->run->folded[w], &arena));
+        b->wave = &b->run->folded[w];
+        b->table = &table;
+        extend(b);
+        maq_arena_fini(&arena);
+    }
+}
+
+/* The least of all by the closed form; by the clock that plays, no plan of the space is more than a hundredth faster. */
+static void test_brute_force(void **state)
+{
+    (void)state;
+    static const char *const chunks[] = {"2", "3", "2, 3"};
+    for (size_t i = 0; i < MAQ_COUNT(chunks); i++) {
+        struct searched s = search_small(chunks[i]);
+        struct brute b = {.run = s.result->owner, .best_s = HUGE_VAL, .best_played_s = HUGE_VAL};
+        add_all(&b);
+        assert_true(b.n > 200 && b.n_fit > 50 && s.result->n_plans == 1);
+        assert_true(fabs(s.result->composed_s / b.best_s - 1) < 1e-12);
+        assert_true(s.result->bound_s <= b.best_s * (1 + 1e-12));
+        if (s.result->plans[0].step_s > 1.01 * b.best_played_s || b.most_off > 0.25)
+            fail_msg("vp %s: %g s, %g s is there; the form is up to %.1f %% off", chunks[i], s.result->plans[0].step_s,
+                     b.best_played_s, 100 * b.most_off);
+        done(&s);
+    }
+}
+
+/* ---- the plan ---- */
+
+/* Written down and placed it takes what the search says, to the last bit; its rounds cover the model. */
+static void test_as_written(void **state)
+{
+    (void)state;
+    struct searched s = search_small("2");
+    const struct maq_mixed_search_plan *plan = &s.result->plans[0];
+    struct maq_mixed_box *box;
+    struct maq_mixed_placed *placed;
+    assert_int_equal(plan->chunks, 2);
+    assert_int_equal(maq_mixed_search_mixed_plan(&box, s.result, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_mixed_place(&placed, maq_mixed_plan_get(box), s.job, NULL), MAQ_OK);
+    assert_true(placed->step_s == plan->step_s && placed->fits);
+    uint32_t p = plan->n_stages / 2, next = 0, devices = 0;
+    assert_int_equal(plan->n_stages % 2, 0);
+    assert_true(plan->group >= p && plan->microbatches % plan->group == 0);
+    for (uint32_t k = 0; k < plan->n_stages; k++) {
+        const struct maq_mixed_search_stage *stage = &plan->stages[k];
+        assert_int_equal(stage->first_layer, next);
+        assert_int_equal(stage->on_devices_of, k < p ? -1 : (int)(k - p));
+        assert_true(placed->stages[k].memory_bytes <= stage->memory_bytes * (1 + 1e-9));
+        next += stage->layers;
+        devices += k < p ? stage->devices : 0;
+    }
+    assert_int_equal(next, s.result->n_layers);
+    assert_int_equal(devices, s.result->islands[0].used + s.result->islands[1].used);
+    maq_mixed_placed_free(placed);
+    maq_mixed_plan_free(box);
+    done(&s);
+}
+
+/* With more to choose from no plan is slower, and here one with virtual stages is faster. */
+static void test_wins(void **state)
+{
+    (void)state;
+#define DEEP(chunks)                                                                                                   \
+    "{model: llama-2-7b, workload: {seq: 2048, gbs: 32}, cluster: 'a100-40gb:4 x 2 + v100-32gb:4 x 2',"                \
+    " plan: {precision: fp16}, search: {mbs: [1], vp: [" chunks "]}}"
+    struct searched plain = search(DEEP("1")), both = search(DEEP("1, 2, 4")), asked = search(DEEP("4"));
+    assert_int_equal(plain.result->plans[0].chunks, 1);
+    assert_true(both.result->plans[0].step_s < 0.9 * plain.result->plans[0].step_s);
+    assert_true(both.result->plans[0].chunks > 1 && both.result->plans[0].step_s <= asked.result->plans[0].step_s);
+    assert_true(both.result->bound_s <= plain.result->bound_s && both.result->bound_s <= asked.result->bound_s);
+    done(&plain);
+    done(&both);
+    done(&asked);
+}
+
+/* ---- folding ---- */
+
+/* Each atom of the model is in one chunk of one folded atom. */
+static void test_chunks(void **state)
+{
+    (void)state;
+    for (uint32_t layers = 2; layers <= 24; layers++)
+        for (uint32_t chunks = 2; chunks <= layers; chunks++) {
+            uint32_t n = maq_chain_folded_atoms(layers + 2, chunks), next = 0;
+            assert_int_equal(n, layers % chunks == 0 ? layers / chunks : 0);
+            for (uint32_t c = 0; c < chunks && n > 0; c++)
+                for (uint32_t a = 0; a < n; a++) {
+                    struct maq_chain_chunk chunk = maq_chain_chunk_of(layers + 2, chunks, c, a, a + 1);
+                    assert_int_equal(chunk.first, next);
+                    assert_true(chunk.end > chunk.first);
+                    next = chunk.end;
+                }
+            assert_int_equal(next, n > 0 ? layers + 2 : 0);
+        }
+}
+
+static double over(const double *sums, uint32_t first, uint32_t end)
+{
+    return sums[end] - sums[first];
+}
+
+/* Sums of a folded column are those of its chunks, and a chunk in flight is no less than the heaviest of them. */
+static void test_columns(void **state)
+{
+    (void)state;
+    enum { LAYERS = 6, ATOMS = LAYERS + 2, CHUNKS = 3, FOLDED = LAYERS / CHUNKS };
+    static const double sums[ATOMS + 1] = {0, 5, 6, 8, 9, 10, 13, 14, 24}, update[ATOMS] = {0.5};
+    const struct maq_chain_column column = {
+        .option = {.time_s = sums, .fixed_bytes = sums, .flight_bytes = sums, .sync_bytes = sums, .update_s = update}};
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    const struct maq_stage_option *mean = &maq_chain_column_fold(&column, ATOMS, CHUNKS, false, &arena)->option,
+                                  *most = &maq_chain_column_fold(&column, ATOMS, CHUNKS, true, &arena)->option;
+    for (uint32_t first = 0; first < FOLDED; first++)
+        for (uint32_t end = first + 1; end <= FOLDED; end++) {
+            double all = 0, heaviest = 0, kept = 0;
+            for (uint32_t c = 0; c < CHUNKS; c++) {
+                struct maq_chain_chunk at = maq_chain_chunk_of(ATOMS, CHUNKS, c, first, end);
+                double s = over(sums, at.first, at.end), output = at.end == ATOMS ? over(sums, ATOMS - 1, ATOMS) : 0;
+                all += s;
+                heaviest = fmax(heaviest, s);
+                kept = fmax(kept, s - output);
+            }
+            double output = end == FOLDED ? over(sums, ATOMS - 1, ATOMS) : 0;
+            assert_true(fabs(over(mean->time_s, first, end) - all / CHUNKS) < 1e-12);
+            assert_true(fabs(over(mean->sync_bytes, first, end) - all) < 1e-12);
+            assert_true(fabs(over(mean->fixed_bytes, first, end) - all - output) < 1e-12);
+            assert_true(over(most->time_s, first, end) >= heaviest - 1e-12);
+            assert_true(over(mean->flight_bytes, first, end) >= kept - 1e-12);
+        }
+    assert_true(over(most->time_s, 0, FOLDED) == 5 + 2 + 3 + 10 && over(mean->flight_bytes, 0, FOLDED) == 5 + 2 + 3);
+    maq_arena_fini(&arena);
+}
+
+/* ---- what cannot be ---- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *plan, *words;
+    } cases[] = {{"{vp: 4}", "as many layers in every round"},
+                 {"{schedule: 1f1b, vp: 2}", "interleaved"},
+                 {"{schedule: gpipe}", "runs 1F1B or interleaved"},
+                 {"{schedule: zb-h1}", "runs 1F1B or interleaved"}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char text[1024];
+        struct maq_job_box *job = NULL;
+        struct maq_mixed_search_result *result;
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+        snprintf(text, sizeof text,
+                 "{model: {base: gpt2, num_hidden_layers: 6}, workload: {seq: 1024, gbs: 8}," GROUPS " plan: %s}",
+                 cases[i].plan);
+        assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(text), NULL, 0, diag), MAQ_OK);
+        assert_int_equal(maq_mixed_search(&result, job, &opts, diag), MAQ_BAD_INPUT);
+        char *said = maq_diag_format(diag, 0, false);
+        if (!strstr(said, cases[i].words))
+            fail_msg("'%s' for %s", said, cases[i].plan);
+        free(said);
+        maq_diag_free(diag);
+        maq_job_free(job);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_brute_force), cmocka_unit_test(test_as_written), cmocka_unit_test(test_wins),
+        cmocka_unit_test(test_chunks),      cmocka_unit_test(test_columns),    cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
