@@ -90,6 +90,7 @@ static void draw_schedule(struct maq_stage_table *out, uint64_t seed)
     uint64_t state = seed * 7919 + 1;
     if (draw(&state, 0, 2) > 0)
         return;
+    out->hops_beside = draw(&state, 0, 1);
     out->max_stages = draw(&state, 1, 3);
     out->more_in_flight = draw(&state, 0, 3);
     out->steeper_in_flight = draw(&state, 0, 2);
@@ -449,7 +450,7 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
     fprintf(f, "Minimize\n obj: %u tau + sync + update", t->waves - 1);
     struct arc {
         uint32_t behind, first, end, option;
-        double t, sync, update;
+        double t, pace, sync, update;
     } *at = calloc((size_t)n * n * (n + 1) * t->n_options, sizeof *at);
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t first = 0; first < n; first++)
@@ -463,9 +464,12 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
                         (t->max_stages > 0 && k >= t->max_stages))
                         continue;
                     const struct maq_stage_part part = {o, maq_replicas(t, o)};
-                    struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, p->update_s[first]};
-                    a.t += maq_forward_weight(t, k, first == 0) * t->forward_s[(size_t)o * t->n_options * n + end - 1] +
-                           maq_backward_weight(t, k, first == 0) * t->backward_s[(size_t)o * t->n_options * n + first];
+                    double hops =
+                        maq_forward_weight(t, k, first == 0) * t->forward_s[(size_t)o * t->n_options * n + end - 1] +
+                        maq_backward_weight(t, k, first == 0) * t->backward_s[(size_t)o * t->n_options * n + first];
+                    struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, p->update_s[first]};
+                    a.pace = a.t + (t->hops_beside ? 0 : hops);
+                    a.t += hops;
                     a.sync = t->sync_s(t, &part, 1, p->sync_bytes[end] - p->sync_bytes[first], part.replicas);
                     fprintf(f, " + %.15g x%u\n", a.t, arcs);
                     at[arcs++] = a;
@@ -476,7 +480,7 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
             fprintf(f, " m%u_%u: %s", k, what, what == 0 ? "tau" : what == 1 ? "sync" : "update");
             for (uint32_t i = 0; i < arcs; i++)
                 if (at[i].behind == k)
-                    fprintf(f, " - %.15g x%u\n", what == 0 ? at[i].t : what == 1 ? at[i].sync : at[i].update, i);
+                    fprintf(f, " - %.15g x%u\n", what == 0 ? at[i].pace : what == 1 ? at[i].sync : at[i].update, i);
             fprintf(f, " >= 0\n");
         }
         for (uint32_t l = 1; l <= n; l++) { /* in (k stages behind, l atoms left) = out */

@@ -58,7 +58,9 @@ static struct maq_mixed_search_result *search_mixed(const struct maq_job_box *jo
     struct maq_diag *diag = maq_diag_new();
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *r = NULL;
-    opts.together_only = true;
+    opts.together_only = opts.one_pipeline = true; /* slices are stages of one 1F1B pipeline */
+    opts.lists = (const char *const[]){"vp=1"};
+    opts.n_lists = 1;
     if (maq_mixed_search(&r, job, &opts, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
     maq_diag_free(diag);

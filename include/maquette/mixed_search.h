@@ -49,6 +49,7 @@ struct maq_mixed_search_opts {
     const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
     size_t n_lists;
     bool together_only;                 /* no search on each node group alone */
+    bool one_pipeline;                  /* no pipelines of several node groups side by side */
     int planner;                        /* enum maq_mixed_planner */
     double more_bytes;                  /* on every device, than the cluster says */
     uint32_t more_nodes, more_nodes_of; /* so many, of that node group */
@@ -64,6 +65,7 @@ struct maq_mixed_search_opts {
     }
 
 struct maq_mixed_search_stage {
+    uint32_t pipeline;            /* of the plan's */
     uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
     uint32_t island, islands; /* the first, and how many in a row: 1, but where the uniform planner's devices fall so */
     uint32_t tp, cp, replicas;
@@ -83,10 +85,19 @@ struct maq_mixed_search_stage {
     int32_t on_devices_of; /* an earlier stage whose devices it shares (virtual stage); -1 = its own */
 };
 
+/* Of several pipelines side by side, each on a node group of its own. */
+struct maq_mixed_search_share {
+    uint32_t replicas, microbatches; /* of a replica in a step */
+    uint32_t fewer;                  /* so many replicas do one less */
+};
+
 struct maq_mixed_search_plan {
     uint32_t micro_batch, replicas;
-    uint32_t microbatches; /* of a replica in a step; the last may be partly empty */
-    double step_s;         /* played pass by pass, as `maquette train` does where all stages are alike */
+    uint32_t
+        microbatches; /* of a replica in a step; the last may be partly empty. With several pipelines: of the slowest */
+    uint32_t n_pipelines;
+    const struct maq_mixed_search_share *pipelines; /* NULL: one, all replicas do as much */
+    double step_s;       /* played pass by pass, as `maquette train` does where all stages are alike */
     double composed_s;   /* (microbatches - 1) bottleneck + fill + sync: the closed form that is searched and bounded */
     double bottleneck_s; /* of the slowest stage: compute and hops of a micro batch */
     double fill_s;       /* of all stages together */
@@ -158,9 +169,10 @@ MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,
 
 /* What a mixed plan takes on the node groups of an open job, by the cost chain. */
 struct maq_mixed_search_predicted {
-    double step_s;     /* played pass by pass */
-    double composed_s; /* the closed form; 0 where a stage does not fit by its upper limit of memory */
-    bool fits;         /* every device has the memory */
+    double step_s; /* played pass by pass */
+    double
+        composed_s; /* the closed form; 0 where a stage does not fit by its upper limit of memory, and for several pipelines */
+    bool fits; /* every device has the memory */
 };
 
 /*

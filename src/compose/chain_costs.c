@@ -244,8 +244,6 @@ double maq_chain_hop_s(const struct maq_chain_costs *c, uint32_t from, uint32_t 
 static double pair_s(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
                      const struct maq_chain_column *from, const struct maq_chain_column *to)
 {
-    if (wave->chunks > 0 && c->space->job.plan.overlap_p2p != MAQ_OFF)
-        return from->extra_s;
     const struct maq_pool *pool = &c->groups.at[from->option.kind];
     bool inside = from->option.kind == to->option.kind && pool->group.nodes == 1 && pool->count > 1;
     uint32_t fewest = from->option.devices < to->option.devices ? from->option.devices : to->option.devices;
@@ -308,6 +306,7 @@ static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, st
         return true;
     t->n_atoms = maq_chain_folded_atoms(c->n_atoms, wave->chunks);
     maq_chain_fold_waves(t, wave->chunks, wave->group);
+    t->hops_beside = c->space->job.plan.overlap_p2p != MAQ_OFF;
     for (uint32_t i = 0; i < t->n_options; i++) {
         if (!(costs->columns[i] =
                   maq_chain_column_fold(costs->columns[i], c->n_atoms, wave->chunks, wave->heaviest, arena)))

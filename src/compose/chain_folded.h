@@ -17,9 +17,9 @@
  *            output does). With `heaviest` every chunk is taken for the longest (longer): its best is another one to play
  *   flight   of a chunk: that of the heaviest round, and all of the embedding's: no less than what a stage holds
  *   fixed    of all chunks, and the output's activations once: its stage runs them backward as soon as they are there
- *   hops     none where transfers run beside compute, as they do in Megatron-LM's interleaved schedule unless the plan says otherwise (shorter:
- *            the pipeline waits for them while it fills, and where one takes longer than a chunk's pass); else as in a table that is not
- *            folded, but for those from the last stage to the first (shorter)
+ *   hops     run beside compute, as they do in Megatron-LM's interleaved schedule unless the plan says otherwise: waited for once, while the
+ *            pipeline fills and drains (shorter where one takes longer than a chunk's pass). Those from the last stage back to the first
+ *            are not counted (shorter)
  *   sync     of a stretch as long as all chunks together
  *
  * The step of a plan is not the form's but the one that is played (mixed/placed_play.c), which has none of these simplifications.

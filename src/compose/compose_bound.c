@@ -53,11 +53,11 @@ static double stretch_cost(const struct maq_priced *p, const struct maq_box *box
 {
     const struct maq_arcs *a = p->arcs;
     const struct maq_stage_table *t = a->table;
-    double s = maq_arc_compute(t, o, first, end) + forward * a->forward_s[o * t->n_atoms + end - 1] +
-               backward * a->backward_s[o * t->n_atoms + first];
-    if (s > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+    double compute = maq_arc_compute(t, o, first, end),
+           hops = forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first];
+    if (compute + maq_hop_pace(t) * hops > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
         return HUGE_VAL;
-    return s + priced[o];
+    return compute + hops + priced[o];
 }
 
 /* Keeps the options that are cheaper than all that fit deeper. */
@@ -68,9 +68,11 @@ static void choose(struct maq_priced *p, const struct maq_box *box, const double
     const size_t arc = maq_arc(t, 0, first, end);
     uint32_t n = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        if (p->arcs->through_s[arc + o] > box->bottleneck_hi || p->arcs->sync_s[arc + o] > box->sync_hi)
+        double through = p->arcs->through_s[arc + o];
+        double pace = t->hops_beside ? maq_arc_compute(t, o, first, end) : through;
+        if (through == HUGE_VAL || pace > box->bottleneck_hi || p->arcs->sync_s[arc + o] > box->sync_hi)
             continue;
-        double cost = p->arcs->through_s[arc + o] + priced[o];
+        double cost = through + priced[o];
         uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
         while (at < n && list[at].cost <= cost)
             at++;

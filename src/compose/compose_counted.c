@@ -239,14 +239,14 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
 {
     const struct maq_arcs *a = c->arcs;
     const struct maq_stage_table *t = a->table;
-    double hop[MAQ_STAGE_OPTIONS] = {0}, until[MAQ_STAGE_OPTIONS] = {0};
+    double hop[MAQ_STAGE_OPTIONS] = {0}, until[MAQ_STAGE_OPTIONS] = {0}, hop_pace = maq_hop_pace(t);
     for (uint32_t o = 0; o < t->n_options; o++) {
         hop[o] = c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
         until[o] = t->options[o].time_s[end];
     }
     c->n_steps = 0;
     for (uint32_t first = end; first-- > 0;) {
-        double cost[MAQ_STAGE_OPTIONS];
+        double cost[MAQ_STAGE_OPTIONS], front[MAQ_STAGE_OPTIONS];
         uint16_t option[MAQ_STAGE_OPTIONS];
         bool any = false;
         double forward = maq_forward_weight(t, behind, first == 0),
@@ -261,19 +261,24 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
             any = true;
             if (a->deepest[arc + o] <= behind || a->sync_s[arc + o] > box->sync_hi)
                 continue;
-            if (forward > 0)
+            double pace = s;
+            if (forward > 0) {
                 s += forward * hop[o];
+                pace += hop_pace * forward * hop[o];
+            }
             if (s >= cost[c->like[o]] ||
-                s + backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] > box->bottleneck_hi)
+                pace + hop_pace * backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] >
+                    box->bottleneck_hi)
                 continue;
             cost[c->like[o]] = s;
+            front[c->like[o]] = pace;
             option[c->like[o]] = (uint16_t)o;
         }
         if (!any)
             return;
         for (uint32_t o = 0; o < t->n_options; o++)
             if (cost[o] < HUGE_VAL)
-                c->steps[c->n_steps++] = (struct step){cost[o],          cost[o] + c->priced[o], cost[o],
+                c->steps[c->n_steps++] = (struct step){cost[o],          cost[o] + c->priced[o], front[o],
                                                        c->units.used[o], (uint16_t)first,        option[o]};
     }
 }
@@ -354,7 +359,7 @@ static bool grow(struct run *r, uint32_t index)
     uint32_t rows = c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
     const double *rest = r->rest + (size_t)row * (t->n_atoms + 1);
     c->work += c->n_steps;
-    double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0;
+    double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0, pace = maq_hop_pace(t);
     for (uint32_t i = 0; i < c->n_steps; i++) {
         const struct step *s = &c->steps[i];
         uint32_t group = c->group[s->option];
@@ -372,7 +377,7 @@ static bool grow(struct run *r, uint32_t index)
             bound = fmax(bound, own_s + sent + least +
                                     maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
         }
-        if (back.front + sent > r->box->bottleneck_hi || bound >= r->limit ||
+        if (back.front + pace * sent > r->box->bottleneck_hi || bound >= r->limit ||
             back.cost + s->cost + sent + least >= r->limit)
             continue;
         struct state new = {.cost = back.cost + sent + s->cost,
@@ -386,8 +391,8 @@ static bool grow(struct run *r, uint32_t index)
                             .group = (uint8_t)group,
                             .level = (uint16_t)(r->behind + 1),
                             .option = s->option};
-        new.over =
-            fmax(0, new.front + own * c->backward_most[(size_t)group * t->n_atoms + s->first] - r->box->bottleneck_hi);
+        new.over = fmax(0, new.front + pace *own * c->backward_most[(size_t)group * t->n_atoms + s->first] -
+                               r->box->bottleneck_hi);
         if (new.atom == 0) {
             r->last = new;
             r->limit = new.cost;
@@ -441,7 +446,7 @@ static void read_back(struct maq_composition *path, struct maq_box *box, const s
         const struct state *behind = state_at(c, s->from);
         path->stages[path->n_stages++] = (struct maq_stage){
             .first = s->atom, .end = behind->atom, .n_parts = 1, .parts = {{s->option, maq_replicas(t, s->option)}}};
-        box->bottleneck_at = fmax(box->bottleneck_at, s->front + sent);
+        box->bottleneck_at = fmax(box->bottleneck_at, s->front + maq_hop_pace(t) * sent);
         box->sync_at = fmax(box->sync_at, c->arcs->sync_s[maq_arc(t, s->option, s->atom, behind->atom)]);
         if (behind->atom < t->n_atoms)
             sent = sent_by(c, behind, s);

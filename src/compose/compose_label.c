@@ -28,8 +28,7 @@
 #define SLACK 1e-12 /* relative: sums in another order must not prune a tie */
 
 struct label {
-    double bottleneck, front, sum, sync,
-        update; /* front: of the front stage, without what it sends backward; sum includes it */
+    double bottleneck, front, sum, sync, update; /* front: pace of the front stage, without what it sends backward */
     double bound;
     uint32_t behind;  /* the label that this one grew from */
     uint32_t sibling; /* next in its bucket */
@@ -100,7 +99,7 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
 {
     const struct maq_stage_table *t = s->table;
     double backward = least_backward(s, l), lowest = HUGE_VAL;
-    double front = l->front + backward;
+    double front = l->front + maq_hop_pace(t) * backward;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
     double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
     uint32_t row = l->level < s->arcs->rows ? l->level : s->arcs->rows;
@@ -253,17 +252,19 @@ static void grow(struct search *s, const struct step *step)
         if (l.used[o->kind] > t->available[o->kind])
             return;
     }
+    double sends = 0;
     s->count->considered++;
     if (back->level > 0) {
         double sent = maq_backward_weight(t, back->level - 1, false) *
                       hop(t, t->backward_s, back->parts, back->n_parts, l.parts, l.n_parts, back->atom);
-        double whole = back->front + sent;
+        double whole = back->front + maq_hop_pace(t) * sent;
         l.bottleneck = whole > l.bottleneck ? whole : l.bottleneck;
-        l.front += maq_forward_weight(t, back->level, step->first == 0) *
-                   hop(t, t->forward_s, l.parts, l.n_parts, back->parts, back->n_parts, back->atom - 1);
+        sends = maq_forward_weight(t, back->level, step->first == 0) *
+                hop(t, t->forward_s, l.parts, l.n_parts, back->parts, back->n_parts, back->atom - 1);
+        l.front += maq_hop_pace(t) * sends;
         l.sum += sent;
     }
-    l.sum += l.front;
+    l.sum += step->compute + sends;
     l.bound = s->options.no_bounds ? 0 : label_bound(s, &l, s->options.beam > 0);
     if (l.bound >= s->cutoff * (1 + SLACK) || l.front > s->bottleneck_hi * (1 + SLACK)) {
         s->count->bounded++;

@@ -97,8 +97,11 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
         size_t arc = maq_arc(t, o, first, end);
         double s = maq_arc_compute(t, o, first, end);
         any = any || s <= box->bottleneck_hi;
-        s += forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first];
-        if (a->deepest[arc] > behind && s <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
+        double hops =
+                   forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first],
+               pace = s + maq_hop_pace(t) * hops;
+        s += hops;
+        if (a->deepest[arc] > behind && pace <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
             least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);
     }
     for (uint32_t o = 0; o < t->n_options; o++)

@@ -124,6 +124,7 @@ bool maq_mixed_folded_plan(struct maq_mixed_search_plan *out, struct maq_mixed_r
                                           .fill_s = c->fill_s,
                                           .sync_s = c->sync_s,
                                           .chunks = chunks,
+                                          .n_pipelines = 1,
                                           .group = chunks > 1 ? wave->group : 0,
                                           .n_stages = n,
                                           .stages = stages};

@@ -62,29 +62,57 @@ static bool spread(struct maq_mixed_stage *out, const struct maq_mixed_search_st
     return replicas;
 }
 
+/* What each replica of a stage does, where that is not as much as the others. */
+static bool deal(struct maq_mixed_stage *stage, const struct maq_mixed_search_share *share, struct maq_arena *arena)
+{
+    struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, stage->n_replicas);
+    if (!replicas)
+        return false;
+    for (uint32_t i = 0; i < stage->n_replicas; i++) {
+        replicas[i] = stage->replicas[i];
+        replicas[i].microbatches = share->microbatches - (i >= stage->n_replicas - share->fewer);
+    }
+    stage->replicas = replicas;
+    return true;
+}
+
+static struct maq_mixed_pipeline *fill_pipelines(struct maq_mixed_stage *stages,
+                                                 const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
+{
+    struct maq_mixed_pipeline *out = MAQ_ARENA_NEW(arena, struct maq_mixed_pipeline, plan->n_pipelines);
+    for (uint32_t i = 0; out && i < plan->n_stages; i++) {
+        uint32_t p = plan->stages[i].pipeline;
+        const struct maq_mixed_search_share *share = plan->pipelines ? &plan->pipelines[p] : NULL;
+        out[p].stages = out[p].n_stages == 0 ? &stages[i] : out[p].stages;
+        out[p].n_stages++;
+        out[p].microbatches = share ? share->replicas * share->microbatches - share->fewer : 0;
+        if (share && !deal(&stages[i], share, arena))
+            return NULL;
+    }
+    return out;
+}
+
 bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
                           const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
 {
     const struct maq_job *job = &run->space.job;
-    struct maq_mixed_pipeline *pipeline = MAQ_ARENA_NEW(arena, struct maq_mixed_pipeline, 1);
     struct maq_mixed_stage *stages = MAQ_ARENA_NEW(arena, struct maq_mixed_stage, plan->n_stages);
     const char *model = maq_arena_strdup(arena, (struct maq_str){job->model.name, strlen(job->model.name)});
-    if (!pipeline || !stages || !model)
+    if (!stages || !model)
         return false;
     for (uint32_t i = 0, first = 0; i < plan->n_stages; first += plan->stages[i++].devices)
         if (!fill_stage(&stages[i], &plan->stages[i], job, arena) ||
             (plan->stages[i].islands > 1 && !spread(&stages[i], &plan->stages[i], &job->cluster, first, arena)))
             return false;
-    *pipeline = (struct maq_mixed_pipeline){.n_stages = plan->n_stages, .stages = stages};
     *out = (struct maq_mixed_plan){.model = model,
                                    .micro_batch = plan->micro_batch,
                                    .global_batch = (uint32_t)job->workload.gbs,
                                    .layers = run->result.n_layers,
                                    .schedule = plan->chunks > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B,
                                    .microbatch_group = plan->group,
-                                   .n_pipelines = 1,
-                                   .pipelines = pipeline};
-    return true;
+                                   .n_pipelines = plan->n_pipelines,
+                                   .pipelines = fill_pipelines(stages, plan, arena)};
+    return out->pipelines;
 }
 
 enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const struct maq_mixed_search_result *result,

@@ -4,7 +4,7 @@
  *
  * The plan's own degrees and techniques are the whole space; its stages are looked up in the table of its wave, and the composition is
  * played pass by pass (chain_played.c; with virtual stages mixed/placed_play.c, and the composition is one of the folded model). What the
- * cost chain's stages cannot be is refused: several pipelines, replicas of a stage that differ, stages with different numbers of replicas,
+ * cost chain's stages cannot be is refused: replicas of a stage that differ, stages with different numbers of replicas,
  * the first layers of a stage recomputed, rounds of virtual stages that differ, other schedules.
  */
 #include <stdio.h>
@@ -82,8 +82,6 @@ static bool rounds_are_alike(const struct maq_mixed_pipeline *line, uint32_t n_a
 static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job *job, uint32_t n_atoms)
 {
     const struct maq_mixed_pipeline *line = &p->pipelines[0];
-    if (p->n_pipelines != 1)
-        return "it has several pipelines";
     bool virtual = own_stages(line) < line->n_stages;
     if (p->schedule != MAQ_SCHEDULE_AUTO && p->schedule != (virtual ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B))
         return virtual ? "its schedule is not interleaved" : "its schedule is not 1f1b";
@@ -307,6 +305,17 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
     return MAQ_OK;
 }
 
+/* Several pipelines have no composition: they are placed as they are. */
+static enum maq_status predict_shares(struct maq_mixed_search_predicted *out, const struct maq_mixed_plan *p,
+                                      const struct maq_job *job, struct maq_diag *diag)
+{
+    struct maq_mixed_placed *placed;
+    MAQ_TRY(maq__mixed_place_on(&placed, p, job, diag));
+    *out = (struct maq_mixed_search_predicted){.step_s = placed->step_s, .fits = placed->fits};
+    maq_mixed_placed_free(placed);
+    return MAQ_OK;
+}
+
 enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out, const struct maq_mixed_plan *plan,
                                          const struct maq_job_box *open, struct maq_diag *diag)
 {
@@ -317,6 +326,11 @@ enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out,
     maq_arena_init(&arena, 0);
     space = MAQ_ARENA_NEW(&arena, struct maq_chain_space, 1);
     enum maq_status status = space ? maq_mixed_space_init(space, open, &lists, &arena, diag) : MAQ_NO_MEMORY;
+    if (status == MAQ_OK && plan->n_pipelines > 1) {
+        status = predict_shares(out, plan, &space->job, diag);
+        maq_arena_fini(&arena);
+        return status;
+    }
     if (status == MAQ_OK)
         status = narrow(space, plan, diag);
     if (status == MAQ_OK)

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "compose/codes.h"
 #include "compose/mixed_folded.h"
+#include "compose/mixed_shares.h"
 #include "compose/mixed_space.h"
 #include "compose/mixed_uniform.h"
 
@@ -145,6 +146,7 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
                                           .fill_s = c->fill_s,
                                           .sync_s = c->sync_s,
                                           .chunks = 1,
+                                          .n_pipelines = 1,
                                           .n_stages = c->n_stages,
                                           .stages = stages};
     for (uint32_t i = 0; i < c->n_stages; i++) {
@@ -321,6 +323,8 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
         if (r->alone)
             MAQ_TRY(search_alone(&islands[g], run, g, opts, diag));
     }
+    if (r->planner == MAQ_MIXED_PLANNER_ALL && !opts->one_pipeline)
+        MAQ_TRY(maq_mixed_shares_search(run, islands, r->alone, opts, diag));
     count_used(islands, r, n);
     r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;

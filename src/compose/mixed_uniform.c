@@ -119,6 +119,7 @@ static bool take(struct uniform *u)
                                            .step_s = u->best_s,
                                            .composed_s = u->best_s,
                                            .chunks = 1,
+                                           .n_pipelines = 1,
                                            .n_stages = n,
                                            .stages = stages};
     run->plans = plan;

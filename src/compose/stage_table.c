@@ -86,9 +86,9 @@ bool maq_composition_time(struct maq_composition *c, const struct maq_stage_tabl
         if (!cost_stage(s, table))
             return false;
         s->hop_s = hops(table, c, i);
-        double t = s->compute_s + s->hop_s;
-        c->fill_s += t;
-        c->bottleneck_s = t > c->bottleneck_s ? t : c->bottleneck_s;
+        double pace = s->compute_s + maq_hop_pace(table) * s->hop_s;
+        c->fill_s += s->compute_s + s->hop_s;
+        c->bottleneck_s = pace > c->bottleneck_s ? pace : c->bottleneck_s;
         c->sync_s = s->sync_s > c->sync_s ? s->sync_s : c->sync_s;
         c->update_s = s->update_s > c->update_s ? s->update_s : c->update_s;
     }

@@ -65,6 +65,7 @@ struct maq_stage_table {
     double capacity_bytes[MAQ_STAGE_KINDS];
     const struct maq_stage_option *options;
     struct maq_hop_rule hops;
+    bool hops_beside; /* transfers run beside compute: they take part in the sum of t_i, and not in the slowest one */
     /* [from * n_options + to][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
      * Backward: `from` begins with this atom and sends to `to` before it. */
     const double *forward_s, *backward_s;
@@ -72,6 +73,12 @@ struct maq_stage_table {
                      double bytes, uint32_t ranks);
     const void *costs; /* of sync_s */
 };
+
+/* What a stage's pace has of its hops. */
+static inline double maq_hop_pace(const struct maq_stage_table *t)
+{
+    return t->hops_beside ? 0 : 1;
+}
 
 /* Waves that the stage at a position from the end (the last one: 1) holds. */
 static inline uint32_t maq_waves_held(const struct maq_stage_table *t, uint32_t position)

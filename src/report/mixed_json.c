@@ -16,6 +16,7 @@ static void add_modules(struct maq_json map, const struct maq_mixed_search_stage
 static void add_stage(struct maq_json list, const struct maq_mixed_search_stage *s)
 {
     struct maq_json map = maq_json_item(list);
+    maq_json_int(map, "pipeline", s->pipeline);
     maq_json_int(map, "island", s->island);
     maq_json_int(map, "islands", s->islands);
     maq_json_int(map, "first_layer", s->first_layer);
@@ -56,6 +57,13 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
     maq_json_int(map, "bottleneck_stage", p->bottleneck);
     maq_json_real(map, "fill_s", p->fill_s);
     maq_json_real(map, "sync_s", p->sync_s);
+    struct maq_json pipelines = maq_json_list(map, "pipelines");
+    for (uint32_t i = 0; p->pipelines && i < p->n_pipelines; i++) {
+        struct maq_json item = maq_json_item(pipelines);
+        maq_json_int(item, "replicas", p->pipelines[i].replicas);
+        maq_json_int(item, "microbatches", p->pipelines[i].microbatches);
+        maq_json_int(item, "replicas_with_one_less", p->pipelines[i].fewer);
+    }
     struct maq_json stages = maq_json_list(map, "stages");
     for (uint32_t i = 0; i < p->n_stages; i++)
         add_stage(stages, &p->stages[i]);

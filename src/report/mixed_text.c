@@ -107,6 +107,26 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
     maq_table_fini(&table);
 }
 
+/* "1 x 200 on a100-40gb, 2 x 56 (1 with 55) on v100-32gb": replicas and micro batches of pipelines side by side. */
+static void put_pipelines(struct maq_page *page, const struct maq_mixed_search_result *r)
+{
+    const struct maq_mixed_search_plan *p = &r->plans[0];
+    struct maq_buf words;
+    maq_buf_init(&words, 1 << 12);
+    for (uint32_t i = 0, at = 0; p->pipelines && i < p->n_pipelines; i++) {
+        const struct maq_mixed_search_share *share = &p->pipelines[i];
+        while (p->stages[at].pipeline < i)
+            at++;
+        maq_buf_addf(&words, "%s%u x %u", i > 0 ? ", " : "", share->replicas, share->microbatches);
+        if (share->fewer > 0)
+            maq_buf_addf(&words, " (%u with %u)", share->fewer, share->microbatches - 1);
+        maq_buf_addf(&words, " on %s", r->islands[p->stages[at].island].device);
+    }
+    if (words.len > 0)
+        maq_page_field(page, LABEL, "shares", words.ptr);
+    maq_buf_fini(&words);
+}
+
 static void put_step(struct maq_page *page, const struct maq_mixed_search_result *r)
 {
     const struct maq_mixed_search_plan *p = &r->plans[0];
@@ -119,7 +139,11 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
                   maq_words_seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch,
                   p->replicas, chunks);
     maq_buf_adds(&page->out, "\n");
+    if (p->pipelines)
+        maq__snprintf(line, sizeof line, "%s, played pass by pass: %u pipelines side by side, micro batches of %u",
+                      maq_words_seconds(step, p->step_s), p->n_pipelines, p->micro_batch);
     maq_page_field(page, LABEL, "step", line);
+    put_pipelines(page, r);
     if (r->planner != MAQ_MIXED_PLANNER_ALL)
         maq_page_field(page, LABEL, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
     if (p->bottleneck_s == 0) /* not composed */
