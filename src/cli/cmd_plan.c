@@ -33,6 +33,7 @@ enum {
     OPT_WORKERS,
     OPT_TIMEOUT,
     OPT_PLANNER,
+    OPT_ONE_PIPELINE,
     OPT_PREDICT,
     OPT_THREADS,
     OPT_OUTPUT
@@ -89,6 +90,8 @@ static const struct cli_option options[] = {
     [OPT_WORKERS] = {"--workers", CLI_VALUE, "N", "with --parallelizer: how many of it to run (1)", NULL, NULL},
     [OPT_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS",
                      "with --parallelizer: how long a program may take to answer (600)", NULL, NULL},
+    [OPT_ONE_PIPELINE] = {"--one-pipeline", CLI_FLAG, NULL, "no node groups that run the whole model side by side",
+                          NULL, NULL},
     [OPT_PLANNER] = {"--planner", CLI_VALUE, "metis|sailor|alpa|uniform",
                      "several node groups: choose from what another planner publishes, on the same costs (all)", NULL,
                      planner_words},
@@ -246,8 +249,9 @@ static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, str
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_PLANNER,
-                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT, -1};
+    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE,
+                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT,
+                                 -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -323,6 +327,7 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     mixed.top = opts->top;
     mixed.threads = opts->threads;
     mixed.stop = opts->stop;
+    mixed.one_pipeline = cli->values[OPT_ONE_PIPELINE];
     mixed.progress = show_mixed_progress;
     mixed.context = cli;
     for (int p = 0; cli->values[OPT_PLANNER] && p < MAQ_MIXED_PLANNER_COUNT; p++)
@@ -351,7 +356,8 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
 
 static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_EXPLAIN, OPT_VARY, OPT_PLANNER, OPT_THREADS, -1};
+    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_VARY,
+                                 OPT_PLANNER, OPT_ONE_PIPELINE, OPT_THREADS, -1};
     struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
                                    .output = cli->values[OPT_OUTPUT],
                                    .write = cli->values[OPT_WRITE],
@@ -370,9 +376,9 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *op
 
 static enum maq_status predict(struct cli *cli, const struct maq_job_box *open)
 {
-    static const int unused[] = {OPT_SPACE,   OPT_VARY,         OPT_FREE,    OPT_FULL,    OPT_TOP,
-                                 OPT_PARETO,  OPT_RESERVE,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS,
-                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
+    static const int unused[] = {OPT_SPACE,        OPT_VARY,    OPT_FREE,    OPT_FULL,    OPT_TOP,     OPT_PARETO,
+                                 OPT_RESERVE,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS, OPT_PLANNER, OPT_ONE_PIPELINE,
+                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
     const struct cli_predict_options o = {
         .file = cli->values[OPT_PREDICT], .output = cli->values[OPT_OUTPUT], .json = cli->values[OPT_JSON] != NULL};
     enum maq_status status =
@@ -409,8 +415,8 @@ static enum maq_status plan_open(struct cli *cli, const struct maq_job_box *open
     opts->stop = cli_catch_interrupts();
     if (mixed && !varies)
         return plan_mixed(cli, open, opts);
-    enum maq_status status =
-        refuse_options(cli, (const int[]){OPT_PLANNER, -1}, "leave it out", "is for plans over several node groups");
+    enum maq_status status = refuse_options(cli, (const int[]){OPT_PLANNER, OPT_ONE_PIPELINE, -1}, "leave it out",
+                                            "is for plans over several node groups");
     if (status != MAQ_OK)
         return status;
     return varies ? vary(cli, open, opts, peers) : plan_one(cli, open, opts);

@@ -95,7 +95,8 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
         s->first_layer = chunk.first;
         s->layers = chunk.end - chunk.first;
         s->on_devices_of = k < c->n_stages ? -1 : (int32_t)i;
-        if (s->compute_s + s->hop_s > stages[out->bottleneck].compute_s + stages[out->bottleneck].hop_s)
+        const struct maq_mixed_search_stage *slow = &stages[out->bottleneck];
+        if (s->compute_s + maq_hop_pace(t) * s->hop_s > slow->compute_s + maq_hop_pace(t) * slow->hop_s)
             out->bottleneck = k;
     }
 }
