@@ -85,16 +85,24 @@ struct maq_peers_entry {
  * What a slice was given: with `given` in the card it appends to that file an entry for everything that it looked up in the
  * contributions, so that maquette can tell whether other contributions would have given it something else. The first entry is a HEAD;
  * where there is none, nothing is known. An EXCHANGE is followed by n words, one for each place: the hash of what it got there,
- * with the lowest bit set where a member had said it and clear where it was guessed. `steady`: contributions that are what was
- * guessed leave the other guesses as they are.
+ * with the lowest bit set where a member had said it and clear where it was guessed. `steady` says what contributions do that are what
+ * was guessed.
+ *
+ * A small collective or message reads a part of each contribution: READS is followed by n words, where that part begins and how long it
+ * is, and then runs of places (the first, and the hash of what each of them gave, as above), up to the place `root`.
  */
 enum maq_given_kind {
     MAQ_GIVEN_HEAD = 1,
     MAQ_GIVEN_EXCHANGE, /* rank: the own place; result: bytes of a contribution; root: who alone spoke, MAQ_REC_NONE = all */
-    MAQ_GIVEN_LOOKUP,  /* of (channel, seq, rank); result: its hash, 0 = there was none */
-    MAQ_GIVEN_CHANNEL, /* all that is in a channel; result: maq_given_more() of its entries, 0 = there is none */
+    MAQ_GIVEN_LOOKUP, /* of (channel, seq, rank); result: its hash, 0 = there was none */
+    MAQ_GIVEN_READS,  /* of the first on a channel; rank: the own place; result: bytes of a contribution */
     MAQ_GIVEN_KEY, /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
     MAQ_GIVEN_KEYS /* all keys were listed */
+};
+enum maq_given_steady {
+    MAQ_GIVEN_LOOSE,  /* other guesses may change */
+    MAQ_GIVEN_STEADY, /* they stay; that all have spoken makes a difference */
+    MAQ_GIVEN_SETTLED /* nothing changes */
 };
 struct maq_given {
     uint64_t channel, result;
@@ -106,11 +114,6 @@ static_assert(sizeof(struct maq_given) == 40, "entries of the file are packed");
 static inline uint64_t maq_given_hash(const void *data, uint64_t bytes, bool said)
 {
     return (maq_rec_hash(data, bytes, 0) & ~(uint64_t)1) | (said ? 1 : 0);
-}
-/* The hash of what is in a channel, entry after entry in their order, from 0. */
-static inline uint64_t maq_given_more(uint64_t so_far, uint32_t seq, uint32_t rank, const void *data, uint64_t bytes)
-{
-    return maq_rec_hash(data, bytes, maq_rec_mix(so_far, (uint64_t)seq << 32 | rank)) | 1;
 }
 
 /* --- peers of gloo ---------------------------------------------------------------------------------------------------- */

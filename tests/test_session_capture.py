@@ -260,6 +260,23 @@ def not_run_again(s):
         assert (s.path / f"some.mqt{suffix}").read_bytes() == (s.path / f"every.mqt{suffix}").read_bytes(), suffix
 
 
+def newcomers(s):
+    """Ranks that speak late say what was supposed of them: those who had heard that are not run again, and the job is the same."""
+    needs_device()
+    job = ("--world", 32, "--slices", 12, "--tp", 2, "--pp", 4, "--jobs", 2, "--", *JOB, "3d", "--tp", "2", "--pp", "4", "--ids", "--tell")
+    some = s.capture(*job, name="some.mqt")
+    ran = [x for x in some["slices"] if not x["repeats"]]
+    first = {x["rank"] for x in ran if x["pass"] == 1}
+    late = {x["rank"] for x in ran} - first
+    assert some["stable"] and some["unknown_ranks"] == 0 and len(first) == 12 and len(late) >= 3, some
+    assert all(x["pass"] <= 2 for x in ran if x["rank"] in first), ran
+    assert len(ran) <= 1 + 2 * len(first) + 2 * len(late), (len(ran), first, late)
+    every = s.capture("--every-pass", *job, name="every.mqt")
+    assert len(every["slices"]) == len(some["slices"]) >= 2 * len(ran), (len(ran), len(every["slices"]))
+    for suffix in ("", ".peers"):
+        assert (s.path / f"some.mqt{suffix}").read_bytes() == (s.path / f"every.mqt{suffix}").read_bytes(), suffix
+
+
 def memory_of_communicators(s):
     """Four communicators of two ranks on one node: by the rule, by a profile, and not counted; a line that is none is shown."""
     needs_device()
@@ -292,7 +309,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, by_ids, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, memory_of_communicators, same_for_jobs]
+         stragglers("ep"), inferred, by_ids, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, newcomers, memory_of_communicators, same_for_jobs]
 
 
 def main():

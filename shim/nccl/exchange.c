@@ -244,11 +244,12 @@ bool vg_exchange_get(struct vg_exchange *x, void *all)
     x->certain = true;
     for (uint32_t i = 0; i < x->n; i++)
         x->certain = x->certain && (have[i] || (x->root != MAQ_REC_NONE && i != x->root));
-    bool steady = true;
     x->by_pattern = ok && !x->certain && x->ranks &&
                     ((x->all_ranks && vg_all_ranks(all, have, x->n)) || vg_places(all, have, x->n, x->me, x->nth));
-    if (ok && !x->certain && x->root == MAQ_REC_NONE && !x->by_pattern)
-        steady = vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors);
+    enum maq_given_steady steady = x->by_pattern ? MAQ_GIVEN_SETTLED : MAQ_GIVEN_STEADY;
+    if (ok && !x->certain && x->root == MAQ_REC_NONE && !x->by_pattern &&
+        !vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors))
+        steady = MAQ_GIVEN_LOOSE;
     if (ok)
         vg_given_exchange(x, all, have, steady);
     free(have);

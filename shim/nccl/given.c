@@ -16,6 +16,8 @@ static int file = -1;
 
 static void give_up(void)
 {
+    if (file < 0)
+        return;
     (void)!ftruncate(file, 0);
     (void)close(file);
     file = -1;
@@ -56,13 +58,52 @@ void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *
             NULL);
 }
 
-void vg_given_channel(uint64_t channel, uint64_t hash)
+/* One more pair of words. Without memory the file says nothing from here on. */
+static void add(struct vg_reads *r, uint64_t first, uint64_t second)
 {
-    if (wanted())
-        put(&(struct maq_given){.kind = MAQ_GIVEN_CHANNEL, .channel = channel, .result = hash}, NULL);
+    if (r->kept && r->n == r->size) {
+        uint32_t size = r->size ? r->size * 2 : 8;
+        uint64_t(*bigger)[2] = realloc(r->word, size * sizeof *bigger);
+        r->word = bigger ? bigger : r->word;
+        r->size = bigger ? size : r->size;
+    }
+    if (r->kept && r->n == r->size) {
+        give_up();
+        r->kept = false;
+    }
+    if (!r->kept)
+        return;
+    r->word[r->n][0] = first;
+    r->word[r->n++][1] = second;
 }
 
-void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have, bool steady)
+void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, uint64_t bytes, uint64_t at, uint64_t part)
+{
+    *r = (struct vg_reads){.head = {.kind = MAQ_GIVEN_READS, .channel = channel, .rank = me, .result = bytes}};
+    r->kept = wanted();
+    add(r, at, part);
+}
+
+void vg_reads_place(struct vg_reads *r, uint32_t place, const void *part, bool said)
+{
+    if (!r->kept)
+        return;
+    uint64_t hash = maq_given_hash(part, r->word[0][1], said);
+    r->head.root = place + 1;
+    if (r->n == 1 || r->word[r->n - 1][1] != hash)
+        add(r, place, hash);
+}
+
+void vg_reads_end(struct vg_reads *r)
+{
+    r->head.n = 2 * r->n;
+    if (r->kept)
+        put(&r->head, r->word[0]);
+    free(r->word);
+}
+
+void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
+                       enum maq_given_steady steady)
 {
     bool from_one = x->root != MAQ_REC_NONE;
     struct maq_given given = {.kind = MAQ_GIVEN_EXCHANGE,
@@ -72,7 +113,7 @@ void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsig
                               .n = x->n,
                               .root = x->root,
                               .result = x->bytes,
-                              .steady = steady};
+                              .steady = (uint16_t)steady};
     if (!wanted())
         return;
     uint64_t *words = calloc(x->n, sizeof *words);

@@ -98,17 +98,27 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 
 /* --- contributions of others. contributions.c, guess.c ------------------------------------------------------------------ */
 
-/* What `rank` put in; NULL: not recorded, or not of that size. Nothing of it goes into the file `given` of the card: an exchange is
- * written there as a whole, and so is a channel by vg_contributed(). */
+/* What `rank` put in; NULL: not recorded, or not of that size. It does not go into the file `given` of the card: exchanges and
+ * collectives are written there as a whole. */
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
 /* The same of any size. */
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
 /* Whether anybody put anything into that channel. */
 bool vg_contributed(uint64_t channel);
-/* What was looked up, for maquette; given.c. steady: more contributions that agree with a guess leave it as it is. */
+/* What was looked up, for maquette; given.c. */
 void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
-void vg_given_channel(uint64_t channel, uint64_t hash);
-void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have, bool steady);
+void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
+                       enum maq_given_steady steady);
+/* What a collective reads of each place, in the order of places. Those that follow each other and give the same are one run. */
+struct vg_reads {
+    struct maq_given head;
+    uint64_t (*word)[2]; /* [0]: what part of a contribution; then the runs */
+    uint32_t n, size;
+    bool kept; /* somebody wants to know */
+};
+void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, uint64_t bytes, uint64_t at, uint64_t part);
+void vg_reads_place(struct vg_reads *r, uint32_t place, const void *part, bool said);
+void vg_reads_end(struct vg_reads *r);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 

@@ -3,8 +3,9 @@
  * that the host can see. Counts of tokens, flags, shapes, losses: what a program looks at and decides by.
  *
  *   meet     contributions lie in the slot of the meeting; each member computes its own result, in the order of ranks
- *   alone    integers: contributions that slices recorded, by (communicator, call); for those who have none, and for
- *            floating point, one's own: n times for a sum, n factors for a product, itself for the rest
+ *   alone    integers: contributions that slices recorded, by (communicator, call); whoever has none is taken to say what the
+ *            last known one before him says, since ranks that follow each other mostly do the same
+ *            floating point: one's own, n times for a sum, n factors for a product, itself for the rest
  *
  * An all-gather in place keeps what is in the other places where nobody recorded them (ranks initialise alike), and an
  * all-to-all gives back what one sends (token counts keep their sum). A broadcast or a message that nobody recorded leaves
@@ -85,7 +86,9 @@ struct source {
     const struct maq_meet *meet; /* NULL: alone */
     const struct maq_meet_slot *slot;
     uint64_t bytes;
-    bool asked; /* somebody else may have brought something */
+    bool asked;                /* somebody else may have brought something */
+    const unsigned char *last; /* that was known; NULL: none yet */
+    struct vg_reads reads;
 };
 
 static bool of_integers(const struct vg_meeting *m)
@@ -109,101 +112,172 @@ static const void *at_place(const struct source *s, uint32_t place)
 }
 
 /* What member i brought; NULL: nobody knows. */
-static const void *from(const struct source *s, uint32_t i)
+static const unsigned char *from(const struct source *s, uint32_t i)
 {
     return i == s->comm->me && s->m->in ? s->m->in : at_place(s, i);
 }
 
-/* out = the reduction of everybody's [at, at + bytes). */
-static void fold(const struct source *s, uint64_t at, uint64_t bytes)
+/* The first that is known; one's own at the latest. */
+static const unsigned char *first_known(const struct source *s)
+{
+    const unsigned char *p = NULL;
+    for (uint32_t i = 0; s->asked && i < s->comm->n && !p; i++)
+        p = from(s, i);
+    return p ? p : s->m->in;
+}
+
+/* What member i brought or is taken to have brought. Members are asked for in their order. */
+static const unsigned char *supposed(struct source *s, uint32_t i, uint64_t at)
+{
+    const unsigned char *p = from(s, i);
+    bool known = p && i != s->comm->me;
+    if (!of_integers(s->m))
+        return p ? p : s->m->in;
+    if (p || !s->last)
+        s->last = p ? p : first_known(s);
+    vg_reads_place(&s->reads, i, s->last + at, known);
+    return s->last;
+}
+
+/* acc = acc op p op p ..., or p op p ... where it is the first. */
+static void fold_in(unsigned char *acc, bool first, const unsigned char *p, uint32_t times, const struct source *s,
+                    uint64_t bytes)
 {
     unsigned type = MAQ_REC_COLL_TYPE(s->m->rec.id), op = MAQ_REC_COLL_OP(s->m->rec.id);
     uint64_t count = bytes / vg_type_bytes(type);
-    unsigned char *acc = malloc(2 * bytes + 1), *own = acc ? acc + bytes : NULL;
-    uint32_t known = 0, n = s->comm->n, last = s->asked ? n : 1; /* nobody to ask: only one's own */
-    for (uint32_t i = 0; acc && i < last; i++) {
-        const unsigned char *p = s->asked ? from(s, i) : s->m->in;
-        if (p && known++ == 0)
-            memcpy(acc, p + at, bytes);
-        else if (p)
-            vg_reduce(acc, p + at, count, type, op);
-    }
-    if (acc && known == 1) { /* n equal ones: rounded once */
-        vg_repeat(s->m->out, acc, count, type, op, op == VG_NCCL_AVG ? 1 : n);
-    } else if (acc && known) {
-        if (known < n) {
-            vg_repeat(own, (const unsigned char *)s->m->in + at, count, type, op, n - known);
-            vg_reduce(acc, own, count, type, op);
+    unsigned char *all = acc + bytes; /* of these */
+    if (first || times > 1)
+        vg_repeat(first ? acc : all, p, count, type, op, times);
+    if (!first)
+        vg_reduce(acc, times > 1 ? all : p, count, type, op);
+}
+
+/* out = the reduction of everybody's [at, at + bytes). */
+static void fold(struct source *s, uint64_t at, uint64_t bytes)
+{
+    unsigned type = MAQ_REC_COLL_TYPE(s->m->rec.id), op = MAQ_REC_COLL_OP(s->m->rec.id);
+    uint32_t n = s->comm->n, times = 0, runs = 0;
+    unsigned char *acc = malloc(2 * bytes + 1);
+    const unsigned char *run = NULL;
+    for (uint32_t i = 0; acc && i < n; i++) {
+        const unsigned char *p = supposed(s, i, at);
+        if (run && p != run) {
+            fold_in(acc, runs++ == 0, run + at, times, s, bytes);
+            times = 0;
         }
-        vg_reduced(acc, count, type, op, n);
+        run = p;
+        times++;
+    }
+    if (acc && runs == 0) { /* equal ones: rounded once */
+        memcpy(acc, run + at, bytes);
+        vg_repeat(s->m->out, acc, bytes / vg_type_bytes(type), type, op, op == VG_NCCL_AVG ? 1 : n);
+    } else if (acc) {
+        fold_in(acc, false, run + at, times, s, bytes);
+        vg_reduced(acc, bytes / vg_type_bytes(type), type, op, n);
         memcpy(s->m->out, acc, bytes);
     }
     free(acc);
 }
 
-/* Place i of out = [at + i * step, + bytes) of what member i brought. */
-static void gather(const struct source *s, uint64_t at, uint64_t own_step, uint64_t bytes)
+/* Place i of out = [0, bytes) of what member i brought. */
+static void gather(struct source *s, uint64_t bytes)
 {
     uint32_t n = s->comm->n, me = s->comm->me;
-    const unsigned char *in = s->m->in;
     unsigned char *out = s->m->out, *all = malloc(n * bytes + 1);
-    bool in_place = !own_step && in == out + me * bytes;
+    bool in_place = s->m->in == out + me * bytes;
     if (!all)
         return;
     memcpy(all, out, n * bytes);
     for (uint32_t i = 0; i < n; i++) {
-        const unsigned char *p = from(s, i);
+        const unsigned char *p = in_place ? from(s, i) : supposed(s, i, 0);
+        if (in_place && of_integers(s->m))
+            vg_reads_place(&s->reads, i, p ? p : all + i * bytes, p && i != me);
         if (p)
-            memcpy(all + i * bytes, p + at, bytes);
-        else if (!in_place && in)
-            memcpy(all + i * bytes, in + i * own_step, bytes);
+            memcpy(all + i * bytes, p, bytes);
     }
     memcpy(out, all, n * bytes);
     free(all);
 }
 
-static void take(const struct source *s, uint32_t whose, uint64_t at, uint64_t bytes)
+/* Place i of out = [me * bytes, + bytes) of what member i brought; one's own [i * bytes, + bytes) where nobody knows. */
+static void exchange(struct source *s, uint64_t bytes)
 {
-    const unsigned char *p = from(s, whose);
+    uint32_t n = s->comm->n, me = s->comm->me;
+    const unsigned char *in = s->m->in;
+    unsigned char *all = malloc(n * bytes + 1);
+    for (uint32_t i = 0; all && i < n; i++) {
+        const unsigned char *p = from(s, i), *part = p ? p + me * bytes : in + i * bytes;
+        if (of_integers(s->m))
+            vg_reads_place(&s->reads, i, part, p && i != me);
+        memcpy(all + i * bytes, part, bytes);
+    }
+    if (all)
+        memcpy(s->m->out, all, n * bytes);
+    free(all);
+}
+
+/* What one alone brought; the buffer stays as it is where nobody knows. */
+static void take(struct source *s, uint32_t whose, const unsigned char *p, uint64_t at, uint64_t bytes)
+{
+    if (of_integers(s->m))
+        vg_reads_place(&s->reads, whose, p ? p + at : s->m->out, p);
     if (p)
         memmove(s->m->out, p + at, bytes);
 }
 
-static void collect(const struct source *s)
+static void collect(struct source *s)
 {
-    uint64_t b = s->m->rec.bytes, mine = s->comm->me * b;
+    uint64_t b = s->m->rec.bytes;
+    uint32_t root = s->m->rec.arg;
     switch (MAQ_REC_COLL_KIND(s->m->rec.id)) {
     case MAQ_REC_ALL_REDUCE:
     case MAQ_REC_REDUCE:
         fold(s, 0, b);
         break;
     case MAQ_REC_REDUCE_SCATTER:
-        fold(s, mine, b);
+        fold(s, s->comm->me * b, b);
         break;
     case MAQ_REC_ALL_GATHER:
     case MAQ_REC_GATHER:
-        gather(s, 0, 0, b);
+        gather(s, b);
         break;
     case MAQ_REC_ALL_TO_ALL:
-        gather(s, mine, b, b);
+        exchange(s, b);
         break;
     case MAQ_REC_BROADCAST:
-        take(s, s->m->rec.arg, 0, b);
+        take(s, root, from(s, root), 0, b);
         break;
-    default: /* scatter */
-        take(s, s->m->rec.arg, mine, b);
+    default:
+        take(s, root, from(s, root), s->comm->me * b, b);
     }
+}
+
+/* Where in a contribution begins what this member reads. */
+static uint64_t read_at(const struct vg_meeting *m, uint32_t me)
+{
+    unsigned kind = MAQ_REC_COLL_KIND(m->rec.id);
+    bool cut =
+        !is_message(m) && (kind == MAQ_REC_REDUCE_SCATTER || kind == MAQ_REC_ALL_TO_ALL || kind == MAQ_REC_SCATTER);
+    return cut ? me * m->rec.bytes : 0;
 }
 
 /* A message has places 0 = sender, 1 = receiver. */
 static void finish(struct source *s)
 {
-    s->asked = s->meet || (of_integers(s->m) && vg_contributed(channel_of(s->m)));
-    const void *sent = is_message(s->m) && s->m->out ? at_place(s, 0) : NULL;
-    if (sent)
-        memcpy(s->m->out, sent, s->m->rec.bytes);
-    else if (s->m->out && !is_message(s->m))
+    const struct vg_meeting *m = s->m;
+    bool numbers = of_integers(m), message = is_message(m);
+    if (!m->out)
+        return;
+    s->asked = s->meet || (numbers && vg_contributed(channel_of(m)));
+    if (numbers)
+        vg_reads_begin(&s->reads, channel_of(m), message ? 1 : s->comm->me, s->bytes, read_at(m, s->comm->me),
+                       m->rec.bytes);
+    if (message)
+        take(s, 0, at_place(s, 0), 0, m->rec.bytes);
+    else
         collect(s);
+    if (numbers)
+        vg_reads_end(&s->reads);
 }
 
 /* --- what is under way ------------------------------------------------------------------------------------------------ */

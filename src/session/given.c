@@ -55,7 +55,9 @@ static bool same_exchange(const struct maq_given *g, const char *words, const st
         confirmed = confirmed || (!(was & 1) && s);
         open = open || !s;
     }
-    return !confirmed || (g->steady && open); /* when all have spoken it is certain, which tells who the members are */
+    if (!confirmed || g->steady == MAQ_GIVEN_SETTLED)
+        return true;
+    return g->steady == MAQ_GIVEN_STEADY && open; /* when all have spoken it is certain, and not a guess any more */
 }
 
 static bool same_lookup(const struct maq_given *g, const struct maq_said_table *t)
@@ -64,12 +66,47 @@ static bool same_lookup(const struct maq_given *g, const struct maq_said_table *
     return g->result == (s ? maq_given_hash(s->bytes, s->n, true) : 0);
 }
 
-static bool same_channel(const struct maq_given *g, const struct maq_said_table *t)
+/* What a collective reads of a contribution. */
+struct part {
+    uint64_t at, n;
+};
+
+/* Whether those at places [first, end) say what `was` says they gave. Whoever has not spoken was taken to have given the same. */
+static bool same_run(const struct maq_given *g, struct part part, uint32_t first, uint32_t end, uint64_t was,
+                     const struct maq_said_table *t)
 {
-    uint64_t hash = 0;
-    for (uint32_t i = first_from(t, g->channel, 0, 0); i < t->n && t->at[i].channel == g->channel; i++)
-        hash = maq_given_more(hash, t->at[i].seq, t->at[i].rank, t->at[i].bytes, t->at[i].n);
-    return g->result == hash;
+    bool said = was & 1;
+    uint32_t i = first_from(t, g->channel, g->seq, first), found = 0;
+    for (; i < t->n && t->at[i].channel == g->channel && t->at[i].seq == g->seq && t->at[i].rank < end; i++) {
+        const struct maq_said *s = &t->at[i];
+        if (s->rank == g->rank || s->n != g->result)
+            continue;
+        if (maq_given_hash(s->bytes + part.at, part.n, said) != was)
+            return false;
+        found++;
+    }
+    bool own = g->rank >= first && g->rank < end;
+    return !said || found == end - first - own;
+}
+
+static bool same_reads(const struct maq_given *g, const char *words, const struct maq_said_table *t)
+{
+    uint64_t pair[2];
+    if (g->n < 2 || g->n % 2 != 0)
+        return false;
+    memcpy(pair, words, sizeof pair);
+    struct part part = {pair[0], pair[1]};
+    if (part.at > g->result || part.n > g->result - part.at)
+        return false;
+    for (uint32_t k = 2; k < g->n; k += 2) {
+        uint64_t next = g->root;
+        memcpy(pair, words + k * sizeof *pair, sizeof pair);
+        if (k + 2 < g->n)
+            memcpy(&next, words + (k + 2) * sizeof *pair, sizeof next);
+        if (pair[0] >= next || next > g->root || !same_run(g, part, (uint32_t)pair[0], (uint32_t)next, pair[1], t))
+            return false;
+    }
+    return true;
 }
 
 /* ---- keys of the store ---- */
@@ -160,17 +197,16 @@ static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *key
     switch (g.kind) {
     case MAQ_GIVEN_HEAD: /* of each process that the program has */
         return true;
-    case MAQ_GIVEN_EXCHANGE: {
+    case MAQ_GIVEN_EXCHANGE:
+    case MAQ_GIVEN_READS: {
         const char *words = bytes + *at;
         if ((n - *at) / sizeof(uint64_t) < g.n)
             return false;
         *at += g.n * sizeof(uint64_t);
-        return same_exchange(&g, words, said);
+        return g.kind == MAQ_GIVEN_READS ? same_reads(&g, words, said) : same_exchange(&g, words, said);
     }
     case MAQ_GIVEN_LOOKUP:
         return same_lookup(&g, said);
-    case MAQ_GIVEN_CHANNEL:
-        return same_channel(&g, said);
     case MAQ_GIVEN_KEYS:
         keys->listed = true;
         return true;

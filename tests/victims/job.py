@@ -1,10 +1,11 @@
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--grow] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--grow] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
 a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
+--tell has everybody tell everybody what its stage is, as objects are gathered: the longest of all, then all of them.
 --grow allocates until the device has no more.
 """
 import argparse
@@ -16,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from rank import Store  # noqa: E402
 
-F32, SUM = 7, 0
+I32, F32, SUM, MAX = 2, 7, 0, 2
 rt, nccl, blas = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13"))
 P, S, I = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 
@@ -32,7 +33,7 @@ for name in ("AllReduce", "ReduceScatter"):
 nccl.ncclAllGather.argtypes = [P, P, S, I, P, P]
 nccl.ncclSend.argtypes = nccl.ncclRecv.argtypes = [P, S, I, I, P, P]
 blas.cublasSgemm_v2.argtypes = [P, I, I, I, I, I, P, P, I, P, I, P, P, I]
-rt.cudaMalloc.argtypes, rt.cudaFree.argtypes = [ctypes.POINTER(P), S], [P]
+rt.cudaMalloc.argtypes = rt.cudaMallocHost.argtypes = [ctypes.POINTER(P), S]
 rt.cudaStreamSynchronize.argtypes = rt.cudaStreamCreate.argtypes = [P]
 
 
@@ -66,6 +67,8 @@ class Job:
         self.data = group(self.p * tp + self.t, self.d, dp)
         self.pipe = group(self.d * tp + self.t, self.p, pp)
         self.model = group(self.d, self.p * tp + self.t, tp * pp) if o.ids else None
+        if o.tell:
+            self.tell()
         self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
 
     def communicator(self, name, size, position):
@@ -85,6 +88,20 @@ class Job:
         out = P()
         good(nccl.ncclCommSplit(self.all, color, key, ctypes.byref(out), None))
         return out
+
+    def tell(self):
+        """Two words, both of them its stage."""
+        most = self.all_of([2], nccl.ncclAllReduce, 1, MAX)[0]
+        said = self.all_of([self.p] * most, nccl.ncclAllGather, self.world)
+        assert len(said) == 2 * self.world and set(said) <= set(range(self.pp)), said
+
+    def all_of(self, words, call, times, *how):
+        n = len(words)
+        have, found = ((ctypes.c_int32 * (n * t)).from_address(made(rt.cudaMallocHost, 4 * n * t).value) for t in (1, times))
+        have[:] = words
+        good(call(have, found, S(n), I32, *how, self.all, self.stream))
+        good(rt.cudaStreamSynchronize(self.stream))
+        return list(found)
 
     @staticmethod
     def buffer(size):
@@ -163,7 +180,7 @@ def main():
     parser.add_argument("kind")
     for name, default in (("tp", 1), ("pp", 1), ("steps", 3)):
         parser.add_argument("--" + name, type=int, default=default)
-    for name in ("ids", "grow"):
+    for name in ("ids", "tell", "grow"):
         parser.add_argument("--" + name, action="store_true")
     o = parser.parse_args()
     job = Job(o)
