@@ -70,19 +70,30 @@ static bool is_watched(const struct maq_engine *e, uint32_t rank)
     return false;
 }
 
+static enum maq_status steps_of(struct maq_class_steps **out, struct maq_setup *s, uint32_t class)
+{
+    const struct maq_capture *capture = s->e->capture;
+    if (!s->steps)
+        s->steps = MAQ_ARENA_NEW(s->e->arena, struct maq_class_steps, capture->n_classes);
+    if (!s->steps)
+        return MAQ_NO_MEMORY;
+    struct maq_class_steps *steps = *out = &s->steps[class];
+    return steps->at ? MAQ_OK : maq_program_steps(&steps->at, &steps->n, &steps->marked, capture, class, s->e->arena);
+}
+
 static enum maq_status make_program(struct maq_setup *s, const struct variant *v, bool folded, struct maq_program *out)
 {
     const struct maq_engine *e = s->e;
     const struct maq_rank_class *c = &e->capture->class_of_ranks[v->class];
     struct maq_edit edit[MAQ_COUNT(v->edit)];
     struct maq_program_of of = {.c = c, .edit = edit, .n_edits = v->n_edits, .folded = folded};
-    const uint32_t *step_at;
-    bool marked;
+    struct maq_class_steps *steps;
     uint32_t first = 0;
-    MAQ_TRY(maq_program_steps(&step_at, &of.n_steps, &marked, c, e->arena));
-    of.step_at = step_at;
-    s->marked |= marked;
-    s->e->n_steps = of.n_steps > s->e->n_steps ? of.n_steps : s->e->n_steps;
+    MAQ_TRY(steps_of(&steps, s, v->class));
+    of.step_at = steps->at;
+    of.n_steps = steps->n;
+    s->marked |= steps->marked;
+    s->e->n_steps = steps->n > s->e->n_steps ? steps->n : s->e->n_steps;
     for (uint32_t i = 0; i < v->n_edits; i++)
         edit[i] = e->opts->edit[v->edit[i]];
     if (v->deltas_of != MAQ_NOBODY)

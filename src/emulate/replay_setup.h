@@ -7,8 +7,16 @@
 #include "emulate/intern.h"
 #include "emulate/replay_engine.h"
 
+/* Where the steps of a class end; at = NULL: not looked for yet. */
+struct maq_class_steps {
+    const uint32_t *at;
+    uint32_t n;
+    bool marked;
+};
+
 struct maq_setup {
     struct maq_engine *e;
+    struct maq_class_steps *steps; /* [classes] */
     struct maq_intern variants, channels;
     struct maq_program **program; /* by variant */
     uint32_t program_room, channel_room;
