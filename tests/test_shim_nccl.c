@@ -191,12 +191,15 @@ static int behind_a_message(void)
     return 0;
 }
 
-/* Rank 1 of 4 alone: its own, as often as it takes. */
+/* Rank 1 of 4 alone: its own, as often as it takes. The communicator has its name from the first of its roots. */
 static int own_payloads(void)
 {
-    struct vg_nccl_id id = {{0}};
-    struct vg_comm *c;
-    OK(ncclCommInitRank(&c, 4, id, 1));
+    struct vg_nccl_id ids[2] = {{{0}}, {{0}}};
+    struct vg_comm *c, *d;
+    OK(ncclGetUniqueId(&ids[0]));
+    OK(ncclCommInitRank(&d, 4, ids[0], 1));
+    OK(ncclCommInitRankScalable(&c, 4, 1, 2, ids, NULL));
+    REQUIRE(c->lineage == d->lineage);
     struct vg_stream *s = vg_stream_new(1, 0);
     int32_t *in = memory(64), *out = memory(64);
     for (int i = 0; i < 4; i++)

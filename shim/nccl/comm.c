@@ -125,19 +125,17 @@ int ncclGetUniqueId(struct vg_nccl_id *out)
     return VG_NCCL_SUCCESS;
 }
 
-/* The lineage of a communicator that is initialised with these ids. */
-static uint64_t lineage_of(const struct vg_nccl_id *ids, int n)
+/*
+ * The lineage of a communicator that begins with this id. Where it begins with several, of which each is of another root
+ * (ncclCommInitRankScalable; PyTorch has a root for each 128 ranks), the first is enough: no other communicator has it. The others
+ * say where to connect, and those of roots that nobody has run yet are made up.
+ */
+static uint64_t lineage_of(struct vg_nccl_id id)
 {
     static uint32_t nameless;
-    uint64_t lineage = 0;
-    for (int i = 0; i < n; i++) {
-        struct vg_nccl_id id = ids[i];
-        if (memcmp(id.bytes, id_magic, sizeof id_magic) != 0 &&
-            memcmp(id.bytes, MAQ_MADE_UP_MAGIC, sizeof id_magic) != 0)
-            write_id(&id, 0, __atomic_fetch_add(&nameless, 1, __ATOMIC_RELAXED));
-        lineage = maq_rec_hash(&id, sizeof id, lineage);
-    }
-    return lineage;
+    if (memcmp(id.bytes, id_magic, sizeof id_magic) != 0 && memcmp(id.bytes, MAQ_MADE_UP_MAGIC, sizeof id_magic) != 0)
+        write_id(&id, 0, __atomic_fetch_add(&nameless, 1, __ATOMIC_RELAXED));
+    return maq_rec_hash(&id, sizeof id, 0);
 }
 
 /* How many communicators of a size there have been. */
@@ -225,7 +223,7 @@ static int init(struct vg_comm **out, int n, int me, const struct vg_nccl_id *id
         return VG_NCCL_INVALID_ARGUMENT;
     vg_drive();
     vg_call();
-    *out = vg_comm_new((uint32_t)n, (uint32_t)me, lineage_of(ids, n_ids));
+    *out = vg_comm_new((uint32_t)n, (uint32_t)me, lineage_of(ids[0]));
     if (!*out)
         return VG_NCCL_SYSTEM_ERROR;
     return vg_group_job(&(struct vg_comm_job){
@@ -263,7 +261,7 @@ int ncclCommInitAll(struct vg_comm **out, int n, const int *devices)
         return VG_NCCL_INVALID_ARGUMENT;
     vg_drive();
     vg_call();
-    uint64_t lineage = lineage_of(&id, 1);
+    uint64_t lineage = lineage_of(id);
     for (int i = 0; i < n; i++) {
         out[i] = vg_comm_new((uint32_t)n, (uint32_t)i, lineage);
         if (!out[i])
