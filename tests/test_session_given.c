@@ -258,11 +258,8 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),
-        cmocka_unit_test(test_lookups),
-        cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_exchange), cmocka_unit_test(test_lookups), cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_keys),     cmocka_unit_test(test_damage),
     };
     snprintf(path, sizeof path, "/tmp/maq-given-%d", (int)getpid());
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,10 +168,10 @@ static void fold(struct source *s, uint64_t at, uint64_t bytes)
         run = p;
         times++;
     }
-    if (acc && runs == 0) { /* equal ones: rounded once */
+    if (run && runs == 0) { /* equal ones: rounded once */
         memcpy(acc, run + at, bytes);
         vg_repeat(s->m->out, acc, bytes / vg_type_bytes(type), type, op, op == VG_NCCL_AVG ? 1 : n);
-    } else if (acc) {
+    } else if (run) {
         fold_in(acc, false, run + at, times, s, bytes);
         vg_reduced(acc, bytes / vg_type_bytes(type), type, op, n);
         memcpy(s->m->out, acc, bytes);
@@ -200,18 +200,18 @@ static void gather(struct source *s, uint64_t bytes)
 }
 
 /* Place i of out = [me * bytes, + bytes) of what member i brought; one's own [i * bytes, + bytes) where nobody knows. */
-static void exchange(struct source *s, uint64_t bytes)
+static void transpose(struct source *s, uint64_t bytes)
 {
     uint32_t n = s->comm->n, me = s->comm->me;
     const unsigned char *in = s->m->in;
     unsigned char *all = malloc(n * bytes + 1);
-    for (uint32_t i = 0; all && i < n; i++) {
+    for (uint32_t i = 0; all && in && i < n; i++) {
         const unsigned char *p = from(s, i), *part = p ? p + me * bytes : in + i * bytes;
         if (of_integers(s->m))
             vg_reads_place(&s->reads, i, part, p && i != me);
         memcpy(all + i * bytes, part, bytes);
     }
-    if (all)
+    if (all && in)
         memcpy(s->m->out, all, n * bytes);
     free(all);
 }
@@ -242,7 +242,7 @@ static void collect(struct source *s)
         gather(s, b);
         break;
     case MAQ_REC_ALL_TO_ALL:
-        exchange(s, b);
+        transpose(s, b);
         break;
     case MAQ_REC_BROADCAST:
         take(s, root, from(s, root), 0, b);

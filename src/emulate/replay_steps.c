@@ -68,7 +68,7 @@ static uint32_t choose(struct candidate *best, const struct voting *v)
     uint32_t n = 0;
     for (uint32_t p = 1; p < v->n; p++) {
         struct candidate c = {p, (uint64_t)v->votes[p] * p};
-        uint32_t i = n;
+        uint32_t i;
         if (c.weight == 0 || (n == CANDIDATES && best[n - 1].weight >= c.weight))
             continue;
         for (i = n < CANDIDATES ? n++ : n - 1; i > 0 && best[i - 1].weight < c.weight; i--)
