@@ -14,6 +14,7 @@
 #include "cluster/cluster_internal.h"
 #include "cost/block.h"
 #include "cost/fit.h"
+#include "cost/model.h"
 
 static struct maq_device device_of(const char *name)
 {
@@ -200,6 +201,48 @@ static void test_training_is_not_faster_than_a_burst(void **state)
     assert_true(large > 1.02 && large < 1.35);
 }
 
+static struct maq_op attention_over(int64_t tokens, bool backward, unsigned flags)
+{
+    return (struct maq_op){.kind = backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION,
+                           .dtype = MAQ_BF16,
+                           .flags = (uint8_t)(MAQ_OP_CAUSAL | flags),
+                           .d = {tokens, tokens / 2, 32, 32, 128, 128}};
+}
+
+/*
+ * Attention without a table is held back by the power limit as products are: clock c s / u^(1/3), u its rate over the best product's. The
+ * slower the kernel, the less; the lower the limit, the more; never below the clock of the best product.
+ */
+static void test_power_limit_holds_attention(void **state)
+{
+    static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING, .best = MAQ_PROVIDER_ANALYTICAL};
+    static const struct maq_costs loop = {.burst = true, .best = MAQ_PROVIDER_ANALYTICAL};
+    (void)state;
+    struct maq_device full = device_of("h100-sxm"), capped = full;
+    capped.sustained_flops[MAQ_BF16] *= 0.85;
+    for (int backward = 0; backward < 2; backward++) {
+        struct maq_op fast = attention_over(16384, backward, 0), slow = attention_over(16384, backward, MAQ_OP_FLASH2);
+        double a = seconds(&training, fast, &full) / seconds(&loop, fast, &full);
+        double b = seconds(&training, slow, &full) / seconds(&loop, slow, &full);
+        double rate = maq_op_work(&fast).matrix_flop / seconds(&loop, fast, &full);
+        double best = 0.0;
+        for (size_t i = 0; i < maq__fit_devices_count; i++)
+            if (strcmp(maq__fit_devices[i].device.name, full.name) == 0)
+                best = maq__fit_devices[i].burst_flops;
+        assert_true(best > 0.0);
+        double want = cbrt(rate / best) / (full.sustained_flops[MAQ_BF16] / best * MAQ_CONTINUOUS_SHARE);
+        assert_true(fabs(a / want - 1.0) < 1e-9);
+        assert_true(b >= 1.0 && a > b);
+        struct maq_op short_one = attention_over(512, backward, 0);
+        assert_true(seconds(&training, short_one, &full) / seconds(&loop, short_one, &full) < a);
+        /* the capped device is nobody's by name, so that the generation's burst stands for its own */
+        capped.name = "capped";
+        assert_true(seconds(&training, slow, &capped) > 1.03 * seconds(&training, slow, &full));
+        if (backward) /* forward its burst is bounded by what the device holds */
+            assert_true(seconds(&training, fast, &capped) / seconds(&training, fast, &full) < 1.0 / 0.85 + 0.06);
+    }
+}
+
 /* A block costs about what its parts cost; one expert layer of one rank. */
 static void test_blocks_have_parts(void **state)
 {
@@ -230,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_who_answers),
         cmocka_unit_test(test_relative_scales_with_what_bounds),
         cmocka_unit_test(test_training_is_not_faster_than_a_burst),
+        cmocka_unit_test(test_power_limit_holds_attention),
         cmocka_unit_test(test_blocks_have_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,12 +92,11 @@ struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *
     if (maq_measured_op(&cost, costs, op, device) || maq__fitted_op(&cost, costs, op, device))
         return cost;
     cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};
-    struct maq_device loop;
-    if (costs->burst) {
-        loop = maq__device_in_bursts(device);
-        device = &loop;
-    }
-    double s = op_s(op, device, &cost.error);
+    bool attention = op->kind == MAQ_OP_ATTENTION || op->kind == MAQ_OP_ATTENTION_BWD;
+    struct maq_device loop = costs->burst || attention ? maq__device_in_bursts(device) : *device;
+    double s = op_s(op, &loop, &cost.error);
+    if (attention && !costs->burst)
+        s = maq__in_training_s(s, op, device);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : s < 0.0 ? 0.0 : MAQ_FOREVER_S; /* the last for a NaN */
     return cost;
 }

@@ -15,6 +15,8 @@
  * Queries of the heads that share keys (GQA) are packed into one block when a sequence has fewer of them than rows;
  * such a unit may be cut along its keys to occupy all SMs (flash-decoding). Units of the backward pass are blocks of
  * keys that walk over their queries: the same count.
+ *
+ * This is what a short loop takes; what the power limit adds in a step of training is at the head of fitted.c.
  */
 #include <math.h>
 

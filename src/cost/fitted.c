@@ -16,7 +16,7 @@
  *   f = min(1, c s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
  *
  * with c for the difference between a sustained rate and weeks of training (model.h); kernels that memory bounds keep their
- * clock.
+ * clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical rate.
  */
 #include <math.h>
 #include <string.h>
@@ -106,13 +106,22 @@ static const struct maq_fit_device *fit_device(const char *name)
     return NULL;
 }
 
+/* The fastest product in a short loop: that of the tables, of `table` where they are another device's, or what the generation's is. */
+static double best_burst(const struct maq_device *device, const char *table)
+{
+    const struct maq_fit_device *d = fit_device(table);
+    double peak = maq__matrix_peak(device, MAQ_BF16);
+    if (d)
+        return d->burst_flops / d->device.peak_flops[MAQ_BF16] * peak;
+    return maq__min(maq__kernel_traits(device)->sustained_share / SUSTAINED_SHARE, 1.0) * peak;
+}
+
 /* What a step of training makes of a time measured in a short loop; `table` is the device that it was measured on. */
 static double in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device, const char *table)
 {
-    const struct maq_fit_device *d = fit_device(table);
     struct maq_work work = maq_op_work(op);
-    double best = d ? d->burst_flops / d->device.peak_flops[MAQ_BF16] * device->peak_flops[MAQ_BF16] : 0.0;
-    double held = device->sustained_flops[MAQ_BF16], share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
+    double best = best_burst(device, table), held = device->sustained_flops[MAQ_BF16];
+    double share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
     double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
     double slower = maq__max(1.0, cbrt(rate) / (maq__min(share, 1.0) * MAQ_CONTINUOUS_SHARE));
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
