@@ -220,6 +220,8 @@ static void test_facts(void **unused)
         {"attention_backend: triton", "attention_backend: flash2", "", "", false},
         {"gradient_accumulation_fusion: false", "gradient_accumulation_fusion: true", "", "", false},
         {"zero: no_shard", "zero: no_shard", "optimizer: foreach", "optimizer: fused", false},
+        {"exp_avg_dtype: bf16", "exp_avg_dtype: bf16", "optimizer_casts_apart: true", "", true}, /* casts inside */
+        {"pure_low_precision: true", "pure_low_precision: true", "optimizer_casts_apart: true", "", true},
         {"recompute: full", "recompute: full", "", "recompute_prunes: true", false},
         {"recompute: none", "recompute: none", "", "recompute_prunes: true", true},
         {"tp: 2, sp: false", "tp: 2, sp: false", FREE_HOST_BUT(REST_FREE) ", launches_block: true",
@@ -257,6 +259,56 @@ static void test_facts(void **unused)
         if (cases[i].equal ? slow != fast : !(slow > fast))
             fail_msg("%s {%s}: %.9g s; %s {%s}: %.9g s", cases[i].slow, cases[i].slow_framework, slow, cases[i].fast,
                      cases[i].fast_framework, fast);
+    }
+}
+
+/*
+ * Casts around Adam as kernels of their own: the weight, which Adam does not write then, is read from the master and written; gradients of 16 bits
+ * are widened first, and their norm, their clipping and Adam move twice the bytes.
+ */
+static void test_optimizer_casts(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *grads;
+        struct {
+            int sign, kind, read, written;
+        } of[9];
+    } cases[] = {
+        {"fp32", {{1, MAQ_OP_OPTIMIZER, 16, 12}, {1, MAQ_OP_ELEMENTWISE, 4, 2}, {-1, MAQ_OP_OPTIMIZER, 16, 14}}},
+        {"bf16",
+         {{1, MAQ_OP_ELEMENTWISE, 2, 4},
+          {1, MAQ_OP_ELEMENTWISE, 4, 0},
+          {1, MAQ_OP_ELEMENTWISE, 4, 4},
+          {1, MAQ_OP_OPTIMIZER, 16, 12},
+          {1, MAQ_OP_ELEMENTWISE, 4, 2},
+          {-1, MAQ_OP_ELEMENTWISE, 2, 0},
+          {-1, MAQ_OP_ELEMENTWISE, 2, 2},
+          {-1, MAQ_OP_OPTIMIZER, 14, 14}}},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        double at[2], want = 0;
+        for (int k = 0; k < 2; k++) {
+            char text[512];
+            snprintf(text, sizeof text,
+                     "model: {base: gpt2, num_hidden_layers: 8}\ncluster: 'a100-80gb:1'\n"
+                     "plan: {zero: no_shard, mbs: 4, main_grads_dtype: %s}\nworkload: {seq: 1024, gbs: 8}\n"
+                     "framework: {" FREE_HOST_BUT(REST_FREE) ", optimizer_casts_apart: %s}\n",
+                     cases[i].grads, k ? "true" : "false");
+            struct prediction p = predict_text(text);
+            const struct maq_job *job = maq_job_get(p.job);
+            at[k] = p.result->step_s;
+            want = 0;
+            for (size_t j = 0; j < MAQ_COUNT(cases[i].of) && cases[i].of[j].sign != 0; j++) {
+                struct maq_op op = {.kind = (uint16_t)cases[i].of[j].kind,
+                                    .dtype = MAQ_FP32,
+                                    .d = {(int64_t)job->model.params, cases[i].of[j].read, cases[i].of[j].written}};
+                want += cases[i].of[j].sign * maq_cost_op(NULL, &op, &job->cluster.groups[0].device).seconds;
+            }
+            drop(&p);
+        }
+        assert_close(at[1] - at[0], want, 10e-9, cases[i].grads);
+        assert_true(at[1] > at[0]);
     }
 }
 
@@ -520,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_expert_loops),    cmocka_unit_test(test_expert_pointwise),
         cmocka_unit_test(test_unpaired_passes), cmocka_unit_test(test_rowwise_scales),
         cmocka_unit_test(test_pruned_experts),  cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_optimizer_casts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

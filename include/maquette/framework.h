@@ -48,6 +48,8 @@ struct maq_framework {
     bool named; /* the job names one */
     struct maq_host_costs host;
     int optimizer; /* enum maq_optimizer_kernels */
+    /* 16-bit gradients are widened before the optimizer's kernel, and master weights narrowed behind it, by kernels of their own. */
+    bool optimizer_casts_apart;
     bool
         p2p_synchronizes; /* the host waits for the device at every pipeline transfer that does not overlap (Megatron's batch_p2p_sync) */
     bool

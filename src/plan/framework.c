@@ -60,6 +60,8 @@ struct framework_reader {
 #define BEHAVIOUR(T, at)                                                                                               \
     MAQ_FIELD_ENUM(T, at optimizer, "optimizer", optimizer_names,                                                      \
                    .doc = "fused: one kernel over all tensors; foreach: one per step of Adam"),                        \
+        MAQ_FIELD_BOOL(T, at optimizer_casts_apart, "optimizer_casts_apart",                                           \
+                       .doc = "gradients are widened and master weights narrowed around the optimizer's kernel"),      \
         MAQ_FIELD_BOOL(T, at p2p_synchronizes, "p2p_synchronizes",                                                     \
                        .doc = "the host waits for the device at pipeline transfers without overlap"),                  \
         MAQ_FIELD_BOOL(T, at p2p_sends_mask, "p2p_sends_mask",                                                         \

@@ -298,11 +298,61 @@ static struct maq_owned_params stage_params(const struct maq_blueprint *bp, uint
     return sum;
 }
 
+/* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
+struct optimizer_types {
+    double grad, master, moment, store;
+    bool apart;
+};
+
+/* With moments of another type Megatron-LM's optimizer is the precision-aware one, which casts inside its kernel. */
+static struct optimizer_types optimizer_types(const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    struct optimizer_types t = {.grad = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
+                                .master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4,
+                                .moment = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype),
+                                .store = bp->lower.store_bytes};
+    t.apart = bp->job->framework.optimizer_casts_apart && t.master > 0 && p->optimizer_dtype == MAQ_FP32;
+    return t;
+}
+
+static void put_pass(struct maq_segment_writer *w, double elements, double read, double written)
+{
+    struct maq_op op =
+        maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)elements, (int64_t)read, (int64_t)written, 0, 0, 0);
+    if (elements >= 1)
+        maq_segment_op(w, &op);
+}
+
 /*
- * End of the step on one rank of a stage: squared norm of the gradients, (all-reduce over the job), clipping,
- * Adam, and the cast of the new weights. Bytes per updated parameter: read gradient, master, two moments;
- * write master, moments and the 16-bit weight.
+ * Squared norm of the gradients, (all-reduce over the job), clipping, Adam, and the cast of the new weights. Bytes of an updated
+ * parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two moments and
+ * writes master, moments and weight. With casts apart gradients of 16 bits are first copied to 32 (g, 4), which the others then read,
+ * and the weight is written by a copy of the master (4, w).
  */
+static void put_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double mine)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    struct optimizer_types t = optimizer_types(bp);
+    double on_device = mine * (1 - p->optimizer_offload), g = t.grad;
+    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    if (t.apart && g < t.master) {
+        put_pass(w, on_device, g, t.master);
+        g = t.master;
+    }
+    put_pass(w, mine, g, 0);
+    put_pass(w, mine, g, g);
+    double read = g + (t.master > 0 ? t.master : t.store) + 2 * t.moment,
+           written = 2 * t.moment + t.master + (t.apart ? 0 : t.store);
+    struct maq_op update = maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)on_device,
+                                       (int64_t)read, (int64_t)written, 0, 0, 0);
+    if (on_device >= 1)
+        maq_segment_op(w, &update);
+    if (t.apart)
+        put_pass(w, on_device, t.master, t.store);
+}
+
+/* End of the step on one rank of a stage: the update, what of it is on the host, cleared gradients, 8- and 4-bit weights. */
 const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, struct maq_owned_params held)
 {
     const struct maq_plan *p = &bp->job->plan;
@@ -321,27 +371,14 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, stru
         dense /= bp->lower.groups[MAQ_GROUP_SHARD].size;
         expert /= bp->job->edp;
     }
-    double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
-           m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
-    double master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4, store = bp->lower.store_bytes;
-    double on_device = mine * (1 - p->optimizer_offload);
-    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
-    struct maq_op norm = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, 0, 0, 0, 0);
-    struct maq_op clip = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)mine, (int64_t)g, (int64_t)g, 0, 0, 0);
-    struct maq_op update =
-        maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)on_device,
-                    (int64_t)(g + (master > 0 ? master : store) + 2 * m), (int64_t)(2 * m + master + store), 0, 0, 0);
-    struct maq_op zero = maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)all, 0, (int64_t)g, 0, 0, 0);
-    maq_segment_op(&w, &norm);
-    maq_segment_op(&w, &clip);
-    if (on_device >= 1)
-        maq_segment_op(&w, &update);
+    double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
+    put_update(&w, bp, mine);
     if (p->optimizer_offload >
         0) { /* gradients down, weights up; the host's Adam runs at its memory bandwidth, about that of the link */
-        uint16_t moved = maq_segment_copy(&w, mine * p->optimizer_offload * (g + store), MAQ_STEP_NONE);
+        uint16_t moved = maq_segment_copy(&w, mine * p->optimizer_offload * (g + bp->lower.store_bytes), MAQ_STEP_NONE);
         maq_segment_join(&w, moved);
     }
-    maq_segment_op(&w, &zero);
+    put_pass(&w, all, 0, g);
     if (bp->lower.math == MAQ_FP8 || bp->lower.math == MAQ_FP4) { /* weights quantized once per step */
         struct maq_op cast = maq_op_make(MAQ_OP_QUANTIZE, bp->lower.math, 0,
                                          (int64_t)((held.dense + held.expert) / 4096) + 1, 4096, 2, 0, 0, 0);
