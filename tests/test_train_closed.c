@@ -231,6 +231,35 @@ static void test_bytes_on_the_wire(void **unused)
     maq_job_free(box);
 }
 
+/* With tp_comm_overlap a rank adds up the pieces that a reduction brings: TP of them, of its share of the sequence. */
+static void test_sums_of_pieces(void **unused)
+{
+    (void)unused;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        struct maq_job_box *box =
+            parse(overlap ? "model: llama-2-7b\ncluster: 'h100-sxm:8'\nplan: {tp: 8, mbs: 1, tp_comm_overlap: true}\n"
+                            "workload: {seq: 4096, gbs: 4}\n"
+                          : "model: llama-2-7b\ncluster: 'h100-sxm:8'\nplan: {tp: 8, mbs: 1, tp_comm_overlap: false}\n"
+                            "workload: {seq: 4096, gbs: 4}\n");
+        struct maq_cache cache;
+        struct maq_arena arena;
+        struct maq_blueprint bp;
+        unsigned sums = 0;
+        assert_int_equal(maq_cache_init(&cache, maq_job_get(box), NULL), MAQ_OK);
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_blueprint_build(&bp, maq_job_get(box), &cache, &arena, NULL), MAQ_OK);
+        for (uint32_t i = 1; i < cache.items.n; i++) {
+            const struct maq_item *it = &cache.items.at[i];
+            sums += !it->is_coll && it->op.kind == MAQ_OP_ELEMENTWISE && it->op.d[0] == 4096 / 8 * 4096 &&
+                    it->op.d[1] == 8 * 2 && it->op.d[2] == 2;
+        }
+        assert_int_equal(sums, overlap); /* equal operators are one item */
+        maq_arena_fini(&arena);
+        maq_cache_fini(&cache);
+        maq_job_free(box);
+    }
+}
+
 /* With MTP the last stage holds its depth and two output blocks beside fewer layers; one that cannot hold any gets none. */
 static void test_balanced_layouts(void **unused)
 {
@@ -312,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_flop),
         cmocka_unit_test(test_executed_flop),
         cmocka_unit_test(test_single_gpu),
+        cmocka_unit_test(test_sums_of_pieces),
         cmocka_unit_test(test_bytes_on_the_wire),
         cmocka_unit_test(test_balanced_layouts),
         cmocka_unit_test(test_sweep),

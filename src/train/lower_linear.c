@@ -10,7 +10,9 @@
  * The overlaps inside the backward pass are Megatron-LM's (tensor_parallel/layers.py,
  * LinearWithGradAccumulationAndAsyncCommunication); where a framework has plain linears between collectives of their own
  * (`tp_reduces_last`), autograd computes both gradients before it comes to the reduction. With `tp_comm_overlap` every collective is
- * cut into TP pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers).
+ * cut into TP pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers), and the pieces that
+ * a reduction brings are added up by a kernel behind it (comm_gemm_overlap.cpp, split_overlap_rs: reduce_bf16; PyTorch's
+ * _symmetric_memory, _fused_matmul_reduce_scatter: a sum over stacked partial products).
  *
  * FP8/FP4 recipes quantize the inputs of each GEMM. Delayed, block and MX recipes have it fused into the norm
  * or activation in front (Transformer Engine); current scaling and NVFP4, which has a scale of
@@ -127,6 +129,16 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
     maq_lower_maximum(l, rows * columns);
 }
 
+/* A rank's share of the sum: as many pieces as there are ranks were sent to it, of `bytes` together. */
+static void sum_pieces(struct maq_lowering *l, double bytes)
+{
+    const struct maq_lower *lo = l->lower;
+    double pieces = (double)lo->plan->tp, width = lo->store_bytes;
+    struct maq_op sum = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, (int64_t)(bytes / (width * pieces)),
+                                    (int64_t)(width * pieces), (int64_t)width, 0, 0, 0);
+    maq_segment_op(&l->w, &sum);
+}
+
 /* A collective cut into TP pieces beside a GEMM that consumes (gather) or produces (scatter) its data: one
  * piece is exposed. */
 static void overlapped(struct maq_lowering *l, const struct maq_op *op, struct maq_coll coll, bool consumes)
@@ -149,6 +161,7 @@ static void overlapped(struct maq_lowering *l, const struct maq_op *op, struct m
         maq_segment_op(&l->w, op);
         maq_segment_join(&l->w, beside);
         maq_segment_coll(&l->w, &first, MAQ_STREAM_TP);
+        sum_pieces(l, whole);
     }
 }
 
