@@ -312,6 +312,19 @@ static void test_optimizer_casts(void **unused)
     }
 }
 
+/*
+ * An unfused softmax is five operators of the framework to the host, forward, and four backward: a host-bound step is longer by what they cost beyond
+ * the fused one's.
+ */
+static void test_softmax_chain(void **unused)
+{
+    (void)unused;
+    const char host[] = "host: {forward: 2 ms, backward: 3 ms, kernel: 0 s, pass: 0 s, step: 0 s}";
+    double fused = step_of("a100-80gb:1", "mbs: 1, zero: no_shard, " UNFUSED, host, 8);
+    double chain = step_of("a100-80gb:1", "mbs: 1, zero: no_shard, masked_softmax_fusion: false, " UNFUSED, host, 8);
+    assert_close(chain - fused, 8 * 8 * (4 * 2 * MS + 3 * 3 * MS), 1 * MS, "8 microbatches of 8 layers");
+}
+
 /* Every further call of a layer's forward pass costs what the first one did; embedding and output run once. */
 static void test_forward_calls(void **unused)
 {
@@ -572,7 +585,7 @@ int main(void)
         cmocka_unit_test(test_expert_loops),    cmocka_unit_test(test_expert_pointwise),
         cmocka_unit_test(test_unpaired_passes), cmocka_unit_test(test_rowwise_scales),
         cmocka_unit_test(test_pruned_experts),  cmocka_unit_test(test_borders),
-        cmocka_unit_test(test_optimizer_casts),
+        cmocka_unit_test(test_optimizer_casts), cmocka_unit_test(test_softmax_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

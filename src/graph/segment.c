@@ -178,6 +178,11 @@ uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, 
     return put_op(w, op, launches, w->kernel_ns);
 }
 
+uint16_t maq_segment_chain(struct maq_segment_writer *w, const struct maq_op *op)
+{
+    return put_op(w, op, chain_length(op), w->launch_ns);
+}
+
 uint16_t maq_segment_calls(struct maq_segment_writer *w, const struct maq_op *op, uint32_t calls)
 {
     return put_op(w, op, calls, w->expert_ns);

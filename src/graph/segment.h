@@ -73,6 +73,8 @@ void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, st
 uint16_t maq_segment_op(struct maq_segment_writer *w, const struct maq_op *op);
 /* A kernel of `launches` host launches. */
 uint16_t maq_segment_ops(struct maq_segment_writer *w, const struct maq_op *op, uint32_t launches);
+/* A chain of operators of the framework, each called by itself, that is one operator to the device's costs. */
+uint16_t maq_segment_chain(struct maq_segment_writer *w, const struct maq_op *op);
 /* A kernel that is a loop of calls of a library, over experts. */
 uint16_t maq_segment_calls(struct maq_segment_writer *w, const struct maq_op *op, uint32_t calls);
 /* A collective on `stream` that the compute stream waits for before it goes on. Nothing is added for groups

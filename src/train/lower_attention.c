@@ -15,7 +15,8 @@
  *   a2a+p2p     all-to-all inside groups of `cp_a2a`, ring between them
  *
  * Unfused attention is two batched GEMMs around a softmax that keeps its s x s scores (Megatron-LM's
- * DotProductAttention): its work does not shrink with causality.
+ * DotProductAttention): its work does not shrink with causality. Where nothing fuses the softmax, the host issues conversion, scale, mask,
+ * softmax and conversion as operators of their own (model/fused_softmax.py, forward_torch_softmax).
  *
  * Sources: Transformer Engine's context_parallel.py; torch/distributed/tensor/experimental/_attention.py of PyTorch 2.6 (_SDPAMerger,
  * _templated_ring_attention and its backward); "Ring Attention" (arXiv 2310.01889); "DeepSpeed Ulysses"
@@ -175,7 +176,7 @@ static void between_products(struct maq_lowering *l, const struct attention *a, 
         bias_scores(l, elements, s->keys * s->keys, a->heads, false);
     if (backward && s->dropped)
         maq_segment_op(&l->w, &dropout);
-    maq_segment_op(&l->w, &soft);
+    maq_segment_chain(&l->w, &soft);
     if (!backward && s->dropped)
         maq_segment_op(&l->w, &dropout);
     if (backward && a->g->position_bias)
