@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0231
+#define MAQ_TRAIN_ERROR_BASE 0.0233
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.822
+#define MAQ_TRAIN_ERROR_CHAIN 0.829
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.658
+#define MAQ_TRAIN_ERROR_NEAR 0.663
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.03
+#define MAQ_TRAIN_ERROR_FAR 1.04
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.0706
+#define MAQ_TRAIN_ERROR_BUBBLE 0.089
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.337
+#define MAQ_TRAIN_ERROR_MEMORY 0.34
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.269
+#define MAQ_TRAIN_ERROR_EXPERTS 0.217
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.93
+#define MAQ_TRAIN_ERROR_Z10 -1.01
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.63
+#define MAQ_TRAIN_ERROR_Z90 1.56
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
