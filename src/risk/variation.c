@@ -185,18 +185,18 @@ static enum maq_status unknown(const char *what, struct maq_diag *diag)
 enum maq_status maq_variation_load(struct maq_variation *out, const char *what, struct maq_diag *diag)
 {
     struct reader r = {0};
-    struct maq_str name = maq_str_of(what ? what : "default");
-    const struct maq_catalogue_entry *entry = maq_catalogue_find("variability", name),
+    const char *name = what ? what : "default";
+    const struct maq_catalogue_entry *entry = maq_catalogue_find("variability", maq_str_of(name)),
                                      *standard = maq_catalogue_find("variability", MAQ_STR("default"));
     MAQ_ASSERT(standard);
     MAQ_TRY(read_entry(&r, entry ? entry : standard, diag));
     if (!entry) {
         struct maq_doc doc;
-        if (access(what, F_OK) != 0)
-            return unknown(what, diag);
-        enum maq_status status = maq_doc_load(&doc, what, MAQ_ORIGIN_DOCUMENT, diag);
+        if (access(name, F_OK) != 0)
+            return unknown(name, diag);
+        enum maq_status status = maq_doc_load(&doc, name, MAQ_ORIGIN_DOCUMENT, diag);
         if (status == MAQ_OK)
-            status = read_document(&r, &doc, what, diag);
+            status = read_document(&r, &doc, name, diag);
         maq_doc_fini(&doc);
         MAQ_TRY(status);
     }
