@@ -32,7 +32,7 @@
 /* Atoms of a model of so many that is folded; 0 where it cannot be: `chunks` have to divide its layers. */
 static inline uint32_t maq_chain_folded_atoms(uint32_t n_atoms, uint32_t chunks)
 {
-    return n_atoms > 2 && (n_atoms - 2) % chunks == 0 ? (n_atoms - 2) / chunks : 0;
+    return n_atoms > 2 && chunks > 0 && (n_atoms - 2) % chunks == 0 ? (n_atoms - 2) / chunks : 0;
 }
 
 /* The model's atoms of one chunk of the folded ones [first, end). */

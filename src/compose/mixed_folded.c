@@ -85,6 +85,7 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
                         const struct maq_mixed_run *run, const struct maq_composition *c,
                         const struct maq_stage_table *t)
 {
+    MAQ_ASSERT(c->n_stages > 0);
     for (uint32_t k = 0; k < out->n_stages; k++) {
         uint32_t i = k % c->n_stages;
         struct maq_mixed_search_stage *s = &stages[k];

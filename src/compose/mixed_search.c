@@ -306,6 +306,15 @@ static void count_used(struct maq_mixed_search_island *islands, const struct maq
             islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
 }
 
+/* Node groups side by side. Stopped before that is through, the work alone is proven. */
+static enum maq_status search_shares(struct maq_mixed_run *run, const struct maq_mixed_search_island *islands,
+                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *r = &run->result;
+    MAQ_TRY(maq_mixed_shares_search(run, islands, r->alone, opts, diag));
+    return r->complete ? settle_bound(run, diag) : MAQ_OK;
+}
+
 static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)
 {
@@ -324,7 +333,7 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
             MAQ_TRY(search_alone(&islands[g], run, g, opts, diag));
     }
     if (r->planner == MAQ_MIXED_PLANNER_ALL && !opts->one_pipeline)
-        MAQ_TRY(maq_mixed_shares_search(run, islands, r->alone, opts, diag));
+        MAQ_TRY(search_shares(run, islands, opts, diag));
     count_used(islands, r, n);
     r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;

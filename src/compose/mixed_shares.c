@@ -57,7 +57,7 @@ static bool best_of(struct maq_mixed_share *out, struct maq_stage_table *t, uint
         out->composition = found.found[0].composition;
         out->waves = waves;
         out->run_s = out->composition.step_s;
-        out->least_s = out->composition.bottleneck_s;
+        out->pace_s = out->composition.bottleneck_s;
     }
     maq_arena_reset(arena, mark);
     return done;
@@ -161,7 +161,7 @@ static double balance(struct shares *s)
             return at->run_s;
         sum -= each;
         at->waves--;
-        at->run_s -= at->least_s;
+        at->run_s -= at->pace_s;
     }
 }
 
@@ -216,6 +216,7 @@ static bool choose(struct shares *s, struct choice *c, uint32_t i, uint64_t sum)
     uint64_t rest = 0;
     if (i == s->n)
         return improve(s, c->waves);
+    MAQ_ASSERT(c->most[i]);
     for (uint32_t k = i + 1; k < s->n; k++)
         rest += c->of_all[k];
     for (uint32_t w = s->first; w < s->end; w++) {
@@ -283,7 +284,7 @@ static bool take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
         maq_mixed_run_stage(stage, s->run, &share->composition.stages[i], &t);
         stage->pipeline = pipeline;
         out->sync_s = fmax(out->sync_s, stage->sync_s);
-        if (share->least_s == share->composition.stages[i].compute_s + share->composition.stages[i].hop_s &&
+        if (share->pace_s == share->composition.stages[i].compute_s + share->composition.stages[i].hop_s &&
             share->run_s == out->composed_s)
             out->bottleneck = out->n_stages;
         out->n_stages++;
@@ -313,7 +314,7 @@ static enum maq_status take_plan(struct maq_mixed_search_plan *out, struct share
         out->replicas += pipelines[i].replicas;
         if (share->run_s == s->limit_s) {
             out->microbatches = share->waves;
-            out->bottleneck_s = share->least_s;
+            out->bottleneck_s = share->pace_s;
             out->fill_s = share->composition.fill_s;
         }
         if (!take_stages(out, stages, s, i))

@@ -32,9 +32,9 @@ enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct 
 
 /* A node group's part of a plan. */
 struct maq_mixed_share {
-    uint32_t group, wave;  /* of the run */
-    uint32_t waves;        /* micro batches of a replica */
-    double run_s, least_s; /* all of it; of one micro batch more or less: the bottleneck */
+    uint32_t group, wave; /* of the run */
+    uint32_t waves;       /* micro batches of a replica */
+    double run_s, pace_s; /* all of it; what one micro batch more or less is */
     struct maq_composition composition;
     bool found;
 };
