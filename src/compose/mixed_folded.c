@@ -85,17 +85,18 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
                         const struct maq_mixed_run *run, const struct maq_composition *c,
                         const struct maq_stage_table *t)
 {
-    MAQ_ASSERT(c->n_stages > 0);
+    const uint32_t own = c->n_stages;
+    MAQ_ASSERT(own > 0);
     for (uint32_t k = 0; k < out->n_stages; k++) {
-        uint32_t i = k % c->n_stages;
+        uint32_t i = k % own;
         struct maq_mixed_search_stage *s = &stages[k];
         struct maq_chain_chunk chunk = {c->stages[i].first, c->stages[i].end};
         if (out->chunks > 1)
-            chunk = maq_chain_chunk_of(run->costs.n_atoms, out->chunks, k / c->n_stages, chunk.first, chunk.end);
+            chunk = maq_chain_chunk_of(run->costs.n_atoms, out->chunks, k / own, chunk.first, chunk.end);
         maq_mixed_run_stage(s, run, &c->stages[i], t);
         s->first_layer = chunk.first;
         s->layers = chunk.end - chunk.first;
-        s->on_devices_of = k < c->n_stages ? -1 : (int32_t)i;
+        s->on_devices_of = k < own ? -1 : (int32_t)i;
         const struct maq_mixed_search_stage *slow = &stages[out->bottleneck];
         if (s->compute_s + maq_hop_pace(t) * s->hop_s > slow->compute_s + maq_hop_pace(t) * slow->hop_s)
             out->bottleneck = k;
