@@ -149,7 +149,7 @@ static void test_widened_softmax(void **state)
 {
     static const char unfused[] = "attention_backend: unfused, pipeline_model_parallel_size: 4, micro_batch_size: 1";
     double scores = 16.0 * 2048 * 2048, in_flight = 4 * 2;
-    char apart[256], narrow[256];
+    char apart[256], narrow[320];
     snprintf(apart, sizeof apart, "%s, masked_softmax_fusion: false", unfused);
     snprintf(narrow, sizeof narrow, "%s, attention_softmax_in_fp32: false", apart);
     struct maq_stage_result fused = stage_of(GPT, "a100-sxm:4", unfused, 0),
