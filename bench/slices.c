@@ -1,8 +1,8 @@
 /*
  * slices.c - how long composing plans from the built-in parallelizer's answers takes, what it finds, and which calls each rule saved.
  *
- * The clusters of examples/tangram/, read from there, and four islands of 128 GPUs under 96 layers. CPU seconds of one thread, the parallelizer
- * included. Budgets: two islands 0.2 s, four islands and 40 layers 2 s.
+ * The clusters of examples/tangram/, read from there, and four islands of 128 GPUs under 96 layers. CPU seconds of
+ * one thread, the parallelizer included. Budgets: two islands 0.2 s, four islands and 40 layers 2 s.
  */
 #include <stdio.h>
 #include <stdlib.h>

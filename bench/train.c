@@ -1,5 +1,6 @@
 /*
- * train.c - the speed of one prediction: 405B on 16,384 and on 65,536 GPUs from document to result, the whole step as a graph, and the static engine.
+ * train.c - the speed of one prediction: 405B on 16,384 and on 65,536 GPUs from document to result, the whole step as
+ * a graph, and the static engine.
  *
  * Times are CPU seconds, best of several; what counts is their ratios in this run and the budgets beside them.
  */

@@ -229,7 +229,10 @@ static void test_better_device_not_slower(void **state)
         }
 }
 
-/* A batch with a side of four features costs what the vector units take for one of 32, and one of eight, whose rows are aligned, no more. */
+/*
+ * A batch with a side of four features costs what the vector units take for one of 32, and one of eight, whose rows
+ * are aligned, no more.
+ */
 static void test_thin_batches(void **state)
 {
     (void)state;

@@ -331,8 +331,8 @@ static void test_facts(void **unused)
 }
 
 /*
- * Casts around Adam as kernels of their own: the weight, which Adam does not write then, is read from the master and written; gradients of 16 bits
- * are widened first, and their norm, their clipping and Adam move twice the bytes.
+ * Casts around Adam as kernels of their own: the weight, which Adam does not write then, is read from the master and
+ * written; gradients of 16 bits are widened first, and their norm, their clipping and Adam move twice the bytes.
  */
 static void test_optimizer_casts(void **unused)
 {
@@ -381,8 +381,8 @@ static void test_optimizer_casts(void **unused)
 }
 
 /*
- * An unfused softmax is five operators of the framework to the host, forward, and four backward: a host-bound step is longer by what they cost beyond
- * the fused one's.
+ * An unfused softmax is five operators of the framework to the host, forward, and four backward: a host-bound step is
+ * longer by what they cost beyond the fused one's.
  */
 static void test_softmax_chain(void **unused)
 {
@@ -534,8 +534,8 @@ static void test_expert_pointwise(void **unused)
 }
 
 /*
- * With a scale for each row a tensor is quantized once for every product that reads it, by more kernels than with one scale. What TP gathers
- * is in 16 bits then, so gathers of the forward pass carry twice as much.
+ * With a scale for each row a tensor is quantized once for every product that reads it, by more kernels than with one
+ * scale. What TP gathers is in 16 bits then, so gathers of the forward pass carry twice as much.
  */
 static void test_rowwise_scales(void **unused)
 {
@@ -592,8 +592,8 @@ static void test_unpaired_passes(void **unused)
 }
 
 /*
- * Four stages: on one node, on two, on four. A border inside a node costs its scale-up link, one between nodes the network. The stage with the
- * output layer sets the rhythm: on two nodes its border is inside.
+ * Four stages: on one node, on two, on four. A border inside a node costs its scale-up link, one between nodes the
+ * network. The stage with the output layer sets the rhythm: on two nodes its border is inside.
  */
 static void test_borders(void **unused)
 {

@@ -1,5 +1,6 @@
 /*
- * test_mixed_folded.c - plans with virtual stages over several node groups: the search leaves none out, and what it says of one is what is played.
+ * test_mixed_folded.c - plans with virtual stages over several node groups: the search leaves none out, and what it
+ * says of one is what is played.
  *
  * Oracles: every composition of a small job by the tables' own formulas; the same written down as mixed plans and placed; the rounds of a
  * model counted by hand.

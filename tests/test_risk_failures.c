@@ -38,7 +38,10 @@ static double per_thousand(const struct maq_failures *f)
     return f->rate * 8 * DAY * 1000;
 }
 
-/* Every entry loads, says where it comes from, and (TPU machines, the analyst's extremes and a rented cloud aside) lies where fleets lie. */
+/*
+ * Every entry loads, says where it comes from, and (TPU machines, the analyst's extremes and a rented cloud aside)
+ * lies where fleets lie.
+ */
 static void test_catalogue(void **state)
 {
     const struct maq_catalogue_entry *e;

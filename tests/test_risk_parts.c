@@ -275,9 +275,9 @@ static void test_own_table(void **state)
 }
 
 /*
- * Slow reductions, one in many: 64 replicas of one GPU, nothing else varies, so the step is the base and rest x (slowest of 64 draws - 1). The
- * law of a draw is known, a share of them ratio - 1 medians longer; of few draws too, and more of them is never faster. 2 % of the effect are
- * for the law of the slowest being held as 256 values.
+ * Slow reductions, one in many: 64 replicas of one GPU, nothing else varies, so the step is the base and rest x
+ * (slowest of 64 draws - 1). The law of a draw is known, a share of them ratio - 1 medians longer; of few draws too,
+ * and more of them is never faster. 2 % of the effect are for the law of the slowest being held as 256 values.
  */
 static void test_rare_reductions(void **state)
 {

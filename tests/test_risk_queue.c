@@ -1,9 +1,10 @@
 /*
  * test_risk_queue.c - sums along streams and maxima where they join, against queueing theory.
  *
- * Customers that come one after another are a stream of a graph, what serves them is another, and a service begins when its customer has come
- * and the one before is through: a queue is a graph (Lindley, "The theory of queues with a single server", 1952). With arrivals by Poisson's
- * process of rate l and services of mean 1 and squared coefficient of variation c the mean wait is
+ * Customers that come one after another are a stream of a graph, what serves them is another, and a service begins
+ * when its customer has come and the one before is through: a queue is a graph (Lindley, "The theory of queues with a
+ * single server", 1952). With arrivals by Poisson's process of rate l and services of mean 1 and squared coefficient
+ * of variation c the mean wait is
  *
  *   W = l (1 + c) / 2 / (1 - l)       (Pollaczek and Khinchine)
  */

@@ -377,7 +377,10 @@ static void test_more_is_slower(void **state)
     "gpu_cv: 0, gpu_outlier_share: 0, node_cv: 0, pass_cv: 0, step_cv: 0, communication_cv: 0, congested_share: 0, "   \
     "spike_share: 0, "
 
-/* GPUs that are slow for a while, and nothing else: P(none is) = exp(-L); a step with one is that of a slow rank. In one stage all are alike. */
+/*
+ * GPUs that are slow for a while, and nothing else: P(none is) = exp(-L); a step with one is that of a slow rank. In
+ * one stage all are alike.
+ */
 static void test_episodes(void **state)
 {
     struct maq_job_box *box = load(jobs[0]); /* 8 GPUs */

@@ -112,7 +112,10 @@ static void test_assembles(void **state)
     assert_memory_equal(second.rec, w.rec, w.n * sizeof *w.rec);
 }
 
-/* The nodes of a graph have the correlation of its launch; one operator is one definition; an address that is given out again is another allocation. */
+/*
+ * The nodes of a graph have the correlation of its launch; one operator is one definition; an address that is given
+ * out again is another allocation.
+ */
 static void test_graphs_and_memory(void **state)
 {
     struct vg_activity told[] = {

@@ -1,6 +1,6 @@
 /*
- * test_slices.c - plans composed of what a parallelizer answers: the one that is built in finds what maq_mixed_search() finds, and no rule that
- * saves calls changes the plan.
+ * test_slices.c - plans composed of what a parallelizer answers: the one that is built in finds what
+ * maq_mixed_search() finds, and no rule that saves calls changes the plan.
  *
  * maq-test: threads
  */

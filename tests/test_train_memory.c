@@ -1,6 +1,7 @@
 /*
- * test_train_memory.c - memory beside model states and kept activations, against closed forms: gradients of the optimizer step, DeepSpeed's flat
- * copies, schedules of vocabulary parallelism, checkpointing by operator, cross-entropy, context, communicators, the cap on cached blocks.
+ * test_train_memory.c - memory beside model states and kept activations, against closed forms: gradients of the
+ * optimizer step, DeepSpeed's flat copies, schedules of vocabulary parallelism, checkpointing by operator,
+ * cross-entropy, context, communicators, the cap on cached blocks.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -142,8 +143,9 @@ static void test_gathered_parameters(void **state)
 }
 
 /*
- * Scores of 16 heads. Megatron's kernel keeps the softmax in 16 bits; apart from it, PyTorch's in 4 bytes besides what the product of the
- * values reads, and its gradient, its product with the output and the result on the way back, when that is gone. In 16 bits: the same three.
+ * Scores of 16 heads. Megatron's kernel keeps the softmax in 16 bits; apart from it, PyTorch's in 4 bytes besides
+ * what the product of the values reads, and its gradient, its product with the output and the result on the way back,
+ * when that is gone. In 16 bits: the same three.
  */
 static void test_widened_softmax(void **state)
 {

@@ -235,7 +235,10 @@ static void test_amp_pooled(void **state)
     assert_true(tau >= 0.78);
 }
 
-/* The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate.md. What is reached is kept. */
+/*
+ * The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate.md. What
+ * is reached is kept.
+ */
 static void test_amp_mixed(void **state)
 {
     (void)state;

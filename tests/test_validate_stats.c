@@ -1,6 +1,6 @@
 /*
- * test_validate_stats.c - what `validate train` says about errors, over rows whose errors are known: totals, the constant-utilisation rival,
- * sweeps and their order. Rows are made here; nothing is simulated.
+ * test_validate_stats.c - what `validate train` says about errors, over rows whose errors are known: totals, the
+ * constant-utilisation rival, sweeps and their order. Rows are made here; nothing is simulated.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * catalogue.h - what maquette knows by name: models, devices, fabrics, frameworks, failures of fleets, pipeline schedules; and the words of its
- * options.
+ * catalogue.h - what maquette knows by name: models, devices, fabrics, frameworks, failures of fleets, pipeline
+ * schedules; and the words of its options.
  */
 #ifndef MAQUETTE_CATALOGUE_H
 #define MAQUETTE_CATALOGUE_H

@@ -4,9 +4,10 @@
  *   framework: megatron-lm@2022                 # a name or alias in the catalogue (data/frameworks), a file, or a map
  *   framework: {base: torchtitan, host: {forward: 30 us}}
  *
- * A profile has two parts. Its `plan` holds plan settings that the framework makes when the job says nothing: they come before maquette's own
- * defaults and after whatever the document or a flag sets. The rest describes mechanisms that no plan setting names: what the host spends on a call,
- * and where it waits for the device. Nothing in a profile scales a result.
+ * A profile has two parts. Its `plan` holds plan settings that the framework makes when the job says nothing: they
+ * come before maquette's own defaults and after whatever the document or a flag sets. The rest describes mechanisms
+ * that no plan setting names: what the host spends on a call, and where it waits for the device. Nothing in a profile
+ * scales a result.
  */
 #ifndef MAQUETTE_FRAMEWORK_H
 #define MAQUETTE_FRAMEWORK_H
@@ -18,9 +19,9 @@ extern "C" {
 #endif
 
 /*
- * Host time in seconds on the reference host (AMD EPYC 7742, the processor of a DGX A100): Python, the framework's dispatcher, autograd, and the launch
- * itself. An `operator` is one that maquette launches: a matrix product, a norm, a chain of pointwise operations that is one kernel; views and
- * bookkeeping around it are in its time.
+ * Host time in seconds on the reference host (AMD EPYC 7742, the processor of a DGX A100): Python, the framework's
+ * dispatcher, autograd, and the launch itself. An `operator` is one that maquette launches: a matrix product, a norm,
+ * a chain of pointwise operations that is one kernel; views and bookkeeping around it are in its time.
  */
 struct maq_host_costs {
     double forward_s;  /* per operator of a forward pass, where autograd records */

@@ -21,8 +21,8 @@ extern "C" {
 #endif
 
 /*
- * Where a pipeline stage runs. A stage that spans several kinds of device goes at the pace of the slowest and must fit the smallest, because its
- * data-parallel ranks wait for each other.
+ * Where a pipeline stage runs. A stage that spans several kinds of device goes at the pace of the slowest and must
+ * fit the smallest, because its data-parallel ranks wait for each other.
  */
 struct maq_stage_place {
     uint16_t group; /* node group of its slowest device */

@@ -162,11 +162,12 @@ struct maq_mixed_placed {
 };
 
 /*
- * Any plan whose stages of a pipeline have as many replicas each, so that replica r of every stage makes a column, and all stages deal a
- * column as many micro batches. Columns may have shares of their own and lie on other node groups; pipelines may be cut elsewhere; stages may
- * share devices (virtual stages, in the order of Megatron-LM's interleaved schedule). Schedules: 1f1b, gpipe, interleaved. A replica's
- * `group` is a node group's name or number, the first one with its device where it has none. *out is owned by the caller and borrows the job;
- * MAQ_BAD_INPUT with the reason for plans that this cannot say.
+ * Any plan whose stages of a pipeline have as many replicas each, so that replica r of every stage makes a column,
+ * and all stages deal a column as many micro batches. Columns may have shares of their own and lie on other node
+ * groups; pipelines may be cut elsewhere; stages may share devices (virtual stages, in the order of Megatron-LM's
+ * interleaved schedule). Schedules: 1f1b, gpipe, interleaved. A replica's `group` is a node group's name or number,
+ * the first one with its device where it has none. *out is owned by the caller and borrows the job; MAQ_BAD_INPUT
+ * with the reason for plans that this cannot say.
  */
 MAQ_API enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
                                         const struct maq_job_box *open, struct maq_diag *diag);

@@ -1,10 +1,11 @@
 /*
  * mixed_search.h - the best plan of a job over several node groups: how to cut a model into stages, and where each of them runs.
  *
- * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose stages each run on one
- * node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO (and copies of its shards), a place of the optimizer and of activations of their own; all stages have as many
- * replicas, and one micro batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the cost chain
- * (src/compose/chain_costs.h has the equations and what they leave out).
+ * An open job (maq_job_load_open) says model, cluster and batch. The layers are composed into one pipeline whose
+ * stages each run on one node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO (and copies of its
+ * shards), a place of the optimizer and of activations of their own; all stages have as many replicas, and one micro
+ * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the
+ * cost chain (src/compose/chain_costs.h has the equations and what they leave out).
  *
  * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
  * a stage do not depend on where in its node group it lies, so bound_s bounds what the equations give, not a cluster's own time.
@@ -24,8 +25,9 @@ extern "C" {
 #endif
 
 /*
- * What other planners publish that they choose from, for comparison on the same costs. Placement is this search's own, which leaves out islands,
- * splits them and cuts layers unevenly: no plan of theirs with one kind of device to a stage and one number of replicas is missed.
+ * What other planners publish that they choose from, for comparison on the same costs. Placement is this search's
+ * own, which leaves out islands, splits them and cuts layers unevenly: no plan of theirs with one kind of device to a
+ * stage and one number of replicas is missed.
  */
 enum maq_mixed_planner {
     MAQ_MIXED_PLANNER_ALL,    /* every technique */

@@ -167,11 +167,11 @@ MAQ_API int64_t maq_layer_tokens(const struct maq_layer *layer, int64_t seq);
 MAQ_API double maq_model_border(const struct maq_model *model, uint32_t before, int64_t seq);
 
 /*
- * Model FLOP for one token of a sequence of `seq` tokens (of the sequence: what a pyramid's layers do counts whole), forward and backward, recompute not counted,
- * Megatron's way: 2 FLOP per multiply-add, backward twice forward, and only matrix products (linears,
- * attention scores and values, scans; not the router). `causal` counts only the lower triangle (s+1)/2 of the
- * scores where attention is causal; otherwise all s x s (windows and chunks count as they are in both). MTP
- * depths are included, each with the head.
+ * Model FLOP for one token of a sequence of `seq` tokens (of the sequence: what a pyramid's layers do counts whole),
+ * forward and backward, recompute not counted, Megatron's way: 2 FLOP per multiply-add, backward twice forward, and
+ * only matrix products (linears, attention scores and values, scans; not the router). `causal` counts only the lower
+ * triangle (s+1)/2 of the scores where attention is causal; otherwise all s x s (windows and chunks count as they are
+ * in both). MTP depths are included, each with the head.
  */
 MAQ_API double maq_model_flop_per_token(const struct maq_model *model, int64_t seq, bool causal);
 

@@ -140,8 +140,8 @@ MAQ_API enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, stru
                                              const struct maq_plan *plans, size_t n);
 
 /*
- * Live activations of every stage over the step: points[first[s]] .. points[first[s + 1]] of stage s in order of time; from t_ns on one rank
- * holds `bytes`. The highest is the stage's MAQ_MEM_ACTIVATIONS.
+ * Live activations of every stage over the step: points[first[s]] .. points[first[s + 1]] of stage s in order of
+ * time; from t_ns on one rank holds `bytes`. The highest is the stage's MAQ_MEM_ACTIVATIONS.
  */
 struct maq_train_memory_point {
     int64_t t_ns;

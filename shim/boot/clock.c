@@ -6,10 +6,12 @@
  *
  *     the real time at the process's first such reading + how far virtual time has come since then
  *
- * and a reading costs nothing, since how often a runtime reads a clock is not the program's doing: Python's interpreter lock does at each
- * turn of a wait that takes real time. From the 1,024th in a row on, with nothing done in between, a reading takes 25 ns of host
- * time (through the vDSO, on current x86 servers), so that a loop which waits for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores, loaders), and
- * all before they drive, are on the real clock: time-outs of sockets must not run out because a kernel was long.
+ * and a reading costs nothing, since how often a runtime reads a clock is not the program's doing: Python's
+ * interpreter lock does at each turn of a wait that takes real time. From the 1,024th in a row on, with nothing done
+ * in between, a reading takes 25 ns of host time (through the vDSO, on current x86 servers), so that a loop which
+ * waits for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores,
+ * loaders), and all before they drive, are on the real clock: time-outs of sockets must not run out because a kernel
+ * was long.
  *
  *   follow    clock_gettime of REALTIME, MONOTONIC, their coarse and raw forms and BOOTTIME; gettimeofday; time
  *   sleep     nanosleep, clock_nanosleep, usleep, sleep; poll, ppoll and select without descriptors

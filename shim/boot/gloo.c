@@ -16,9 +16,9 @@
  *   kind 1   the data
  *   kind 0   data for a buffer that both know beforehand     not answered: PyTorch uses none
  *
- * So it is always known what is waited for, and how large it is. This is how gloo's processes speak to each other and no interface;
- * it has been the same since 2018. What does not fit in ends the connection, and says so. Source: gloo/transport/tcp/{pair.h,pair.cc,listener.cc} of
- * pytorch/gloo.
+ * So it is always known what is waited for, and how large it is. This is how gloo's processes speak to each other and
+ * no interface; it has been the same since 2018. What does not fit in ends the connection, and says so. Source:
+ * gloo/transport/tcp/{pair.h,pair.cc,listener.cc} of pytorch/gloo.
  */
 #include "shim/boot/gloo.h"
 

@@ -17,10 +17,12 @@
  *
  * Slices tell each other what they put in, up to 64 KiB at a time; all-to-all, sums and what is larger are not told.
  *
- * The first two pieces that a rank sends in a ring all-gather are its own, for gloo cuts each contribution in two halves; the pieces that arrive
- * are halves of the ranks before it, the nearest first. Of a ring all-reduce a segment that arrives in memory from which this
- * rank has sent before is a final one and stays as it is; what arrives elsewhere is to be added.
- * Source: gloo/{types.h,allreduce.cc,reduce.cc,allgather.cc,broadcast.cc,gather.cc,scatter.cc,alltoall.cc,barrier.cc} of pytorch/gloo.
+ * The first two pieces that a rank sends in a ring all-gather are its own, for gloo cuts each contribution in two
+ * halves; the pieces that arrive are halves of the ranks before it, the nearest first. Of a ring all-reduce a segment
+ * that arrives in memory from which this rank has sent before is a final one and stays as it is; what arrives
+ * elsewhere is to be added. Source:
+ * gloo/{types.h,allreduce.cc,reduce.cc,allgather.cc,broadcast.cc,gather.cc,scatter.cc,alltoall.cc,barrier.cc} of
+ * pytorch/gloo.
  */
 #include "shim/boot/gloo.h"
 

@@ -156,11 +156,12 @@ static uint64_t pages(uint64_t bytes)
 }
 
 /*
- * The device's memory has addresses of its own, given one behind the other from a place where Linux puts nothing by itself, as long as there
- * are any. Arguments of kernels have bytes that nobody set: a float, and behind it the upper half of an old address of the host. Were
- * the device's memory among the host's, such a word would now and then be taken for a pointer, and the same launch be another operator
- * (cuda/launch.c). Where the old address is one of the device's, the first of them begin with 0x40000000 in the lower half, the float 2,
- * so that scales and probabilities make none of it.
+ * The device's memory has addresses of its own, given one behind the other from a place where Linux puts nothing by
+ * itself, as long as there are any. Arguments of kernels have bytes that nobody set: a float, and behind it the upper
+ * half of an old address of the host. Were the device's memory among the host's, such a word would now and then be
+ * taken for a pointer, and the same launch be another operator (cuda/launch.c). Where the old address is one of the
+ * device's, the first of them begin with 0x40000000 in the lower half, the float 2, so that scales and probabilities
+ * make none of it.
  */
 #define SPACE_FROM UINT64_C(0x200040000000)
 #define SPACE_TO UINT64_C(0x500000000000)

@@ -13,9 +13,9 @@
  *     16 dimensions of the inputs   17 the size of the first (as a divisor of three words)   92 its stride in bytes
  *     243, or the next that is aligned to eight bytes: where it reads, where it writes, a second place to write (none)
  *
- * What a tensor does not have is not filled in, so nothing is searched for: a launch is computed if its name is understood, its argument has
- * all of this in its place and agrees with the launch, it has one output, the inputs lie one behind the other, and all are known.
- * Anything else is a kernel like others.
+ * What a tensor does not have is not filled in, so nothing is searched for: a launch is computed if its name is
+ * understood, its argument has all of this in its place and agrees with the launch, it has one output, the inputs lie
+ * one behind the other, and all are known. Anything else is a kernel like others.
  *
  * A number is added to one that is on the device, or two that are, by the kernels for element-wise functions. Their arguments are how
  * many elements there are, the function, and the pointers, where it writes first (CUDALoops.cuh); the function holds `other` and

@@ -1,8 +1,9 @@
 /*
  * buffers.c - device memory that NCCL takes for a communicator.
  *
- * What is taken when, on this rank, is a recorded profile (`nccl_memory FILE` of the card, rows of link.h: what NCCL was seen to take on a
- * real machine) or else the rule of NCCL 2.30.7 with its defaults. Every allocation is rounded to 2 MiB (src/include/alloc.h; CUDA_IPC_MIN).
+ * What is taken when, on this rank, is a recorded profile (`nccl_memory FILE` of the card, rows of link.h: what NCCL
+ * was seen to take on a real machine) or else the rule of NCCL 2.30.7 with its defaults. Every allocation is rounded
+ * to 2 MiB (src/include/alloc.h; CUDA_IPC_MIN).
  *
  *   init         for each channel: connection states of all peers, 4 of 152 bytes for each (struct ncclDevChannelPeer), pointers to them,
  *                and the ring's order (src/channel.cc); 2 MiB for the communicator itself

@@ -1,9 +1,10 @@
 /*
  * places.c - who is in a communicator of which this rank knows the size and its own place: where others of that size lie.
  *
- * maquette knows from the ranks that ran along which strides communicators lie (struct maq_pattern of link.h), and by the size and
- * how many of it a process had before, which is which. What a pattern says is taken for prices and for device memory, which hang on the nodes
- * that members are on; in the trace only those are listed who have spoken themselves.
+ * maquette knows from the ranks that ran along which strides communicators lie (struct maq_pattern of link.h), and by
+ * the size and how many of it a process had before, which is which. What a pattern says is taken for prices and for
+ * device memory, which hang on the nodes that members are on; in the trace only those are listed who have spoken
+ * themselves.
  */
 #include "shim/nccl/nccl.h"
 

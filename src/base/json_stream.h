@@ -1,8 +1,9 @@
 /*
  * json_stream.h - JSON of any length as a stream of values: yajl's callbacks over a file, plain or gzip, or over bytes.
  *
- * It does what yajl leaves to its caller. A text is held until its end, however long it is, and yajl does not look whether there was memory
- * for it: here a text that does not end within MAQ_JSON_LONGEST_TEXT bytes is a fault. And a fault has a place, the number of bytes before it.
+ * It does what yajl leaves to its caller. A text is held until its end, however long it is, and yajl does not look
+ * whether there was memory for it: here a text that does not end within MAQ_JSON_LONGEST_TEXT bytes is a fault. And a
+ * fault has a place, the number of bytes before it.
  *
  * Nothing is said to the user: what a fault means, and its code, is the caller's to say.
  */

@@ -1,5 +1,6 @@
 /*
- * cmd_risk.c - `maquette risk`: what varies and what it does to the step of a job. `fit` learns from step times, `replay` from a recorded job.
+ * cmd_risk.c - `maquette risk`: what varies and what it does to the step of a job. `fit` learns from step times,
+ * `replay` from a recorded job.
  *
  * A verb is a row of `verbs`: its name, an example, the options that mean something to it, its function. Another one is another row.
  */

@@ -10,8 +10,8 @@
  *   fabric: ethernet-100                  # whose latency and transport it has
  *   tolerance: {compute: 0.1, memory: 0.05, bandwidth: 0.2, network: 0.15}
  *
- * In the cluster that is written an island is a node group with one port per node, at the rate of the slowest link inside it; what a link to
- * another island lacks to that stands under `links`.
+ * In the cluster that is written an island is a node group with one port per node, at the rate of the slowest link
+ * inside it; what a link to another island lacks to that stands under `links`.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -10,9 +10,10 @@
  * is P for a stage at the front, P + c for those between, and so on to the last: exact at the front, for the stretch that c is taken from,
  * and wherever a layer more costs as much as the last one did.
  *
- * sync(P) goes through the synchronization of stages of 1, 2, 3, 4, 6, 8, 12, ... layers and of the whole model, with straight lines between,
- * and never falls. The halves of a tied table are added up by the stage that holds the embedding (update_s of the first atom); a stage that
- * holds the whole model has nothing to add up, so its synchronization is that much less, as far as it may fall.
+ * sync(P) goes through the synchronization of stages of 1, 2, 3, 4, 6, 8, 12, ... layers and of the whole model, with
+ * straight lines between, and never falls. The halves of a tied table are added up by the stage that holds the
+ * embedding (update_s of the first atom); a stage that holds the whole model has nothing to add up, so its
+ * synchronization is that much less, as far as it may fall.
  */
 #ifndef MAQ_COMPOSE_CHAIN_COLUMN_H
 #define MAQ_COMPOSE_CHAIN_COLUMN_H

@@ -1,11 +1,13 @@
 /*
  * chain_costs.h - stage tables from the cost chain: what stretches of a model cost on the node groups of a cluster.
  *
- * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *way* to run a stage is a pool and what a plan says of one
- * stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is recomputed, ZeRO-0 to 3 and the copies of its
- * shards (HSDP), the optimizer's share on the host, whether activations go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of tables alone
- * whose TP x CP x replicas expert-TP x EP divides. What a stretch costs that is run in some way is what it costs in a prediction of
- * `maquette train` (train/stretch.h); a table says it by sums over atoms (chain_column.h). T is as stage_table.h says, and
+ * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *way* to run a stage is a pool
+ * and what a plan says of one stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is
+ * recomputed, ZeRO-0 to 3 and the copies of its shards (HSDP), the optimizer's share on the host, whether activations
+ * go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of
+ * tables alone whose TP x CP x replicas expert-TP x EP divides. What a stretch costs that is run in some way is what
+ * it costs in a prediction of `maquette train` (train/stretch.h); a table says it by sums over atoms
+ * (chain_column.h). T is as stage_table.h says, and
  *
  *   sync(P)      reduction of gradients that is left after the last backward pass, gathering of parameters that no pass hides, optimizer,
  *                the host's part of the step's end, the norm over all devices
@@ -24,7 +26,8 @@
  *   neither  slots between hops and compute are those of the closed form: exact for even stages, at most (stages - 1) hops too long or short
  *   neither  gaps on the host and collectives of ZeRO-2 and 3 beside a pass are those of a pass from the model's front, taken apart by atoms
  *
- * maq_chain_costs_play() has none of these but the last wave and the replicas in the middle of a node: it plays the composition pass by pass.
+ * maq_chain_costs_play() has none of these but the last wave and the replicas in the middle of a node: it plays the
+ * composition pass by pass.
  *
  * Memory: a stage that holds both embedding and output counts the excess of both; fragmentation is not counted (maq_stage_fits()).
  *
@@ -162,7 +165,10 @@ enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct 
 double maq_chain_hop_s(const struct maq_chain_costs *costs, uint32_t from, uint32_t to, double bytes, uint32_t senders,
                        bool inside);
 
-/* Of an option of such a table: bytes of a transfer of each of its devices, the mean of both directions, and seconds that are added to each. */
+/*
+ * Of an option of such a table: bytes of a transfer of each of its devices, the mean of both directions, and seconds
+ * that are added to each.
+ */
 struct maq_chain_sends {
     double bytes, extra_s;
 };

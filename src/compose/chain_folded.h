@@ -1,17 +1,18 @@
 /*
  * chain_folded.h - virtual stages: a stage table whose compositions are interleaved pipelines.
  *
- * With v chunks a model of L layers is cut into v rounds of L / v layers, and every round alike: a stage of p that holds the layers [a, b) of the
- * first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the *folded* model is the layers a, a + L/v, a + 2 L/v, ...
- * together; the first one has the embedding too, the last one the output. A stage is a stretch of folded atoms, on devices of its own,
- * and a composition of the folded model is an interleaved pipeline. Megatron-LM's schedule runs the rounds in groups of g micro batches. What
- * goes through such a pipeline at a time is a chunk of a micro batch; of M micro batches there are v M. With w_i seconds of all chunks of
- * stage i for a micro batch, t_i = w_i / v, and
+ * With v chunks a model of L layers is cut into v rounds of L / v layers, and every round alike: a stage of p that
+ * holds the layers [a, b) of the first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the
+ * *folded* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
+ * the output. A stage is a stretch of folded atoms, on devices of its own, and a composition of the folded model is
+ * an interleaved pipeline. Megatron-LM's schedule runs the rounds in groups of g micro batches. What goes through
+ * such a pipeline at a time is a chunk of a micro batch; of M micro batches there are v M. With w_i seconds of all
+ * chunks of stage i for a micro batch, t_i = w_i / v, and
  *
  *   T = (v M - 1) max t_i + sum t_i + max sync_i + max update_i
  *
- * which is the form of stage_table.h: the bubble is a v-th of 1F1B's. The i-th stage from the end has begun 2 (i - 1) + (v - 1) g + 1 chunks
- * when its first gradient comes (schedule.h), and never holds more.
+ * which is the form of stage_table.h: the bubble is a v-th of 1F1B's. The i-th stage from the end has begun 2 (i - 1)
+ * + (v - 1) g + 1 chunks when its first gradient comes (schedule.h), and never holds more.
  *
  *   time     chunks of a stage are taken to be alike (shorter: a round whose chunk is longer in one stage holds up the others there, as the
  *            output does). With `heaviest` every chunk is taken for the longest (longer): its best is another one to play

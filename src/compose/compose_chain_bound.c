@@ -26,9 +26,10 @@
  *
  * which is the priced program of compose_bound.c. The cell of the least is halved until its path says as much itself.
  *
- * Synchronization. A stage's gradients go in pieces, between cuts that may be those of other chains, over its own r replicas and one of
- * each of the other chains at least. Neither a rank nor a member nor bytes make a piece cheaper (stage_table.h), so a stage needs no less than
- * the cheapest way to cut its stretch into pieces, each over N0 - 1 + r ranks of its own option alone; s_c is the most of its stages.
+ * Synchronization. A stage's gradients go in pieces, between cuts that may be those of other chains, over its own r
+ * replicas and one of each of the other chains at least. Neither a rank nor a member nor bytes make a piece cheaper
+ * (stage_table.h), so a stage needs no less than the cheapest way to cut its stretch into pieces, each over N0 - 1 +
+ * r ranks of its own option alone; s_c is the most of its stages.
  *
  * Ranges [N0, N1] are cut in two, the one of the least bound first. Where devices come in few units, what that leaves is counted: devices,
  * chains, micro batches, and the one synchronization that ends the step (compose_chain_count.h). Then what is open is what pieces really

@@ -1,15 +1,16 @@
 /*
  * compose_chain_count.c - a bound of several pipelines by counting; see compose_chain_bound.h for the model.
  *
- * The bound by columns takes pipelines and micro batches by the fraction. Where devices come in few units (struct maq_units) both can be
- * counted. Let a plan synchronize for s at least s0 and at most s1, and let F(u, t1, s1) be the least fill of a chain that uses no more than
- * the units u, with every stage below t1 and synchronizing for no more than s1: the table of compose_left.c. A chain with its bottleneck in
- * [t0, t1] has to be done by T - s0, so that it does
+ * The bound by columns takes pipelines and micro batches by the fraction. Where devices come in few units (struct
+ * maq_units) both can be counted. Let a plan synchronize for s at least s0 and at most s1, and let F(u, t1, s1) be
+ * the least fill of a chain that uses no more than the units u, with every stage below t1 and synchronizing for no
+ * more than s1: the table of compose_left.c. A chain with its bottleneck in [t0, t1] has to be done by T - s0, so
+ * that it does
  *
  *   m(u) <= (T - s0 - max(F(u, t1, s1), t0)) / t0 + 1,   rounded down
  *
- * micro batches; the most over all [t0, t1] is what a chain can do with u. If no N chains that keep to the devices, a knapsack, do the batch,
- * no plan that synchronizes for s0 to s1 takes T or less.
+ * micro batches; the most over all [t0, t1] is what a chain can do with u. If no N chains that keep to the devices, a
+ * knapsack, do the batch, no plan that synchronizes for s0 to s1 takes T or less.
  *
  * Sweep. s1 begins with T, where it limits nothing; s0 is the least that is refuted beside it; then s1 becomes that s0. It ends at nothing,
  * which refutes T, or where s1 stays: there chains that synchronize for s1 do the batch in T - s1.

@@ -1,12 +1,13 @@
 /*
  * compose_counted.c - relaxed programs that count devices.
  *
- * Prices (compose_bound.c) take devices by the fraction: two stages that need 3 of 4 devices each are half a stage too many at a fair
- * price. Where there are few units of devices the program can count them instead. A state is a back part of a pipeline: so many stages,
- * which cover the atoms from `atom` on and use so many units of each kind; a unit is what divides the devices of all options of
- * the kind. It knows the group of its front stage's option (options with the same hops are a group), so that hops are those between the
- * neighbours that there are. Its cost is the sum of t_i over the stages, without what the front stage sends backward; each is within the box and
- * its position's memory. States grow to the front, level by level, and are dropped
+ * Prices (compose_bound.c) take devices by the fraction: two stages that need 3 of 4 devices each are half a stage
+ * too many at a fair price. Where there are few units of devices the program can count them instead. A state is a
+ * back part of a pipeline: so many stages, which cover the atoms from `atom` on and use so many units of each kind; a
+ * unit is what divides the devices of all options of the kind. It knows the group of its front stage's option
+ * (options with the same hops are a group), so that hops are those between the neighbours that there are. Its cost is
+ * the sum of t_i over the stages, without what the front stage sends backward; each is within the box and its
+ * position's memory. States grow to the front, level by level, and are dropped
  *
  *   - when what they cost and what prices say of the rest (`rest` of compose_bound.c, for the devices that are left) reach the value that
  *     refutes the box, or that of a finished state;

@@ -166,9 +166,9 @@ struct maq_count_options {
 };
 
 /*
- * The least sum of t_i of a box over compositions that keep to the devices, if it is below `wanted`, with its path; otherwise `wanted`, and a
- * path without stages. When it took too much work: what is known by then, 0 at least, and no path. Sets where in the box the
- * path lies. `rest`: at the box's prices. false when out of memory.
+ * The least sum of t_i of a box over compositions that keep to the devices, if it is below `wanted`, with its path;
+ * otherwise `wanted`, and a path without stages. When it took too much work: what is known by then, 0 at least, and
+ * no path. Sets where in the box the path lies. `rest`: at the box's prices. false when out of memory.
  */
 bool maq_counted_solve(double *least, struct maq_box *box, struct maq_composition *path, struct maq_counted *counted,
                        const double *rest, double wanted, const struct maq_count_options *options);

@@ -3,14 +3,15 @@
  *
  *   left[k][l][u] = least of sum t_i over stages that cover the first l atoms with k stages behind them and use no more than u
  *
- * units of devices, each stage inside a box and its position's memory, with hops to the best neighbours. Where the units are too many
- * for a table, several are one and what stages use is rounded down: that asks for less, so prices are paid as well. For few units of devices that is
- * a table: a step (a stage over [first, l) with an option that uses the units c) is worth
+ * units of devices, each stage inside a box and its position's memory, with hops to the best neighbours. Where the
+ * units are too many for a table, several are one and what stages use is rounded down: that asks for less, so prices
+ * are paid as well. For few units of devices that is a table: a step (a stage over [first, l) with an option that
+ * uses the units c) is worth
  *
  *   left[k][l][u] = min(left[k][l][u], t + left[k + 1][first][u - c])          for all u >= c at once,
  *
- * a sum and a minimum over a row. Positions from MAQ_LEFT_ROWS on are taken for that one. Costs are floats, rounded down in the end by more than
- * their sums can be off.
+ * a sum and a minimum over a row. Positions from MAQ_LEFT_ROWS on are taken for that one. Costs are floats, rounded
+ * down in the end by more than their sums can be off.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize(                                                                                                  \

@@ -177,8 +177,8 @@ static enum maq_status take(const struct folded *f, const struct maq_compose_fou
 }
 
 /*
- * What plays faster than the best so far is mostly below its step by the form that is too short; where that is less than what is proven, bounds
- * would suffer. By the form that is too long it may be a little above.
+ * What plays faster than the best so far is mostly below its step by the form that is too short; where that is less
+ * than what is proven, bounds would suffer. By the form that is too long it may be a little above.
  */
 static double cutoff_of(const struct maq_mixed_folded_known *known, bool heaviest)
 {

@@ -1,9 +1,9 @@
 /*
  * mixed_folded.h - compositions with virtual stages, among the plans of a job on several node groups: those of chain_folded.h.
  *
- * For every wave and number of virtual stages there is a table for each size of the groups of micro batches that divides their number: the
- * interleaved schedule runs up to so many stages then. The best of each number of virtual stages are played, and are among the plans where they fit
- * (the table's memory is an upper limit).
+ * For every wave and number of virtual stages there is a table for each size of the groups of micro batches that
+ * divides their number: the interleaved schedule runs up to so many stages then. The best of each number of virtual
+ * stages are played, and are among the plans where they fit (the table's memory is an upper limit).
  */
 #ifndef MAQ_COMPOSE_MIXED_FOLDED_H
 #define MAQ_COMPOSE_MIXED_FOLDED_H

@@ -1,6 +1,6 @@
 /*
- * mixed_played.c - a mixed plan on the node groups of a job, by the cost chain: what the search says of the plans that it finds, of any plan
- * that was written down.
+ * mixed_played.c - a mixed plan on the node groups of a job, by the cost chain: what the search says of the plans
+ * that it finds, of any plan that was written down.
  *
  * The plan's own degrees and techniques are the whole space; its stages are looked up in the table of its wave, and the composition is
  * played pass by pass (chain_played.c; with virtual stages mixed/placed_play.c, and the composition is one of the folded model). What the

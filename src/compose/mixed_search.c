@@ -269,8 +269,8 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
 }
 
 /*
- * Deep pipelines of stages that recompute and shard nothing play faster beside their closed form than others do. Where the best one is not far
- * behind by that form, it may be ahead when played.
+ * Deep pipelines of stages that recompute and shard nothing play faster beside their closed form than others do.
+ * Where the best one is not far behind by that form, it may be ahead when played.
  */
 static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)

@@ -1,23 +1,26 @@
 /*
  * mixed_shares.h - data parallelism across node groups: each runs the whole model for its share of the micro batches.
  *
- * Two node groups or more make a pipeline each, with D_g replicas, which do m_g micro batches; together all there are. Between them nothing
- * crosses but gradients, once a step: over R = sum D_g replicas in a ring that crosses the slowest link from a group to another (mixed/placed.c).
- * With the stages that a group's table has (chain_costs.h), in seconds,
+ * Two node groups or more make a pipeline each, with D_g replicas, which do m_g micro batches; together all there
+ * are. Between them nothing crosses but gradients, once a step: over R = sum D_g replicas in a ring that crosses the
+ * slowest link from a group to another (mixed/placed.c). With the stages that a group's table has (chain_costs.h), in
+ * seconds,
  *
  *   T   = max_g ((m_g - 1) max t_i + sum t_i + max (sync_i + across_i) + max update_i)
  *   across_i = 2 (R - 1) / R of the gradients of a device of stage i to the slowest group, all devices of a replica sending
  *
- * Simplifications: a group that is done before the others is not kept waiting for their gradients (shorter); gradients are reduced inside the
- * group and across groups one after the other (longer). The step of a plan is the one that is played.
+ * Simplifications: a group that is done before the others is not kept waiting for their gradients (shorter);
+ * gradients are reduced inside the group and across groups one after the other (longer). The step of a plan is the
+ * one that is played.
  *
- * Found is the least T of all: of every micro batch, every set of groups, the numbers of replicas that waves have (mixed_search.c). For a limit of T a
- * group does so many micro batches at most with D replicas: the most m whose best composition, found exactly, is below it. Where that is less
- * than there are for all numbers of replicas, no plan is below the limit. Otherwise the limit follows the plan that is there.
+ * Found is the least T of all: of every micro batch, every set of groups, the numbers of replicas that waves have
+ * (mixed_search.c). For a limit of T a group does so many micro batches at most with D replicas: the most m whose
+ * best composition, found exactly, is below it. Where that is less than there are for all numbers of replicas, no
+ * plan is below the limit. Otherwise the limit follows the plan that is there.
  *
- * Before that: a step of m micro batches is no less than m / M of one of M, for compositions are straight lines over m that begin above 0. So a
- * group that alone takes B for all of them does no more than T / B of them, and none where it cannot hold the model. (For that a stage holds as many
- * micro batches as with all of the wave's.)
+ * Before that: a step of m micro batches is no less than m / M of one of M, for compositions are straight lines over
+ * m that begin above 0. So a group that alone takes B for all of them does no more than T / B of them, and none where
+ * it cannot hold the model. (For that a stage holds as many micro batches as with all of the wave's.)
  */
 #ifndef MAQ_COMPOSE_MIXED_SHARES_H
 #define MAQ_COMPOSE_MIXED_SHARES_H

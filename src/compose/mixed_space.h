@@ -1,10 +1,12 @@
 /*
  * mixed_space.h - what a composition over node groups may choose from, of an open job.
  *
- * Axes are those of the homogeneous search (space.h), by the same keys: TP, CP and its kind, EP, expert-TP, micro batch, what is recomputed,
- * ZeRO, the copies of its shards, the places of optimizer and activations, virtual stages are chosen, from what the document, a flag or the user's list says where they say anything. What stages of
- * different make-up cannot do is refused where the document asks for it, and is not looked at otherwise: schedules other
- * than 1F1B and interleaved, layouts, a fixed number of stages or replicas, offloading or recomputing the first N layers of a stage, LoRA.
+ * Axes are those of the homogeneous search (space.h), by the same keys: TP, CP and its kind, EP, expert-TP, micro
+ * batch, what is recomputed, ZeRO, the copies of its shards, the places of optimizer and activations, virtual stages
+ * are chosen, from what the document, a flag or the user's list says where they say anything. What stages of
+ * different make-up cannot do is refused where the document asks for it, and is not looked at otherwise: schedules
+ * other than 1F1B and interleaved, layouts, a fixed number of stages or replicas, offloading or recomputing the first
+ * N layers of a stage, LoRA.
  */
 #ifndef MAQ_COMPOSE_MIXED_SPACE_H
 #define MAQ_COMPOSE_MIXED_SPACE_H

@@ -1,11 +1,12 @@
 /*
  * stage_table.h - what a pipeline is composed of: the costs of every way to run every stretch of a model.
  *
- * A model is a row of atoms (the embedding, the layers, the head). A *wave* is what the pipeline takes in at a time: `wave_samples`
- * samples, the micro batch of all data-parallel replicas together; a step is `waves` of them. A stage is a stretch of atoms and the
- * replicas that run it; every replica is an *option*: a kind of device, how many of them (the TP degree), and its share of the wave
- * (its micro batch). The shares of a stage's replicas add up to the wave (the last one may get less than its share), so stages may
- * differ in their number of replicas, and the replicas of one stage in kind and share. Where costs come from (a measured profile, a cost chain) is the business of whoever
+ * A model is a row of atoms (the embedding, the layers, the head). A *wave* is what the pipeline takes in at a time:
+ * `wave_samples` samples, the micro batch of all data-parallel replicas together; a step is `waves` of them. A stage
+ * is a stretch of atoms and the replicas that run it; every replica is an *option*: a kind of device, how many of
+ * them (the TP degree), and its share of the wave (its micro batch). The shares of a stage's replicas add up to the
+ * wave (the last one may get less than its share), so stages may differ in their number of replicas, and the replicas
+ * of one stage in kind and share. Where costs come from (a measured profile, a cost chain) is the business of whoever
  * fills the table; an option is an id with costs, so ZeRO, recomputation, CP or EP are further options.
  *
  *   T = (waves - 1) max_i t_i + sum_i t_i + max_i sync_i + max_i update_i        (1F1B with a flush)

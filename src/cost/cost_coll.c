@@ -47,7 +47,10 @@ static struct block block_of(const struct maq_placement *at)
     return (struct block){per_domain, per_domain, false};
 }
 
-/* PCIe behind a pair of devices is shared with the others, and the rate of each falls with their number, unless the device says otherwise. */
+/*
+ * PCIe behind a pair of devices is shared with the others, and the rate of each falls with their number, unless the
+ * device says otherwise.
+ */
 static double near_bps(const struct maq_links *links, const struct maq_node_group *group,
                        const struct maq_coll_generation *generation, const struct block *block)
 {

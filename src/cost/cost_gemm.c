@@ -141,9 +141,9 @@ static double aligned_share(const struct product *p, const struct maq_device *de
 }
 
 /*
- * Attention with heads of a few features (4 to 28 in vision transformers): batches of products with one such side, whose rows do not start
- * on 16 bytes. They run on the vector units as well, in tiles of 32 x 32 and steps of 8 (the smallest of cuBLAS's "sliced" kernels), so that
- * a side of 4 costs as much as one of 32.
+ * Attention with heads of a few features (4 to 28 in vision transformers): batches of products with one such side,
+ * whose rows do not start on 16 bytes. They run on the vector units as well, in tiles of 32 x 32 and steps of 8 (the
+ * smallest of cuBLAS's "sliced" kernels), so that a side of 4 costs as much as one of 32.
  */
 #define THIN_TILE 32.0
 #define THIN_STEP 8.0

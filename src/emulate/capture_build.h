@@ -23,8 +23,9 @@ enum maq_status maq_capture_of_ranks(struct maq_capture **out, const char *const
 struct maq_capture *maq_capture_new(void);
 
 /*
- * One rank's records as the class of that rank has them: ids of operators and texts replaced by op[] and text[], peers
- * relative, the messages of a group in the order of (communicator, kind, peer), frees that follow each other in that of their blocks. `out` has room for trace->n_records.
+ * One rank's records as the class of that rank has them: ids of operators and texts replaced by op[] and text[],
+ * peers relative, the messages of a group in the order of (communicator, kind, peer), frees that follow each other in
+ * that of their blocks. `out` has room for trace->n_records.
  */
 void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
                            const uint32_t *text);

@@ -30,7 +30,10 @@ struct maq_seen_pattern {
     struct maq_pattern pattern;
     uint32_t nth;
 };
-/* What ranks that ran have in common, who may not have heard of each other: no two alike, in order of size and number. Open ones are left out. */
+/*
+ * What ranks that ran have in common, who may not have heard of each other: no two alike, in order of size and
+ * number. Open ones are left out.
+ */
 enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_capture *capture,
                                    struct maq_arena *arena);
 

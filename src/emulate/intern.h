@@ -18,7 +18,10 @@ struct maq_intern {
 };
 
 void maq_intern_init(struct maq_intern *t, struct maq_arena *arena);
-/* UINT32_MAX when out of memory; the bytes are copied, aligned to 8 and with a zero behind them. *added (may be NULL) says whether it is new. */
+/*
+ * UINT32_MAX when out of memory; the bytes are copied, aligned to 8 and with a zero behind them. *added (may be NULL)
+ * says whether it is new.
+ */
 uint32_t maq_intern_put(struct maq_intern *t, const void *bytes, size_t len, bool *added);
 /* UINT32_MAX: not there. */
 uint32_t maq_intern_find(const struct maq_intern *t, const void *bytes, size_t len);

@@ -14,11 +14,12 @@
  * stream idle, of start - end of the launching call. What of `start - ready` is longer than MAQ_KINETO_GAP_NS is no property of the kernel:
  * it becomes an operator of its own, "gap that the trace does not explain".
  *
- * Dependencies between streams. Newer traces (cuda_sync events) say which stream waits for which record of an event. In
- * others only the calls of cudaStreamWaitEvent are seen, without stream and event; then a kernel that starts within MAQ_KINETO_GAP_NS after the
- * end of a kernel of another stream, and later than its own stream and launch allow, is taken to wait for it, if there was such
- * a call between the two launches. Likewise a synchronising call waits for the last end on the device that lies in it. Dependencies
- * that cost nothing in the trace cannot be seen and are lost.
+ * Dependencies between streams. Newer traces (cuda_sync events) say which stream waits for which record of an event.
+ * In others only the calls of cudaStreamWaitEvent are seen, without stream and event; then a kernel that starts
+ * within MAQ_KINETO_GAP_NS after the end of a kernel of another stream, and later than its own stream and launch
+ * allow, is taken to wait for it, if there was such a call between the two launches. Likewise a synchronising call
+ * waits for the last end on the device that lies in it. Dependencies that cost nothing in the trace cannot be seen
+ * and are lost.
  */
 #include "imports/kineto_steps.h"
 

@@ -1,4 +1,7 @@
-/* codes.h - the diagnostics of profiles and mixed plans, 1600 to 1619 of the range in base/codes.h: stable, never reused. Same form as there. */
+/*
+ * codes.h - the diagnostics of profiles and mixed plans, 1600 to 1619 of the range in base/codes.h: stable, never
+ * reused. Same form as there.
+ */
 #ifndef MAQ_MIXED_CODES_H
 #define MAQ_MIXED_CODES_H
 

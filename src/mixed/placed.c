@@ -1,16 +1,17 @@
 /*
  * placed.c - a mixed plan on the node groups of a job, by the cost chain.
  *
- * A stage costs what the same virtual stage costs in a prediction of a job of its own (train/stretch.h): its passes with the host's gaps and
- * the collectives inside, the part of its reduction that nothing hides, its update, its memory. Replica r of every stage makes a *column*, a
- * pipeline of its own with its share of the micro batches; columns that are alike are played once (placed_play.c).
+ * A stage costs what the same virtual stage costs in a prediction of a job of its own (train/stretch.h): its passes
+ * with the host's gaps and the collectives inside, the part of its reduction that nothing hides, its update, its
+ * memory. Replica r of every stage makes a *column*, a pipeline of its own with its share of the micro batches;
+ * columns that are alike are played once (placed_play.c).
  *
  * Devices of a node group are taken in the order of pipelines, stages and replicas. A transfer between stages is that of their bytes and
  * places; between node groups it takes what the slower of both networks takes, or the link between them.
  *
- * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the stage. Where replicas lie on
- * several, a ring of R ranks crosses the slowest border of them all, and every rank sends 2 (R - 1) / R of its gradients over it, all TP
- * and CP ranks of a replica at once; nothing hides that.
+ * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the
+ * stage. Where replicas lie on several, a ring of R ranks crosses the slowest border of them all, and every rank
+ * sends 2 (R - 1) / R of its gradients over it, all TP and CP ranks of a replica at once; nothing hides that.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * slices_text.c - the best plan that was composed of what a parallelizer answers, for a terminal: its stages, what bounds it, what was asked
- * for it, and the parallelizer's own words.
+ * slices_text.c - the best plan that was composed of what a parallelizer answers, for a terminal: its stages, what
+ * bounds it, what was asked for it, and the parallelizer's own words.
  */
 #include "base/check.h"
 #include "base/text.h"

@@ -1,9 +1,9 @@
 /*
  * graph.c - the distribution of the time of a graph with times: a captured job's, for instance.
  *
- * Makespans are drawn (graph_sample.h), for each part of the steps by itself; the factors that everything shares are a mixture that needs
- * no draws, as for a step (step_law.h). Intervals are a jackknife over the scramblings that draws come from (step_ask.h), the guarantee is that
- * of step_limit.h, of independent draws.
+ * Makespans are drawn (graph_sample.h), for each part of the steps by itself; the factors that everything shares are
+ * a mixture that needs no draws, as for a step (step_law.h). Intervals are a jackknife over the scramblings that
+ * draws come from (step_ask.h), the guarantee is that of step_limit.h, of independent draws.
  */
 #include <math.h>
 #include <stdlib.h>

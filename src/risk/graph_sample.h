@@ -12,15 +12,17 @@
  * What everything shares is not drawn: step_law.h. Nor are the regime of communication and whether any GPU is slow for a while:
  * each of these parts of the steps is drawn by itself, on the same random numbers, and has its own probability.
  *
- * Numbers are quasi-random, as the lasting ones of a step: draw i is point i / 10 of the scrambling with number i % 10, with a dimension for each
- * class, each given straggler, and, as far as dimensions last, the operators that take most of the time; so what differs between the ten is
- * what sampling leaves open. Independent draws are of plain random numbers, and so is whatever has no dimension.
+ * Numbers are quasi-random, as the lasting ones of a step: draw i is point i / 10 of the scrambling with number i %
+ * 10, with a dimension for each class, each given straggler, and, as far as dimensions last, the operators that take
+ * most of the time; so what differs between the ten is what sampling leaves open. Independent draws are of plain
+ * random numbers, and so is whatever has no dimension.
  *
  * Lasting differences of GPUs and nodes are one lognormal of the sum of their variances, so ranks of a node are taken to be
  * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is drawn for
  * one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record already.
  *
- * Episodes: of the n ranks of a class k are slow, by Poisson's law, independently of other classes but for that there is at least one in all.
+ * Episodes: of the n ranks of a class k are slow, by Poisson's law, independently of other classes but for that there
+ * is at least one in all.
  */
 #ifndef MAQ_RISK_GRAPH_SAMPLE_H
 #define MAQ_RISK_GRAPH_SAMPLE_H

@@ -1,10 +1,10 @@
 /*
  * law.c - laws of durations: see law.h.
  *
- * Normal, lognormal, Weibull and exponential are closed formulae. A gamma quantile is Newton's method on the logarithm of the
- * probability of its own side, from Wilson and Hilferty's cube (Johnson, Kotz, Balakrishnan, "Continuous univariate
- * distributions" 1, ch. 17), kept inside a bracket; a mixture's is the same between the quantiles of its parts, and bisection where it has no density. Both end
- * where doubles do.
+ * Normal, lognormal, Weibull and exponential are closed formulae. A gamma quantile is Newton's method on the
+ * logarithm of the probability of its own side, from Wilson and Hilferty's cube (Johnson, Kotz, Balakrishnan,
+ * "Continuous univariate distributions" 1, ch. 17), kept inside a bracket; a mixture's is the same between the
+ * quantiles of its parts, and bisection where it has no density. Both end where doubles do.
  */
 #include "risk/law.h"
 

@@ -1,10 +1,11 @@
 /*
  * quasi.h - points that fill the unit cube more evenly than random ones: Sobol's sequence, scrambled.
  *
- * Direction numbers are those of Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci.
- * Comput. 30 (2008), file new-joe-kuo-6.21201. Each dimension's bits are multiplied by a random lower triangular matrix and shifted
- * (Matousek, "On the L2-discrepancy for anchored boxes", 1998): any one point is then uniform, any 2^k points in a row from a multiple of 2^k have
- * one in each of 2^k equal intervals of every dimension, and scramblings with different numbers are independent of each other.
+ * Direction numbers are those of Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections",
+ * SIAM J. Sci. Comput. 30 (2008), file new-joe-kuo-6.21201. Each dimension's bits are multiplied by a random lower
+ * triangular matrix and shifted (Matousek, "On the L2-discrepancy for anchored boxes", 1998): any one point is then
+ * uniform, any 2^k points in a row from a multiple of 2^k have one in each of 2^k equal intervals of every dimension,
+ * and scramblings with different numbers are independent of each other.
  */
 #ifndef MAQ_RISK_QUASI_H
 #define MAQ_RISK_QUASI_H

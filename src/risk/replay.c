@@ -1,9 +1,10 @@
 /*
  * replay.c - what stragglers cost a recorded job.
  *
- * With T the mean replayed step when nothing waits for a launch and T0 the step in which every operation is ideal, the slowdown is S = T / T0, a part's slowdown is T(only
- * that part as recorded) / T0, and the share of the loss that goes when a part is made ideal is M = (T - T(that part ideal)) / (T - T0).
- * The measures are those of "Understanding stragglers in large model training using what-if analysis" (OSDI'25), section 3.
+ * With T the mean replayed step when nothing waits for a launch and T0 the step in which every operation is ideal,
+ * the slowdown is S = T / T0, a part's slowdown is T(only that part as recorded) / T0, and the share of the loss that
+ * goes when a part is made ideal is M = (T - T(that part ideal)) / (T - T0). The measures are those of "Understanding
+ * stragglers in large model training using what-if analysis" (OSDI'25), section 3.
  */
 #include <stdlib.h>
 #include <string.h>

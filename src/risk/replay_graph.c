@@ -9,10 +9,10 @@
  *   gradient reduction  for the last backward pass of its chunk, or for the compute stream so far where it has no chunk
  *   norm, update        for reductions and compute; the norm joins all workers
  *
- * A send and its reception begin together when both sides are there, collectives when all members are. A transfer lasts as long as
- * it was recorded to transfer; waiting comes out of the graph. The n-th send of a stage belongs to the n-th reception of its
- * neighbour; the pipeline's neighbour of the last stage is the first one's next chunk. After "Understanding stragglers in large model training
- * using what-if analysis" (OSDI'25), sections 3.1 and 3.2.
+ * A send and its reception begin together when both sides are there, collectives when all members are. A transfer
+ * lasts as long as it was recorded to transfer; waiting comes out of the graph. The n-th send of a stage belongs to
+ * the n-th reception of its neighbour; the pipeline's neighbour of the last stage is the first one's next chunk.
+ * After "Understanding stragglers in large model training using what-if analysis" (OSDI'25), sections 3.1 and 3.2.
  */
 #include <math.h>
 #include <stddef.h>

@@ -1,10 +1,11 @@
 /*
  * run_replica.c - one run, from its start to its last save.
  *
- * The run jumps from failure to failure: between two, run_track.h knows where it is at any time. A failure sets it back to the last save
- * that counts and that survives what was lost, and puts a row of phases in front of what follows: detection, waiting for a node,
- * requeue, restart, reading the checkpoint. The convention of the failure clock decides what a failure does to a phase: `restarted`, the row
- * begins anew; `paused`, the clock stands still meanwhile; `queued`, the failure waits until the row is through and costs a row of its own.
+ * The run jumps from failure to failure: between two, run_track.h knows where it is at any time. A failure sets it
+ * back to the last save that counts and that survives what was lost, and puts a row of phases in front of what
+ * follows: detection, waiting for a node, requeue, restart, reading the checkpoint. The convention of the failure
+ * clock decides what a failure does to a phase: `restarted`, the row begins anew; `paused`, the clock stands still
+ * meanwhile; `queued`, the failure waits until the row is through and costs a row of its own.
  *
  * Results that were wrong for a while before anybody noticed set it back to a save from before; older saves are kept.
  *

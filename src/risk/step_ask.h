@@ -5,10 +5,10 @@
  * slowest of all replicas, the factors that everything shares and spikes follow without sampling (step_law.c). Samples of
  * different regimes, kinds and questions use the same random numbers, so that differences are of what differs.
  *
- * Intervals are what sampling leaves open: a jackknife over ten parts of the draws, each left out in turn (Efron and Stein, "The jackknife
- * estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). The parts are independent scramblings of the
- * quasi-random numbers that the draws are made from, so the intervals are as narrow as these make the figures. How well the variation itself
- * is known is in none of them.
+ * Intervals are what sampling leaves open: a jackknife over ten parts of the draws, each left out in turn (Efron and
+ * Stein, "The jackknife estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). The
+ * parts are independent scramblings of the quasi-random numbers that the draws are made from, so the intervals are as
+ * narrow as these make the figures. How well the variation itself is known is in none of them.
  */
 #ifndef MAQ_RISK_STEP_ASK_H
 #define MAQ_RISK_STEP_ASK_H
@@ -55,7 +55,10 @@ enum maq_status maq_step_ask(struct maq_step_answer *out, struct maq_step_ask *w
 
 /* What a law says. */
 void maq_step_ask_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law);
-/* A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the same random numbers. */
+/*
+ * A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the
+ * same random numbers.
+ */
 struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_ask_figure figure);
 struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, const struct maq_step_answer *b);
 /* Sources in the order of what they do alone, then by name. */

@@ -8,7 +8,8 @@
  *
  *   P(node <= x) = E_z[F_gpu(x e^(-sigma z))^(GPUs of a node)],   P(G <= x) = P(node <= x)^nodes
  *
- * in closed form where only GPUs or only nodes differ, otherwise a table. It enters as a quadrature over its quantiles, finer towards its slow end.
+ * in closed form where only GPUs or only nodes differ, otherwise a table. It enters as a quadrature over its
+ * quantiles, finer towards its slow end.
  *
  * Refused (false), to be sampled instead: several stages; kernels with laws of their own; nothing that varies, where sampling is exact.
  */

@@ -5,13 +5,15 @@
  * known. The slowest of many needs F nearer to 1 than an even sample is; draws are weighted, with more of them from slow replicas
  * (step_sample.c). Above the highest 16 draws F is continued as an exponential law with their mean excess.
  *
- * Of replicas that are slow for a while there are N by Poisson's law with mean L. Each stands for one of the usual kind, whose F it replaces:
+ * Of replicas that are slow for a while there are N by Poisson's law with mean L. Each stands for one of the usual
+ * kind, whose F it replaces:
  * E[(F_slow / F)^N] = exp(-L (1 - F_slow / F)).
  *
  *   step = C x S x D x (M + norm + update)
  *
- * C is the factor that all GPUs share, S that of a spike or of the second mode, D that of the hour, which no spike needs. M is held as equally likely values, S as a few weighted ones, C as it is: the
- * distribution function of the step is a sum of normal ones in ln t. Where C does not vary it is a sum of steps.
+ * C is the factor that all GPUs share, S that of a spike or of the second mode, D that of the hour, which no spike
+ * needs. M is held as equally likely values, S as a few weighted ones, C as it is: the distribution function of the
+ * step is a sum of normal ones in ln t. Where C does not vary it is a sum of steps.
  */
 #ifndef MAQ_RISK_STEP_LAW_H
 #define MAQ_RISK_STEP_LAW_H

@@ -32,7 +32,10 @@ struct maq_passes {
     } first[MAQ_PASSES_FIRSTS];
 };
 
-/* In `arena`. false: more kinds of passes or microbatches than it knows, passes that wait behind the first, or a sum too wide for a grid. */
+/*
+ * In `arena`. false: more kinds of passes or microbatches than it knows, passes that wait behind the first, or a sum
+ * too wide for a grid.
+ */
 bool maq_passes_find(struct maq_passes *out, const struct maq_step_model *m, const struct maq_variation *v,
                      struct maq_arena *arena);
 

@@ -24,8 +24,9 @@
 #include "risk/law.h"
 
 /*
- * What runs of one operation vary by, where that is known: lognormal with median 1, or equally likely values over the median; and a share of
- * slow runs, so many times as long besides. It takes the place of the noise of passes for what a pass has of the operation.
+ * What runs of one operation vary by, where that is known: lognormal with median 1, or equally likely values over the
+ * median; and a share of slow runs, so many times as long besides. It takes the place of the noise of passes for what
+ * a pass has of the operation.
  */
 struct maq_kernel_law {
     char name[40]; /* "gemm", "all_reduce tp": signature.h */

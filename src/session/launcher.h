@@ -1,4 +1,7 @@
-/* launcher.h - is a program one that starts the ranks of a job? maquette does that itself, and two of them would not agree on who is who. */
+/*
+ * launcher.h - is a program one that starts the ranks of a job? maquette does that itself, and two of them would not
+ * agree on who is who.
+ */
 #ifndef MAQ_SESSION_LAUNCHER_H
 #define MAQ_SESSION_LAUNCHER_H
 

@@ -8,10 +8,10 @@
  *   8 each    for each rank of the group the number by which the connection with it is known; none where connections are
  *             made when they are first needed
  *
- * and asks for the keys of all others. Whoever has the larger address connects, and says the number that the other gave him. For
- * ranks that are not there the address is one that the zero-GPU device knows (shim/link.h), and the numbers are those of the ranks
- * themselves. Source: gloo/transport/tcp/{context,device,address}.cc of pytorch/gloo. Older gloo (before 2023) says something else, and is not
- * answered.
+ * and asks for the keys of all others. Whoever has the larger address connects, and says the number that the other
+ * gave him. For ranks that are not there the address is one that the zero-GPU device knows (shim/link.h), and the
+ * numbers are those of the ranks themselves. Source: gloo/transport/tcp/{context,device,address}.cc of pytorch/gloo.
+ * Older gloo (before 2023) says something else, and is not answered.
  */
 #include "session/store_gloo.h"
 

@@ -10,9 +10,10 @@
  *                      MULTI_SET 11, CANCEL_WAIT 12, PING 13, QUEUE_PUSH 14, QUEUE_POP 15, QUEUE_LEN 16, LIST_KEYS 17; the server on libuv and the
  *                      older one are asked alike
  *
- * Answers: COMPARE_SET, GET a value with its length; MULTI_GET one after the other; ADD, GETNUMKEYS, DELETE_KEY, QUEUE_LEN an int64;
- * CHECK 0 = all there, 1 = not; WAIT 0, when all are there; CANCEL_WAIT 1; PING its number; QUEUE_POP how many there were (int64) and
- * the first; LIST_KEYS how many (int64) and each with its length; SET, APPEND, MULTI_SET, QUEUE_PUSH nothing. Source: torch/csrc/distributed/c10d/TCPStore.cpp, TCPStoreBackend.{hpp,cpp},
+ * Answers: COMPARE_SET, GET a value with its length; MULTI_GET one after the other; ADD, GETNUMKEYS, DELETE_KEY,
+ * QUEUE_LEN an int64; CHECK 0 = all there, 1 = not; WAIT 0, when all are there; CANCEL_WAIT 1; PING its number;
+ * QUEUE_POP how many there were (int64) and the first; LIST_KEYS how many (int64) and each with its length; SET,
+ * APPEND, MULTI_SET, QUEUE_PUSH nothing. Source: torch/csrc/distributed/c10d/TCPStore.cpp, TCPStoreBackend.{hpp,cpp},
  * TCPStoreLibUvBackend.cpp of pytorch/pytorch, whose limits on lengths are here too.
  */
 #include <stdlib.h>

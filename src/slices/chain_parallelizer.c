@@ -1,16 +1,18 @@
 /*
  * chain_parallelizer.c - maquette's own parallelizer: a slice as one stage, with costs of the cost chain (compose/chain_costs.h).
  *
- * Its atoms are the embedding, the layers, multi-token prediction and the output. Plans of a slice for a wave are all options of a table of
- * that wave (TP, CP, EP, what is recomputed, ZeRO, the optimizer on the host) for each micro batch that makes up the wave with some number of
- * replicas, without those that another beats in devices, times and memory: a front, so that one answer serves all positions. Costs of an
- * atom are those of the first atom of its kind: equal slices then cost the same to the last bit, wherever they lie.
+ * Its atoms are the embedding, the layers, multi-token prediction and the output. Plans of a slice for a wave are all
+ * options of a table of that wave (TP, CP, EP, what is recomputed, ZeRO, the optimizer on the host) for each micro
+ * batch that makes up the wave with some number of replicas, without those that another beats in devices, times and
+ * memory: a front, so that one answer serves all positions. Costs of an atom are those of the first atom of its kind:
+ * equal slices then cost the same to the last bit, wherever they lie.
  *
  *   samples_per_s   max over options   N samples / (t devices)            t: of a replica's micro batch
  *   min_bytes       min over options   replicas x devices (context + fixed + flight)
  *
- * over the options of a replica alone: more replicas add communication and share states, which leaves the sum of them. Experts are spread over
- * replicas, which changes what a device computes: then options of any number of replicas count.
+ * over the options of a replica alone: more replicas add communication and share states, which leaves the sum of
+ * them. Experts are spread over replicas, which changes what a device computes: then options of any number of
+ * replicas count.
  */
 #include <math.h>
 #include <string.h>
@@ -271,7 +273,10 @@ static const char *word(struct state *s, bool says, const char *key, uint32_t va
     return says ? maq_arena_printf(&s->answers, " %s=%u", key, value) : "";
 }
 
-/* "tp=2 dp=4 micro_batch=1 recompute=selective zero=optim modules=16", in the words of docs/plan-form.md; modules by the bits of enum maq_part. */
+/*
+ * "tp=2 dp=4 micro_batch=1 recompute=selective zero=optim modules=16", in the words of docs/plan-form.md; modules by
+ * the bits of enum maq_part.
+ */
 static bool write_down(struct answer *a, struct state *s)
 {
     for (uint32_t i = 0; i < a->n; i++) {

@@ -1,13 +1,14 @@
 /*
  * enumeration.h - what a parallelizer is asked, and what it said: slices x islands (and parts of them) x waves x positions.
  *
- * Slices with equal signatures are one class, and a class is asked once (redundancy). A pair of class and island is dropped when profile()
- * says that it takes more memory than there is (infeasibility), and put off as long as no pipeline with it can be faster than a limit that
- * the caller gives (imbalance: pair_bound.h). Pairs are asked by as many workers as there are states of the parallelizer; what comes back does
- * not depend on how many.
+ * Slices with equal signatures are one class, and a class is asked once (redundancy). A pair of class and island is
+ * dropped when profile() says that it takes more memory than there is (infeasibility), and put off as long as no
+ * pipeline with it can be faster than a limit that the caller gives (imbalance: pair_bound.h). Pairs are asked by as
+ * many workers as there are states of the parallelizer; what comes back does not depend on how many.
  *
- * A parallelizer that answers with the best plan alone is asked for parts of an island as well (1, 2, 4, ... devices of a node, then 1, 2, ...
- * nodes), and again further from the end where a plan no longer fits (reuse: not where all still do).
+ * A parallelizer that answers with the best plan alone is asked for parts of an island as well (1, 2, 4, ... devices
+ * of a node, then 1, 2, ... nodes), and again further from the end where a plan no longer fits (reuse: not where all
+ * still do).
  */
 #ifndef MAQ_SLICES_ENUMERATION_H
 #define MAQ_SLICES_ENUMERATION_H

@@ -9,8 +9,9 @@
  *                                                                          take no more of them for a wave than max t x its devices
  *   sync       max          >=  the most, over atoms, of the least of any piece that holds the atom
  *
- * Pieces that do not fit with k stages behind are left out, and pieces whose stages alone reach the cutoff. Hops to neighbours count at their
- * cheapest. Prices are raised where a row takes more than an island has (or than its share), and all that were tried bound.
+ * Pieces that do not fit with k stages behind are left out, and pieces whose stages alone reach the cutoff. Hops to
+ * neighbours count at their cheapest. Prices are raised where a row takes more than an island has (or than its
+ * share), and all that were tried bound.
  */
 #ifndef MAQ_SLICES_PIECE_BOUND_H
 #define MAQ_SLICES_PIECE_BOUND_H

@@ -1,9 +1,10 @@
 /*
  * slices.c - the public call: waves, rounds of asking and composing, the proof.
  *
- * Waves. A step of M waves needs waves of at least global batch / M samples; of all numbers of replicas of a micro batch only those are looked
- * at that are the least for their M. A parallelizer that is not built in is asked for 1, 2, 4, ... replicas. Where the job leaves one
- * micro batch, stages have to use it; otherwise each stage takes any that makes up the wave.
+ * Waves. A step of M waves needs waves of at least global batch / M samples; of all numbers of replicas of a micro
+ * batch only those are looked at that are the least for their M. A parallelizer that is not built in is asked for 1,
+ * 2, 4, ... replicas. Where the job leaves one micro batch, stages have to use it; otherwise each stage takes any
+ * that makes up the wave.
  *
  * Rounds. Pairs of slice and island are asked up to a limit of the step that their profiles allow, and what is known is composed with few
  * labels. The limit grows until there is a pipeline below it: nothing that was not asked can be in a faster one. Then the waves that are

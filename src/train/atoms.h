@@ -25,7 +25,10 @@ struct maq_atoms {
     double hop_ns; /* the cheapest transfer between two stages; 0 when pp = 1 */
 };
 
-/* Of a plan (with offload_layers > 0, of layers that are all offloaded) under the sweep's job, in its first stage's place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`. */
+/*
+ * Of a plan (with offload_layers > 0, of layers that are all offloaded) under the sweep's job, in its first stage's
+ * place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`.
+ */
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
                                       struct maq_arena *arena);
 

@@ -1,14 +1,15 @@
 /*
  * communicator_memory.c - device memory that NCCL holds for the communicators of one rank.
  *
- * A communicator has channels; on each, the rank is in a ring and in a tree that runs up and down: three connections, whose buffers lie with
- * the receiver. Across the network the sender has one too. A buffer serves the three protocols (NCCL src/init.cc, default sizes: LL 8 lines x
- * 512 threads x 8 steps x 16 B, LL128 120 elements x 640 threads x 8 steps x 8 B, Simple NCCL_BUFFSIZE 4 MiB):
+ * A communicator has channels; on each, the rank is in a ring and in a tree that runs up and down: three connections,
+ * whose buffers lie with the receiver. Across the network the sender has one too. A buffer serves the three protocols
+ * (NCCL src/init.cc, default sizes: LL 8 lines x 512 threads x 8 steps x 16 B, LL128 120 elements x 640 threads x 8
+ * steps x 8 B, Simple NCCL_BUFFSIZE 4 MiB):
  *
  *   0.5 MiB + 4.69 MiB + 4 MiB = 9.19 MiB
  *
- * Every process group that communicates is one communicator: those of the plan, the one over all pipeline stages and tensor ranks that norms and
- * overflow are reduced on, and the default group of the whole job.
+ * Every process group that communicates is one communicator: those of the plan, the one over all pipeline stages and
+ * tensor ranks that norms and overflow are reduced on, and the default group of the whole job.
  */
 #include "train/blueprint.h"
 

@@ -1,13 +1,15 @@
 /*
  * error.c - how sure a step time is.
  *
- * A prediction is wrong in two ways. Its kernels and collectives cost something else than the chain of providers says; and its composition
- * leaves things out: launch gaps, exposed communication, routing, stragglers. The first comes with every cost as one standard deviation. Errors of
- * one kind of item from one provider have one cause and add up; those of different kinds do not know of each other:
+ * A prediction is wrong in two ways. Its kernels and collectives cost something else than the chain of providers
+ * says; and its composition leaves things out: launch gaps, exposed communication, routing, stragglers. The first
+ * comes with every cost as one standard deviation. Errors of one kind of item from one provider have one cause and
+ * add up; those of different kinds do not know of each other:
  *
  *   chain^2 = sum over (kind, provider) of (sum over items of seconds * error)^2 / (sum of seconds)^2
  *
- * The second is learned from residuals of published training runs, as a function of what the step is made of (enum maq_train_regime, shares x_k):
+ * The second is learned from residuals of published training runs, as a function of what the step is made of (enum
+ * maq_train_regime, shares x_k):
  *
  *   s^2 = s_0^2 + sum over k of (c_k x_k)^2                                    one standard deviation of ln(measured / predicted)
  *   80 % interval: step * exp(z_10 s) .. step * exp(z_90 s)

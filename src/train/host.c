@@ -12,14 +12,15 @@
  *
  *   t = max(d + run before, h + issue before) + read      h = t + issue after      d = max(t + run after, h)
  *
- * The device's wait over a pass is d - sum(run), a gap at the end of the pass. The lead that the host has at the end of one
- * pass, d - h, shortens the gap of the next, as far as the launch queue holds it; it is lost where the host waits for the
- * device: at the end of the step, at pipeline transfers that synchronise, and between passes where the framework times them. A forward pass follows a backward one and the
- * reverse (1F1B, gradient accumulation); the first forward pass of a step has no lead, and its larger gap is spread over the
- * microbatches, so that all passes of a kind take equally long.
+ * The device's wait over a pass is d - sum(run), a gap at the end of the pass. The lead that the host has at the end
+ * of one pass, d - h, shortens the gap of the next, as far as the launch queue holds it; it is lost where the host
+ * waits for the device: at the end of the step, at pipeline transfers that synchronise, and between passes where the
+ * framework times them. A forward pass follows a backward one and the reverse (1F1B, gradient accumulation); the
+ * first forward pass of a step has no lead, and its larger gap is spread over the microbatches, so that all passes of
+ * a kind take equally long.
  *
- * With blocking launches nothing overlaps: the gap is the whole host time, and collectives inside a layer wait for each other and for compute.
- * (Those of data parallelism still run beside the passes here.)
+ * With blocking launches nothing overlaps: the gap is the whole host time, and collectives inside a layer wait for
+ * each other and for compute. (Those of data parallelism still run beside the passes here.)
  *
  * Only the CPU's speed depends on the hardware. A table gives it by the generation of the device, whose usual hosts are known.
  */

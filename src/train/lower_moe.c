@@ -77,8 +77,9 @@ static double exchange_bytes(const struct maq_lower *lo, const struct maq_module
 }
 
 /*
- * Without a capacity nobody knows beforehand how many rows an expert gets: the host reads the counts, for the splits of the exchange and the shapes of the
- * grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for them inside its dispatch). The backward pass has them already.
+ * Without a capacity nobody knows beforehand how many rows an expert gets: the host reads the counts, for the splits
+ * of the exchange and the shapes of the grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for
+ * them inside its dispatch). The backward pass has them already.
  */
 static void read_token_counts(struct maq_lowering *l)
 {

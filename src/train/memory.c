@@ -17,11 +17,12 @@
  * al., "Reducing Activation Recomputation in Large Transformer Models", equations 1, 2 and 4 (arXiv
  * 2205.05198).
  *
- * Megatron-LM's cross-entropy works in place: 16-bit logits become 4-byte ones, which become probabilities and then their gradient. PyTorch's
- * makes the logarithm of the probabilities (kept), and on the way back its gradient and that of the 4-byte logits.
+ * Megatron-LM's cross-entropy works in place: 16-bit logits become 4-byte ones, which become probabilities and then
+ * their gradient. PyTorch's makes the logarithm of the probabilities (kept), and on the way back its gradient and
+ * that of the 4-byte logits.
  *
- * Selective checkpointing by operator (torchtitan, selective_ac_option: op): a layer keeps its input, what attention returns and every second
- * matrix product; here half of each product.
+ * Selective checkpointing by operator (torchtitan, selective_ac_option: op): a layer keeps its input, what attention
+ * returns and every second matrix product; here half of each product.
  *
  * A recomputed module's output is not kept, except core attention's (only its inside is dropped, as in
  * Megatron-LM). A recomputed layer keeps its input alone.

@@ -1,14 +1,16 @@
 /*
  * memory_replay.c - what PyTorch's caching allocator reserves for a stage: its allocations and frees, replayed.
  *
- * The sequence is that of two steps of one stage, tensor by tensor: model states once; then, task by task in schedule order, the output of
- * every module, which lives until its reader is done or, where the reader keeps it, until the reader's backward pass; what modules keep
- * besides; gathered inputs and raw scores, which come and go; and in the backward pass the gradients of inputs and weights. A recomputed layer
- * keeps its input, and runs once more before its backward pass. A long schedule repeats itself: four times as many tasks as microbatches are
- * in flight reach the peak and the holes.
+ * The sequence is that of two steps of one stage, tensor by tensor: model states once; then, task by task in schedule
+ * order, the output of every module, which lives until its reader is done or, where the reader keeps it, until the
+ * reader's backward pass; what modules keep besides; gathered inputs and raw scores, which come and go; and in the
+ * backward pass the gradients of inputs and weights. A recomputed layer keeps its input, and runs once more before
+ * its backward pass. A long schedule repeats itself: four times as many tasks as microbatches are in flight reach the
+ * peak and the holes.
  *
- * At the end of a step the optimizer may want gradients in 4 bytes (stage_memory.c): one tensor per parameter in Megatron-LM, which may find room in
- * the blocks that activations left, or one flat tensor in DeepSpeed, which finds none that is large enough.
+ * At the end of a step the optimizer may want gradients in 4 bytes (stage_memory.c): one tensor per parameter in
+ * Megatron-LM, which may find room in the blocks that activations left, or one flat tensor in DeepSpeed, which finds
+ * none that is large enough.
  */
 #include <stdlib.h>
 

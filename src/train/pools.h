@@ -35,7 +35,10 @@ uint32_t maq_pool_sharers(const struct maq_pool *pool, uint32_t devices, uint32_
 /* Of `bytes` from one of the pool's devices to another, seconds. */
 double maq_pools_inside_s(const struct maq_pools *pools, uint32_t pool, uint32_t from, uint32_t to, double bytes,
                           uint32_t sharers);
-/* Over the pool's own network, `senders` devices at once: between two of its nodes or, where `inside`, two neighbours of that many devices. */
+/*
+ * Over the pool's own network, `senders` devices at once: between two of its nodes or, where `inside`, two neighbours
+ * of that many devices.
+ */
 double maq_pools_side_s(const struct maq_pools *pools, uint32_t pool, double bytes, uint32_t senders, bool inside);
 /* Between two pools: the slower of both networks, or the link between them. */
 double maq_pools_between_s(const struct maq_pools *pools, uint32_t a, uint32_t b, double bytes, uint32_t senders);

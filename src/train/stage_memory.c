@@ -13,10 +13,11 @@
  *
  * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the working set of one pass.
  *
- * With the vocabulary spread over the pipeline, the output layer of a microbatch runs on all stages at once, when the last one is through with
- * it. So a stage holds more microbatches of its layers: one, or two when the two gradients of the output layer are passes of their own,
- * or half of the stages in the interlaced schedule; and of the output layer only the one that is being worked on, or two (Yeung et al., "Balancing
- * Pipeline Parallelism with Vocabulary Parallelism", arXiv 2411.05288, and its code).
+ * With the vocabulary spread over the pipeline, the output layer of a microbatch runs on all stages at once, when the
+ * last one is through with it. So a stage holds more microbatches of its layers: one, or two when the two gradients
+ * of the output layer are passes of their own, or half of the stages in the interlaced schedule; and of the output
+ * layer only the one that is being worked on, or two (Yeung et al., "Balancing Pipeline Parallelism with Vocabulary
+ * Parallelism", arXiv 2411.05288, and its code).
  *
  * The optimizer: gradients of 16 bits become 4-byte ones for the parameters that the rank updates, 4 P / N; DeepSpeed flattens the
  * 16-bit ones first, 2 P / N more. Activations are gone by then.
@@ -30,8 +31,8 @@
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 /* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process shows 0.5 to
- * 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of the preparations for BLOOM,
- * on an A100). */
+ * 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
+ * the preparations for BLOOM, on an A100). */
 #define CONTEXT_LAZY_BYTES (0.6 * GIB)
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)

@@ -1,4 +1,7 @@
-/* stretch.c - see stretch.h: a blueprint of two stages on as many devices as that takes, whose first stage holds one stretch after another. */
+/*
+ * stretch.c - see stretch.h: a blueprint of two stages on as many devices as that takes, whose first stage holds one
+ * stretch after another.
+ */
 #include "train/stretch.h"
 
 #include <math.h>

@@ -224,10 +224,11 @@ const char *maq_interpret_job(struct maq_interpretation *in)
 /* ---- memory ---- */
 
 /*
- * Peak memory is what PyTorch handed out (max_memory_allocated) unless the notes speak of reserved memory or nvidia-smi. torchtitan's log prints
- * reserved memory (max_reserved_gib), and so does Megatron-LM's in the place that counts (report_memory: "max reserved"), in units of
- * 1024^2; AutoModel's prints allocated memory over 1024^3. nvidia-smi prints MiB: a figure in GB that was read from it is thousands of MiB.
- * Otherwise GB is 10^9 where nothing says GiB.
+ * Peak memory is what PyTorch handed out (max_memory_allocated) unless the notes speak of reserved memory or
+ * nvidia-smi. torchtitan's log prints reserved memory (max_reserved_gib), and so does Megatron-LM's in the place that
+ * counts (report_memory: "max reserved"), in units of 1024^2; AutoModel's prints allocated memory over 1024^3.
+ * nvidia-smi prints MiB: a figure in GB that was read from it is thousands of MiB. Otherwise GB is 10^9 where nothing
+ * says GiB.
  */
 enum maq_validate_memory maq_interpret_memory(const struct maq_table_row *row, double *unit_bytes)
 {

@@ -193,8 +193,8 @@ static const struct rule text_rules[] = {
 };
 
 /*
- * Which profile (data/frameworks) a row's framework and year mean; the first that matches. What the profile sets is not listed with the row: the
- * profile is.
+ * Which profile (data/frameworks) a row's framework and year mean; the first that matches. What the profile sets is
+ * not listed with the row: the profile is.
  */
 static const struct profile_rule {
     const char *pattern, *profile;

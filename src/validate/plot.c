@@ -1,9 +1,10 @@
 /*
  * plot.c - predicted against measured, both logarithmic, as a picture.
  *
- * A square plot whose two axes have one range: on the diagonal a prediction is right. Bands around it are 10 and 20 % wide. Every series has a
- * colour and a mark of its own (ten colours, then the next mark), and a line in the legend with its number of points and median error. Series
- * with many points are drawn first, so that they do not cover the others.
+ * A square plot whose two axes have one range: on the diagonal a prediction is right. Bands around it are 10 and 20 %
+ * wide. Every series has a colour and a mark of its own (ten colours, then the next mark), and a line in the legend
+ * with its number of points and median error. Series with many points are drawn first, so that they do not cover the
+ * others.
  */
 #include "validate/plot.h"
 

@@ -1,10 +1,11 @@
 /*
  * risk_rows_placement.c - a slow node in a pipeline (O12).
  *
- * Published are two ranges without their jobs: a hot node makes a step 9 to 35 % longer, and the same slowdown at different pipeline ranks
- * makes its 95th percentile 8.0 to 15.6 % longer. What can be asked is that the ranges of a job of 64 GPUs overlap with them. The job is the
- * pipeline of the closed form for a slow stage (8 stages, 32 microbatches; tests/test_risk_step.c), each stage a node; the node takes 1.2 times
- * as long, as the slowest of 392 recorded GPUs does over their median (1.203: Longhorn, SGEMM).
+ * Published are two ranges without their jobs: a hot node makes a step 9 to 35 % longer, and the same slowdown at
+ * different pipeline ranks makes its 95th percentile 8.0 to 15.6 % longer. What can be asked is that the ranges of a
+ * job of 64 GPUs overlap with them. The job is the pipeline of the closed form for a slow stage (8 stages, 32
+ * microbatches; tests/test_risk_step.c), each stage a node; the node takes 1.2 times as long, as the slowest of 392
+ * recorded GPUs does over their median (1.203: Longhorn, SGEMM).
  *
  * Ranges overlap when the least prediction is not above the greatest observation and the greatest not below the least: a row for each.
  */

@@ -1,5 +1,6 @@
 /*
- * risk_rows_population.c - laws of whole populations: stragglers among jobs (O7), GPUs behind one barrier (O8), steps of a very large job (O11), kernels (O13).
+ * risk_rows_population.c - laws of whole populations: stragglers among jobs (O7), GPUs behind one barrier (O8), steps
+ * of a very large job (O11), kernels (O13).
  *
  * O7   Slowdown S of a job over itself without stragglers: 1 + X, X lognormal, and a few jobs with a faulty worker around a mean of
  *      their own. The share of those and their mean are published; two points of the distribution, P(S >= 1.1) and the 90th percentile of

@@ -1,8 +1,10 @@
 /*
- * risk_rows_variation.c - what varies: recorded jobs replayed (O6), and the second halves of recorded step times predicted from the first (O9).
+ * risk_rows_variation.c - what varies: recorded jobs replayed (O6), and the second halves of recorded step times
+ * predicted from the first (O9).
  *
- * Every trace and every series in the folder is a row or several, so a folder with others is judged alike. Bands: the step mean within 3 %, slowdown
- * and shares within 0.03 of what was published with the trace; the 95th percentile within 3 %, the 99th within 15 %, the mean within 1 %.
+ * Every trace and every series in the folder is a row or several, so a folder with others is judged alike. Bands: the
+ * step mean within 3 %, slowdown and shares within 0.03 of what was published with the trace; the 95th percentile
+ * within 3 %, the 99th within 15 %, the mean within 1 %.
  */
 #include <glob.h>
 #include <jansson.h>

@@ -1,10 +1,12 @@
 /*
  * summary.c - what a table of errors says.
  *
- * For n rows with signed errors e: median, mean and 90th percentile of |e|, and the mean and median of e (bias). Over several sources three totals:
- * every row alike; every source alike (a row weighs 1 / rows of its source: quantiles are those of the weighted distribution, the smallest x
- * with at least q of the weight at or below it); and at most 40 rows of a source, evenly spaced in the order of the table. Those capped rows
- * are chosen once, over the whole table; a group's `capped` counts the ones that are in the group.
+ * For n rows with signed errors e: median, mean and 90th percentile of |e|, and the mean and median of e (bias). Over
+ * several sources three totals:
+ * every row alike; every source alike (a row weighs 1 / rows of its source: quantiles are those of the weighted
+ * distribution, the smallest x with at least q of the weight at or below it); and at most 40 rows of a source, evenly
+ * spaced in the order of the table. Those capped rows are chosen once, over the whole table; a group's `capped`
+ * counts the ones that are in the group.
  */
 #include "validate/validate_internal.h"
 

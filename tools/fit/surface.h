@@ -6,9 +6,10 @@
  *   sum_j w_j (S(x_j) - y_j)^2  +  smooth * sum over lines and knots of (second difference of S)^2
  *                               +  flat   * sum over lines and knots of (first difference of S)^2
  *
- * by conjugate gradients. The second difference is that of a knot against the line between its neighbours; both penalties
- * only decide where points are few; `smooth` is larger along the axes on which the surface bends less. w_j are those of an iteration that turns squares into absolute values for points that
- * lie far off (Huber), so that a row measured wrongly does not bend its neighbourhood.
+ * by conjugate gradients. The second difference is that of a knot against the line between its neighbours; both
+ * penalties only decide where points are few; `smooth` is larger along the axes on which the surface bends less. w_j
+ * are those of an iteration that turns squares into absolute values for points that lie far off (Huber), so that a
+ * row measured wrongly does not bend its neighbourhood.
  */
 #ifndef FIT_SURFACE_H
 #define FIT_SURFACE_H
