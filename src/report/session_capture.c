@@ -53,9 +53,10 @@ enum maq_status maq_report_session_capture_text(char **out, const struct maq_ses
                   maq_words_whole(a, c->n_comms), maq_words_whole(b, c->n_operators));
     if (c->n_unknown > 0)
         maq_page_putf(&page, MAQ_INK_BAD, "unknown       %s ranks\n", maq_words_whole(a, c->n_unknown));
-    maq_page_putf(
-        &page, MAQ_INK_PLAIN, "slices        %u in %u passes, %s of them one after another; %s contributions to exchanges\n",
-        c->n_slices - repeats, c->passes, maq_format_time(a, wall), maq_words_whole(b, (int64_t)c->contributions));
+    maq_page_putf(&page, MAQ_INK_PLAIN,
+                  "slices        %u in %u passes, %s of them one after another; %s contributions to exchanges\n",
+                  c->n_slices - repeats, c->passes, maq_format_time(a, wall),
+                  maq_words_whole(b, (int64_t)c->contributions));
     if (repeats > 0)
         maq_page_putf(&page, MAQ_INK_PLAIN, "not run       %u, which would have been told what they were told before\n",
                       repeats);
