@@ -84,10 +84,12 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_ask
 static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v)
 {
     struct maq_step_answer answer;
-    struct maq_step_limit limit;
-    w->limit = &limit;
-    MAQ_TRY(maq_step_ask(&answer, w, v));
-    w->limit = NULL;
+    struct maq_step_limit limit = {.limit_ns = (double)NAN};
+    struct maq_step_ask asked = *w;
+    asked.limit = &limit;
+    MAQ_TRY(maq_step_ask(&answer, &asked, v));
+    asked.limit = NULL;
+    *w = asked; /* with what was found about it */
     out->guarantee_s = limit.limit_ns * 1e-9;
     out->guarantee_steps = limit.values;
     out->p5 = maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P5);
