@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -66,6 +68,55 @@ bool maq_folder_remove(const char *path)
     if (fd < 0)
         return errno == ENOENT;
     return empty(fd, DEEPEST) && rmdir(path) == 0;
+}
+
+/* Nothing of this process stays open but the end of the pipe: who reads its output is not to wait for the guard. */
+_Noreturn static void stand_guard(int life, const char *path)
+{
+    sigset_t all;
+    char told;
+    setpgid(0, 0); /* a Ctrl-C in the terminal is maquette's to handle */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    if (life > 0)
+        close_range(0, (unsigned)life - 1, 0);
+    close_range((unsigned)life + 1, ~0u, 0);
+    ssize_t n;
+    do
+        n = read(life, &told, 1);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        (void)maq_folder_remove(path);
+    _exit(0);
+}
+
+void maq_folder_guard_begin(struct maq_folder_guard *guard, const char *path)
+{
+    int ends[2];
+    *guard = (struct maq_folder_guard){0, 0};
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    pid_t process = fork();
+    if (process == 0) {
+        close(ends[1]);
+        stand_guard(ends[0], path);
+    }
+    close(ends[0]);
+    if (process > 0)
+        *guard = (struct maq_folder_guard){ends[1], process};
+    else
+        close(ends[1]);
+}
+
+void maq_folder_guard_end(struct maq_folder_guard *guard)
+{
+    if (guard->process <= 0)
+        return;
+    (void)!write(guard->life, "", 1);
+    close(guard->life);
+    while (waitpid(guard->process, NULL, 0) < 0 && errno == EINTR)
+        ;
+    *guard = (struct maq_folder_guard){0, 0};
 }
 
 static bool write_all(int fd, const char *at, size_t n)

@@ -10,6 +10,16 @@ enum maq_status maq_folder_make(const char **path, struct maq_arena *arena, stru
 /* Removes a folder and all that is in it; links are removed, not followed. false: something is left. */
 bool maq_folder_remove(const char *path);
 
+/*
+ * A process of its own that removes the folder when this one ends without having done so, whatever ends it. It waits and does nothing
+ * else. Where none can be made the folder goes unguarded. _end() is called when the folder is removed, or is to stay.
+ */
+struct maq_folder_guard {
+    int life, process; /* the end of a pipe that it listens to; 0: none */
+};
+void maq_folder_guard_begin(struct maq_folder_guard *guard, const char *path);
+void maq_folder_guard_end(struct maq_folder_guard *guard);
+
 /* Writes a file whole: beside its name first, then renamed. */
 enum maq_status maq_folder_write(const char *path, const void *bytes, size_t n, struct maq_diag *diag);
 

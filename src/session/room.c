@@ -198,6 +198,7 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
     MAQ_TRY(maq_room_absolute(&room->values, opts->values, &room->arena));
     MAQ_TRY(open_nccl_memory(room, diag));
     MAQ_TRY(maq_folder_make(&room->folder, &room->arena, diag));
+    maq_folder_guard_begin(&room->guard, room->folder);
     room->identity = identity_of(room);
     return open_libraries(room, diag);
 }
@@ -206,6 +207,7 @@ void maq_room_close(struct maq_room *room)
 {
     if (room->folder)
         maq_folder_remove(room->folder);
+    maq_folder_guard_end(&room->guard);
     maq_ask_fini(&room->asks);
     maq_loop_fini(&room->loop);
     maq_measured_close(room->measured);

@@ -7,6 +7,7 @@
 
 #include "session/ask.h"
 #include "session/card.h"
+#include "session/folder.h"
 #include "session/program.h"
 #include "session/store.h"
 #include "spec/doc.h"
@@ -20,8 +21,9 @@ struct maq_room {
     struct maq_kernel_times *kernels;
     struct maq_pricer pricer;
     uint32_t world, per_node;
-    double memory_bytes;        /* of a device; 0 = its own */
-    const char *folder;         /* private; NULL: none */
+    double memory_bytes; /* of a device; 0 = its own */
+    const char *folder;  /* private; NULL: none */
+    struct maq_folder_guard guard;
     const char *program;        /* its file */
     const char *trace, *values; /* absolute; NULL = none */
     const char *nccl_memory;    /* "rule", or an absolute path; NULL = not counted */
