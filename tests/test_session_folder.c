@@ -83,11 +83,42 @@ static void test_killed(void **state)
     close(ends[0]);
 }
 
+/* A guard and keepers remove one folder at once: none is put off by what another has taken. */
+static void test_removed_by_several(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct maq_arena arena;
+        const char *folder;
+        char path[256];
+        pid_t process[4];
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_folder_make(&folder, &arena, NULL), MAQ_OK);
+        for (int i = 0; i < 200; i++) {
+            (void)snprintf(path, sizeof path, "%s/a%d", folder, i);
+            assert_int_equal(maq_folder_write(path, "x", 1, NULL), MAQ_OK);
+        }
+        for (int i = 0; i < 4; i++) {
+            process[i] = fork();
+            if (process[i] == 0)
+                _exit(maq_folder_remove(folder) ? 0 : 1);
+        }
+        for (int i = 0; i < 4; i++) {
+            int status = -1;
+            assert_int_equal(waitpid(process[i], &status, 0), process[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_false(is_there(folder));
+        maq_arena_fini(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_and_removed),
         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_removed_by_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,26 +39,44 @@ enum maq_status maq_folder_make(const char **path, struct maq_arena *arena, stru
     return MAQ_OK;
 }
 
-/* Empties the folder behind `fd`, which is closed. */
+static bool gone(int at, const char *name, int flags)
+{
+    return unlinkat(at, name, flags) == 0 || errno == ENOENT; /* a guard and keepers may remove one folder at once */
+}
+
+static bool remove_entries(DIR *dir, int depth, bool *found);
+
+/* Empties the folder behind `fd`, which is closed. Names may be passed over while others remove them: it looks until there are none. */
 static bool empty(int fd, int depth)
 {
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    bool all = true;
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return false;
+    bool all = dir, found = dir;
+    if (!dir && fd >= 0)
+        close(fd);
+    while (all && found) {
+        found = false;
+        all = remove_entries(dir, depth, &found);
+        rewinddir(dir);
     }
+    if (dir)
+        closedir(dir);
+    return all;
+}
+
+static bool remove_entries(DIR *dir, int depth, bool *found)
+{
+    int fd = dirfd(dir);
+    bool all = true;
     for (struct dirent *e; (e = readdir(dir));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        if (unlinkat(fd, e->d_name, 0) == 0)
+        *found = true;
+        if (gone(fd, e->d_name, 0))
             continue;
         int inner = depth > 0 ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        bool gone = empty(inner, depth - 1) && unlinkat(fd, e->d_name, AT_REMOVEDIR) == 0;
-        all = all && gone;
+        (void)empty(inner, depth - 1);
+        all = gone(fd, e->d_name, AT_REMOVEDIR) && all;
     }
-    closedir(dir);
     return all;
 }
 
@@ -67,7 +85,7 @@ bool maq_folder_remove(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT;
-    return empty(fd, DEEPEST) && rmdir(path) == 0;
+    return empty(fd, DEEPEST) && gone(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 /* Nothing of this process stays open but the end of the pipe: who reads its output is not to wait for the guard. */
