@@ -26,20 +26,24 @@ bool maq_str_is(struct maq_str a, const char *cstr)
     return maq_str_eq(a, maq_str_of(cstr));
 }
 
-static char lower(char c)
+char maq_char_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-bool maq_str_ieq(struct maq_str a, const char *cstr)
+bool maq_str_same(struct maq_str a, struct maq_str b)
 {
-    struct maq_str b = maq_str_of(cstr);
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++)
-        if (lower(a.ptr[i]) != lower(b.ptr[i]))
+        if (maq_char_lower(a.ptr[i]) != maq_char_lower(b.ptr[i]))
             return false;
     return true;
+}
+
+bool maq_str_ieq(struct maq_str a, const char *cstr)
+{
+    return maq_str_same(a, maq_str_of(cstr));
 }
 
 bool maq_str_starts(struct maq_str s, const char *prefix)

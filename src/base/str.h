@@ -14,7 +14,9 @@
 struct maq_str maq_str_of(const char *cstr); /* NULL gives the empty slice */
 bool maq_str_eq(struct maq_str a, struct maq_str b);
 bool maq_str_is(struct maq_str a, const char *cstr);
-bool maq_str_ieq(struct maq_str a, const char *cstr); /* ASCII case-insensitive */
+char maq_char_lower(char c);                           /* of ASCII's letters, whatever the locale */
+bool maq_str_same(struct maq_str a, struct maq_str b); /* ASCII case-insensitive */
+bool maq_str_ieq(struct maq_str a, const char *cstr);  /* the same */
 bool maq_str_starts(struct maq_str s, const char *prefix);
 struct maq_str maq_str_trim(struct maq_str s);
 

@@ -114,14 +114,8 @@ enum maq_status maq__fabric_by_name(struct maq_fabric *out, struct maq_str name,
 static bool of_kind(const char *name, struct maq_str kind)
 {
     struct maq_str n = maq_str_of(name);
-    if (kind.len == 0 || n.len <= kind.len + 1 || n.ptr[kind.len] != '-')
-        return false;
-    for (size_t i = 0; i < kind.len; i++) {
-        char c = kind.ptr[i];
-        if ((c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c) != n.ptr[i])
-            return false;
-    }
-    return true;
+    return kind.len > 0 && n.len > kind.len + 1 && n.ptr[kind.len] == '-' &&
+           maq_str_same(kind, (struct maq_str){n.ptr, kind.len});
 }
 
 bool maq__fabric_is_kind(struct maq_str name)

@@ -14,19 +14,6 @@
 #include "base/str.h"
 #include "model/model_load.h"
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
-static bool same_text(struct maq_str a, struct maq_str b)
-{
-    for (size_t i = 0; a.len == b.len && i < a.len; i++)
-        if (lower(a.ptr[i]) != lower(b.ptr[i]))
-            return false;
-    return a.len == b.len;
-}
-
 static bool says_tuning(struct maq_str word)
 {
     static const char *const words[] = {"base", "chat", "hf", "instruct", "it", "pt", "thinking"};
@@ -54,7 +41,7 @@ static bool same_but_tuning(struct maq_str a, struct maq_str b)
     do {
         x = next_word(&a);
         y = next_word(&b);
-    } while (x.ptr && y.ptr && same_text(x, y));
+    } while (x.ptr && y.ptr && maq_str_same(x, y));
     return !x.ptr && !y.ptr;
 }
 
@@ -80,7 +67,7 @@ const struct maq_catalogue_entry *maq_model_entry(struct maq_str name)
     if (memchr(name.ptr, '/', name.len))
         repository = maq_str_split(name, '/', &owner);
     for (size_t i = 0; (e = maq_catalogue_at("models", i)) != NULL; i++)
-        if (repository_of(&theirs, &its, e) && (!owner.ptr || same_text(owner, theirs)) &&
+        if (repository_of(&theirs, &its, e) && (!owner.ptr || maq_str_same(owner, theirs)) &&
             same_but_tuning(repository, its))
             return e;
     return NULL;

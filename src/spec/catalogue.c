@@ -17,16 +17,11 @@ static bool in_section(const struct maq_catalogue_entry *e, const char *section)
     return strcmp(e->section, section) == 0;
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 /* Does s begin with prefix, ASCII case ignored (strncasecmp would ask the locale)? */
 static bool begins_with(struct maq_str s, struct maq_str prefix)
 {
     for (size_t i = 0; i < prefix.len; i++)
-        if (i >= s.len || lower(s.ptr[i]) != lower(prefix.ptr[i]))
+        if (i >= s.len || maq_char_lower(s.ptr[i]) != maq_char_lower(prefix.ptr[i]))
             return false;
     return true;
 }
@@ -45,7 +40,7 @@ static struct maq_str without_maker(struct maq_str name)
 
 static char folded(char c)
 {
-    return c == ' ' || c == '_' ? '-' : lower(c);
+    return c == ' ' || c == '_' ? '-' : maq_char_lower(c);
 }
 
 /* ASCII case, maker and the kind of separator do not tell names apart. */

@@ -132,7 +132,7 @@ static struct maq_str folded(char buf[64], struct maq_str s)
     size_t n = s.len < 64 ? s.len : 64;
     for (size_t i = 0; i < n; i++) {
         char c = s.ptr[i];
-        buf[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c == '-' || c == ' ' ? '_' : c;
+        buf[i] = c == '-' || c == ' ' ? '_' : maq_char_lower(c);
     }
     return (struct maq_str){buf, n};
 }

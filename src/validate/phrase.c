@@ -8,14 +8,9 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool is_word(char c)
 {
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
+    return is_digit(c) || (maq_char_lower(c) >= 'a' && maq_char_lower(c) <= 'z');
 }
 
 static bool is_blank(char c)
@@ -59,7 +54,7 @@ static bool term_at(struct maq_str text, size_t at, struct maq_str term, struct 
             if (i == from)
                 return false;
         } else {
-            if (i >= text.len || lower(text.ptr[i]) != lower(c))
+            if (i >= text.len || maq_char_lower(text.ptr[i]) != maq_char_lower(c))
                 return false;
             i++;
         }
@@ -134,7 +129,7 @@ const char *maq__plain_name(char *buf, size_t size, struct maq_str name)
     size_t n = 0;
     for (size_t i = 0; i < name.len && n + 1 < size; i++)
         if (is_word(name.ptr[i]))
-            buf[n++] = lower(name.ptr[i]);
+            buf[n++] = maq_char_lower(name.ptr[i]);
     buf[n] = '\0';
     return buf;
 }
