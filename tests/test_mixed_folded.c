@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "compose/chain_folded.h"
 #include "compose/mixed_folded.h"
+#include "mixed_brute.h"
 
 #define GROUPS                                                                                                         \
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
@@ -30,22 +31,11 @@
     " intermediate_size: 10240}, workload: {seq: 1024, gbs: 12}," GROUPS                                               \
     " plan: {mbs: 1, precision: fp16, recompute: none, zero: no_shard}, search: {tp: [1], vp: [%s]}}"
 
-struct searched {
-    struct maq_job_box *job;
-    struct maq_mixed_search_result *result;
-};
-
 static struct searched search(const char *text)
 {
-    struct searched s = {0};
-    struct maq_diag *diag = maq_diag_new();
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     opts.threads = 1;
-    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_mixed_search(&s.result, s.job, &opts, diag) != MAQ_OK)
-        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return s;
+    return search_groups(text, &opts);
 }
 
 static struct searched search_small(const char *chunks)
@@ -55,28 +45,22 @@ static struct searched search_small(const char *chunks)
     return search(text);
 }
 
-static void done(struct searched *s)
-{
-    maq_mixed_search_free(s->result);
-    maq_job_free(s->job);
-}
-
 /* ---- every composition ---- */
 
 struct brute {
     struct maq_mixed_run *run;
     const struct maq_chain_wave *wave;
     const struct maq_stage_table *table;
-    struct maq_composition at;
     double best_s, best_played_s, most_off; /* closed form; played; of the form beside what is played */
     uint32_t n, n_fit;
 };
 
 /* What is written down is what the table says: it fits, and its memory is no more. */
-static void look_at(struct brute *b)
+static void look_at(void *brute, const struct maq_composition *at)
 {
+    struct brute *b = brute;
     struct maq_mixed_search_plan plan;
-    struct maq_composition c = b->at;
+    struct maq_composition c = *at;
     bool fits = false;
     b->n++;
     if (!maq_composition_cost(&c, b->table))
@@ -91,24 +75,6 @@ static void look_at(struct brute *b)
     b->most_off = fmax(b->most_off, fabs(c.step_s / plan.step_s - 1));
 }
 
-static void extend(struct brute *b)
-{
-    struct maq_composition *c = &b->at;
-    uint32_t from = c->n_stages > 0 ? c->stages[c->n_stages - 1].end : 0;
-    if (from == b->table->n_atoms) {
-        look_at(b);
-        return;
-    }
-    for (uint32_t end = from + 1; end <= b->table->n_atoms; end++)
-        for (uint32_t o = 0; o < b->table->n_options && c->n_stages < 4; o++) {
-            uint32_t replicas = b->table->wave_samples / b->table->options[o].samples;
-            c->stages[c->n_stages++] =
-                (struct maq_stage){.first = from, .end = end, .n_parts = 1, .parts = {{o, replicas}}};
-            extend(b);
-            c->n_stages--;
-        }
-}
-
 static void add_all(struct brute *b)
 {
     for (uint32_t w = 0; w < b->run->n_folded; w++) {
@@ -118,7 +84,7 @@ static void add_all(struct brute *b)
         assert_true(maq_chain_costs_table(&table, &b->run->costs, &b->run->folded[w], &arena));
         b->wave = &b->run->folded[w];
         b->table = &table;
-        extend(b);
+        look_at_all(&(struct compositions){.table = &table, .look = look_at, .with = b});
         maq_arena_fini(&arena);
     }
 }

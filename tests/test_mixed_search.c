@@ -21,65 +21,42 @@
 #include "compose/mixed_fits.h"
 #include "compose/mixed_search.h"
 #include "maquette/report.h"
+#include "mixed_brute.h"
 
 #define TINY                                                                                                           \
     "{model: {base: gpt2, num_hidden_layers: 3}, workload: {seq: 1024, gbs: 8},"                                       \
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
     " {device: t4, nodes: 1, devices_per_node: 2}]}, plan: {mbs: 2, precision: fp16}}"
 
-struct searched {
-    struct maq_job_box *job;
-    struct maq_mixed_search_result *result;
-};
-
 static struct searched search(const char *text, uint32_t threads, uint32_t top)
 {
-    struct searched s = {0};
-    struct maq_diag *diag = maq_diag_new();
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     opts.threads = threads;
     opts.top = top;
-    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_mixed_search(&s.result, s.job, &opts, diag) != MAQ_OK)
-        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return s;
-}
-
-static void done(struct searched *s)
-{
-    maq_mixed_search_free(s->result);
-    maq_job_free(s->job);
+    return search_groups(text, &opts);
 }
 
 /* ---- brute force ---- */
 
 struct brute {
     const struct maq_stage_table *table;
-    struct maq_composition at;
     double best_s;
     uint64_t n;
 };
 
-static void extend(struct brute *b)
+static void look_at(void *brute, const struct maq_composition *at)
 {
-    struct maq_composition *c = &b->at;
-    uint32_t from = c->n_stages > 0 ? c->stages[c->n_stages - 1].end : 0;
-    if (from == b->table->n_atoms) {
-        struct maq_composition copy = *c;
-        b->n++;
-        if (maq_composition_cost(&copy, b->table) && copy.step_s < b->best_s)
-            b->best_s = copy.step_s;
-        return;
-    }
-    for (uint32_t end = from + 1; end <= b->table->n_atoms; end++)
-        for (uint32_t o = 0; o < b->table->n_options && c->n_stages < 4; o++) {
-            uint32_t replicas = b->table->wave_samples / b->table->options[o].samples;
-            c->stages[c->n_stages++] =
-                (struct maq_stage){.first = from, .end = end, .n_parts = 1, .parts = {{o, replicas}}};
-            extend(b);
-            c->n_stages--;
-        }
+    struct brute *b = brute;
+    struct maq_composition c = *at;
+    b->n++;
+    if (maq_composition_cost(&c, b->table) && c.step_s < b->best_s)
+        b->best_s = c.step_s;
+}
+
+static void add_all(struct brute *b, const struct maq_stage_table *table)
+{
+    b->table = table;
+    look_at_all(&(struct compositions){.table = table, .look = look_at, .with = b});
 }
 
 /* Four devices: no more than four stages. */
@@ -94,8 +71,7 @@ static void test_brute_force(void **state)
         struct maq_stage_table table;
         maq_arena_init(&arena, 0);
         assert_true(maq_mixed_run_table(&table, run, w, &arena));
-        b.table = &table;
-        extend(&b);
+        add_all(&b, &table);
         maq_arena_fini(&arena);
     }
     assert_true(b.n > 1000);
@@ -127,8 +103,7 @@ static double best_of(struct maq_mixed_run *run, bool keep_useless, uint64_t *op
         maq_arena_init(&arena, 0);
         assert_true(maq_chain_costs_table(&table, &costs, &run->waves[w], &arena));
         *options += table.n_options;
-        b.table = &table;
-        extend(&b);
+        add_all(&b, &table);
         maq_arena_fini(&arena);
     }
     maq_chain_costs_fini(&costs);
@@ -549,14 +524,14 @@ static void test_fits(void **state)
         for (double share = 1; share > 0.05; share *= 0.85) {
             struct maq_arena arena;
             struct maq_stage_table table;
-            struct brute b = {.table = &table, .best_s = HUGE_VAL};
+            struct brute b = {.best_s = HUGE_VAL};
             bool fits;
             maq_arena_init(&arena, 0);
             assert_true(maq_mixed_run_table(&table, run, w, &arena));
             for (uint32_t g = 0; g < table.n_kinds; g++)
                 table.capacity_bytes[g] *= g == 0 ? share : share * share;
             assert_true(maq_mixed_fits(&fits, &table, &arena));
-            extend(&b);
+            add_all(&b, &table);
             assert_int_equal(fits, b.best_s < HUGE_VAL);
             fit += fits;
             not += !fits;

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "compose/mixed_shares.h"
+#include "mixed_brute.h"
 
 /* Two kinds of nodes behind a slow network: hops cost more than gradients. */
 #define CLUSTER                                                                                                        \
@@ -28,30 +29,13 @@
     "{model: {base: gpt2, num_hidden_layers: 3, tie_word_embeddings: false}, workload: {seq: 1024, gbs: %u}," CLUSTER  \
     " plan: {mbs: 8, precision: fp16, recompute: none, zero: no_shard}, search: {tp: [1], vp: [1]}}"
 
-struct searched {
-    struct maq_job_box *job;
-    struct maq_mixed_search_result *result;
-};
-
 static struct searched search(uint32_t gbs, uint32_t devices, const char *rate, uint32_t threads)
 {
     char text[2048];
-    struct searched s = {0};
-    struct maq_diag *diag = maq_diag_new();
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     opts.threads = threads;
     snprintf(text, sizeof text, JOB, gbs, rate, devices, rate);
-    if (maq_job_parse_open(&s.job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
-        maq_mixed_search(&s.result, s.job, &opts, diag) != MAQ_OK)
-        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return s;
-}
-
-static void done(struct searched *s)
-{
-    maq_mixed_search_free(s->result);
-    maq_job_free(s->job);
+    return search_groups(text, &opts);
 }
 
 /* ---- every composition of a group ---- */
@@ -60,14 +44,14 @@ struct brute {
     struct maq_mixed_run *run;
     const struct maq_stage_table *table;
     uint32_t group, other, ranks, waves;
-    struct maq_composition at;
     double best_s;
 };
 
 /* T of the head of mixed_shares.h. */
-static void look_at(struct brute *b)
+static void look_at(void *brute, const struct maq_composition *at)
 {
-    struct maq_composition c = b->at;
+    struct brute *b = brute;
+    struct maq_composition c = *at;
     double sync = 0;
     if (!maq_composition_cost(&c, b->table))
         return;
@@ -81,24 +65,6 @@ static void look_at(struct brute *b)
     b->best_s = fmin(b->best_s, (b->waves - 1) * c.bottleneck_s + c.fill_s + sync + c.update_s);
 }
 
-static void extend(struct brute *b)
-{
-    struct maq_composition *c = &b->at;
-    uint32_t from = c->n_stages > 0 ? c->stages[c->n_stages - 1].end : 0;
-    if (from == b->table->n_atoms) {
-        look_at(b);
-        return;
-    }
-    for (uint32_t end = from + 1; end <= b->table->n_atoms; end++)
-        for (uint32_t o = 0; o < b->table->n_options && c->n_stages < 4; o++) {
-            uint32_t replicas = b->table->wave_samples / b->table->options[o].samples;
-            c->stages[c->n_stages++] =
-                (struct maq_stage){.first = from, .end = end, .n_parts = 1, .parts = {{o, replicas}}};
-            extend(b);
-            c->n_stages--;
-        }
-}
-
 /* The least step of a group with a wave's replicas and so many micro batches. */
 static double step_of(struct maq_mixed_run *run, uint32_t group, uint32_t wave, uint32_t ranks, uint32_t waves)
 {
@@ -108,8 +74,8 @@ static double step_of(struct maq_mixed_run *run, uint32_t group, uint32_t wave, 
     run->costs.pools_used = 1u << group;
     assert_true(maq_chain_costs_table(&table, &run->costs, &run->waves[wave], &arena));
     run->costs.pools_used = UINT32_MAX;
-    struct brute b = {run, &table, group, 1 - group, ranks, waves, {.n_stages = 0}, HUGE_VAL};
-    extend(&b);
+    struct brute b = {run, &table, group, 1 - group, ranks, waves, HUGE_VAL};
+    look_at_all(&(struct compositions){.table = &table, .look = look_at, .with = &b});
     maq_arena_fini(&arena);
     return b.best_s;
 }
