@@ -330,6 +330,13 @@ static void test_facts(void **unused)
     }
 }
 
+/* What a kernel of `d` elements, bytes read and written takes by itself on the job's device. */
+static double alone_s(const struct maq_job *job, int kind, int dtype, const int64_t d[3])
+{
+    struct maq_op op = {.kind = (uint16_t)kind, .dtype = (uint8_t)dtype, .d = {d[0], d[1], d[2]}};
+    return maq_cost_op(NULL, &op, &job->cluster.groups[0].device).seconds;
+}
+
 /*
  * Casts around Adam as kernels of their own: the weight, which Adam does not write then, is read from the master and
  * written; gradients of 16 bits are widened first, and their norm, their clipping and Adam move twice the bytes.
@@ -368,10 +375,8 @@ static void test_optimizer_casts(void **unused)
             at[k] = p.result->step_s;
             want = 0;
             for (size_t j = 0; j < MAQ_COUNT(cases[i].of) && cases[i].of[j].sign != 0; j++) {
-                struct maq_op op = {.kind = (uint16_t)cases[i].of[j].kind,
-                                    .dtype = MAQ_FP32,
-                                    .d = {(int64_t)job->model.params, cases[i].of[j].read, cases[i].of[j].written}};
-                want += cases[i].of[j].sign * maq_cost_op(NULL, &op, &job->cluster.groups[0].device).seconds;
+                const int64_t d[] = {(int64_t)job->model.params, cases[i].of[j].read, cases[i].of[j].written};
+                want += cases[i].of[j].sign * alone_s(job, cases[i].of[j].kind, MAQ_FP32, d);
             }
             drop(&p);
         }
@@ -517,13 +522,11 @@ static void test_expert_pointwise(void **unused)
                      cases[i].dispatcher, cases[i].plan, cases[i].apart, k ? "true" : "false");
             struct prediction p = predict_text(text);
             at[k] = p.result->step_s;
-            const struct maq_device *device = &maq_job_get(p.job)->cluster.groups[0].device;
             for (int back = 0; back < 2 && !cases[i].none; back++) {
                 const double *bytes = back ? cases[i].backward : cases[i].forward;
-                struct maq_op op = {.kind = MAQ_OP_ELEMENTWISE,
-                                    .dtype = MAQ_BF16,
-                                    .d = {2048 * 4 * 2880, (int64_t)bytes[0], (int64_t)bytes[1]}};
-                want += 0.5 * maq_cost_op(NULL, &op, device).seconds; /* the same in both rounds */
+                const int64_t d[] = {2048 * 4 * 2880, (int64_t)bytes[0], (int64_t)bytes[1]};
+                want +=
+                    0.5 * alone_s(maq_job_get(p.job), MAQ_OP_ELEMENTWISE, MAQ_BF16, d); /* the same in both rounds */
             }
             drop(&p);
         }
