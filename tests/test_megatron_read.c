@@ -86,6 +86,13 @@ static void test_arguments(void **state)
         {"--swiglu", "model.make_vocab_size_divisible_by", "128"},
         {"--tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "512"},
         {"--make-vocab-size-divisible-by 1 --tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "4"},
+        {"--vocab-size 1000", "model.vocab_size", "1000"},
+        {"--vocab-size 1000 --tokenizer-type NullTokenizer", "model.vocab_size", "1001"},
+        {"--padded-vocab-size 1000 --tensor-model-parallel-size 4", "model.vocab_size", "1000"},
+        {"--padded-vocab-size 1000 --tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "1"},
+        {"--tokenizer-type GPT2BPETokenizer --vocab-file a.json", "model.vocab_size", "50257"},
+        {"--tokenizer-type Llama2Tokenizer --tokenizer-model tokenizer.model", "model.vocab_size", NULL},
+        {"--tokenizer-type HuggingFaceTokenizer --tokenizer-model no/such", "model.vocab_size", NULL},
         {"--swiglu", "plan.precision", "fp32"},
         {"--bf16", "plan.precision", "bf16"},
         {"--bf16 --fp8-format hybrid", "plan.precision", "fp8-delayed"},
@@ -174,11 +181,32 @@ static void test_unknown_is_named(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
     struct line l;
-    struct maq_megatron *m = read_line(&l, "--swiglu --foo 1 2 --train-iters 5 --bar --optimizer sgd", false, diag);
+    struct maq_megatron *m =
+        read_line(&l, "--swiglu --foo 1 2 --train-iters 5 --bar --optimizer sgd --overlap-gradreduce --tp-com-overlap",
+                  false, diag);
     assert_non_null(m);
     char *text = maq_diag_format(diag, 0, false);
-    assert_non_null(strstr(text, "--foo, --bar, --optimizer"));
+    assert_non_null(strstr(text, "--foo, --bar, --optimizer, --overlap-gradreduce (--overlap-grad-reduce?), "
+                                 "--tp-com-overlap (--tp-comm-overlap?)"));
     assert_null(strstr(text, "train-iters"));
+    free(text);
+    maq_megatron_free(m);
+    free(l.text);
+    maq_diag_free(diag);
+    (void)state;
+}
+
+/* The tokenizer is not opened: the model that it is of says how many tokens there are, and that this was so is said. */
+static void test_vocabulary_of_a_model(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct line l;
+    struct maq_megatron *m = read_line(
+        &l, "--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B-Instruct", false, diag);
+    assert_non_null(m);
+    assert_string_equal(value_of(m, "model.vocab_size"), "128256");
+    char *text = maq_diag_format(diag, 0, false);
+    assert_non_null(strstr(text, "note: the vocabulary is taken to be that of the model meta-llama"));
     free(text);
     maq_megatron_free(m);
     free(l.text);
@@ -272,8 +300,11 @@ static void test_round_trip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unknown_is_named), cmocka_unit_test(test_open_leaves_the_search_free),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unknown_is_named),
+        cmocka_unit_test(test_vocabulary_of_a_model),
+        cmocka_unit_test(test_open_leaves_the_search_free),
         cmocka_unit_test(test_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,3 +245,14 @@ const struct maq_module *maq_model_find_module(const struct maq_model *model, en
         }
     return NULL;
 }
+
+int64_t maq_model_vocabulary(struct maq_str name)
+{
+    struct maq_model model;
+    struct maq_arena arena;
+    struct maq_node node = {.kind = MAQ_NODE_SCALAR, .text = name};
+    maq_arena_init(&arena, 0);
+    int64_t rows = maq_model_load(&model, &node, &arena, NULL) == MAQ_OK ? model.vocab : 0;
+    maq_arena_fini(&arena);
+    return rows;
+}

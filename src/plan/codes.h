@@ -17,6 +17,7 @@
     X(FRAMEWORK_FORM, 1311, "a framework profile of the wrong form")                                                   \
     X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
     X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
+    X(MEGATRON_VOCABULARY, 1322, "a vocabulary that Megatron-LM would take from a tokenizer")                          \
     X(SCHEDULE_REFUSED, 1390, "a pipeline schedule that does not take these numbers")                                  \
     X(SCHEDULE_LIMIT, 1391, "a pipeline schedule with too many tasks or activations in flight")
 

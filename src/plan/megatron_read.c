@@ -15,12 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/check.h"
-#include "base/str.h"
-#include "maquette/job.h"
 #include "model/model_load.h"
 #include "plan/codes.h"
+#include "plan/megatron_reader.h"
 #include "plan/megatron_words.h"
 #include "plan/plan_fields.h"
 
@@ -103,46 +101,20 @@ static const char *const searched[] = {
     "plan.rank_order",
 };
 
-struct maq_megatron_box {
-    struct maq_megatron read; /* the first: what is given away is the box */
-    struct maq_arena arena;
-    size_t size;
-};
-
-struct reader {
-    struct maq_megatron_box *box;
-    bool open;
-    struct maq_diag *diag;
-    struct maq_buf unknown;
-    enum maq_status status;
-    /* what several arguments say together */
-    bool bf16, fp16, fsdp;
-    const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *multiple;
-    int64_t layers, tp, pp, layers_per_chunk;
-};
-
-/* One argument: its name without dashes, and the words behind it. */
-struct argument {
-    const char *flag; /* as it is written, for messages */
-    struct maq_str name;
-    const char *const *words;
-    size_t n;
-};
-
-static void no_memory(struct reader *r)
+static void no_memory(struct maq_megatron_reader *r)
 {
     if (r->status == MAQ_OK)
         r->status = maq_diag_fail(MAQ_NO_MEMORY, r->diag, MAQ_CODE_MEGATRON_FORM, (struct maq_span){0}, NULL,
                                   "no memory for the arguments");
 }
 
-static void bad(struct reader *r, const char *flag, const char *why)
+void maq__megatron_bad(struct maq_megatron_reader *r, const char *flag, const char *why, const char *hint)
 {
     r->status =
-        maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_MEGATRON_FORM, (struct maq_span){0}, NULL, "%s %s", flag, why);
+        maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_MEGATRON_FORM, (struct maq_span){0}, hint, "%s %s", flag, why);
 }
 
-static void set(struct reader *r, const char *flag, const char *path, const char *value)
+void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value)
 {
     struct maq_megatron *m = &r->box->read;
     for (size_t i = 0; r->open && path && i < MAQ_COUNT(searched); i++)
@@ -155,7 +127,7 @@ static void set(struct reader *r, const char *flag, const char *path, const char
     m->overrides[m->n_overrides++] = (struct maq_override){flag, path, value};
 }
 
-static bool same(struct maq_str name, const char *key)
+bool maq__megatron_same(struct maq_str name, const char *key)
 {
     size_t i = 0;
     for (; i < name.len && key[i]; i++)
@@ -164,15 +136,7 @@ static bool same(struct maq_str name, const char *key)
     return i == name.len && key[i] == '\0';
 }
 
-static int64_t number_of(struct reader *r, const struct argument *a)
-{
-    int64_t value = 0;
-    if (a->n != 1 || !maq_str_to_i64(&value, maq_str_of(a->words[0])) || value < 1)
-        bad(r, a->flag, "takes a number above 0");
-    return value;
-}
-
-static const char *list_of(struct reader *r, const struct argument *a)
+static const char *list_of(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
     struct maq_buf b;
     maq_buf_init(&b, LONGEST_LIST);
@@ -198,7 +162,7 @@ static int64_t repeats(const char **at)
 }
 
 /* A sum of lists, some of them repeated, as Python has it: "([0]*3+[1]*58)"; a number is itself. */
-static const char *freq_of(struct reader *r, const char *text)
+static const char *freq_of(struct maq_megatron_reader *r, const char *text)
 {
     struct maq_buf b;
     maq_buf_init(&b, LONGEST_LIST);
@@ -222,96 +186,54 @@ static const char *freq_of(struct reader *r, const char *text)
     char *list = ok && any && !b.failed ? maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len}) : NULL;
     maq_buf_fini(&b);
     if (!list)
-        bad(r, "--moe-layer-freq", "takes a number or lists such as ([0]*3+[1]*58)");
+        maq__megatron_bad(r, "--moe-layer-freq", "takes a number or lists such as ([0]*3+[1]*58)", NULL);
     return list;
 }
 
-static bool by_rule(struct reader *r, const struct argument *a)
+static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
     for (size_t i = 0; i < MAQ_COUNT(rules); i++) {
         const struct rule *rule = &rules[i];
-        if (!same(a->name, rule->name))
+        if (!maq__megatron_same(a->name, rule->name))
             continue;
         if (rule->take != TAKE_FIXED && a->n == 0)
-            bad(r, a->flag, "takes a value");
+            maq__megatron_bad(r, a->flag, "takes a value", NULL);
         else if (rule->take == TAKE_FIXED && a->n > 0)
-            bad(r, a->flag, "takes no value");
+            maq__megatron_bad(r, a->flag, "takes no value", NULL);
         else if (rule->take == TAKE_FIXED)
-            set(r, a->flag, rule->path, rule->value);
+            maq__megatron_set(r, a->flag, rule->path, rule->value);
         else if (rule->take == TAKE_LIST)
-            set(r, a->flag, rule->path, list_of(r, a));
+            maq__megatron_set(r, a->flag, rule->path, list_of(r, a));
         else
-            set(r, a->flag, rule->path, rule->take == TAKE_FREQ ? freq_of(r, a->words[0]) : a->words[0]);
-        return true;
-    }
-    return false;
-}
-
-/* Arguments that mean something together: kept for conclude(). */
-static bool kept(struct reader *r, const struct argument *a)
-{
-    const struct {
-        const char *name;
-        bool *flag;
-        const char **word;
-        int64_t *number;
-    } fields[] = {
-        {"bf16", &r->bf16, NULL, NULL},
-        {"fp16", &r->fp16, NULL, NULL},
-        {"use-megatron-fsdp", &r->fsdp, NULL, NULL},
-        {"use-custom-fsdp", &r->fsdp, NULL, NULL},
-        {"fp8-format", NULL, &r->fp8_format, NULL},
-        {"fp8-recipe", NULL, &r->fp8_recipe, NULL},
-        {"fp4-format", NULL, &r->fp4_format, NULL},
-        {"data-parallel-sharding-strategy", NULL, &r->strategy, NULL},
-        {"moe-token-dispatcher-type", NULL, &r->dispatcher, NULL},
-        {"moe-flex-dispatcher-backend", NULL, &r->flex, NULL},
-        {"attention-backend", NULL, &r->backend, NULL},
-        {"make-vocab-size-divisible-by", NULL, &r->multiple, NULL},
-        {"num-layers", NULL, NULL, &r->layers},
-        {"tensor-model-parallel-size", NULL, NULL, &r->tp},
-        {"pipeline-model-parallel-size", NULL, NULL, &r->pp},
-        {"num-layers-per-virtual-pipeline-stage", NULL, NULL, &r->layers_per_chunk},
-    };
-    for (size_t i = 0; i < MAQ_COUNT(fields); i++) {
-        if (!same(a->name, fields[i].name))
-            continue;
-        if (fields[i].flag && a->n > 0)
-            bad(r, a->flag, "takes no value");
-        else if (fields[i].flag)
-            *fields[i].flag = true;
-        else if (fields[i].number)
-            *fields[i].number = number_of(r, a);
-        else if (a->n == 1)
-            *fields[i].word = a->words[0];
-        else
-            bad(r, a->flag, "takes one value");
+            maq__megatron_set(r, a->flag, rule->path, rule->take == TAKE_FREQ ? freq_of(r, a->words[0]) : a->words[0]);
         return true;
     }
     return false;
 }
 
 /* Of a key by the same name: a flag without a word is true. */
-static void set_key(struct reader *r, const struct argument *a, const char *section, const char *key)
+static void set_key(struct maq_megatron_reader *r, const struct maq_megatron_argument *a, const char *section,
+                    const char *key)
 {
     if (a->n > 1)
-        bad(r, a->flag, "takes one value");
+        maq__megatron_bad(r, a->flag, "takes one value", NULL);
     else
-        set(r, a->flag, maq_arena_printf(&r->box->arena, "%s.%s", section, key), a->n == 0 ? "true" : a->words[0]);
+        maq__megatron_set(r, a->flag, maq_arena_printf(&r->box->arena, "%s.%s", section, key),
+                          a->n == 0 ? "true" : a->words[0]);
 }
 
-static bool by_field(struct reader *r, const struct argument *a, const char *section)
+static bool by_field(struct maq_megatron_reader *r, const struct maq_megatron_argument *a, const char *section)
 {
     struct maq_option option;
     for (size_t i = 0; maq_job_option(section, i, &option); i++)
-        if (same(a->name, option.key)) {
+        if (maq__megatron_same(a->name, option.key)) {
             set_key(r, a, section, option.key);
             return true;
         }
     return false;
 }
 
-static bool by_model(struct reader *r, const struct argument *a)
+static bool by_model(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
     const char *key = maq_model_megatron_key(a->name);
     if (key)
@@ -319,79 +241,49 @@ static bool by_model(struct reader *r, const struct argument *a)
     return key != NULL;
 }
 
-static bool says_nothing(const struct argument *a)
+static bool says_nothing(const struct maq_megatron_argument *a)
 {
-    if (same(a->name, "optimizer"))
+    if (maq__megatron_same(a->name, "optimizer"))
         return a->n == 1 && strcmp(a->words[0], "adam") == 0;
-    if (same(a->name, "transformer-impl"))
+    if (maq__megatron_same(a->name, "transformer-impl"))
         return a->n == 1 && strcmp(a->words[0], "transformer_engine") == 0;
     return maq__megatron_says_nothing(a->name);
 }
 
-static void take(struct reader *r, const struct argument *a)
+/* Keeps the nearer of two names; two slips of the pen are too many for a short one. */
+static void nearer(const char **best, uint32_t *least, struct maq_str name, const char *key)
 {
-    if (by_rule(r, a) || kept(r, a) || by_field(r, a, "plan") || by_field(r, a, "workload") || by_model(r, a) ||
-        says_nothing(a))
+    uint32_t d = maq_str_distance(name, maq_str_of(key), *least);
+    if (d < *least) {
+        *least = d;
+        *best = key;
+    }
+}
+
+/* The argument that was probably meant; NULL: none is near. */
+static const char *nearest(struct maq_str name)
+{
+    const char *best = NULL, *key;
+    uint32_t least = name.len < 8 ? 2 : 3;
+    struct maq_option option;
+    for (size_t i = 0; maq_job_option("plan", i, &option); i++)
+        nearer(&best, &least, name, option.key);
+    for (size_t i = 0; i < MAQ_COUNT(rules); i++)
+        nearer(&best, &least, name, rules[i].name);
+    for (size_t i = 0; (key = maq__megatron_kept_name(i)) != NULL; i++)
+        nearer(&best, &least, name, key);
+    return best;
+}
+
+static void take(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
+{
+    if (by_rule(r, a) || maq__megatron_keep(r, a) || by_field(r, a, "plan") || by_field(r, a, "workload") ||
+        by_model(r, a) || says_nothing(a))
         return;
+    const char *near = nearest(a->name);
     maq_buf_addf(&r->unknown, "%s--%.*s", r->unknown.len ? ", " : "", (int)a->name.len, a->name.ptr);
-}
-
-static const char *precision_of(const struct reader *r)
-{
-    static const struct {
-        const char *recipe, *precision;
-    } recipes[] = {
-        {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-current"}, {"blockwise", "fp8-blockwise"}, {"mxfp8", "mxfp8"}};
-    if (r->fp4_format)
-        return "nvfp4";
-    for (size_t i = 0; r->fp8_format && i < MAQ_COUNT(recipes); i++)
-        if (strcmp(recipes[i].recipe, r->fp8_recipe ? r->fp8_recipe : "delayed") == 0)
-            return recipes[i].precision;
-    return r->fp8_format ? r->fp8_recipe : r->bf16 ? "bf16" : r->fp16 ? "fp16" : "fp32";
-}
-
-static void conclude(struct reader *r)
-{
-    struct maq_arena *arena = &r->box->arena;
-    int64_t tp = r->tp > 0 ? r->tp : 1, pp = r->pp > 0 ? r->pp : 1;
-    set(r,
-        r->fp4_format   ? "--fp4-format"
-        : r->fp8_format ? "--fp8-format"
-                        : "--bf16",
-        "plan.precision", precision_of(r));
-    set(r, "--tensor-model-parallel-size", "plan.tensor_model_parallel_size",
-        maq_arena_printf(arena, "%lld", (long long)tp));
-    set(r, "--pipeline-model-parallel-size", "plan.pipeline_model_parallel_size",
-        maq_arena_printf(arena, "%lld", (long long)pp));
-    if (r->layers > 0)
-        set(r, "--num-layers", "model.num_layers", maq_arena_printf(arena, "%lld", (long long)r->layers));
-    if (r->fsdp)
-        set(r, "--data-parallel-sharding-strategy", "plan.data_parallel_sharding_strategy",
-            r->strategy ? r->strategy : "no_shard");
-    if (r->dispatcher)
-        set(r, "--moe-token-dispatcher-type", "plan.moe_token_dispatcher_type",
-            strcmp(r->dispatcher, "flex") != 0 ? r->dispatcher
-            : r->flex                          ? r->flex
-                                               : "deepep"); /* its default; earlier releases know no other */
-    if (r->backend)
-        set(r, "--attention-backend", "plan.attention_backend",
-            strcmp(r->backend, "fused") == 0   ? "flash" /* cuDNN's */
-            : strcmp(r->backend, "local") == 0 ? "unfused"
-                                               : r->backend);
-    int64_t multiple = 128;
-    if (r->multiple && (!maq_str_to_i64(&multiple, maq_str_of(r->multiple)) || multiple < 1 || multiple > INT32_MAX))
-        bad(r, "--make-vocab-size-divisible-by", "takes a number above 0");
-    multiple *= tp < 65536 ? tp : 1;
-    set(r, "--make-vocab-size-divisible-by", "model.make_vocab_size_divisible_by",
-        maq_arena_printf(arena, "%lld", (long long)multiple));
-    if (r->layers_per_chunk == 0)
-        return;
-    if (r->layers == 0 || r->layers_per_chunk > INT32_MAX || pp > INT32_MAX ||
-        r->layers % (pp * r->layers_per_chunk) != 0)
-        bad(r, "--num-layers-per-virtual-pipeline-stage", "times the pipeline stages must divide num-layers");
-    else
-        set(r, "--num-layers-per-virtual-pipeline-stage", "plan.virtual_pipeline_model_parallel_size",
-            maq_arena_printf(arena, "%lld", (long long)(r->layers / (pp * r->layers_per_chunk))));
+    if (near)
+        maq_buf_addf(&r->unknown, " (--%s?)", near);
 }
 
 static bool is_option(const char *word)
@@ -410,15 +302,16 @@ static size_t first_argument(const char *const *words, size_t n)
     return 0;
 }
 
-static void read_words(struct reader *r, const char *const *words, size_t n)
+static void read_words(struct maq_megatron_reader *r, const char *const *words, size_t n)
 {
     size_t first = first_argument(words, n);
     if (first > 0)
-        set(r, "the script", "name", words[first - 1]);
+        maq__megatron_set(r, "the script", "name", words[first - 1]);
     for (size_t i = first; i < n && r->status == MAQ_OK;) {
-        struct argument a = {.flag = words[i], .words = words + i + 1};
+        struct maq_megatron_argument a = {.flag = words[i], .words = words + i + 1};
         if (!is_option(words[i])) {
-            bad(r, words[i], "is no argument of Megatron-LM");
+            maq__megatron_bad(r, words[i], "is no argument of Megatron-LM",
+                              first > 0 ? NULL : "name the script, a file that ends in .py, before its arguments");
             return;
         }
         struct maq_str value;
@@ -446,7 +339,7 @@ static struct maq_megatron_box *new_box(size_t n_words)
     if (!box)
         return NULL;
     maq_arena_init(&box->arena, 0);
-    box->size = n_words + MAQ_COUNT(defaults) + 16; /* of conclude() */
+    box->size = n_words + MAQ_COUNT(defaults) + 16; /* of maq__megatron_conclude() */
     box->read.overrides = MAQ_ARENA_NEW(&box->arena, struct maq_override, box->size);
     if (!box->read.overrides) {
         free(box);
@@ -458,17 +351,17 @@ static struct maq_megatron_box *new_box(size_t n_words)
 enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *words, size_t n_words, bool open,
                                   struct maq_diag *diag)
 {
-    struct reader r = {.box = new_box(n_words), .open = open, .diag = diag};
+    struct maq_megatron_reader r = {.box = new_box(n_words), .open = open, .diag = diag};
     if (!r.box) {
         no_memory(&r);
         return r.status;
     }
     maq_buf_init(&r.unknown, LONGEST_LIST);
     for (size_t i = 0; i < MAQ_COUNT(defaults); i++)
-        set(&r, "Megatron-LM", defaults[i].path, defaults[i].value);
+        maq__megatron_set(&r, "Megatron-LM", defaults[i].path, defaults[i].value);
     read_words(&r, words, n_words);
     if (r.status == MAQ_OK)
-        conclude(&r);
+        maq__megatron_conclude(&r);
     if (r.status == MAQ_OK && r.unknown.len > 0)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_MEGATRON_UNKNOWN, (struct maq_span){0}, NULL,
                      "arguments that nothing here knows, taken to change nothing: %s", r.unknown.ptr);
