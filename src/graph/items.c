@@ -37,7 +37,7 @@ double maq_expected_maximum(uint32_t n)
     return n > 1 ? normal_quantile((n - 0.375) / (n + 0.25)) : 0.0;
 }
 
-static bool is_matrix_kernel(const struct maq_item *it)
+bool maq_item_is_paced(const struct maq_item *it)
 {
     return !it->is_coll && (it->op.kind == MAQ_OP_GEMM || it->op.kind == MAQ_OP_GROUPED_GEMM ||
                             it->op.kind == MAQ_OP_ATTENTION || it->op.kind == MAQ_OP_ATTENTION_BWD);
@@ -100,7 +100,7 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
         MAQ_ASSERT(it->cost.seconds >= 0 && it->cost.seconds < 1e9);
         const struct maq_stretch *stretch = items->stretch;
         double longer = stretch && stretch->applies(it, stretch->to) ? stretch->factor : 1.0;
-        it->dur_ns = nearbyint(it->cost.seconds * (is_matrix_kernel(it) ? items->pace : 1.0) * longer * 1e9);
+        it->dur_ns = nearbyint(it->cost.seconds * (maq_item_is_paced(it) ? items->pace : 1.0) * longer * 1e9);
         items->at[items->n++] = *it;
         *slot = (struct maq_items_slot){hash, items->n};
     }

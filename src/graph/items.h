@@ -64,6 +64,9 @@ uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll, en
 /* Id of a name; UINT16_MAX when the table is full or name is NULL. */
 uint16_t maq_items_name(struct maq_items *items, const char *name);
 
+/* Does it take as long as on the slowest device (maq_items.pace)? Kernels of matrix units do. */
+bool maq_item_is_paced(const struct maq_item *it);
+
 /* Mean of the largest of n draws from the standard normal distribution. */
 double maq_expected_maximum(uint32_t n);
 

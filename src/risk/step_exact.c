@@ -91,6 +91,8 @@ static void find_factors(struct maq_step_exact *e, const struct maq_step_model *
         edge -= slice;
     }
     e->factors = MAQ_EXACT_FACTORS;
+    for (uint32_t i = 0; i < e->factors; i++)
+        e->value[i] = maq_step_lasting(m, 0, e->value[i]);
 }
 
 bool maq_step_exact_find(struct maq_step_exact *e, const struct maq_step_model *m, const struct maq_variation *v,

@@ -1,10 +1,11 @@
 /*
  * step_exact.h - the law of a replica's end where no pipeline needs sampling: one stage, passes one after another.
  *
- *   end = slow x G x passes + rest
+ *   end = slow x lasting(G) x passes + rest
  *
- * with G the lasting factor of the lockstep group, the passes of step_passes.h, what a user says is slow, and the rest, what of the
- * reduction nothing hides, three points. G is the slowest of the group's nodes, each the node's factor times its slowest GPU:
+ * with what a user says is slow, lasting() of step_model.h, the passes of step_passes.h, and the rest, what of the
+ * reduction nothing hides, three points. G is the slowest of the lockstep group's nodes, each the node's factor times its
+ * slowest GPU:
  *
  *   P(node <= x) = E_z[F_gpu(x e^(-sigma z))^(GPUs of a node)],   P(G <= x) = P(node <= x)^nodes
  *

@@ -1,6 +1,8 @@
 /* step_model.c - a training step as its variation sees it: see step_model.h. */
 #include "risk/step_model.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "base/codes.h"
 #include "train/predict.h"
@@ -94,6 +96,28 @@ static double lockstep_of(const struct maq_job *job, const struct maq_blueprint 
     return bp->gather_every_pass ? stage : group < stage ? group : stage;
 }
 
+/* Of a stage's passes, the share of the kernels that wait for the slowest GPU. */
+static enum maq_status find_paced(struct maq_step_model *m, const struct maq_blueprint *bp, struct maq_arena *arena)
+{
+    const struct maq_items *items = bp->items;
+    double *calls = MAQ_ARENA_NEW(arena, double, items->n), *passes = MAQ_ARENA_NEW(arena, double, m->stages);
+    m->pace = items->pace;
+    m->paced = MAQ_ARENA_NEW(arena, double, m->stages);
+    if (!calls || !passes || !m->paced)
+        return MAQ_NO_MEMORY;
+    for (uint32_t id = 0; id < m->n_tasks; id++)
+        passes[m->tasks[id].stage] += m->tasks[id].dur_ns;
+    for (uint32_t st = 0; st < m->stages; st++) {
+        double paced = 0;
+        memset(calls, 0, items->n * sizeof *calls);
+        maq_stage_count_items(calls, NULL, bp, st);
+        for (uint32_t i = 0; i < items->n; i++)
+            paced += maq_item_is_paced(&items->at[i]) ? calls[i] * items->at[i].dur_ns : 0;
+        m->paced[st] = paced < passes[st] ? paced / passes[st] : 1;
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status fill(struct maq_step_model *m, const struct maq_job *job, const struct maq_blueprint *bp,
                             const struct maq_step_times *t, struct maq_arena *arena)
 {
@@ -112,6 +136,7 @@ static enum maq_status fill(struct maq_step_model *m, const struct maq_job *job,
     for (uint32_t id = 0; id < s->n_tasks; id++)
         copy_task(&m->tasks[id], s, &s->tasks[id], bp);
     MAQ_TRY(name_passes(m, s, arena));
+    MAQ_TRY(find_paced(m, bp, arena));
     set_ready(m, s, bp);
     for (uint32_t v = 1; v < s->n_positions && bp->hop_ns; v++) {
         m->hop_ns[v] = bp->hop_ns[v];

@@ -6,6 +6,11 @@
  * gradients and the norm. With e(s) the end of stage s's passes in a replica,
  *
  *   step = max over replicas and stages of (e(s) + rest(s)) + norm + update,     rest: what of the reduction nothing hides
+ *
+ * In the base, in which nothing varies, matrix kernels take as long as on the slowest GPU that a job of this size is expected to have
+ * (maq_items.pace). A group whose slowest GPU takes f times as long as a mean one is longer by what is beyond that:
+ *
+ *   factor of a stage = 1 + paced x max(0, f / pace - 1),     paced: share of matrix kernels in its passes
  */
 #ifndef MAQ_RISK_STEP_MODEL_H
 #define MAQ_RISK_STEP_MODEL_H
@@ -34,13 +39,20 @@ struct maq_step_model {
     double *hop_ns;              /* [n_positions] */
     double *stall_ns;            /* [n_positions] zero where transfers do not block */
     double *rest_ns;             /* [stages] */
-    double tied_ns;              /* reduction of the tied table, between the first and the last stage */
-    double norm_ns, end_ns;      /* after all replicas: communication; update and gather */
-    double base_ns;              /* the step when nothing varies: that of maq_train_predict() */
-    double replicas, lockstep;   /* how many; devices of a lockstep group */
-    uint32_t nodes;              /* of a lockstep group */
+    double *paced, pace; /* [stages] share of the passes that the slowest GPU stretches; by how much the base has it */
+    double tied_ns;      /* reduction of the tied table, between the first and the last stage */
+    double norm_ns, end_ns;    /* after all replicas: communication; update and gather */
+    double base_ns;            /* the step when nothing varies: that of maq_train_predict() */
+    double replicas, lockstep; /* how many; devices of a lockstep group */
+    uint32_t nodes;            /* of a lockstep group */
     uint32_t microbatches, devices_per_node;
 };
+
+/* What a stage's passes take over the base where the slowest GPU of the group takes f times as long as a mean one. */
+static inline double maq_step_lasting(const struct maq_step_model *m, uint32_t stage, double f)
+{
+    return f > m->pace ? 1 + m->paced[stage] * (f / m->pace - 1) : 1;
+}
 
 /* Everything in `arena`. */
 enum maq_status maq_step_model_build(struct maq_step_model *out, const struct maq_job *job, struct maq_arena *arena,

@@ -1,10 +1,11 @@
 /*
  * step_sample.c - replicas of a step's pipeline, drawn.
  *
- * For each replica, stage factors are drawn once: the slowest node of the stage's lockstep group times the slowest of its GPUs. Each pass
- * then lasts base x stage x slowest pass of the group x work of its microbatch; each transfer base x its own factor x congestion. What is
- * drawn for passes comes from a table of 16,384 equally likely values of the law of the slowest (its quantiles at midpoints), which one
- * Philox block serves for eight replicas: lane k takes 14 bits of the k-th half word.
+ * For each replica, stage factors are drawn once: the slowest node of the stage's lockstep group times the slowest of its
+ * GPUs, as far as that is slower than the base has it already. Each pass then lasts base x stage x slowest pass of the
+ * group x work of its microbatch; each transfer base x its own factor x congestion. What is drawn for passes comes from a
+ * table of 16,384 equally likely values of the law of the slowest (its quantiles at midpoints), which one Philox block
+ * serves for eight replicas: lane k takes 14 bits of the k-th half word.
  *
  * The lasting factors are drawn once for all passes and decide most of what a replica varies by. They are quasi-random (quasi.h): draw i is
  * point i / 10 of the scrambling with number i % 10, so what differs between the ten is what sampling leaves open
@@ -122,6 +123,7 @@ static double draw_static(double *factor, const struct sampler *s, uint32_t repl
         if (sigma > 0)
             f *= exp(sigma * maq_normal_quantile(lasting(s, replica, FIRST_CELL + cells + cell)));
         double *out = &factor[cell / m->nodes * LANES];
+        f = maq_step_lasting(m, cell / m->nodes, f);
         *out = cell % m->nodes == 0 || f > *out ? f : *out;
     }
     return tilts ? 1 / (0.5 + 0.5 * density) : 1;
