@@ -333,6 +333,27 @@ static void test_sweep(void **unused)
     maq_job_free(box);
 }
 
+/* Equal operators of several modules are one row, under the name of the module that has most of them: not the embedding's. */
+static void test_name_of_a_row(void **unused)
+{
+    (void)unused;
+    struct maq_train_result *r = NULL;
+    struct maq_job_box *box =
+        parse("{model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {tp: 4, sp: true}, workload: {gbs: 8, seq: 4096}}");
+    uint32_t gathers = 0;
+    assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
+    for (uint32_t i = 0; i < r->n_ops; i++)
+        if (strncmp(r->ops[i].text, "all_gather", 10) == 0) {
+            assert_string_equal(r->ops[i].where, "linear_qkv");
+            assert_true(r->ops[i].count >
+                        4 * 2 * 32); /* microbatches, passes, layers; the embedding has none of it alone */
+            gathers++;
+        }
+    assert_int_equal(gathers, 1);
+    maq_train_result_free(r);
+    maq_job_free(box);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_bytes_on_the_wire),
         cmocka_unit_test(test_balanced_layouts),
         cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_name_of_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

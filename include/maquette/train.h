@@ -47,7 +47,7 @@ struct maq_stage_result {
 
 struct maq_train_op {             /* one row of the costliest operators */
     char text[96];                /* "gemm 8192x14336x4096 bf16" */
-    const char *where;            /* module name */
+    const char *where;            /* name of the module that uses it most often */
     uint8_t provider;             /* enum maq_provider */
     double count, seconds, share; /* per step on the critical stage; share of its busy time */
 };

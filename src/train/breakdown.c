@@ -138,16 +138,17 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
 
 struct counts {
     const struct maq_blueprint *bp;
-    double *times;   /* per item */
-    uint16_t *where; /* module name of the first use; NULL = not asked for */
+    double *times; /* per item */
+    double *uses;  /* [items][names] of each by the modules of a name; NULL = not asked for */
 };
 
 static void count_steps(void *user, const struct maq_segment *g, double times)
 {
     struct counts *c = user;
     for (uint32_t i = 0; i < g->n; i++) {
-        if (c->where && c->times[g->steps[i].item] == 0)
-            c->where[g->steps[i].item] = g->steps[i].name;
+        const struct maq_items *items = c->bp->items;
+        if (c->uses && g->steps[i].name < items->n_names)
+            c->uses[(size_t)g->steps[i].item * items->n_names + g->steps[i].name] += times;
         c->times[g->steps[i].item] += times;
     }
 }
@@ -171,11 +172,22 @@ static void count_sync(struct counts *c, uint32_t stage)
         }
 }
 
-void maq_stage_count_items(double *times, uint16_t *where, const struct maq_blueprint *bp, uint32_t stage)
+void maq_stage_count_items(double *times, double *uses, const struct maq_blueprint *bp, uint32_t stage)
 {
-    struct counts c = {bp, times, where};
+    struct counts c = {bp, times, uses};
     visit_stage(bp, stage, count_steps, &c);
     count_sync(&c, stage);
+}
+
+/* The module that uses an item most often: equal operators of several modules are one row. */
+static const char *where_of(const struct counts *c, uint32_t item)
+{
+    const struct maq_items *items = c->bp->items;
+    const double *uses = &c->uses[(size_t)item * items->n_names];
+    uint32_t most = 0;
+    for (uint32_t k = 1; k < items->n_names; k++)
+        most = uses[k] > uses[most] ? k : most;
+    return items->n_names > 0 && uses[most] > 0 ? items->names[most] : "data parallel";
 }
 
 static void add_row(struct maq_train_result *r, const struct maq_blueprint *bp, uint32_t item, double seconds,
@@ -192,17 +204,17 @@ static void add_row(struct maq_train_result *r, const struct maq_blueprint *bp, 
                                  .seconds = seconds,
                                  .share = seconds / busy};
     maq_item_describe(row->text, &bp->items->at[item]);
-    row->where = c->where[item] < bp->items->n_names ? bp->items->names[c->where[item]] : "data parallel";
+    row->where = where_of(c, item);
 }
 
 static enum maq_status rank_operators(struct maq_train_result *r, const struct maq_blueprint *bp,
                                       struct maq_arena *arena)
 {
-    struct counts c = {bp, MAQ_ARENA_NEW(arena, double, bp->items->n), MAQ_ARENA_NEW(arena, uint16_t, bp->items->n)};
-    if (!c.times || !c.where)
+    struct counts c = {bp, MAQ_ARENA_NEW(arena, double, bp->items->n),
+                       MAQ_ARENA_NEW(arena, double, (size_t)bp->items->n *(bp->items->n_names + 1u))};
+    if (!c.times || !c.uses)
         return MAQ_NO_MEMORY;
-    memset(c.where, 0xff, bp->items->n * sizeof *c.where);
-    maq_stage_count_items(c.times, c.where, bp, r->critical_stage);
+    maq_stage_count_items(c.times, c.uses, bp, r->critical_stage);
     double total = 0, busy = r->stages[r->critical_stage].busy_s;
     for (uint32_t i = 1; i < bp->items->n; i++) {
         const struct maq_cost *cost = &bp->items->at[i].cost;

@@ -54,9 +54,9 @@ bool maq_stage_fits(const struct maq_stage_result *stage);
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
                                     const struct maq_step_times *times, struct maq_arena *arena);
 
-/* Adds to times[items.n] how often one rank of a stage uses each item in a step; where[items.n], which may be NULL, gets the name
- * of its first use (UINT16_MAX beforehand). */
-void maq_stage_count_items(double *times, uint16_t *where, const struct maq_blueprint *bp, uint32_t stage);
+/* Adds to times[items.n] how often one rank of a stage uses each item in a step; to uses[items.n][items.n_names], which may be NULL, how
+ * often the modules of a name do. */
+void maq_stage_count_items(double *times, double *uses, const struct maq_blueprint *bp, uint32_t stage);
 /* Error and interval of the step, from its breakdown and from how often the critical stage runs each item. */
 void maq_step_error(struct maq_train_result *result, const struct maq_blueprint *bp, const double *times);
 
