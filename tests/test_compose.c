@@ -23,6 +23,7 @@
 #include "compose/compose_chain_bound.h"
 #include "compose/compose_pipelines.h"
 #include "compose/compose_search.h"
+#include "random_draws.h"
 
 #define TABLES 100
 
@@ -33,24 +34,6 @@ struct random_table {
     uint32_t max_parts, extra_devices;
     bool plain_hops; /* of the sender alone: what the MILP can say */
 };
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static uint32_t draw(uint64_t *state, uint32_t least, uint32_t most)
-{
-    return least + (uint32_t)(next_random(state) % (most - least + 1));
-}
-
-static double uniform(uint64_t *state, double least, double most)
-{
-    return least + (most - least) * (double)(next_random(state) >> 11) / 9007199254740992.0;
-}
 
 static double random_sync(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n, double bytes,
                           uint32_t ranks)

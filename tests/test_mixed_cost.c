@@ -17,6 +17,7 @@
 #include "mixed/codes.h"
 #include "mixed/mixed_cost.h"
 #include "plan/framework.h"
+#include "random_draws.h"
 
 #define CLOSE(a, b, tolerance)                                                                                         \
     do {                                                                                                               \
@@ -328,12 +329,9 @@ static double play_reference(struct reference *r)
     return end;
 }
 
-static uint32_t draw(uint64_t *state, uint32_t n) /* splitmix64 */
+static uint32_t below(uint64_t *state, uint32_t n)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ z >> 31) % n);
+    return draw(state, 0, n - 1);
 }
 
 /* Stages of one or two layers of random times; messages that take from nothing to several passes. */
@@ -342,22 +340,22 @@ static void test_deepspeed_schedule(void **state)
     (void)state;
     uint64_t seed = 4;
     for (int run = 0; run < 60; run++) {
-        double forward[MAX_LAYERS], backward[MAX_LAYERS], elements = run % 3 == 0 ? 0 : 1e6 * draw(&seed, 500);
-        struct reference r = {.stages = 1 + (int)draw(&seed, MAX_STAGES),
-                              .microbatches = 1 + (int)draw(&seed, MAX_MICROBATCHES),
+        double forward[MAX_LAYERS], backward[MAX_LAYERS], elements = run % 3 == 0 ? 0 : 1e6 * below(&seed, 500);
+        struct reference r = {.stages = 1 + (int)below(&seed, MAX_STAGES),
+                              .microbatches = 1 + (int)below(&seed, MAX_MICROBATCHES),
                               .hop = elements * 4e-9,
                               .held = elements > 0 ? fmax(0, 1 - 8 * 128 * 1024 / (elements * 4)) : 0};
         char plan[2048];
         size_t at = (size_t)snprintf(plan, sizeof plan, "mbs: 1\ngbs: %d\npipelines: [{stages: [", r.microbatches);
         uint32_t layers = 0;
         for (int s = 0; s < r.stages; s++) {
-            uint32_t n = 1 + draw(&seed, 2);
+            uint32_t n = 1 + below(&seed, 2);
             at += (size_t)snprintf(plan + at, sizeof plan - at,
                                    "%s{first_layer: %u, layers: %u, replicas: [{device: gpu-a}]}", s ? ", " : "",
                                    layers, n);
             for (uint32_t l = 0; l < n; l++, layers++) {
-                forward[layers] = 0.001 * (1 + draw(&seed, 900));
-                backward[layers] = 0.001 * (1 + draw(&seed, 900));
+                forward[layers] = 0.001 * (1 + below(&seed, 900));
+                backward[layers] = 0.001 * (1 + below(&seed, 900));
                 r.forward[s] += forward[layers];
                 r.backward[s] += backward[layers];
             }
@@ -379,17 +377,17 @@ static void test_uneven_replicas(void **state)
     static const double forward[] = {1, 1, 1, 1}, backward[] = {2, 2, 2, 2};
     struct maq_profile_dir *p = profile_of(4, forward, backward, 1, 1e6);
     for (int run = 0; run < 200; run++) {
-        uint32_t stages = 1 + draw(&seed, 4), microbatches = 1 + draw(&seed, 24);
+        uint32_t stages = 1 + below(&seed, 4), microbatches = 1 + below(&seed, 24);
         double least = 12, work = 0;
         char plan[4096];
         size_t at = (size_t)snprintf(plan, sizeof plan, "mbs: 1\ngbs: %u\npipelines: [{stages: [", microbatches);
         for (uint32_t s = 0; s < stages; s++) {
-            uint32_t layers = s + 1 < stages ? 1 : 4 - s, replicas = 1 + draw(&seed, 4), left = microbatches;
-            bool shares = draw(&seed, 2) == 0 && microbatches >= replicas;
+            uint32_t layers = s + 1 < stages ? 1 : 4 - s, replicas = 1 + below(&seed, 4), left = microbatches;
+            bool shares = below(&seed, 2) == 0 && microbatches >= replicas;
             at += (size_t)snprintf(plan + at, sizeof plan - at, "%s{first_layer: %u, layers: %u, replicas: [",
                                    s ? ", " : "", s, layers);
             for (uint32_t j = 0; j < replicas; j++) {
-                uint32_t share = shares && j + 1 < replicas ? 1 + draw(&seed, left - (replicas - 1 - j)) : left;
+                uint32_t share = shares && j + 1 < replicas ? 1 + below(&seed, left - (replicas - 1 - j)) : left;
                 at += (size_t)snprintf(plan + at, sizeof plan - at, "%s{device: gpu-a", j ? ", " : "");
                 if (shares)
                     at += (size_t)snprintf(plan + at, sizeof plan - at, ", microbatches: %u", share);

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "plan/schedule.h"
+#include "random_draws.h"
 
 /* ---- helpers ---- */
 
@@ -89,12 +90,9 @@ static double equal_makespan(int kind, uint32_t p, uint32_t v, uint32_t m, uint3
 }
 
 static uint64_t rng_state = 1;
-static uint32_t below(uint32_t n) /* splitmix64 */
+static uint32_t below(uint32_t n)
 {
-    uint64_t z = rng_state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)((z ^ z >> 31) % n);
+    return draw(&rng_state, 0, n - 1);
 }
 
 static uint32_t max_inflight(const struct maq_schedule *s, uint32_t stage)

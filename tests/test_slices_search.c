@@ -13,29 +13,12 @@
 
 #include <cmocka.h>
 
+#include "random_draws.h"
 #include "slices/pair_bound.h"
 #include "slices/piece_bound.h"
 #include "slices/piece_search.h"
 
 #define TABLES 400
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static uint32_t draw(uint64_t *state, uint32_t least, uint32_t most)
-{
-    return least + (uint32_t)(next_random(state) % (most - least + 1));
-}
-
-static double uniform(uint64_t *state, double least, double most)
-{
-    return least + (most - least) * (double)(next_random(state) >> 11) / 9007199254740992.0;
-}
 
 /* ---- random tables ---- */
 

@@ -97,18 +97,15 @@ static void add_worst_row(struct maq_buf *b, const struct maq_validate_coll_row 
 
 static void add_worst(struct maq_buf *b, const struct maq_validate_coll_result *r, uint32_t worst)
 {
-    struct maq_worst *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
-    uint32_t n = 0;
-    b->failed |= !ranked;
-    for (uint32_t i = 0; ranked && i < r->n_rows; i++)
+    struct maq_worst w;
+    maq_worst_init(&w, r->n_rows);
+    for (uint32_t i = 0; i < r->n_rows; i++)
         if (compared(&r->rows[i]))
-            ranked[n++] = (struct maq_worst){fabs(r->rows[i].error), i};
-    if (ranked)
-        maq_worst_sort(ranked, n);
-    maq_buf_addf(b, "\n  worst %u\n", worst < n ? worst : n);
-    for (uint32_t i = 0; i < n && i < worst; i++)
-        add_worst_row(b, &r->rows[ranked[i].row]);
-    free(ranked);
+            maq_worst_add(&w, i, r->rows[i].error);
+    uint32_t n = maq_worst_head(&w, worst, b);
+    for (uint32_t i = 0; i < n; i++)
+        add_worst_row(b, &r->rows[w.at[i].row]);
+    maq_worst_fini(&w);
 }
 
 char *maq_validate_coll_text(const struct maq_validate_coll_result *r, uint32_t worst)

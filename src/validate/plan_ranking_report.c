@@ -1,9 +1,6 @@
 /* plan_ranking_report.c - ranked plans for people, as JSON ("maquette.validate.ranking/1"). */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/str.h"
 #include "maquette/validate.h"
 #include "report/json_util.h"
@@ -60,22 +57,19 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_plan_ranking 
 
 static void add_worst(struct maq_buf *b, const struct maq_validate_plan_ranking *r, uint32_t worst)
 {
-    struct maq_worst *ranked = maq__calloc(((size_t)r->n_rows + 1) * sizeof *ranked);
-    uint32_t n = 0;
-    b->failed |= !ranked;
-    for (uint32_t i = 0; ranked && i < r->n_rows; i++)
+    struct maq_worst w;
+    maq_worst_init(&w, r->n_rows);
+    for (uint32_t i = 0; i < r->n_rows; i++)
         if (compared(&r->rows[i]))
-            ranked[n++] = (struct maq_worst){fabs(r->rows[i].error), i};
-    if (ranked)
-        maq_worst_sort(ranked, n);
-    maq_buf_addf(b, "\n  worst %u\n", worst < n ? worst : n);
-    for (uint32_t i = 0; i < n && i < worst; i++) {
-        const struct maq_validate_plan *p = &r->rows[ranked[i].row];
+            maq_worst_add(&w, i, r->rows[i].error);
+    uint32_t n = maq_worst_head(&w, worst, b);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_validate_plan *p = &r->rows[w.at[i].row];
         maq_buf_addf(b, "   %+7.1f %%  line %u: tp%d dp%d pp%d, microbatch %d%s%s; measured %.3g s, predicted %.3g s\n",
                      100 * p->error, p->line, p->tp, p->dp, p->pp, p->mbs, p->layout[0] ? ", layers " : "", p->layout,
                      p->measured_s, p->predicted_s);
     }
-    free(ranked);
+    maq_worst_fini(&w);
 }
 
 char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r, uint32_t worst)

@@ -1,14 +1,24 @@
-/* worst.h - rows by the size of their errors, largest first; of equal ones the first row. */
+/* worst.h - the rows with the largest errors, of a report. */
 #ifndef MAQ_VALIDATE_WORST_H
 #define MAQ_VALIDATE_WORST_H
 
-#include <stdint.h>
+#include "base/str.h"
 
+/* Largest error first; of equal ones the first row. */
 struct maq_worst {
-    double error; /* absolute */
-    uint32_t row;
+    struct maq_worst_row {
+        double error; /* absolute */
+        uint32_t row;
+    } * at;
+    uint32_t n;
+    bool failed; /* out of memory */
 };
 
-void maq_worst_sort(struct maq_worst *rows, uint32_t n);
+/* Room for n rows; to be ended with maq_worst_fini(). */
+void maq_worst_init(struct maq_worst *w, uint32_t n);
+void maq_worst_add(struct maq_worst *w, uint32_t row, double error);
+/* Sorts them and heads a list of at most `most`; how many there are to list. b->failed where there was no memory. */
+uint32_t maq_worst_head(struct maq_worst *w, uint32_t most, struct maq_buf *b);
+void maq_worst_fini(struct maq_worst *w);
 
 #endif

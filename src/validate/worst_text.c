@@ -14,24 +14,6 @@
 #include "validate/validate_internal.h"
 #include "validate/worst.h"
 
-static const struct maq_validate_row **sorted_by_error(const struct maq_validate_result *r, int metric, uint32_t *n)
-{
-    struct maq_worst *ranked = malloc(((size_t)r->n_rows + 1) * sizeof *ranked);
-    const struct maq_validate_row **rows = malloc(((size_t)r->n_rows + 1) * sizeof *rows);
-    uint32_t used = 0;
-    for (uint32_t i = 0; ranked && rows && i < r->n_rows; i++)
-        if (r->rows[i].points[metric].skip == MAQ_VALIDATE_SKIP_NONE)
-            ranked[used++] = (struct maq_worst){fabs(r->rows[i].points[metric].error), i};
-    if (ranked && rows) {
-        maq_worst_sort(ranked, used);
-        for (uint32_t i = 0; i < used; i++)
-            rows[i] = &r->rows[ranked[i].row];
-    }
-    free(ranked);
-    *n = used;
-    return rows;
-}
-
 static void add_amount(struct maq_buf *b, int metric, double x)
 {
     char buf[32];
@@ -115,25 +97,25 @@ static void add_explanation(struct maq_buf *b, const struct maq_validate_row *ro
 
 void maq__validate_add_worst(struct maq_buf *b, const struct maq_validate_result *r, int metric, uint32_t worst)
 {
-    uint32_t n = 0;
-    const struct maq_validate_row **rows = sorted_by_error(r, metric, &n);
-    if (!rows) {
-        b->failed = true;
-        return;
-    }
-    maq_buf_addf(b, "\n  worst %u\n", worst < n ? worst : n);
-    for (uint32_t i = 0; i < n && i < worst; i++) {
-        const struct maq_validate_point *p = &rows[i]->points[metric];
-        maq_buf_addf(b, "    %+.1f %%  %s (line %u): %s on %u x %s, measured ", 100 * p->error, rows[i]->id,
-                     rows[i]->line, rows[i]->model, rows[i]->devices, rows[i]->gpu);
+    struct maq_worst w;
+    maq_worst_init(&w, r->n_rows);
+    for (uint32_t i = 0; i < r->n_rows; i++)
+        if (r->rows[i].points[metric].skip == MAQ_VALIDATE_SKIP_NONE)
+            maq_worst_add(&w, i, r->rows[i].points[metric].error);
+    uint32_t n = maq_worst_head(&w, worst, b);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_validate_row *row = &r->rows[w.at[i].row];
+        const struct maq_validate_point *p = &row->points[metric];
+        maq_buf_addf(b, "    %+.1f %%  %s (line %u): %s on %u x %s, measured ", 100 * p->error, row->id, row->line,
+                     row->model, row->devices, row->gpu);
         add_amount(b, metric, p->measured);
         maq_buf_adds(b, ", predicted ");
         add_amount(b, metric, p->predicted);
         maq_buf_adds(b, "\n");
-        add_shares(b, rows[i], metric);
-        add_explanation(b, rows[i], metric);
-        for (uint32_t k = 0; k < rows[i]->n_assumed; k++)
-            maq_buf_addf(b, "      assumed: %s\n", rows[i]->assumed[k]);
+        add_shares(b, row, metric);
+        add_explanation(b, row, metric);
+        for (uint32_t k = 0; k < row->n_assumed; k++)
+            maq_buf_addf(b, "      assumed: %s\n", row->assumed[k]);
     }
-    free(rows);
+    maq_worst_fini(&w);
 }
