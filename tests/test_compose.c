@@ -33,6 +33,7 @@ struct random_table {
     uint64_t seed;
     uint32_t max_parts, extra_devices;
     bool plain_hops; /* of the sender alone: what the MILP can say */
+    bool waits;      /* half of the tables have compositions whose steps wait */
 };
 
 static double random_sync(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n, double bytes,
@@ -79,6 +80,23 @@ static void draw_schedule(struct maq_stage_table *out, uint64_t seed)
     out->steeper_in_flight = draw(&state, 0, 2);
 }
 
+/* As much as the table may have: no step is shorter for a longer stage. */
+static void draw_waits(struct maq_stage_table *out, struct maq_stage_option *options, uint64_t seed)
+{
+    uint64_t state = seed * 104729 + 1;
+    uint32_t more = out->waves - 1;
+    if (draw(&state, 0, 1) > 0)
+        return;
+    out->between = draw(&state, 1, 3);
+    out->rounds = draw(&state, 0, more / out->between < 2 ? more / out->between : 2);
+    more -= out->rounds * out->between;
+    out->seldom_waves = draw(&state, 0, (uint32_t)(more / (1 + 1.0 / out->between)));
+    for (uint32_t o = 0; o < out->n_options; o++) {
+        options[o].seldom_s = uniform(&state, 0, 2);
+        options[o].each_s = uniform(&state, 0, 0.3);
+    }
+}
+
 static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
 {
     const struct random_table *r = ctx;
@@ -107,6 +125,8 @@ static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t 
                                     .sync_s = random_sync};
     out->max_in_flight = draw(&state, 0, 1) ? out->waves : UINT32_MAX;
     draw_schedule(out, r->seed + i);
+    if (r->waits)
+        draw_waits(out, at, r->seed + i);
     out->hops = (struct maq_hop_rule){1, draw(&state, 1, 2), draw(&state, 1, 2), draw(&state, 1, 3)};
     for (uint32_t g = 0; g < kinds; g++) {
         out->available[g] = draw(&state, r->max_parts > 1 ? 3 : 1, r->max_parts > 1 ? 8 : 9) + r->extra_devices;
@@ -194,9 +214,9 @@ static double search_one(const struct random_table *r, uint32_t threads)
 
 static void equals_brute_force(void **ignored)
 {
-    uint32_t possible = 0, staged = 0, mixed = 0;
+    uint32_t possible = 0, staged = 0, mixed = 0, wait = 0;
     for (uint64_t seed = 0; seed < 5 * TABLES; seed++) {
-        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1};
+        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .waits = seed % 2 == 0};
         struct maq_stage_table t;
         struct maq_arena arena;
         static struct maq_composition best;
@@ -206,13 +226,14 @@ static void equals_brute_force(void **ignored)
         assert_same(search_one(&r, 1), best.step_s);
         possible += best.step_s < HUGE_VAL;
         staged += best.step_s < HUGE_VAL && best.n_stages > 1;
+        wait += best.step_s < HUGE_VAL && best.wait_s > 0;
         for (uint32_t i = 0; best.step_s < HUGE_VAL && i < best.n_stages; i++)
             mixed += best.stages[i].n_parts > 1;
         maq_arena_fini(&arena);
     }
-    /* the draw has all cases: tables without a composition, several stages, stages of two options */
-    if (possible < 2 * TABLES || possible > 5 * TABLES - 10 || staged < TABLES || mixed < 10)
-        fail_msg("%u possible, %u in stages, %u mixed", possible, staged, mixed);
+    /* the draw has all cases: tables without a composition, several stages, stages of two options, steps that wait */
+    if (possible < 2 * TABLES || possible > 5 * TABLES - 10 || staged < TABLES || mixed < 10 || wait < 20)
+        fail_msg("%u possible, %u in stages, %u mixed, %u wait", possible, staged, mixed, wait);
 }
 
 /* Dominance alone, bounds off: the same optimum, from many more labels. */
@@ -220,7 +241,7 @@ static void bounds_change_no_answer(void **ignored)
 {
     uint64_t with = 0, without = 0;
     for (uint64_t seed = 0; seed < TABLES; seed++) {
-        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1};
+        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .waits = seed % 2 == 0};
         struct maq_label_options free_search = {HUGE_VAL, 0, 1u << 20, true}, bounded = {0, 0, 1u << 20, false};
         struct maq_label_count count;
         struct maq_stage_table t;
@@ -252,7 +273,7 @@ static void bounds_change_no_answer(void **ignored)
 static void bounds_are_below(void **ignored)
 {
     for (uint64_t seed = 0; seed < TABLES; seed++) {
-        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1};
+        const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .waits = seed % 2 == 0};
         struct maq_stage_table t;
         struct maq_arcs arcs;
         struct maq_boxes boxes;
@@ -275,6 +296,15 @@ static void bounds_are_below(void **ignored)
     }
 }
 
+/* With what the step waits in a box of any bottleneck. */
+static double with_waits(const struct maq_composition *c, const struct maq_stage_table *t)
+{
+    const struct maq_stage *s = &c->stages[c->n_stages - 1];
+    double last = maq_last_s(t, s->parts[0].option, s->compute_s, s->hop_s);
+    double back = t->rounds > 0 ? maq_back_s(t, s->parts[0].option, c->stages[0].parts[0].option) : 0;
+    return c->fill_s + maq_waits(t, c->fill_s + back, last, 0, c->n_stages == 1);
+}
+
 /* The least fill of all compositions: what a program that counts devices has to find in a box that holds them all. */
 static void add_fills(double *least, struct maq_composition *c, const struct maq_stage_table *t)
 {
@@ -286,7 +316,7 @@ static void add_fills(double *least, struct maq_composition *c, const struct maq
             if (end < t->n_atoms)
                 add_fills(least, c, t);
             else if (maq_composition_cost(c, t))
-                *least = fmin(*least, c->fill_s);
+                *least = fmin(*least, with_waits(c, t));
             c->n_stages--;
         }
 }
@@ -295,7 +325,7 @@ static void counting_finds_the_least_fill(void **ignored)
 {
     uint32_t found = 0, rough = 0;
     for (uint64_t seed = 0; seed < 3 * TABLES; seed++) {
-        const struct random_table r = {.seed = seed, .max_parts = 1};
+        const struct random_table r = {.seed = seed, .max_parts = 1, .waits = true};
         struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3, .price = {{0.01, 0.02, 0.01, 0.03}}};
         struct maq_stage_table t;
         struct maq_arcs arcs;
@@ -320,7 +350,7 @@ static void counting_finds_the_least_fill(void **ignored)
                 assert_int_equal(path.n_stages > 0, got[i] < 1e3);
             if (i < 2 && path.n_stages > 0) { /* the path is what its value says, and lies where the box says */
                 assert_true(maq_composition_cost(&path, &t));
-                assert_same(path.fill_s, least);
+                assert_same(with_waits(&path, &t), least);
                 assert_same(box.bottleneck_at, path.bottleneck_s);
                 assert_true(box.sync_at == path.sync_s);
             }
@@ -341,7 +371,7 @@ static void what_is_left_is_below(void **ignored)
 {
     uint32_t less = 0;
     for (uint64_t seed = 0; seed < TABLES; seed++) {
-        const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 3};
+        const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 3, .waits = true};
         const struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3};
         double priced[MAQ_STAGE_OPTIONS] = {0}, paid, least = HUGE_VAL, last = 0;
         struct maq_stage_table t;
@@ -390,7 +420,8 @@ static void more_devices_are_never_worse(void **ignored)
     for (uint64_t seed = 0; seed < TABLES; seed++) {
         double last = HUGE_VAL;
         for (uint32_t extra = 0; extra < 6; extra += 2) {
-            const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .extra_devices = extra};
+            const struct random_table r = {
+                .seed = seed, .max_parts = seed % 2 ? 2 : 1, .extra_devices = extra, .waits = seed % 2 == 0};
             double step = search_one(&r, 1);
             assert_true(step <= last * (1 + 1e-12));
             better += step < last * (1 - 1e-9);

@@ -121,6 +121,19 @@ static double cheapest(const struct maq_stage_table *t, const double *seconds, u
     return least;
 }
 
+static void fill_back(struct maq_arcs *a, uint32_t option)
+{
+    const struct maq_stage_table *t = a->table;
+    if (t->rounds == 0)
+        return; /* zeroed: not read */
+    a->back_s[option] = HUGE_VAL;
+    for (uint32_t first = 0; first < t->n_options; first++) {
+        double s = maq_back_s(t, option, first);
+        a->back_s[option] = fmin(a->back_s[option], s);
+        a->back_most_s[option] = fmax(a->back_most_s[option], s);
+    }
+}
+
 /* Every stage takes devices, so few of them allow few stages. */
 static uint32_t most_stages(const struct maq_arcs *a)
 {
@@ -152,9 +165,11 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
     arcs->backward_s = MAQ_ARENA_NEW(arena, double, ends);
     arcs->through_s = MAQ_ARENA_NEW(arena, double, stretches);
     arcs->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    arcs->back_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    arcs->back_most_s = MAQ_ARENA_NEW(arena, double, t->n_options);
     arcs->devices = MAQ_ARENA_NEW(arena, double, t->n_options);
     if (!memo || !arcs->deepest || !arcs->sync_s || !arcs->through_s || !arcs->least_s || !arcs->forward_s ||
-        !arcs->backward_s || !arcs->devices)
+        !arcs->backward_s || !arcs->back_s || !arcs->back_most_s || !arcs->devices)
         return false;
     for (uint32_t o = 0; o < t->n_options; o++)
         most_samples = t->options[o].samples > most_samples ? t->options[o].samples : most_samples;
@@ -165,6 +180,7 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
             arcs->backward_s[o * t->n_atoms + atom] = cheapest(t, t->backward_s, o, atom);
         }
         fill_through(arcs, o);
+        fill_back(arcs, o);
     }
     arcs->depth = most_stages(arcs);
     arcs->rows = arcs->depth < MAQ_REST_ROWS ? arcs->depth : MAQ_REST_ROWS;

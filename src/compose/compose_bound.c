@@ -17,6 +17,7 @@
  *
  *   rest[k][l] = least of sum (t_i + y . devices_i) over stages that cover the first l atoms with k stages behind them
  *
+ * (and of the whole row what the step waits, which grows with the sum: stage_table.h). It
  * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are taken
  * for that one, which fits whatever fits behind it.
  */
@@ -133,8 +134,35 @@ static double end_stage(struct maq_priced *p, const struct maq_box *box, const d
     return best;
 }
 
+/*
+ * The last stage with `front_s` in front of it, where a step may wait: the sum of both and the wait, which is no less
+ * than at the box's least bottleneck (stage_table.h), with the devices paid back.
+ */
+static double last_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
+                         uint32_t first, double front_s, uint16_t *option)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double backward = maq_backward_weight(t, 0, first == 0), best = HUGE_VAL;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        if (p->arcs->deepest[maq_arc(t, o, first, t->n_atoms)] == 0)
+            continue;
+        double cost = stretch_cost(p, box, priced, o, first, t->n_atoms, 0, backward) + front_s;
+        if (cost == HUGE_VAL)
+            continue;
+        double last = maq_last_s(t, o, maq_arc_compute(t, o, first, t->n_atoms),
+                                 backward * p->arcs->backward_s[o * t->n_atoms + first]);
+        cost += maq_waits(t, cost - paid + p->arcs->back_s[o], last, box->bottleneck_lo, first == 0);
+        if (cost < best) {
+            best = cost;
+            *option = (uint16_t)o;
+        }
+    }
+    return best;
+}
+
 /* Fills in one row: stages with `behind` behind them. */
-static void relax_row(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t behind)
+static void relax_row(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
+                      uint32_t behind)
 {
     uint32_t n = p->arcs->table->n_atoms;
     uint32_t rows = p->arcs->rows;
@@ -151,7 +179,10 @@ static void relax_row(struct maq_priced *p, const struct maq_box *box, const dou
             double cost;
             if (next[first] >= best)
                 continue;
-            if (behind == 0 || first == 0) {
+            if (behind == 0 && maq_may_wait(p->arcs->table)) {
+                cost = last_stage(p, box, priced, paid, first, next[first], &option);
+                cost -= cost < HUGE_VAL ? next[first] : 0;
+            } else if (behind == 0 || first == 0) {
                 cost = end_stage(p, box, priced, behind, first, end, &option);
             } else {
                 const struct choice *c = &p->choices[((size_t)first * (n + 1) + end) * (CHOICES + 1)];
@@ -204,9 +235,9 @@ static double relax(struct maq_priced *p, const struct maq_box *box, const doubl
     }
     choose_all(p, box, priced);
     if (deep)
-        relax_row(p, box, priced, rows);
+        relax_row(p, box, priced, paid, rows);
     for (uint32_t behind = worth < rows ? worth : rows; behind-- > 0;)
-        relax_row(p, box, priced, behind);
+        relax_row(p, box, priced, paid, behind);
     if (p->rest[n] == HUGE_VAL)
         return HUGE_VAL;
     for (uint32_t l = n, k = 0; l > 0; k += k < rows) {

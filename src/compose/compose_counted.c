@@ -31,6 +31,7 @@ struct state {
     double bound;        /* with what prices say of the rest */
     double cost, priced; /* priced: with what the devices cost */
     double front;        /* t of the front stage, without what it sends backward */
+    double last;         /* maq_last_s(), as far as it is known; */
     double over; /* by which the front stage would exceed the bottleneck with its slowest hop backward; 0: by nothing */
     uint64_t used; /* packed units */
     uint32_t code; /* the same as a number */
@@ -38,7 +39,7 @@ struct state {
     uint32_t sibling; /* next of its atom and group, + 1 */
     uint16_t atom, option;
     uint16_t level;
-    uint8_t group;
+    uint8_t group, tail; /* tail: of the last stage, where a step may wait */
 };
 
 /* A stage that may be put in front of a state: the cheapest option of its group, kind and number of devices. */
@@ -60,7 +61,9 @@ struct maq_counted {
     double *backward;       /* [group * groups + group][atoms]: from the best of a group to the best of another */
     double *backward_most;  /* [group][atoms] */
     double *backward_least; /* [group][atoms] */
-    uint32_t *bucket;       /* [atoms * groups]: states + 1 */
+    double *
+        back; /* [group][groups + 1] from the last stage's to the first one's and back; behind those: the least. NULL: no rounds */
+    uint32_t *bucket; /* [atoms * groups]: states + 1 */
     struct state **chunks;
     struct maq_arena *arena;
     uint32_t n;
@@ -210,6 +213,26 @@ static bool fill_hops(struct maq_counted *c, struct maq_arena *arena)
     return true;
 }
 
+/* Waves that come back, by groups. */
+static bool fill_back(struct maq_counted *c, struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = c->arcs->table;
+    size_t row = c->n_groups + 1;
+    if (t->rounds == 0)
+        return true;
+    if (!(c->back = MAQ_ARENA_NEW(arena, double, c->n_groups *row)))
+        return false;
+    for (size_t i = 0; i < c->n_groups * row; i++)
+        c->back[i] = HUGE_VAL;
+    for (uint32_t last = 0; last < t->n_options; last++)
+        for (uint32_t first = 0; first < t->n_options; first++) {
+            double s = maq_back_s(t, last, first), *at = &c->back[c->group[last] * row];
+            at[c->group[first]] = fmin(at[c->group[first]], s);
+            at[c->n_groups] = fmin(at[c->n_groups], s);
+        }
+    return true;
+}
+
 bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena)
 {
     const struct maq_stage_table *t = arcs->table;
@@ -228,7 +251,7 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     c->bucket = MAQ_ARENA_NEW(arena, uint32_t, (size_t)t->n_atoms * c->n_groups);
     c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
     c->steps = MAQ_ARENA_NEW(arena, struct step, (size_t)t->n_atoms * t->n_options);
-    if (!c->bucket || !c->chunks || !c->steps || !fill_hops(c, arena))
+    if (!c->bucket || !c->chunks || !c->steps || !fill_hops(c, arena) || !fill_back(c, arena))
         return false;
     *out = c;
     return true;
@@ -256,24 +279,25 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
         for (uint32_t o = 0; o < t->n_options; o++)
             cost[o] = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++) {
-            double s = until[o] - t->options[o].time_s[first];
+            double s = until[o] - t->options[o].time_s[first] + t->options[o].each_s;
             if (s > box->bottleneck_hi)
                 continue;
             any = true;
             if (a->deepest[arc + o] <= behind || a->sync_s[arc + o] > box->sync_hi)
                 continue;
             double pace = s;
+            const uint32_t like = behind == 0 && maq_may_wait(t) ? o : c->like[o];
             if (forward > 0) {
                 s += forward * hop[o];
                 pace += hop_pace * forward * hop[o];
             }
-            if (s >= cost[c->like[o]] ||
+            if (s >= cost[like] ||
                 pace + hop_pace * backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] >
                     box->bottleneck_hi)
                 continue;
-            cost[c->like[o]] = s;
-            front[c->like[o]] = pace;
-            option[c->like[o]] = (uint16_t)o;
+            cost[like] = s;
+            front[like] = pace;
+            option[like] = (uint16_t)o;
         }
         if (!any)
             return;
@@ -302,8 +326,8 @@ static struct state *new_state(struct maq_counted *c)
 
 static bool dominates(const struct state *a, const struct state *b)
 {
-    return a->cost <= b->cost && a->over <= b->over && (((b->used | TOP) - a->used) & TOP) == TOP &&
-           (a->level == 1) == (b->level == 1);
+    return a->cost <= b->cost && a->over <= b->over && a->last <= b->last && a->tail == b->tail &&
+           (((b->used | TOP) - a->used) & TOP) == TOP && (a->level == 1) == (b->level == 1);
 }
 
 /* Takes a state out of its bucket. */
@@ -351,6 +375,39 @@ struct run {
     struct state last;
 };
 
+/* The last stage of a state with a stage more. */
+struct tail {
+    double last_s, back_s;
+    uint8_t group;
+    bool alone;
+};
+
+/* A sum of t_i with what the step waits at the box's least bottleneck. */
+static double with_waits(const struct run *r, const struct tail *tail, double fill_s)
+{
+    return fill_s +
+           maq_waits(r->c->arcs->table, fill_s + tail->back_s, tail->last_s, r->box->bottleneck_lo, tail->alone);
+}
+
+/* What the last stage sends is known once there is one before it, and where its waves come back to at the front. */
+static struct tail tail_of(const struct run *r, const struct state *back, const struct step *s, double sent)
+{
+    const struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    struct tail tail = {.last_s = back->last, .group = back->tail, .alone = r->behind == 0 && s->first == 0};
+    if (!maq_may_wait(t))
+        return tail;
+    if (r->behind == 0) {
+        tail.last_s = maq_last_s(t, s->option, maq_arc_compute(t, s->option, s->first, t->n_atoms), 0);
+        tail.group = c->group[s->option];
+    }
+    tail.last_s += r->behind == 1 ? 2 * sent / t->between : 0;
+    if (c->back)
+        tail.back_s =
+            c->back[(size_t)tail.group * (c->n_groups + 1) + (s->first > 0 ? c->n_groups : c->group[s->option])];
+    return tail;
+}
+
 /* All stages in front of a state. */
 static bool grow(struct run *r, uint32_t index)
 {
@@ -373,30 +430,34 @@ static bool grow(struct run *r, uint32_t index)
         double least = own * c->backward_least[(size_t)group * t->n_atoms + s->first];
         double bound = back.priced + sent + s->priced + least + rest[s->first] - c->paid;
         uint32_t code = back.code + c->units.code[s->option];
+        const struct tail tail = tail_of(r, &back, s, sent);
         if (c->filled && bound < r->limit) {
             double own_s = c->units.coarse > 1 ? back.priced + s->priced - c->paid : back.cost + s->cost;
             bound = fmax(bound, own_s + sent + least +
                                     maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
         }
+        bound = with_waits(r, &tail, bound);
         if (back.front + pace * sent > r->box->bottleneck_hi || bound >= r->limit ||
-            back.cost + s->cost + sent + least >= r->limit)
+            with_waits(r, &tail, back.cost + s->cost + sent + least) >= r->limit)
             continue;
         struct state new = {.cost = back.cost + sent + s->cost,
                             .priced = back.priced + sent + s->priced,
                             .bound = bound,
                             .front = s->front,
+                            .last = tail.last_s,
                             .used = back.used + s->used,
                             .code = code,
                             .from = index,
                             .atom = s->first,
                             .group = (uint8_t)group,
+                            .tail = tail.group,
                             .level = (uint16_t)(r->behind + 1),
                             .option = s->option};
         new.over = fmax(0, new.front + pace *own * c->backward_most[(size_t)group * t->n_atoms + s->first] -
                                r->box->bottleneck_hi);
         if (new.atom == 0) {
             r->last = new;
-            r->limit = new.cost;
+            r->limit = with_waits(r, &tail, new.cost);
         } else if (!put(c, &new)) {
             return false;
         }

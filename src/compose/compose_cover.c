@@ -9,8 +9,9 @@
  *   shaved    L holds for the whole box, so what lies above (waves - 1) b + s = cutoff - update - L is refuted as well;
  *   halved    between its lower limit and where the path of its program lies, so that the upper half has the same path and only the
  *             lower one is solved anew;
+ *             (where a step may wait both are: waits are those at a box's least bottleneck)
  *   cut       when there is a path, with bottleneck b and synchronization s, and halving would gain less than the grain: below b, and
- *             below s. What is left, above both, is no better than the path, but for the update.
+ *             below s. What is left, above both, is no better than the path, but for the update and for waits.
  *
  * Without a path the halves of a box that is smaller than the grain are not looked at: it is kept for the search over labels.
  */
@@ -74,13 +75,26 @@ static void set_least(const struct cover *v, struct maq_box *box, double least)
     box->bound_s = floor_of(v, box) + fmax(least, box->bottleneck_lo);
 }
 
+/* Seconds that what is proven of a box may fall for every second that its least bottleneck rises: waits get shorter. */
+static double fall(const struct cover *v)
+{
+    const struct maq_stage_table *t = v->arcs->table;
+    return maq_may_wait(t) ? t->seldom_waves * (1 + 1.0 / t->between) + (double)t->rounds * t->between : 0;
+}
+
+/* What is proven of the part of a box from this bottleneck on. */
+static double least_from(const struct cover *v, const struct maq_box *box, double bottleneck)
+{
+    return fmax(box->least_s - fall(v) * (bottleneck - box->bottleneck_lo), 0);
+}
+
 /* Takes off what the cutoff refutes. false when nothing is left. */
 static bool shave(struct cover *v, struct maq_box *box)
 {
     v->cutoff = fmin(v->cutoff, v->best->step_s);
-    double spare = v->cutoff - box->bound_s;
-    if (v->arcs->table->waves > 1)
-        box->bottleneck_hi = fmin(box->bottleneck_hi, box->bottleneck_lo + spare / (v->arcs->table->waves - 1));
+    double spare = v->cutoff - box->bound_s, rise = v->arcs->table->waves - 1 - fall(v);
+    if (rise > 0)
+        box->bottleneck_hi = fmin(box->bottleneck_hi, box->bottleneck_lo + spare / rise);
     box->sync_hi = fmin(box->sync_hi, box->sync_lo + spare);
     return spare > 0;
 }
@@ -151,12 +165,14 @@ static bool cut(struct cover *v, const struct maq_box *box)
     low.bottleneck_lo = above.bottleneck_lo = box->bottleneck_at;
     low.sync_hi = box->sync_at * BELOW;
     above.sync_lo = box->sync_at;
-    set_least(v, &low, box->least_s);
-    set_least(v, &above, box->least_s);
+    set_least(v, &low, least_from(v, box, low.bottleneck_lo));
+    set_least(v, &above, least_from(v, box, above.bottleneck_lo));
     if (left.bottleneck_hi >= left.bottleneck_lo && !solve_and_push(v, &left))
         return false;
     if (low.sync_hi >= low.sync_lo && !solve_and_push(v, &low))
         return false;
+    if (maq_may_wait(v->arcs->table) && above.bound_s < v->cutoff * BELOW)
+        return solve_and_push(v, &above);
     return above.bound_s >= v->cutoff * BELOW || !shave(v, &above) || keep(v, &above);
 }
 
@@ -169,8 +185,9 @@ static bool halve(struct cover *v, const struct maq_box *box, bool by_bottleneck
             0.5 * (box->bottleneck_lo + (box->found ? box->bottleneck_at : box->bottleneck_hi));
     else
         low.sync_hi = high.sync_lo = 0.5 * (box->sync_lo + (box->found ? box->sync_at : box->sync_hi));
-    set_least(v, &high, box->least_s);
-    if (box->found ? shave(v, &high) && !push(&v->open, &high, v->arena) : !solve_and_push(v, &high))
+    set_least(v, &high, least_from(v, box, high.bottleneck_lo));
+    if (box->found && !maq_may_wait(v->arcs->table) ? shave(v, &high) && !push(&v->open, &high, v->arena)
+                                                    : !solve_and_push(v, &high))
         return false;
     return solve_and_push(v, &low);
 }

@@ -22,8 +22,10 @@ struct maq_arcs {
     double *through_s; /* by maq_arc(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
     double *least_s;   /* [option]: a stage in the middle takes this at least */
     double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the best neighbour there is */
-    double *devices;                /* [option] of its kind for a whole wave */
-    double update_s;                /* the least there is */
+    double *back_s,
+        *back_most_s; /* [option] in the last stage: from it to the best and the worst first stage, and back */
+    double *devices;  /* [option] of its kind for a whole wave */
+    double update_s;  /* the least there is */
 };
 
 static inline size_t maq_arc(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)
@@ -33,7 +35,7 @@ static inline size_t maq_arc(const struct maq_stage_table *t, uint32_t option, u
 
 static inline double maq_arc_compute(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)
 {
-    return t->options[option].time_s[end] - t->options[option].time_s[first];
+    return t->options[option].time_s[end] - t->options[option].time_s[first] + t->options[option].each_s;
 }
 
 /* Replicas of a stage of one option. */
@@ -62,7 +64,7 @@ double maq_work_bound(const struct maq_stage_table *table);
 
 struct maq_box {
     double bottleneck_lo, bottleneck_hi, sync_lo, sync_hi;
-    double least_s; /* of sum t_i, proven */
+    double least_s; /* of sum t_i and what a step waits, proven */
     double bound_s;
     bool found; /* the program's path keeps to the devices; where it lies: */
     double bottleneck_at, sync_at;

@@ -12,7 +12,8 @@
  * Dominance. Of two labels with the same front atom and front parts, a dominates b if it has no more stages, uses no more devices of any
  * kind, and no completion can make up for what it costs more. A maximum moves by no more than its argument does, so this is
  *   (waves - 1) max(0, bottleneck_a - bottleneck_b, front_a - front_b) + sum_a - sum_b + max(0, sync_a - sync_b)
- *     + max(0, update_a - update_b) <= 0.
+ *     + max(0, update_a - update_b) <= 0,
+ * and what a step waits (stage_table.h) may add seldom_waves max(0, last_a - last_b) + rounds max(0, sum_a + back_a - sum_b - back_b).
  * (Fewer stages are never worse for what is still to come: later positions hold fewer waves. Only the last stage of a pipeline, whose
  * backward hop has a weight of its own, is compared with its like alone.)
  *
@@ -28,6 +29,9 @@
 #define SLACK 1e-12 /* relative: sums in another order must not prune a tie */
 
 struct label {
+    uint32_t tail; /* option of the last stage; */
+    double
+        last; /* maq_last_s(), as far as it is known: what the last stage sends is known once there is one before it */
     double bottleneck, front, sum, sync, update; /* front: pace of the front stage, without what it sends backward */
     double bound;
     uint32_t behind;  /* the label that this one grew from */
@@ -94,11 +98,17 @@ static double least_backward(const struct search *s, const struct label *l)
     return slowest * maq_backward_weight(s->table, l->level - 1, false);
 }
 
+static double sent_by_last(const struct maq_stage_table *t, double last, double sent)
+{
+    return maq_may_wait(t) ? last + 2 * sent / t->between : 0;
+}
+
 /* What no completion of a label can be below; stops looking at the first box that keeps it, unless the bound itself is wanted. */
 static double label_bound(const struct search *s, const struct label *l, bool exact)
 {
     const struct maq_stage_table *t = s->table;
     double backward = least_backward(s, l), lowest = HUGE_VAL;
+    double last = l->level == 1 ? sent_by_last(t, l->last, backward) : l->last;
     double front = l->front + maq_hop_pace(t) * backward;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
     double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
@@ -115,8 +125,11 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
                 r -= box->price[d][g] * (t->available[g] - l->used[g]);
             rest = r > rest ? r : rest;
         }
-        double bound = (t->waves - 1) * (bottleneck > box->bottleneck_lo ? bottleneck : box->bottleneck_lo) + l->sum +
-                       backward + rest + (l->sync > box->sync_lo ? l->sync : box->sync_lo) + update;
+        double pace = bottleneck > box->bottleneck_lo ? bottleneck : box->bottleneck_lo;
+        double bound = (t->waves - 1) * pace + l->sum + backward + rest +
+                       maq_waits(t, l->sum + backward + rest + s->arcs->back_s[l->tail], last, pace,
+                                 l->level == 1 && l->atom == 0) +
+                       (l->sync > box->sync_lo ? l->sync : box->sync_lo) + update;
         lowest = bound < lowest ? bound : lowest;
         if (!exact && lowest < s->cutoff)
             return lowest;
@@ -129,6 +142,13 @@ static double above(double a, double b)
     return a > b ? a - b : 0;
 }
 
+/* By how much more waves of one may have to come back than those of the other. */
+static double back_above(const struct search *s, const struct label *a, const struct label *b)
+{
+    const struct maq_arcs *arcs = s->arcs;
+    return a->tail == b->tail ? 0 : arcs->back_most_s[a->tail] - arcs->back_s[b->tail];
+}
+
 static bool dominates(const struct search *s, const struct label *a, const struct label *b)
 {
     const struct maq_stage_table *t = s->table;
@@ -139,7 +159,8 @@ static bool dominates(const struct search *s, const struct label *a, const struc
             return false;
     double slower = above(a->bottleneck, b->bottleneck), front = above(a->front, b->front);
     return (t->waves - 1) * (slower > front ? slower : front) + a->sum - b->sum + above(a->sync, b->sync) +
-               above(a->update, b->update) <=
+               above(a->update, b->update) + t->seldom_waves * above(a->last, b->last) +
+               t->rounds * above(a->sum + back_above(s, a, b), b->sum) <=
            0;
 }
 
@@ -235,7 +256,9 @@ static void grow(struct search *s, const struct step *step)
 {
     const struct maq_stage_table *t = s->table;
     const struct label *back = step->back;
-    struct label l = {.bottleneck = back->bottleneck,
+    struct label l = {.tail = back->level > 0 ? back->tail : step->parts[0].option,
+                      .last = back->last,
+                      .bottleneck = back->bottleneck,
                       .front = step->compute,
                       .sum = back->sum,
                       .sync = step->sync > back->sync ? step->sync : back->sync,
@@ -254,6 +277,9 @@ static void grow(struct search *s, const struct step *step)
     }
     double sends = 0;
     s->count->considered++;
+    if (back->level == 0) {
+        l.last = maq_last_s(t, l.parts[0].option, step->compute, 0);
+    }
     if (back->level > 0) {
         double sent = maq_backward_weight(t, back->level - 1, false) *
                       hop(t, t->backward_s, back->parts, back->n_parts, l.parts, l.n_parts, back->atom);
@@ -263,6 +289,8 @@ static void grow(struct search *s, const struct step *step)
                 hop(t, t->forward_s, l.parts, l.n_parts, back->parts, back->n_parts, back->atom - 1);
         l.front += maq_hop_pace(t) * sends;
         l.sum += sent;
+        if (back->level == 1)
+            l.last = sent_by_last(t, back->last, sent);
     }
     l.sum += step->compute + sends;
     l.bound = s->options.no_bounds ? 0 : label_bound(s, &l, s->options.beam > 0);

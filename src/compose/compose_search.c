@@ -36,12 +36,14 @@ struct run {
 /* No step takes longer: every hop and every stage at its slowest. */
 static double ceiling_of(const struct maq_stage_table *t)
 {
-    double slowest = 0, hop = 0, update = 0, sync = 0;
+    double slowest = 0, hop = 0, update = 0, sync = 0, seldom = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
         const struct maq_stage_option *option = &t->options[o];
         const struct maq_stage_part part = {o, maq_replicas(t, o)};
         double s = t->sync_s(t, &part, 1, option->sync_bytes[t->n_atoms], t->wave_samples);
-        slowest = option->time_s[t->n_atoms] > slowest ? option->time_s[t->n_atoms] : slowest;
+        double whole = option->time_s[t->n_atoms] + option->each_s;
+        slowest = whole > slowest ? whole : slowest;
+        seldom = option->seldom_s > seldom ? option->seldom_s : seldom;
         sync += isfinite(s) ? s : 0;
         for (uint32_t a = 0; a < t->n_atoms; a++)
             update = option->update_s[a] > update ? option->update_s[a] : update;
@@ -51,7 +53,9 @@ static double ceiling_of(const struct maq_stage_table *t)
         hop = isfinite(t->backward_s[i]) && t->backward_s[i] > hop ? t->backward_s[i] : hop;
     }
     double weight = 2 + t->hops.first_deep + t->hops.first_short + t->hops.last;
-    return (t->waves + t->n_atoms) * (slowest + weight * hop) + sync + update;
+    double all = t->n_atoms * (slowest + weight * hop);
+    return t->waves * (slowest + weight * hop) + all + t->seldom_waves * (slowest + seldom) +
+           t->rounds * (all + 2 * hop) + sync + update;
 }
 
 static void add_labels(struct maq_compose_tables_counts *sum, const struct maq_label_count *c)

@@ -51,7 +51,8 @@ static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
         samples += o->samples * s->parts[i].replicas;
         ranks += s->parts[i].replicas;
         s->memory_share = share > s->memory_share ? share : s->memory_share;
-        s->compute_s = between(o->time_s, s) > s->compute_s ? between(o->time_s, s) : s->compute_s;
+        double compute = between(o->time_s, s) + o->each_s;
+        s->compute_s = compute > s->compute_s ? compute : s->compute_s;
         s->update_s = o->update_s[s->first] > s->update_s ? o->update_s[s->first] : s->update_s;
         bytes = between(o->sync_bytes, s) > bytes ? between(o->sync_bytes, s) : bytes;
     }
@@ -92,7 +93,11 @@ bool maq_composition_time(struct maq_composition *c, const struct maq_stage_tabl
         c->sync_s = s->sync_s > c->sync_s ? s->sync_s : c->sync_s;
         c->update_s = s->update_s > c->update_s ? s->update_s : c->update_s;
     }
-    c->step_s = (table->waves - 1) * c->bottleneck_s + c->fill_s + c->sync_s + c->update_s;
+    const struct maq_stage *last = &c->stages[c->n_stages - 1];
+    double last_s = maq_last_s(table, last->parts[0].option, last->compute_s, last->hop_s);
+    double back_s = table->rounds > 0 ? maq_back_s(table, last->parts[0].option, c->stages[0].parts[0].option) : 0;
+    c->wait_s = maq_waits(table, c->fill_s + back_s, last_s, c->bottleneck_s, c->n_stages == 1);
+    c->step_s = (table->waves - 1) * c->bottleneck_s + c->fill_s + c->wait_s + c->sync_s + c->update_s;
     return true;
 }
 

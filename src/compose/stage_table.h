@@ -15,10 +15,22 @@
  *   memory_i = context + fixed + per wave * held(i)  <=  capacity, for each replica
  *   held(i)  = min(i + more + steeper (i - 1), most) waves in flight in the i-th stage from the end; 1F1B: min(i, waves)
  *
+ * Where the last stage has more to do with some waves than with others (the output, in interleaved pipelines: chain_folded.h), and where
+ * waves come back to the first stage, a step waits:
+ *
+ *   T      = (waves - 1) b + sum t_i + waits + max sync_i + max update_i                                     b = max t_i
+ *   waits  = seldom_waves * max(0, t + seldom + (2 hop - b) / between - b)  +  rounds * max(0, sum t_i + back - between * b)
+ *
+ * Waves come `between` at a time. Those with more take t + seldom in the last stage; what the stages in front lose by
+ * that is less by a wave that lies ready at the border, and more by the last stage's hop both ways. A wave that comes back is waited
+ * for where its way takes longer than the `between` waves that are sent in before it: once a round, while the pipeline fills and
+ * drains. Both are 0 in other tables.
+ *
  * A hop is charged to the side that sends: activations forward, gradients backward, the slowest pair of replicas. At the ends
  * of a pipeline published rules differ in how often they charge a hop, hence the weights of struct maq_hop_rule.
  *
- * Requirements, which bounds rest on: all costs are >= 0; sync_s does not fall when a member, a rank or bytes are added.
+ * Requirements, which bounds rest on: all costs are >= 0; sync_s does not fall when a member, a rank or bytes are added;
+ * waves - 1 >= seldom_waves (1 + 1/between) + rounds * between, so that T does not fall when the slowest stage takes longer.
  */
 #ifndef MAQ_COMPOSE_STAGE_TABLE_H
 #define MAQ_COMPOSE_STAGE_TABLE_H
@@ -36,6 +48,8 @@ struct maq_stage_option {
     uint32_t kind;             /* of device */
     uint32_t devices, samples; /* of a replica: how many, and its share of a wave */
     double context_bytes;      /* of a device, whatever it runs */
+    double each_s;             /* of a stage beside its atoms */
+    double seldom_s;           /* of the last atom: what a wave with more has beyond the mean */
     /* [atoms + 1]: sums over the atoms before. */
     const double *time_s;       /* forward and backward of the share */
     const double *fixed_bytes;  /* of a device: parameters, gradients, optimizer */
@@ -66,6 +80,7 @@ struct maq_stage_table {
     double capacity_bytes[MAQ_STAGE_KINDS];
     const struct maq_stage_option *options;
     struct maq_hop_rule hops;
+    uint32_t seldom_waves, rounds, between; /* see above; 0: no waits */
     bool hops_beside; /* transfers run beside compute: they take part in the sum of t_i, and not in the slowest one */
     /* [from * n_options + to][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
      * Backward: `from` begins with this atom and sends to `to` before it. */
@@ -79,6 +94,35 @@ struct maq_stage_table {
 static inline double maq_hop_pace(const struct maq_stage_table *t)
 {
     return t->hops_beside ? 0 : 1;
+}
+
+/* Whether a step of some composition may wait. */
+static inline bool maq_may_wait(const struct maq_stage_table *t)
+{
+    return t->seldom_waves > 0 || t->rounds > 0;
+}
+
+/* Of the last stage, for what a step waits: hop_s: what it sends back. */
+static inline double maq_last_s(const struct maq_stage_table *t, uint32_t option, double compute_s, double hop_s)
+{
+    return maq_may_wait(t) ? compute_s + t->options[option].seldom_s + 2 * hop_s / t->between : 0;
+}
+
+/* From the last stage to the first, and back. */
+static inline double maq_back_s(const struct maq_stage_table *t, uint32_t last, uint32_t first)
+{
+    return t->forward_s[((size_t)last * t->n_options + first) * t->n_atoms + t->n_atoms - 1] +
+           t->backward_s[((size_t)first * t->n_options + last) * t->n_atoms];
+}
+
+/* What a step waits. `loop_s`: sum t_i + back; `last_s`: maq_last_s(); `alone`: there is one stage. */
+static inline double maq_waits(const struct maq_stage_table *t, double loop_s, double last_s, double bottleneck_s,
+                               bool alone)
+{
+    if (alone || !maq_may_wait(t))
+        return 0;
+    double over = last_s - bottleneck_s * (1 + 1.0 / t->between), loop = loop_s - t->between * bottleneck_s;
+    return (over > 0 ? t->seldom_waves * over : 0) + (loop > 0 ? t->rounds * loop : 0);
 }
 
 /* Waves that the stage at a position from the end (the last one: 1) holds. */
@@ -100,7 +144,7 @@ struct maq_stage {
 
 /* Seconds of a step. */
 struct maq_composition {
-    double step_s, bottleneck_s, fill_s, sync_s, update_s; /* fill: the sum of the stages */
+    double step_s, bottleneck_s, fill_s, wait_s, sync_s, update_s; /* fill: the sum of the stages */
     uint32_t n_stages;
     struct maq_stage stages[MAQ_STAGE_DEPTH];
 };
