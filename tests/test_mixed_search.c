@@ -346,7 +346,12 @@ static uint32_t predicted_as_found(const char *text)
 
 static void test_predicted(void **state)
 {
-    assert_int_equal(predicted_as_found(NODES(1, 1)) & (30 | 128), 128);
+    assert_int_equal(predicted_as_found(NODES(1, 1)) & 30, 0);
+    assert_int_equal(predicted_as_found("{model: llama-2-7b, workload: {seq: 2048, gbs: 32},"
+                                        " cluster: 'a100-40gb:4 x 2 + v100-32gb:4 x 2',"
+                                        " plan: {precision: fp16}, search: {mbs: [1], vp: [2, 4]}}") &
+                         128,
+                     128);
     uint32_t told = predicted_as_found(EXPERTS("tp: 2, ep: 2, etp: 1, recompute: selective, recompute_modules: [moe]"));
     assert_int_equal(told & 19, 19);
     told = predicted_as_found(EXPERTS("tp: 1, cp: 2, cp_comm_type: all_gather, recompute: selective"));

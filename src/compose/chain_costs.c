@@ -307,9 +307,9 @@ static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, st
     t->n_atoms = maq_chain_folded_atoms(c->n_atoms, wave->chunks);
     maq_chain_fold_waves(t, wave->chunks, wave->group);
     t->hops_beside = c->space->job.plan.overlap_p2p != MAQ_OFF;
+    const struct maq_chain_folding how = {wave->chunks, wave->heaviest, t->hops_beside};
     for (uint32_t i = 0; i < t->n_options; i++) {
-        if (!(costs->columns[i] =
-                  maq_chain_column_fold(costs->columns[i], c->n_atoms, wave->chunks, wave->heaviest, arena)))
+        if (!(costs->columns[i] = maq_chain_column_fold(costs->columns[i], c->n_atoms, &how, arena)))
             return false;
         options[i] = costs->columns[i]->option;
     }

@@ -9,18 +9,29 @@
  * such a pipeline at a time is a chunk of a micro batch; of M micro batches there are v M. With w_i seconds of all
  * chunks of stage i for a micro batch, t_i = w_i / v, and
  *
- *   T = (v M - 1) max t_i + sum t_i + max sync_i + max update_i
+ *   T = (v M - 1) max t_i + sum t_i + waits + max sync_i + max update_i
  *
- * which is the form of stage_table.h: the bubble is a v-th of 1F1B's. The i-th stage from the end has begun 2 (i - 1)
+ * which is the form of stage_table.h: the bubble is a v-th of 1F1B's. A step waits
+ *
+ *   for the output   which is in one of the last stage's v chunks, so that they are w_p / v - o / v and o more: in one of v rounds of g chunks
+ *                    the last stage takes longer than its mean, and the stage in front of it, which may be a chunk ahead and needs a
+ *                    transfer each way, goes without gradients for g (t_p + (1 - 1/v) o - b) - (b - 2 hop) where that is positive
+ *                    (b = max t_i), in each of M / g groups but the first, where the end of the pipeline's filling hides it
+ *   between rounds   the first of g micro batches comes back to the first stage after sum (t_i + hops_i), forward and backward together, and the
+ *                    transfer from the last stage to the first: what that is longer than g b passes by v - 1 times while the
+ *                    pipeline fills and drains, as soon as every stage has its chunks from both sides it no longer shows
+ *
+ * Both follow from the schedule's order for even stages (tests/test_mixed_folded.c holds them to it). The i-th stage from the end has begun 2 (i - 1)
  * + (v - 1) g + 1 chunks when its first gradient comes (schedule.h), and never holds more.
  *
- *   time     chunks of a stage are taken to be alike (shorter: a round whose chunk is longer in one stage holds up the others there, as the
- *            output does). With `heaviest` every chunk is taken for the longest (longer): its best is another one to play
+ *   time     chunks of a stage are taken to be alike but for the output (shorter: a round whose chunk is longer in one stage holds up the
+ *            others there). With `heaviest` every chunk is taken for the longest (longer): its best is another one to play. What a stage takes
+ *            beyond the difference of its ends (chain_column.h) is paid by every chunk
+ *   waits    the stage in front of the last is taken for the slowest (longer where it is not: chunks lie ready between them)
  *   flight   of a chunk: that of the heaviest round, and all of the embedding's: no less than what a stage holds
  *   fixed    of all chunks, and the output's activations once: its stage runs them backward as soon as they are there
  *   hops     run beside compute, as they do in Megatron-LM's interleaved schedule unless the plan says otherwise: waited for once, while the
- *            pipeline fills and drains (shorter where one takes longer than a chunk's pass). Those from the last stage back to the first
- *            are not counted (shorter)
+ *            pipeline fills and drains (shorter where two of them take longer than a chunk), and between rounds
  *   sync     of a stretch as long as all chunks together
  *
  * The step of a plan is not the form's but the one that is played (mixed/placed_play.c), which has none of these simplifications.
@@ -43,9 +54,15 @@ struct maq_chain_chunk {
 struct maq_chain_chunk maq_chain_chunk_of(uint32_t n_atoms, uint32_t chunks, uint32_t chunk, uint32_t first,
                                           uint32_t end);
 
+struct maq_chain_folding {
+    uint32_t chunks;
+    bool heaviest;    /* every chunk takes what the longest does */
+    bool hops_beside; /* transfers run beside compute */
+};
+
 /* A column over the atoms of a model, folded. Lives in the arena; NULL when out of memory. */
 const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column, uint32_t n_atoms,
-                                                     uint32_t chunks, bool heaviest, struct maq_arena *arena);
+                                                     const struct maq_chain_folding *how, struct maq_arena *arena);
 
 /* What the waves of a table are that has such columns: micro batches become chunks, in groups of `group`. */
 void maq_chain_fold_waves(struct maq_stage_table *table, uint32_t chunks, uint32_t group);

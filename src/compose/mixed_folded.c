@@ -125,6 +125,7 @@ bool maq_mixed_folded_plan(struct maq_mixed_search_plan *out, struct maq_mixed_r
                                           .composed_s = c->step_s,
                                           .bottleneck_s = c->bottleneck_s,
                                           .fill_s = c->fill_s,
+                                          .wait_s = c->wait_s,
                                           .sync_s = c->sync_s,
                                           .chunks = chunks,
                                           .n_pipelines = 1,

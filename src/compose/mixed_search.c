@@ -144,6 +144,7 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
                                           .composed_s = c->step_s,
                                           .bottleneck_s = c->bottleneck_s,
                                           .fill_s = c->fill_s,
+                                          .wait_s = c->wait_s,
                                           .sync_s = c->sync_s,
                                           .chunks = 1,
                                           .n_pipelines = 1,

@@ -56,6 +56,7 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
     maq_json_real(map, "bottleneck_s", p->bottleneck_s);
     maq_json_int(map, "bottleneck_stage", p->bottleneck);
     maq_json_real(map, "fill_s", p->fill_s);
+    maq_json_real(map, "wait_s", p->wait_s);
     maq_json_real(map, "sync_s", p->sync_s);
     struct maq_json pipelines = maq_json_list(map, "pipelines");
     for (uint32_t i = 0; p->pipelines && i < p->n_pipelines; i++) {

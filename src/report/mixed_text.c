@@ -131,7 +131,7 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
 {
     const struct maq_mixed_search_plan *p = &r->plans[0];
     const struct maq_mixed_search_stage *slow = &p->stages[p->bottleneck];
-    char step[32], pace[32], fill[32], sync[32], chunks[80] = "", line[512];
+    char step[32], pace[32], fill[32], sync[32], wait[32], waits[96] = "", chunks[80] = "", line[512];
     if (p->chunks > 1)
         maq__snprintf(chunks, sizeof chunks, ", %u virtual stages a device, micro batches in groups of %u", p->chunks,
                       p->group);
@@ -148,11 +148,15 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
         maq_page_field(page, LABEL, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
     if (p->bottleneck_s == 0) /* not composed */
         return;
+    if (p->wait_s > 0)
+        maq__snprintf(waits, sizeof waits, " and waits %s for the output and between rounds",
+                      maq_format_time(wait, p->wait_s));
     maq__snprintf(line, sizeof line,
                   "%s by the closed form that is searched: %s each at the pace of stage %u (%s), the pipeline fills in "
-                  "%s, gradients and optimizer take %s",
+                  "%s%s, gradients and optimizer take %s",
                   maq_words_seconds(step, p->composed_s), maq_format_time(pace, p->bottleneck_s), p->bottleneck,
-                  r->islands[slow->island].device, maq_format_time(fill, p->fill_s), maq_format_time(sync, p->sync_s));
+                  r->islands[slow->island].device, maq_format_time(fill, p->fill_s), waits,
+                  maq_format_time(sync, p->sync_s));
     maq_page_field(page, LABEL, "composed", line);
     if (r->complete && r->gap <= 1e-12)
         maq__snprintf(line, sizeof line, "by that form no other plan of the class is faster (gap 0 %%)");
