@@ -33,7 +33,7 @@ struct random_table {
     uint64_t seed;
     uint32_t max_parts, extra_devices;
     bool plain_hops; /* of the sender alone: what the MILP can say */
-    bool waits;      /* half of the tables have compositions whose steps wait */
+    bool waits;      /* two thirds of the tables have compositions whose steps wait */
 };
 
 static double random_sync(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n, double bytes,
@@ -85,12 +85,12 @@ static void draw_waits(struct maq_stage_table *out, struct maq_stage_option *opt
 {
     uint64_t state = seed * 104729 + 1;
     uint32_t more = out->waves - 1;
-    if (draw(&state, 0, 1) > 0)
+    if (draw(&state, 0, 2) == 0)
         return;
     out->between = draw(&state, 1, 3);
     out->rounds = draw(&state, 0, more / out->between < 2 ? more / out->between : 2);
     more -= out->rounds * out->between;
-    out->seldom_waves = draw(&state, 0, (uint32_t)(more / (1 + 1.0 / out->between)));
+    out->seldom_waves = draw(&state, 0, more / (out->rounds + 1));
     for (uint32_t o = 0; o < out->n_options; o++) {
         options[o].seldom_s = uniform(&state, 0, 2);
         options[o].each_s = uniform(&state, 0, 0.3);
@@ -300,9 +300,15 @@ static void bounds_are_below(void **ignored)
 static double with_waits(const struct maq_composition *c, const struct maq_stage_table *t)
 {
     const struct maq_stage *s = &c->stages[c->n_stages - 1];
-    double last = maq_last_s(t, s->parts[0].option, s->compute_s, s->hop_s);
-    double back = t->rounds > 0 ? maq_back_s(t, s->parts[0].option, c->stages[0].parts[0].option) : 0;
-    return c->fill_s + maq_waits(t, c->fill_s + back, last, 0, c->n_stages == 1);
+    const uint32_t last = s->parts[0].option;
+    struct maq_tail tail = maq_tail_of(t, last, s->compute_s);
+    for (uint32_t n = 1; s-- > c->stages; n++) {
+        size_t pair = (size_t)s[1].parts[0].option * t->n_options + s->parts[0].option;
+        double sent = t->backward_s[pair * t->n_atoms + s->end] * (n == 1 ? t->hops.last : 1);
+        tail = maq_tail_grow(t, tail, n, s->compute_s, sent);
+    }
+    double back = t->rounds > 0 ? maq_back_s(t, last, c->stages[0].parts[0].option) : 0;
+    return c->fill_s + maq_waits(t, c->fill_s + back, tail.slowest_s, 0, c->n_stages == 1);
 }
 
 /* The least fill of all compositions: what a program that counts devices has to find in a box that holds them all. */

@@ -13,23 +13,21 @@
  *
  * which is the form of stage_table.h: the bubble is a v-th of 1F1B's. A step waits
  *
- *   for the output   which is in one of the last stage's v chunks, so that they are w_p / v - o / v and o more: in one of v rounds of g chunks
- *                    the last stage takes longer than its mean, and the stage in front of it, which may be a chunk ahead and needs a
- *                    transfer each way, goes without gradients for g (t_p + (1 - 1/v) o - b) - (b - 2 hop) where that is positive
- *                    (b = max t_i), in each of M / g groups but the first, where the end of the pipeline's filling hides it
- *   between rounds   the first of g micro batches comes back to the first stage after sum (t_i + hops_i), forward and backward together, and the
- *                    transfer from the last stage to the first: what that is longer than g b passes by v - 1 times while the
- *                    pipeline fills and drains, as soon as every stage has its chunks from both sides it no longer shows
+ *   for the output   which is in one of the last stage's v chunks, so that they take w_p / v - o / v and o more: from one group of g such chunks to
+ *                    the next a stage in front needs at least all of them at the last stage's pace and the other (v - 1) g at its own, but for
+ *                    the chunks that lie ready between both: 2 for every border, less what is on its way (a_i of stage_table.h, for a
+ *                    chunk). Of M / g groups the first one's is not counted: most of it shows while the pipeline fills
+ *   between rounds   the first of g micro batches comes back to the first stage after sum (t_i + hops_i), forward and backward together,
+ *                    and the transfer from the last stage to the first: what that is longer than g b is waited for v - 1 times, while
+ *                    the pipeline fills and drains
  *
- * Both follow from the schedule's order for even stages (tests/test_mixed_folded.c holds them to it). The i-th stage from the end has begun 2 (i - 1)
+ * Both are the schedule's own where stages are even (tests/test_mixed_folded.c). The i-th stage from the end has begun 2 (i - 1)
  * + (v - 1) g + 1 chunks when its first gradient comes (schedule.h), and never holds more.
  *
  *   time     chunks of a stage are taken to be alike but for the output (shorter: a round whose chunk is longer in one stage holds up the
  *            others there). With `heaviest` every chunk is taken for the longest (longer): its best is another one to play. What a stage takes
  *            beyond the difference of its ends (chain_column.h) is paid by every chunk
- *   waits    the stage in front of the last is taken for the slowest (longer where it is not: chunks lie ready between them)
- *   flight   of a chunk: that of the heaviest round, and all of the embedding's: no less than what a stage holds
- *   fixed    of all chunks, and the output's activations once: its stage runs them backward as soon as they are there
+ *   waits    for the output: of one stage (shorter by a few percent of a group where several together hold up more)
  *   hops     run beside compute, as they do in Megatron-LM's interleaved schedule unless the plan says otherwise: waited for once, while the
  *            pipeline fills and drains (shorter where two of them take longer than a chunk), and between rounds
  *   sync     of a stretch as long as all chunks together

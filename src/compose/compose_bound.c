@@ -17,7 +17,8 @@
  *
  *   rest[k][l] = least of sum (t_i + y . devices_i) over stages that cover the first l atoms with k stages behind them
  *
- * (and of the whole row what the step waits, which grows with the sum: stage_table.h). It
+ * (of the whole row with what the step waits for waves that come back, which grows with the sum: stage_table.h)
+ *
  * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are taken
  * for that one, which fits whatever fits behind it.
  */
@@ -135,8 +136,8 @@ static double end_stage(struct maq_priced *p, const struct maq_box *box, const d
 }
 
 /*
- * The last stage with `front_s` in front of it, where a step may wait: the sum of both and the wait, which is no less
- * than at the box's least bottleneck (stage_table.h), with the devices paid back.
+ * The last stage with `front_s` in front of it, where a step may wait: the sum of both, and what it waits for waves that come back, at
+ * the box's least bottleneck and with the devices paid back. What it waits for the last stage is not known here.
  */
 static double last_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
                          uint32_t first, double front_s, uint16_t *option)
@@ -149,9 +150,7 @@ static double last_stage(struct maq_priced *p, const struct maq_box *box, const 
         double cost = stretch_cost(p, box, priced, o, first, t->n_atoms, 0, backward) + front_s;
         if (cost == HUGE_VAL)
             continue;
-        double last = maq_last_s(t, o, maq_arc_compute(t, o, first, t->n_atoms),
-                                 backward * p->arcs->backward_s[o * t->n_atoms + first]);
-        cost += maq_waits(t, cost - paid + p->arcs->back_s[o], last, box->bottleneck_lo, first == 0);
+        cost += maq_waits(t, cost - paid + p->arcs->back_s[o], 0, box->bottleneck_lo, first == 0);
         if (cost < best) {
             best = cost;
             *option = (uint16_t)o;

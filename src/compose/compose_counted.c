@@ -14,6 +14,9 @@
  *   - when another with the same front atom and group, no more stages and no more devices of any kind costs no more, and its front stage can
  *     take whatever hop backward the other's can.
  *
+ * Where a step may wait (stage_table.h) a state knows what it waits for so far, at the box's least bottleneck: it is part of what a
+ * finished state is worth and of every bound, and a state is compared with those of as many stages that wait for no more.
+ *
  * What is left of the relaxation: the bottleneck, the synchronization and the update inside the box's limits.
  */
 #include <math.h>
@@ -28,10 +31,10 @@
 #define TOP 0x8080808080808080u
 
 struct state {
-    double bound;        /* with what prices say of the rest */
-    double cost, priced; /* priced: with what the devices cost */
-    double front;        /* t of the front stage, without what it sends backward */
-    double last;         /* maq_last_s(), as far as it is known; */
+    double bound;         /* with what prices say of the rest */
+    double cost, priced;  /* priced: with what the devices cost */
+    double front;         /* t of the front stage, without what it sends backward */
+    struct maq_tail tail; /* of a step that waits */
     double over; /* by which the front stage would exceed the bottleneck with its slowest hop backward; 0: by nothing */
     uint64_t used; /* packed units */
     uint32_t code; /* the same as a number */
@@ -39,7 +42,7 @@ struct state {
     uint32_t sibling; /* next of its atom and group, + 1 */
     uint16_t atom, option;
     uint16_t level;
-    uint8_t group, tail; /* tail: of the last stage, where a step may wait */
+    uint8_t group, last; /* last: the group of the last stage, where a step may wait */
 };
 
 /* A stage that may be put in front of a state: the cheapest option of its group, kind and number of devices. */
@@ -54,6 +57,7 @@ struct maq_counted {
     struct maq_units units;
     struct maq_left *left;            /* NULL: not needed yet, or too large */
     bool filled;                      /* for the box */
+    bool waits;                       /* a step may wait (stage_table.h) */
     uint16_t like[MAQ_STAGE_OPTIONS]; /* the first option of the same group, kind and number of devices */
     uint32_t n_groups;
     uint8_t group[MAQ_STAGE_OPTIONS];
@@ -241,6 +245,7 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     if (!c)
         return false;
     c->arcs = arcs;
+    c->waits = maq_may_wait(t);
     c->arena = arena;
     if (!maq_units_init(&c->units, arcs))
         return true;
@@ -286,7 +291,7 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
             if (a->deepest[arc + o] <= behind || a->sync_s[arc + o] > box->sync_hi)
                 continue;
             double pace = s;
-            const uint32_t like = behind == 0 && maq_may_wait(t) ? o : c->like[o];
+            const uint32_t like = behind == 0 && c->waits ? o : c->like[o];
             if (forward > 0) {
                 s += forward * hop[o];
                 pace += hop_pace * forward * hop[o];
@@ -324,10 +329,13 @@ static struct state *new_state(struct maq_counted *c)
     return *chunk ? &(*chunk)[c->n++ % CHUNK] : NULL;
 }
 
-static bool dominates(const struct state *a, const struct state *b)
+static bool dominates(const struct maq_counted *c, const struct state *a, const struct state *b)
 {
-    return a->cost <= b->cost && a->over <= b->over && a->last <= b->last && a->tail == b->tail &&
-           (((b->used | TOP) - a->used) & TOP) == TOP && (a->level == 1) == (b->level == 1);
+    if (a->cost > b->cost || a->over > b->over || (((b->used | TOP) - a->used) & TOP) != TOP ||
+        (a->level == 1) != (b->level == 1))
+        return false;
+    return !c->waits || (a->tail.chain_s <= b->tail.chain_s && a->tail.slowest_s <= b->tail.slowest_s &&
+                         a->last == b->last && a->level == b->level);
 }
 
 /* Takes a state out of its bucket. */
@@ -342,9 +350,9 @@ static bool put(struct maq_counted *c, const struct state *s)
     uint32_t *head = &c->bucket[(size_t)s->atom * c->n_groups + s->group], *worst = NULL, kept = 0;
     for (uint32_t *at = head; *at > 0; c->work++) {
         struct state *other = state_at(c, *at - 1);
-        if (dominates(other, s))
+        if (dominates(c, other, s))
             return true;
-        if (other->level == s->level && dominates(s, other)) {
+        if (other->level == s->level && dominates(c, s, other)) {
             drop(c, at);
             continue;
         }
@@ -375,37 +383,36 @@ struct run {
     struct state last;
 };
 
-/* The last stage of a state with a stage more. */
-struct tail {
-    double last_s, back_s;
-    uint8_t group;
+/* A state with a stage more, for what a step waits. */
+struct more {
+    struct maq_tail tail;
+    double back_s;
+    uint8_t last;
     bool alone;
 };
 
 /* A sum of t_i with what the step waits at the box's least bottleneck. */
-static double with_waits(const struct run *r, const struct tail *tail, double fill_s)
+static double with_waits(const struct run *r, const struct more *m, double fill_s)
 {
     return fill_s +
-           maq_waits(r->c->arcs->table, fill_s + tail->back_s, tail->last_s, r->box->bottleneck_lo, tail->alone);
+           maq_waits(r->c->arcs->table, fill_s + m->back_s, m->tail.slowest_s, r->box->bottleneck_lo, m->alone);
 }
 
-/* What the last stage sends is known once there is one before it, and where its waves come back to at the front. */
-static struct tail tail_of(const struct run *r, const struct state *back, const struct step *s, double sent)
+/* Where the waves come back to is known at the front. */
+static struct more more_of(const struct run *r, const struct state *back, const struct step *s, double sent)
 {
     const struct maq_counted *c = r->c;
     const struct maq_stage_table *t = c->arcs->table;
-    struct tail tail = {.last_s = back->last, .group = back->tail, .alone = r->behind == 0 && s->first == 0};
-    if (!maq_may_wait(t))
-        return tail;
-    if (r->behind == 0) {
-        tail.last_s = maq_last_s(t, s->option, maq_arc_compute(t, s->option, s->first, t->n_atoms), 0);
-        tail.group = c->group[s->option];
-    }
-    tail.last_s += r->behind == 1 ? 2 * sent / t->between : 0;
+    struct more m = {.last = back->last, .alone = r->behind == 0 && s->first == 0};
+    if (!c->waits)
+        return m;
+    double compute = maq_arc_compute(t, s->option, s->first, back->atom);
+    m.last = r->behind == 0 ? c->group[s->option] : back->last;
+    m.tail =
+        r->behind == 0 ? maq_tail_of(t, s->option, compute) : maq_tail_grow(t, back->tail, r->behind, compute, sent);
     if (c->back)
-        tail.back_s =
-            c->back[(size_t)tail.group * (c->n_groups + 1) + (s->first > 0 ? c->n_groups : c->group[s->option])];
-    return tail;
+        m.back_s = c->back[(size_t)m.last * (c->n_groups + 1) + (s->first > 0 ? c->n_groups : c->group[s->option])];
+    return m;
 }
 
 /* All stages in front of a state. */
@@ -430,34 +437,34 @@ static bool grow(struct run *r, uint32_t index)
         double least = own * c->backward_least[(size_t)group * t->n_atoms + s->first];
         double bound = back.priced + sent + s->priced + least + rest[s->first] - c->paid;
         uint32_t code = back.code + c->units.code[s->option];
-        const struct tail tail = tail_of(r, &back, s, sent);
+        const struct more more = more_of(r, &back, s, sent);
         if (c->filled && bound < r->limit) {
             double own_s = c->units.coarse > 1 ? back.priced + s->priced - c->paid : back.cost + s->cost;
             bound = fmax(bound, own_s + sent + least +
                                     maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
         }
-        bound = with_waits(r, &tail, bound);
+        bound = with_waits(r, &more, bound);
         if (back.front + pace * sent > r->box->bottleneck_hi || bound >= r->limit ||
-            with_waits(r, &tail, back.cost + s->cost + sent + least) >= r->limit)
+            with_waits(r, &more, back.cost + s->cost + sent + least) >= r->limit)
             continue;
         struct state new = {.cost = back.cost + sent + s->cost,
                             .priced = back.priced + sent + s->priced,
                             .bound = bound,
                             .front = s->front,
-                            .last = tail.last_s,
+                            .tail = more.tail,
                             .used = back.used + s->used,
                             .code = code,
                             .from = index,
                             .atom = s->first,
                             .group = (uint8_t)group,
-                            .tail = tail.group,
+                            .last = more.last,
                             .level = (uint16_t)(r->behind + 1),
                             .option = s->option};
         new.over = fmax(0, new.front + pace *own * c->backward_most[(size_t)group * t->n_atoms + s->first] -
                                r->box->bottleneck_hi);
         if (new.atom == 0) {
             r->last = new;
-            r->limit = with_waits(r, &tail, new.cost);
+            r->limit = with_waits(r, &more, new.cost);
         } else if (!put(c, &new)) {
             return false;
         }

@@ -79,7 +79,7 @@ static void set_least(const struct cover *v, struct maq_box *box, double least)
 static double fall(const struct cover *v)
 {
     const struct maq_stage_table *t = v->arcs->table;
-    return maq_may_wait(t) ? t->seldom_waves * (1 + 1.0 / t->between) + (double)t->rounds * t->between : 0;
+    return maq_may_wait(t) ? t->seldom_waves * (t->rounds + 1.0) + (double)t->rounds * t->between : 0;
 }
 
 /* What is proven of the part of a box from this bottleneck on. */

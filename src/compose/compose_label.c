@@ -13,7 +13,8 @@
  * kind, and no completion can make up for what it costs more. A maximum moves by no more than its argument does, so this is
  *   (waves - 1) max(0, bottleneck_a - bottleneck_b, front_a - front_b) + sum_a - sum_b + max(0, sync_a - sync_b)
  *     + max(0, update_a - update_b) <= 0,
- * and what a step waits (stage_table.h) may add seldom_waves max(0, last_a - last_b) + rounds max(0, sum_a + back_a - sum_b - back_b).
+ * and what a step waits (stage_table.h) may add seldom_waves max(0, chain_a - chain_b, slowest_a - slowest_b) between labels of as many
+ * stages, and rounds max(0, sum_a + back_a - sum_b - back_b).
  * (Fewer stages are never worse for what is still to come: later positions hold fewer waves. Only the last stage of a pipeline, whose
  * backward hop has a weight of its own, is compared with its like alone.)
  *
@@ -29,9 +30,8 @@
 #define SLACK 1e-12 /* relative: sums in another order must not prune a tie */
 
 struct label {
-    uint32_t tail; /* option of the last stage; */
-    double
-        last; /* maq_last_s(), as far as it is known: what the last stage sends is known once there is one before it */
+    uint32_t last;                               /* option of the last stage; */
+    struct maq_tail tail;                        /* of a step that waits */
     double bottleneck, front, sum, sync, update; /* front: pace of the front stage, without what it sends backward */
     double bound;
     uint32_t behind;  /* the label that this one grew from */
@@ -98,17 +98,11 @@ static double least_backward(const struct search *s, const struct label *l)
     return slowest * maq_backward_weight(s->table, l->level - 1, false);
 }
 
-static double sent_by_last(const struct maq_stage_table *t, double last, double sent)
-{
-    return maq_may_wait(t) ? last + 2 * sent / t->between : 0;
-}
-
 /* What no completion of a label can be below; stops looking at the first box that keeps it, unless the bound itself is wanted. */
 static double label_bound(const struct search *s, const struct label *l, bool exact)
 {
     const struct maq_stage_table *t = s->table;
     double backward = least_backward(s, l), lowest = HUGE_VAL;
-    double last = l->level == 1 ? sent_by_last(t, l->last, backward) : l->last;
     double front = l->front + maq_hop_pace(t) * backward;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
     double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
@@ -127,7 +121,7 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
         }
         double pace = bottleneck > box->bottleneck_lo ? bottleneck : box->bottleneck_lo;
         double bound = (t->waves - 1) * pace + l->sum + backward + rest +
-                       maq_waits(t, l->sum + backward + rest + s->arcs->back_s[l->tail], last, pace,
+                       maq_waits(t, l->sum + backward + rest + s->arcs->back_s[l->last], l->tail.slowest_s, pace,
                                  l->level == 1 && l->atom == 0) +
                        (l->sync > box->sync_lo ? l->sync : box->sync_lo) + update;
         lowest = bound < lowest ? bound : lowest;
@@ -146,20 +140,22 @@ static double above(double a, double b)
 static double back_above(const struct search *s, const struct label *a, const struct label *b)
 {
     const struct maq_arcs *arcs = s->arcs;
-    return a->tail == b->tail ? 0 : arcs->back_most_s[a->tail] - arcs->back_s[b->tail];
+    return a->last == b->last ? 0 : arcs->back_most_s[a->last] - arcs->back_s[b->last];
 }
 
 static bool dominates(const struct search *s, const struct label *a, const struct label *b)
 {
     const struct maq_stage_table *t = s->table;
-    if ((a->level == 1) != (b->level == 1) || a->level > b->level)
+    if ((a->level == 1) != (b->level == 1) || a->level > b->level || (t->seldom_waves > 0 && a->level != b->level))
         return false;
     for (uint32_t g = 0; g < t->n_kinds; g++)
         if (a->used[g] > b->used[g])
             return false;
     double slower = above(a->bottleneck, b->bottleneck), front = above(a->front, b->front);
     return (t->waves - 1) * (slower > front ? slower : front) + a->sum - b->sum + above(a->sync, b->sync) +
-               above(a->update, b->update) + t->seldom_waves * above(a->last, b->last) +
+               above(a->update, b->update) +
+               t->seldom_waves *
+                   fmax(above(a->tail.chain_s, b->tail.chain_s), above(a->tail.slowest_s, b->tail.slowest_s)) +
                t->rounds * above(a->sum + back_above(s, a, b), b->sum) <=
            0;
 }
@@ -256,8 +252,7 @@ static void grow(struct search *s, const struct step *step)
 {
     const struct maq_stage_table *t = s->table;
     const struct label *back = step->back;
-    struct label l = {.tail = back->level > 0 ? back->tail : step->parts[0].option,
-                      .last = back->last,
+    struct label l = {.last = back->level > 0 ? back->last : step->parts[0].option,
                       .bottleneck = back->bottleneck,
                       .front = step->compute,
                       .sum = back->sum,
@@ -277,9 +272,6 @@ static void grow(struct search *s, const struct step *step)
     }
     double sends = 0;
     s->count->considered++;
-    if (back->level == 0) {
-        l.last = maq_last_s(t, l.parts[0].option, step->compute, 0);
-    }
     if (back->level > 0) {
         double sent = maq_backward_weight(t, back->level - 1, false) *
                       hop(t, t->backward_s, back->parts, back->n_parts, l.parts, l.n_parts, back->atom);
@@ -289,9 +281,10 @@ static void grow(struct search *s, const struct step *step)
                 hop(t, t->forward_s, l.parts, l.n_parts, back->parts, back->n_parts, back->atom - 1);
         l.front += maq_hop_pace(t) * sends;
         l.sum += sent;
-        if (back->level == 1)
-            l.last = sent_by_last(t, back->last, sent);
+        l.tail = maq_tail_grow(t, back->tail, back->level, step->compute, sent);
     }
+    if (back->level == 0)
+        l.tail = maq_tail_of(t, l.last, step->compute);
     l.sum += step->compute + sends;
     l.bound = s->options.no_bounds ? 0 : label_bound(s, &l, s->options.beam > 0);
     if (l.bound >= s->cutoff * (1 + SLACK) || l.front > s->bottleneck_hi * (1 + SLACK)) {

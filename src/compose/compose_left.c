@@ -101,10 +101,7 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
         double hops =
                    forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first],
                pace = s + maq_hop_pace(t) * hops;
-        double last = maq_last_s(t, o, s, hops);
         s += hops;
-        if (behind == 0) /* what is waited for the last stage alone, which is no more than all */
-            s += maq_waits(t, -HUGE_VAL, last, box->bottleneck_lo, first == 0);
         if (a->deepest[arc] > behind && pace <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
             least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);
     }

@@ -38,6 +38,24 @@ static double hops(const struct maq_stage_table *t, const struct maq_composition
     return seconds;
 }
 
+/* What the stage i sends to the one in front of it. */
+static double sent(const struct maq_stage_table *t, const struct maq_composition *c, uint32_t i)
+{
+    const struct maq_stage *s = &c->stages[i];
+    return (i + 1 == c->n_stages ? t->hops.last : 1) * hop(t, t->backward_s, s, s - 1, s->first);
+}
+
+static double waits(const struct maq_stage_table *t, const struct maq_composition *c)
+{
+    const struct maq_stage *last = &c->stages[c->n_stages - 1];
+    uint32_t option = last->parts[0].option;
+    struct maq_tail tail = maq_tail_of(t, option, last->compute_s);
+    for (uint32_t i = c->n_stages - 1; i-- > 0;)
+        tail = maq_tail_grow(t, tail, c->n_stages - 1 - i, c->stages[i].compute_s, sent(t, c, i + 1));
+    double back = t->rounds > 0 ? maq_back_s(t, option, c->stages[0].parts[0].option) : 0;
+    return maq_waits(t, c->fill_s + back, tail.slowest_s, c->bottleneck_s, c->n_stages == 1);
+}
+
 /* Costs of one stage; false when its parts are not the wave or do not fit. */
 static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
 {
@@ -93,10 +111,7 @@ bool maq_composition_time(struct maq_composition *c, const struct maq_stage_tabl
         c->sync_s = s->sync_s > c->sync_s ? s->sync_s : c->sync_s;
         c->update_s = s->update_s > c->update_s ? s->update_s : c->update_s;
     }
-    const struct maq_stage *last = &c->stages[c->n_stages - 1];
-    double last_s = maq_last_s(table, last->parts[0].option, last->compute_s, last->hop_s);
-    double back_s = table->rounds > 0 ? maq_back_s(table, last->parts[0].option, c->stages[0].parts[0].option) : 0;
-    c->wait_s = maq_waits(table, c->fill_s + back_s, last_s, c->bottleneck_s, c->n_stages == 1);
+    c->wait_s = maq_may_wait(table) ? waits(table, c) : 0;
     c->step_s = (table->waves - 1) * c->bottleneck_s + c->fill_s + c->wait_s + c->sync_s + c->update_s;
     return true;
 }

@@ -19,18 +19,21 @@
  * waves come back to the first stage, a step waits:
  *
  *   T      = (waves - 1) b + sum t_i + waits + max sync_i + max update_i                                     b = max t_i
- *   waits  = seldom_waves * max(0, t + seldom + (2 hop - b) / between - b)  +  rounds * max(0, sum t_i + back - between * b)
+ *   waits  = seldom_waves * max(0, max_i a_i - (rounds + 1) b)  +  rounds * max(0, sum t_i + back - between * b)
+ *   a_i    = t_last + seldom + (sum of the stages behind i but the last + 2 * sum of the hops behind i) / between
+ *            + max(0, rounds - (2 n_i - 1) / between) t_i                                       n_i: stages behind i, 1 at least
  *
- * Waves come `between` at a time. Those with more take t + seldom in the last stage; what the stages in front lose by
- * that is less by a wave that lies ready at the border, and more by the last stage's hop both ways. A wave that comes back is waited
- * for where its way takes longer than the `between` waves that are sent in before it: once a round, while the pipeline fills and
+ * Waves come `between` at a time, and those with more, t_last + seldom in the last stage, every rounds + 1 of them. A stage that is the
+ * i-th in front has a_i from one such group to the next, a wave: all of the group at the last stage's pace, the others at its own, but
+ * for the 2 n - 1 waves that lie ready between both, of which those that are on their way do not count. A wave that comes back is waited for
+ * where its way takes longer than the `between` waves that are sent in before it: once a round, while the pipeline fills and
  * drains. Both are 0 in other tables.
  *
  * A hop is charged to the side that sends: activations forward, gradients backward, the slowest pair of replicas. At the ends
  * of a pipeline published rules differ in how often they charge a hop, hence the weights of struct maq_hop_rule.
  *
  * Requirements, which bounds rest on: all costs are >= 0; sync_s does not fall when a member, a rank or bytes are added;
- * waves - 1 >= seldom_waves (1 + 1/between) + rounds * between, so that T does not fall when the slowest stage takes longer.
+ * waves - 1 >= seldom_waves (rounds + 1) + rounds * between, so that T does not fall when the slowest stage takes longer.
  */
 #ifndef MAQ_COMPOSE_STAGE_TABLE_H
 #define MAQ_COMPOSE_STAGE_TABLE_H
@@ -102,10 +105,29 @@ static inline bool maq_may_wait(const struct maq_stage_table *t)
     return t->seldom_waves > 0 || t->rounds > 0;
 }
 
-/* Of the last stage, for what a step waits: hop_s: what it sends back. */
-static inline double maq_last_s(const struct maq_stage_table *t, uint32_t option, double compute_s, double hop_s)
+/* A back part of a pipeline, for what a step waits. */
+struct maq_tail {
+    double chain_s,
+        slowest_s; /* chain: a_i of the next stage in front but for what it sends and computes; slowest: max a_i */
+};
+
+static inline struct maq_tail maq_tail_of(const struct maq_stage_table *t, uint32_t option, double compute_s)
 {
-    return maq_may_wait(t) ? compute_s + t->options[option].seldom_s + 2 * hop_s / t->between : 0;
+    struct maq_tail tail = {0, 0};
+    if (t->seldom_waves > 0)
+        tail.chain_s = compute_s + t->options[option].seldom_s;
+    return tail;
+}
+
+/* A stage more, with so many behind it; sent_s: what the one right behind sends to it. */
+static inline struct maq_tail maq_tail_grow(const struct maq_stage_table *t, struct maq_tail tail, uint32_t behind,
+                                            double compute_s, double sent_s)
+{
+    if (t->seldom_waves == 0)
+        return tail;
+    double each = 1.0 / t->between, share = t->rounds - (2.0 * behind - 1) * each;
+    double chain = tail.chain_s + 2 * sent_s * each, at = share > 0 ? chain + share * compute_s : 0;
+    return (struct maq_tail){chain + compute_s * each, at > tail.slowest_s ? at : tail.slowest_s};
 }
 
 /* From the last stage to the first, and back. */
@@ -115,13 +137,13 @@ static inline double maq_back_s(const struct maq_stage_table *t, uint32_t last, 
            t->backward_s[((size_t)first * t->n_options + last) * t->n_atoms];
 }
 
-/* What a step waits. `loop_s`: sum t_i + back; `last_s`: maq_last_s(); `alone`: there is one stage. */
-static inline double maq_waits(const struct maq_stage_table *t, double loop_s, double last_s, double bottleneck_s,
+/* What a step waits. `loop_s`: sum t_i + back; `slowest_s`: max a_i; `alone`: there is one stage. */
+static inline double maq_waits(const struct maq_stage_table *t, double loop_s, double slowest_s, double bottleneck_s,
                                bool alone)
 {
     if (alone || !maq_may_wait(t))
         return 0;
-    double over = last_s - bottleneck_s * (1 + 1.0 / t->between), loop = loop_s - t->between * bottleneck_s;
+    double over = slowest_s - (t->rounds + 1) * bottleneck_s, loop = loop_s - t->between * bottleneck_s;
     return (over > 0 ? t->seldom_waves * over : 0) + (loop > 0 ? t->rounds * loop : 0);
 }
 
