@@ -122,6 +122,29 @@ static void test_mark_and_reset(void **state)
 }
 
 /* A loop of mark, work, reset asks the heap in its first turn only. */
+/* What is not cleared is aligned, counted and disturbs nothing that has to be zero behind or after it. */
+static void test_raw(void **state)
+{
+    struct maq_arena a;
+    (void)state;
+    maq_arena_init(&a, 0);
+    for (int turn = 0; turn < 3; turn++) {
+        struct maq_arena_mark mark = maq_arena_mark(&a);
+        char *zero = maq_arena_alloc(&a, 100, 8);
+        double *raw = MAQ_ARENA_RAW(&a, double, 1000 + 500 * turn);
+        char *behind = maq_arena_alloc(&a, 20000, 1);
+        assert_true(zero && raw && behind && (uintptr_t)raw % _Alignof(double) == 0);
+        assert_true(is_zero(zero, 100) && is_zero(behind, 20000));
+        assert_int_equal(a.used, 100 + sizeof(double) * (1000 + 500 * (size_t)turn) + 20000);
+        memset(zero, 0xA5, 100);
+        memset(raw, 0xA5, sizeof(double) * (1000 + 500 * (size_t)turn));
+        memset(behind, 0xA5, 20000);
+        maq_arena_reset(&a, mark);
+    }
+    assert_null(MAQ_ARENA_RAW(&a, double, SIZE_MAX / 2));
+    maq_arena_fini(&a);
+}
+
 static void test_hot_loop_allocates_nothing(void **state)
 {
     struct maq_arena a;
@@ -174,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_array_overflow),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_mark_and_reset),
+        cmocka_unit_test(test_raw),
         cmocka_unit_test(test_hot_loop_allocates_nothing),
         cmocka_unit_test(test_out_of_memory),
     };

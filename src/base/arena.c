@@ -122,30 +122,45 @@ static bool arena_advance(struct maq_arena *a, size_t need)
     return fresh != NULL;
 }
 
-void *maq_arena_alloc(struct maq_arena *a, size_t size, size_t align)
+/* *stale: bytes of it that may not be zero. */
+static char *take(struct maq_arena *a, size_t *stale, size_t size, size_t align)
 {
     MAQ_ASSERT(align && (align & (align - 1)) == 0 && align <= BLOCK_ALIGN);
-    size_t take = size ? size : 1;
-    if (take > SIZE_MAX / 2 || (a->cap && (a->used > a->cap || take > a->cap - a->used)))
+    size_t bytes = size ? size : 1;
+    if (bytes > SIZE_MAX / 2 || (a->cap && (a->used > a->cap || bytes > a->cap - a->used)))
         return NULL;
 
     struct maq_arena_block *b = a->block;
     size_t at = b ? (b->used + align - 1) & ~(align - 1) : 0;
-    if (!b || at > b->size || take + RED_ZONE > b->size - at) {
-        if (!arena_advance(a, take + RED_ZONE))
+    if (!b || at > b->size || bytes + RED_ZONE > b->size - at) {
+        if (!arena_advance(a, bytes + RED_ZONE))
             return NULL;
         b = a->block;
         at = 0;
     }
     char *p = b->data + at;
-    UNPOISON(p, take);
-    if (at < b->dirty)
-        memset(p, 0, take < b->dirty - at ? take : b->dirty - at);
-    b->used = at + take + RED_ZONE;
+    UNPOISON(p, bytes);
+    *stale = at >= b->dirty ? 0 : bytes < b->dirty - at ? bytes : b->dirty - at;
+    b->used = at + bytes + RED_ZONE;
     if (b->dirty < b->used)
         b->dirty = b->used;
-    a->used += take;
+    a->used += bytes;
     return p;
+}
+
+void *maq_arena_alloc(struct maq_arena *a, size_t size, size_t align)
+{
+    size_t stale = 0;
+    char *p = take(a, &stale, size, align);
+    if (p)
+        memset(p, 0, stale);
+    return p;
+}
+
+void *maq_arena_raw(struct maq_arena *a, size_t n, size_t size, size_t align)
+{
+    size_t stale = 0;
+    return size && n > SIZE_MAX / size ? NULL : take(a, &stale, n * size, align);
 }
 
 void *maq_arena_array(struct maq_arena *a, size_t n, size_t size, size_t align)

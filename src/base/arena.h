@@ -35,6 +35,10 @@ void *maq_arena_alloc(struct maq_arena *a, size_t size, size_t align);
 #define MAQ_ARENA_NEW(a, T, n) ((T *)maq_arena_array((a), (n), sizeof(T), _Alignof(T)))
 void *maq_arena_array(struct maq_arena *a, size_t n, size_t size, size_t align);
 
+/* The same but not zeroed, for what is large and written before it is read. */
+#define MAQ_ARENA_RAW(a, T, n) ((T *)maq_arena_raw((a), (n), sizeof(T), _Alignof(T)))
+void *maq_arena_raw(struct maq_arena *a, size_t n, size_t size, size_t align);
+
 /* NUL-terminated copies; NULL when out of memory. */
 char *maq_arena_strdup(struct maq_arena *a, struct maq_str s);
 char *maq_arena_printf(struct maq_arena *a, const char *fmt, ...) MAQ_PRINTF(2, 3);
