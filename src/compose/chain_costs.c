@@ -257,7 +257,7 @@ static bool fill_hops(struct maq_stage_table *t, const struct maq_chain_costs *c
                       struct maq_arena *arena)
 {
     const struct table_costs *costs = t->costs;
-    double *seconds = MAQ_ARENA_NEW(arena, double, (size_t)t->n_options * t->n_options * t->n_atoms);
+    double *seconds = MAQ_ARENA_RAW(arena, double, (size_t)t->n_options * t->n_options * t->n_atoms);
     if (!seconds)
         return false;
     for (uint32_t i = 0; i < t->n_options; i++)

@@ -101,24 +101,28 @@ static void fill_through(struct maq_arcs *a, uint32_t option)
     const struct maq_stage_table *t = a->table;
     const double *forward = a->forward_s + (size_t)option * t->n_atoms,
                  *backward = a->backward_s + (size_t)option * t->n_atoms;
-    a->least_s[option] = HUGE_VAL;
-    for (uint32_t first = 0; first < t->n_atoms; first++)
-        for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
-            size_t arc = maq_arc(t, option, first, end);
+    double least = HUGE_VAL;
+    for (uint32_t first = 0; first < t->n_atoms; first++) {
+        uint32_t end = first + 1;
+        size_t arc = maq_arc(t, option, first, end);
+        for (; end <= t->n_atoms && a->deepest[arc] > 0; end++, arc += t->n_options) {
             double s = maq_arc_compute(t, option, first, end) + forward[end - 1] + backward[first];
-            a->through_s[arc] = a->deepest[arc] > 0 ? s : HUGE_VAL;
-            a->least_s[option] = a->through_s[arc] < a->least_s[option] ? a->through_s[arc] : a->least_s[option];
+            a->through_s[arc] = s;
+            least = s < least ? s : least;
         }
+        for (; end <= t->n_atoms; end++, arc += t->n_options) /* what does not fit does not longer */
+            a->through_s[arc] = HUGE_VAL;
+    }
+    a->least_s[option] = least;
 }
 
-static double cheapest(const struct maq_stage_table *t, const double *seconds, uint32_t from, uint32_t atom)
+/* To the best neighbour. */
+static void cheapest(double *out, const struct maq_stage_table *t, const double *seconds, uint32_t from)
 {
-    double least = seconds[(size_t)from * t->n_options * t->n_atoms + atom];
-    for (uint32_t to = 1; to < t->n_options; to++) {
-        double s = seconds[((size_t)from * t->n_options + to) * t->n_atoms + atom];
-        least = s < least ? s : least;
-    }
-    return least;
+    const double *row = &seconds[(size_t)from * t->n_options * t->n_atoms];
+    memcpy(out, row, t->n_atoms * sizeof *out);
+    for (uint32_t to = 1; to < t->n_options; to++)
+        maq_lower(out, row + (size_t)to * t->n_atoms, t->n_atoms);
 }
 
 static void fill_back(struct maq_arcs *a, uint32_t option)
@@ -160,10 +164,10 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
     *arcs = (struct maq_arcs){.table = t, .mixes = t->max_parts > 1, .update_s = HUGE_VAL};
     struct memo *memo = MAQ_ARENA_NEW(arena, struct memo, 1);
     arcs->deepest = MAQ_ARENA_NEW(arena, uint16_t, stretches);
-    arcs->sync_s = MAQ_ARENA_NEW(arena, double, stretches);
-    arcs->forward_s = MAQ_ARENA_NEW(arena, double, ends);
-    arcs->backward_s = MAQ_ARENA_NEW(arena, double, ends);
-    arcs->through_s = MAQ_ARENA_NEW(arena, double, stretches);
+    arcs->sync_s = MAQ_ARENA_RAW(arena, double, stretches); /* read where `deepest` is not 0 */
+    arcs->forward_s = MAQ_ARENA_RAW(arena, double, ends);
+    arcs->backward_s = MAQ_ARENA_RAW(arena, double, ends);
+    arcs->through_s = MAQ_ARENA_RAW(arena, double, stretches);
     arcs->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
     arcs->back_s = MAQ_ARENA_NEW(arena, double, t->n_options);
     arcs->back_most_s = MAQ_ARENA_NEW(arena, double, t->n_options);
@@ -175,10 +179,13 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
         most_samples = t->options[o].samples > most_samples ? t->options[o].samples : most_samples;
     for (uint32_t o = 0; o < t->n_options; o++) {
         fill_option(arcs, o, most_samples, memo);
-        for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
-            arcs->forward_s[o * t->n_atoms + atom] = cheapest(t, t->forward_s, o, atom);
-            arcs->backward_s[o * t->n_atoms + atom] = cheapest(t, t->backward_s, o, atom);
-        }
+        double *forward = &arcs->forward_s[(size_t)o * t->n_atoms],
+               *backward = &arcs->backward_s[(size_t)o * t->n_atoms];
+        cheapest(forward, t, t->forward_s, o);
+        if (t->backward_s == t->forward_s)
+            memcpy(backward, forward, t->n_atoms * sizeof *backward);
+        else
+            cheapest(backward, t, t->backward_s, o);
         fill_through(arcs, o);
         fill_back(arcs, o);
     }

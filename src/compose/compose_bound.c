@@ -47,6 +47,9 @@ struct maq_priced {
         *choices; /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
     uint32_t *farthest;           /* [atoms + 1]: where the longest stretch that ends here begins */
     double used[MAQ_STAGE_KINDS]; /* of the path found */
+    struct asked {                /* of the last program */
+        double price[MAQ_STAGE_KINDS], lo, hi, sync_hi, wanted;
+    } asked;
 };
 
 /* Cost of a stretch on an option with hops of the given weight; HUGE_VAL when it is not in the box. */
@@ -224,6 +227,9 @@ static double relax(struct maq_priced *p, const struct maq_box *box, const doubl
         paid += price[g] * t->available[g];
         p->used[g] = 0;
     }
+    p->asked =
+        (struct asked){.lo = box->bottleneck_lo, .hi = box->bottleneck_hi, .sync_hi = box->sync_hi, .wanted = wanted};
+    memcpy(p->asked.price, price, sizeof p->asked.price);
     uint32_t worth = depth_worth(a, priced, wanted + paid), rows = a->rows;
     bool deep = a->depth > rows && worth > rows; /* the last row stands for all positions behind it */
     for (uint32_t k = worth < rows ? worth : rows; k <= rows; k++) {
@@ -321,7 +327,10 @@ double maq_priced_raise(struct maq_priced *p, struct maq_box *box, struct maq_co
 
 const double *maq_priced_rest(struct maq_priced *p, const struct maq_box *box, uint32_t dual, double wanted)
 {
-    relax(p, box, box->price[dual], wanted);
+    const struct asked *asked = &p->asked; /* mostly the last program's */
+    if (memcmp(asked->price, box->price[dual], sizeof asked->price) != 0 || asked->lo != box->bottleneck_lo ||
+        asked->hi != box->bottleneck_hi || asked->sync_hi != box->sync_hi || asked->wanted != wanted)
+        relax(p, box, box->price[dual], wanted);
     return p->rest;
 }
 
@@ -367,7 +376,7 @@ bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct
                              .rest = MAQ_ARENA_NEW(arena, double, cells),
                              .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
                              .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                             .choices = MAQ_ARENA_NEW(arena, struct choice, n * (n + 1) * (CHOICES + 1)),
+                             .choices = MAQ_ARENA_RAW(arena, struct choice, n * (n + 1) * (CHOICES + 1)),
                              .farthest = MAQ_ARENA_NEW(arena, uint32_t, n + 1)};
     *out = p;
     return p->rest && p->cut && p->option && p->choices && p->farthest;

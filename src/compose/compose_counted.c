@@ -48,8 +48,11 @@ struct state {
 /* A stage that may be put in front of a state: the cheapest option of its group, kind and number of devices. */
 struct step {
     double cost, priced, front;
+    double least; /* of what it sends backward */
     uint64_t used;
+    uint32_t code;
     uint16_t first, option;
+    uint8_t group;
 };
 
 struct maq_counted {
@@ -59,9 +62,12 @@ struct maq_counted {
     bool filled;                      /* for the box */
     bool waits;                       /* a step may wait (stage_table.h) */
     uint16_t like[MAQ_STAGE_OPTIONS]; /* the first option of the same group, kind and number of devices */
+    uint32_t n_first;
+    uint16_t first[MAQ_STAGE_OPTIONS], all[MAQ_STAGE_OPTIONS]; /* those that are one; every option */
     uint32_t n_groups;
     uint8_t group[MAQ_STAGE_OPTIONS];
-    double *forward;        /* [option * groups + group][atoms]: to the best of a group */
+    bool leads[MAQ_STAGE_OPTIONS]; /* whose hops are to be looked at: one of each group where all of it hop alike */
+    double *forward;               /* [option * groups + group][atoms]: to the best of a group */
     double *backward;       /* [group * groups + group][atoms]: from the best of a group to the best of another */
     double *backward_most;  /* [group][atoms] */
     double *backward_least; /* [group][atoms] */
@@ -172,23 +178,26 @@ static void group_options(struct maq_counted *c)
             like++;
         if (like == o && c->n_groups == GROUPS)
             break;
+        c->leads[o] = like == o;
         c->group[o] = like < o ? c->group[like] : (uint8_t)c->n_groups++;
         if (o + 1 == t->n_options)
             return;
     }
     c->n_groups = t->n_kinds; /* too many: those of a kind are taken for the best of them */
-    for (uint32_t o = 0; o < t->n_options; o++)
+    for (uint32_t o = 0; o < t->n_options; o++) {
         c->group[o] = (uint8_t)t->options[o].kind;
+        c->leads[o] = true;
+    }
 }
 
 static bool fill_hops(struct maq_counted *c, struct maq_arena *arena)
 {
     const struct maq_stage_table *t = c->arcs->table;
     uint32_t n = t->n_atoms, groups = c->n_groups;
-    c->forward = MAQ_ARENA_NEW(arena, double, (size_t)t->n_options *groups *n);
-    c->backward = MAQ_ARENA_NEW(arena, double, (size_t)groups *groups *n);
-    c->backward_most = MAQ_ARENA_NEW(arena, double, (size_t)groups *n);
-    c->backward_least = MAQ_ARENA_NEW(arena, double, (size_t)groups *n);
+    c->forward = MAQ_ARENA_RAW(arena, double, (size_t)t->n_options *groups *n);
+    c->backward = MAQ_ARENA_RAW(arena, double, (size_t)groups *groups *n);
+    c->backward_most = MAQ_ARENA_RAW(arena, double, (size_t)groups *n);
+    c->backward_least = MAQ_ARENA_RAW(arena, double, (size_t)groups *n);
     if (!c->forward || !c->backward || !c->backward_most || !c->backward_least)
         return false;
     for (size_t i = 0; i < (size_t)t->n_options * groups * n; i++)
@@ -196,14 +205,13 @@ static bool fill_hops(struct maq_counted *c, struct maq_arena *arena)
     for (size_t i = 0; i < (size_t)groups * groups * n; i++)
         c->backward[i] = HUGE_VAL;
     for (uint32_t from = 0; from < t->n_options; from++)
-        for (uint32_t to = 0; to < t->n_options; to++)
-            for (uint32_t a = 0; a < n; a++) {
-                size_t pair = ((size_t)from * t->n_options + to) * n + a;
-                double *f = &c->forward[((size_t)from * groups + c->group[to]) * n + a];
-                double *b = &c->backward[((size_t)c->group[from] * groups + c->group[to]) * n + a];
-                *f = *f < t->forward_s[pair] ? *f : t->forward_s[pair];
-                *b = *b < t->backward_s[pair] ? *b : t->backward_s[pair];
-            }
+        for (uint32_t to = 0; to < t->n_options; to++) {
+            size_t pair = ((size_t)from * t->n_options + to) * n;
+            if (c->leads[to])
+                maq_lower(&c->forward[((size_t)from * groups + c->group[to]) * n], &t->forward_s[pair], n);
+            if (c->leads[to] && c->leads[from])
+                maq_lower(&c->backward[((size_t)c->group[from] * groups + c->group[to]) * n], &t->backward_s[pair], n);
+        }
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t a = 0; a < n; a++) {
             double most = 0, least = HUGE_VAL;
@@ -224,7 +232,7 @@ static bool fill_back(struct maq_counted *c, struct maq_arena *arena)
     size_t row = c->n_groups + 1;
     if (t->rounds == 0)
         return true;
-    if (!(c->back = MAQ_ARENA_NEW(arena, double, c->n_groups *row)))
+    if (!(c->back = MAQ_ARENA_RAW(arena, double, c->n_groups *row)))
         return false;
     for (size_t i = 0; i < c->n_groups * row; i++)
         c->back[i] = HUGE_VAL;
@@ -253,9 +261,14 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     for (uint32_t o = 0; o < t->n_options; o++)
         while (c->units.used[c->like[o]] != c->units.used[o] || c->group[c->like[o]] != c->group[o])
             c->like[o]++;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        c->all[o] = (uint16_t)o;
+        if (c->like[o] == o)
+            c->first[c->n_first++] = (uint16_t)o;
+    }
     c->bucket = MAQ_ARENA_NEW(arena, uint32_t, (size_t)t->n_atoms * c->n_groups);
     c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
-    c->steps = MAQ_ARENA_NEW(arena, struct step, (size_t)t->n_atoms * t->n_options);
+    c->steps = MAQ_ARENA_RAW(arena, struct step, (size_t)t->n_atoms * t->n_options);
     if (!c->bucket || !c->chunks || !c->steps || !fill_hops(c, arena) || !fill_back(c, arena))
         return false;
     *out = c;
@@ -273,6 +286,9 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
         hop[o] = c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
         until[o] = t->options[o].time_s[end];
     }
+    const bool each = behind == 0 && c->waits; /* nobody is taken for another */
+    const uint16_t *kept = each ? c->all : c->first;
+    const uint32_t n_kept = each ? t->n_options : c->n_first;
     c->n_steps = 0;
     for (uint32_t first = end; first-- > 0;) {
         double cost[MAQ_STAGE_OPTIONS], front[MAQ_STAGE_OPTIONS];
@@ -281,8 +297,8 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
         double forward = maq_forward_weight(t, behind, first == 0),
                backward = maq_backward_weight(t, behind, first == 0);
         size_t arc = maq_arc(t, 0, first, end);
-        for (uint32_t o = 0; o < t->n_options; o++)
-            cost[o] = HUGE_VAL;
+        for (uint32_t i = 0; i < n_kept; i++)
+            cost[kept[i]] = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++) {
             double s = until[o] - t->options[o].time_s[first] + t->options[o].each_s;
             if (s > box->bottleneck_hi)
@@ -291,7 +307,7 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
             if (a->deepest[arc + o] <= behind || a->sync_s[arc + o] > box->sync_hi)
                 continue;
             double pace = s;
-            const uint32_t like = behind == 0 && c->waits ? o : c->like[o];
+            const uint32_t like = each ? o : c->like[o];
             if (forward > 0) {
                 s += forward * hop[o];
                 pace += hop_pace * forward * hop[o];
@@ -306,10 +322,20 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
         }
         if (!any)
             return;
-        for (uint32_t o = 0; o < t->n_options; o++)
+        for (uint32_t i = 0; i < n_kept; i++) {
+            const uint16_t o = kept[i];
             if (cost[o] < HUGE_VAL)
-                c->steps[c->n_steps++] = (struct step){cost[o],          cost[o] + c->priced[o], front[o],
-                                                       c->units.used[o], (uint16_t)first,        option[o]};
+                c->steps[c->n_steps++] =
+                    (struct step){.cost = cost[o],
+                                  .priced = cost[o] + c->priced[o],
+                                  .front = front[o],
+                                  .least = backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first],
+                                  .used = c->units.used[o],
+                                  .code = c->units.code[o],
+                                  .first = (uint16_t)first,
+                                  .option = option[o],
+                                  .group = c->group[o]};
+        }
     }
 }
 
@@ -324,7 +350,7 @@ static struct state *new_state(struct maq_counted *c)
         return NULL;
     struct state **chunk = &c->chunks[c->n / CHUNK];
     if (!*chunk)
-        *chunk = MAQ_ARENA_NEW(c->arena, struct state, CHUNK);
+        *chunk = MAQ_ARENA_RAW(c->arena, struct state, CHUNK);
     c->no_memory = !*chunk;
     return *chunk ? &(*chunk)[c->n++ % CHUNK] : NULL;
 }
@@ -415,6 +441,45 @@ static struct more more_of(const struct run *r, const struct state *back, const 
     return m;
 }
 
+/* A state with a step in front that may be worth having. false when there is no more room. */
+static bool take_step(struct run *r, uint32_t index, const struct state *back, const struct step *s, double sent,
+                      double bound)
+{
+    struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    const struct more more = more_of(r, back, s, sent);
+    uint32_t code = back->code + s->code;
+    if (c->filled) {
+        double own_s = c->units.coarse > 1 ? back->priced + s->priced - c->paid : back->cost + s->cost;
+        bound = fmax(bound, own_s + sent + s->least +
+                                maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
+    }
+    bound = with_waits(r, &more, bound);
+    if (bound >= r->limit || with_waits(r, &more, back->cost + s->cost + sent + s->least) >= r->limit)
+        return true;
+    struct state new = {.cost = back->cost + sent + s->cost,
+                        .priced = back->priced + sent + s->priced,
+                        .bound = bound,
+                        .front = s->front,
+                        .tail = more.tail,
+                        .used = back->used + s->used,
+                        .code = code,
+                        .from = index,
+                        .atom = s->first,
+                        .group = s->group,
+                        .last = more.last,
+                        .level = (uint16_t)(r->behind + 1),
+                        .option = s->option};
+    if (new.atom == 0) {
+        r->last = new;
+        r->limit = with_waits(r, &more, new.cost);
+        return true;
+    }
+    double own = maq_backward_weight(t, r->behind, false) * c->backward_most[(size_t)s->group * t->n_atoms + s->first];
+    new.over = fmax(0, new.front + maq_hop_pace(t) * own - r->box->bottleneck_hi);
+    return put(c, &new);
+}
+
 /* All stages in front of a state. */
 static bool grow(struct run *r, uint32_t index)
 {
@@ -423,51 +488,21 @@ static bool grow(struct run *r, uint32_t index)
     const struct state back = *state_at(c, index);
     uint32_t rows = c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
     const double *rest = r->rest + (size_t)row * (t->n_atoms + 1);
-    c->work += c->n_steps;
     double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0, pace = maq_hop_pace(t);
+    double sent[GROUPS] = {0};
+    for (uint32_t g = 0; g < c->n_groups && r->behind > 0; g++)
+        sent[g] = weight * c->backward[((size_t)back.group * c->n_groups + g) * t->n_atoms + back.atom];
+    c->work += c->n_steps;
     for (uint32_t i = 0; i < c->n_steps; i++) {
         const struct step *s = &c->steps[i];
-        uint32_t group = c->group[s->option];
         if (((c->units.room - back.used - s->used) & TOP) != TOP)
             continue;
-        double sent = 0;
-        if (r->behind > 0)
-            sent = weight * c->backward[((size_t)back.group * c->n_groups + group) * t->n_atoms + back.atom];
-        double own = s->first > 0 ? maq_backward_weight(t, r->behind, false) : 0;
-        double least = own * c->backward_least[(size_t)group * t->n_atoms + s->first];
-        double bound = back.priced + sent + s->priced + least + rest[s->first] - c->paid;
-        uint32_t code = back.code + c->units.code[s->option];
-        const struct more more = more_of(r, &back, s, sent);
-        if (c->filled && bound < r->limit) {
-            double own_s = c->units.coarse > 1 ? back.priced + s->priced - c->paid : back.cost + s->cost;
-            bound = fmax(bound, own_s + sent + least +
-                                    maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
-        }
-        bound = with_waits(r, &more, bound);
-        if (back.front + pace * sent > r->box->bottleneck_hi || bound >= r->limit ||
-            with_waits(r, &more, back.cost + s->cost + sent + least) >= r->limit)
+        double bound = back.priced + sent[s->group] + s->priced + s->least + rest[s->first] - c->paid;
+        if (bound >= r->limit || back.front + pace * sent[s->group] > r->box->bottleneck_hi ||
+            back.cost + s->cost + sent[s->group] + s->least >= r->limit)
             continue;
-        struct state new = {.cost = back.cost + sent + s->cost,
-                            .priced = back.priced + sent + s->priced,
-                            .bound = bound,
-                            .front = s->front,
-                            .tail = more.tail,
-                            .used = back.used + s->used,
-                            .code = code,
-                            .from = index,
-                            .atom = s->first,
-                            .group = (uint8_t)group,
-                            .last = more.last,
-                            .level = (uint16_t)(r->behind + 1),
-                            .option = s->option};
-        new.over = fmax(0, new.front + pace *own * c->backward_most[(size_t)group * t->n_atoms + s->first] -
-                               r->box->bottleneck_hi);
-        if (new.atom == 0) {
-            r->last = new;
-            r->limit = with_waits(r, &more, new.cost);
-        } else if (!put(c, &new)) {
+        if (!take_step(r, index, &back, s, sent[s->group], bound))
             return false;
-        }
     }
     return true;
 }

@@ -38,6 +38,13 @@ static inline double maq_arc_compute(const struct maq_stage_table *t, uint32_t o
     return t->options[option].time_s[end] - t->options[option].time_s[first] + t->options[option].each_s;
 }
 
+/* The lesser of each, into the first. */
+static inline void maq_lower(double *restrict into, const double *restrict from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        into[i] = from[i] < into[i] ? from[i] : into[i];
+}
+
 /* Replicas of a stage of one option. */
 static inline uint32_t maq_replicas(const struct maq_stage_table *t, uint32_t option)
 {
