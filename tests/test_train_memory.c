@@ -58,6 +58,33 @@ static void test_step_gradients(void **state)
     assert_near(alone.bytes[MAQ_MEM_TRANSIENT] + alone.bytes[MAQ_MEM_ACTIVATIONS], 4 * alone.params + 32 * MIB, 1e-12);
 }
 
+/* Adam over lists of tensors has the roots of all second moments at once: 4 P / N, beside gradients in 4 bytes where those are copies. */
+static void test_roots_of_lists(void **state)
+{
+    static const char text[] = "{model: %s, cluster: \"a100-sxm:%d\", framework: {base: megatron-lm, optimizer: %s}, plan: {"
+                               "recompute_granularity: full, data_parallel_sharding_strategy: %s, main_grads_dtype: %s}, "
+                               "workload: {global_batch_size: 32, seq_length: 2048}}";
+    static const struct {
+        int devices;
+        const char *optimizer, *sharding, *gradients;
+        double each;
+    } cases[] = {{1, "foreach", "no_shard", "fp32", 4},
+                 {1, "foreach", "no_shard", "bf16", 8},
+                 {1, "fused", "no_shard", "bf16", 4},
+                 {2, "foreach", "no_shard", "fp32", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char buf[2048];
+        snprintf(buf, sizeof buf, text, GPT, cases[i].devices, cases[i].optimizer, cases[i].sharding,
+                 cases[i].gradients);
+        struct prediction p = predict_text(buf);
+        struct maq_stage_result s = p.result->stages[0];
+        assert_near(s.bytes[MAQ_MEM_TRANSIENT] + s.bytes[MAQ_MEM_ACTIVATIONS], cases[i].each * s.params + 32 * MIB,
+                    1e-12);
+        assert_true(s.reserved_bytes >= s.allocated_bytes);
+        drop(&p);
+    }
+}
+
 /* DeepSpeed flattens the 16-bit gradients first: 6 P at that time, in blocks that no activation left behind. */
 static void test_flat_gradients(void **state)
 {
@@ -194,7 +221,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
         cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
         cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_cache_is_capped),
-        cmocka_unit_test(test_widened_softmax),
+        cmocka_unit_test(test_widened_softmax),      cmocka_unit_test(test_roots_of_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
  * its backward pass. A long schedule repeats itself: four times as many tasks as microbatches are in flight reach the
  * peak and the holes.
  *
- * At the end of a step the optimizer may want gradients in 4 bytes (stage_memory.c): one tensor per parameter in
+ * At the end of a step the optimizer may want gradients in 4 bytes and roots of moments (stage_memory.c): one tensor per parameter in
  * Megatron-LM, which may find room in the blocks that activations left, or one flat tensor in DeepSpeed, which finds
  * none that is large enough.
  */
@@ -243,7 +243,7 @@ static double walk_parameters(struct replay *r, struct held *h, uint32_t stage, 
 static void update(struct replay *r, uint32_t stage)
 {
     const struct maq_plan *p = &r->bp->job->plan;
-    double each = maq_step_gradient_bytes(r->bp), store = r->bp->lower.store_bytes;
+    double each = maq_step_update_bytes(r->bp), store = r->bp->lower.store_bytes;
     struct held h = {0};
     if (p->lora_rank > 0 || (each <= 0 && p->reduce_bucket_size <= 0))
         return;

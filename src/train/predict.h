@@ -44,8 +44,9 @@ double maq_fixed_bytes(const struct maq_job *job);
  * out of memory. memory_replay.c */
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);
 
-/* Bytes per updated parameter that the optimizer step needs for gradients in 4 bytes; 0 where they are kept so. */
-double maq_step_gradient_bytes(const struct maq_blueprint *bp);
+/* Bytes per updated parameter that the optimizer step needs besides its state: gradients in 4 bytes where they are not kept so, the roots
+ * of the second moments where Adam goes over lists of tensors. */
+double maq_step_update_bytes(const struct maq_blueprint *bp);
 
 /* Whether it runs: PyTorch gives cached blocks back before it fails, so what counts is what is handed out. */
 bool maq_stage_fits(const struct maq_stage_result *stage);

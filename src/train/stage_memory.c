@@ -20,7 +20,8 @@
  * Parallelism", arXiv 2411.05288, and its code).
  *
  * The optimizer: gradients of 16 bits become 4-byte ones for the parameters that the rank updates, 4 P / N; DeepSpeed flattens the
- * 16-bit ones first, 2 P / N more. Activations are gone by then.
+ * 16-bit ones first, 2 P / N more. Adam over lists of tensors (PyTorch's foreach) has the roots of all second moments at once, in their
+ * type: torch/optim/adam.py, _multi_tensor_adam(). Activations are gone by then.
  *
  * PyTorch's caching allocator holds more than it hands out: memory_replay.c.
  */
@@ -94,12 +95,14 @@ static double program_transient(const struct maq_blueprint *bp, const struct maq
                                                        maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype));
 }
 
-double maq_step_gradient_bytes(const struct maq_blueprint *bp)
+double maq_step_update_bytes(const struct maq_blueprint *bp)
 {
     const struct maq_plan *p = &bp->job->plan;
     bool copied = maq_dtype_bytes((enum maq_dtype)p->grad_dtype) < 4 && !p->pure_low_precision &&
-                  bp->lower.store != MAQ_FP32 && p->optimizer_offload < 1;
-    return copied ? 4 * (1 - p->optimizer_offload) : 0;
+                  bp->lower.store != MAQ_FP32;
+    bool lists = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    double root = lists ? maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) : 0;
+    return ((copied ? 4 : 0) + root) * (1 - p->optimizer_offload);
 }
 
 /* Parameters that one rank updates. */
@@ -179,7 +182,7 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
 {
     const struct maq_job *job = bp->job;
     double shards = job->groups[MAQ_GROUP_SHARD].size;
-    double each = maq_step_gradient_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
+    double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     out->states = maq_state_bytes(job, &job->plan, pr->dense_params, shards) +
                   maq_state_bytes(job, &job->plan, pr->expert_params, job->edp);
     out->working = program_transient(bp, pr);
@@ -206,7 +209,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     add_states(st, lora ? lora_states(bp, dense, adapters, shards) : model_states(job, &job->plan, dense, shards));
     add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(job, &job->plan, expert, job->edp));
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, at, n_at, &st->peak_microbatches);
-    double each = maq_step_gradient_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
+    double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     double update = updated_params(bp, dense, expert, adapters) * each - st->bytes[MAQ_MEM_ACTIVATIONS];
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);

@@ -52,6 +52,10 @@ def arguments():
     p.add_argument("--moe-token-dispatcher-type", default="alltoall", choices=("alltoall", "allgather"))
     p.add_argument("--moe-pad-expert-input-to-capacity", action="store_true")
     p.add_argument("--no-distributed-optimizer", action="store_true")
+    p.add_argument("--recompute-granularity", choices=("full", "selective"))
+    p.add_argument("--recompute-method", choices=("uniform", "block"))
+    p.add_argument("--recompute-num-layers", type=int)
+    p.add_argument("--recompute-modules", nargs="+")
     return p.parse_args()
 
 
@@ -70,7 +74,8 @@ def configuration(a):
         expert_model_parallel_size=a.expert_model_parallel_size, expert_tensor_parallel_size=1 if a.num_experts else None,
         sequence_parallel=a.tensor_model_parallel_size > 1, bf16=True, params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16,
         hidden_dropout=0.0, attention_dropout=0.0, bias_dropout_fusion=False, bias_activation_fusion=False,
-        gradient_accumulation_fusion=False, **moe)
+        gradient_accumulation_fusion=False, recompute_granularity=a.recompute_granularity, recompute_method=a.recompute_method,
+        recompute_num_layers=a.recompute_num_layers, recompute_modules=a.recompute_modules, **moe)
 
 
 def layers(config):

@@ -18,7 +18,9 @@ MICROBATCHES = 8
 # What megatron_gpt.py sets itself, in the words of Megatron-LM, and what those have no word for.
 SCRIPTED = ("--bf16 --use-distributed-optimizer --hidden-dropout 0 --attention-dropout 0 --max-position-embeddings 1024 "
             "--untie-embeddings-and-output-weights").split()
-LOCAL = "--attention-backend unfused --fused-kernels false --gradient-accumulation-fusion false".split()
+# Without Apex and Transformer Engine its Adam is PyTorch's, over lists of tensors.
+LOCAL = [*"--attention-backend unfused --fused-kernels false --gradient-accumulation-fusion false".split(), "--framework",
+         "{base: megatron-lm, optimizer: foreach}"]
 
 
 def predicted(maquette, world, arguments, data_parallel):
