@@ -15,11 +15,13 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
     for (size_t r = 0; r < MAQ_COUNT(rows); r++)
         if (!(*rows[r] = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n + 1)))
             return false;
-    double *transient = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n * 2);
+    double *transient = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n * 3);
     if (!transient)
         return false;
+    double *most = transient + (size_t)atoms->n * 2;
     out->transient_bytes = transient;
     out->redone_transient_bytes = transient + atoms->n;
+    out->most_act_bytes = most;
     out->hop_ns = atoms->hop_ns;
     out->adds = true;
     for (uint32_t i = 0; i < atoms->n; i++) {
@@ -35,6 +37,7 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
         transient[i] = a->transient_bytes;
         transient[atoms->n + i] =
             redone ? a->redone_transient_bytes : fmin(a->transient_bytes, a->redone_transient_bytes);
+        most[i] = a->most_act_bytes;
         out->dense_params[i + 1] = out->dense_params[i] + a->dense_params;
         out->expert_params[i + 1] = out->expert_params[i] + a->expert_params;
     }
@@ -59,6 +62,7 @@ static void keep_least(struct maq_atom *least, const struct maq_atoms *atoms, do
         lower(&l->redone_backward_ns, a->backward_ns, a->redone_backward_ns);
         lower(&l->redone_act_bytes, a->act_bytes, a->redone_act_bytes * redone_share);
         lower(&l->redone_transient_bytes, a->transient_bytes, a->redone_transient_bytes);
+        l->most_act_bytes = fmax(l->most_act_bytes, a->most_act_bytes);
     }
 }
 

@@ -28,9 +28,10 @@ static double range(const double *before, uint32_t first, uint32_t last)
     return before[last] - before[first];
 }
 
-/* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. */
+/* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. While one works, what those
+ * behind it keep is not there, unless it waits for a pass of its weight gradients (`splits`). */
 static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums *s, uint32_t first, uint32_t redone,
-                       uint32_t last)
+                       uint32_t last, bool splits)
 {
     redone = redone < first ? first : redone > last ? last : redone;
     h->forward += range(s->redone_forward_ns, first, redone) + range(s->forward_ns, redone, last);
@@ -38,7 +39,8 @@ static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums
     h->act += range(s->redone_act_bytes, first, redone) + range(s->act_bytes, redone, last);
     for (uint32_t i = first; i < last; i++) {
         double bytes = i < redone ? s->redone_transient_bytes[i] : s->transient_bytes[i];
-        h->transient = bytes > h->transient ? bytes : h->transient;
+        double before = splits ? h->transient : h->transient - s->most_act_bytes[i];
+        h->transient = bytes > before ? bytes : before;
     }
 }
 
@@ -68,12 +70,13 @@ static struct maq_position_floor held_at(const struct maq_cell_floors *f, const 
                           : own + (uint32_t)q->block;
     struct maq_position_floor h = {.dense = range(s->dense_params, first, last),
                                    .expert = range(s->expert_params, first, last)};
-    add_layers(&h, s, first, redone, own); /* the embedding */
+    bool splits = maq_schedule_splits(p->schedule);
+    add_layers(&h, s, first, redone, own, splits); /* the embedding */
     if (q->offloaded > 0)
-        add_layers(&h, maq_floor_sums_of(f, q, true), own, redone, away);
+        add_layers(&h, maq_floor_sums_of(f, q, true), own, redone, away, splits);
     else
         away = own;
-    add_layers(&h, s, away, redone, last);
+    add_layers(&h, s, away, redone, last, splits);
     if (q->sync)
         add_sync(&h, q->sync, first, last);
     return h;

@@ -16,7 +16,7 @@ struct maq_position_floor {
 struct maq_floor_sums {
     double *forward_ns, *backward_ns, *redone_forward_ns, *redone_backward_ns; /* [atoms + 1] */
     double *act_bytes, *redone_act_bytes, *dense_params, *expert_params;
-    const double *transient_bytes, *redone_transient_bytes; /* [atoms], of each */
+    const double *transient_bytes, *redone_transient_bytes, *most_act_bytes; /* [atoms], of each */
     double hop_ns;
     bool adds; /* recomputing makes no pass of an atom shorter; of offloaded layers it may: there is less to move */
 };

@@ -162,10 +162,14 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
         pr->plain_weight_ns += b->weight->dur_ns;
     pr->experts_under_ns += b->forward[redo]->experts_under_ns + b->backward[redo]->experts_under_ns;
     int32_t group = redo ? layers_per_checkpoint(p) : 1;
-    pr->act_bytes += b->act_bytes[redo] / group;
+    double act = b->act_bytes[redo] / group;
+    pr->act_bytes += act;
     double held = b->dense_params + b->expert_params,
            working = b->backward_transient[redo] + (group - 1) * b->act_bytes[0];
     working = b->forward_transient > working ? b->forward_transient : working;
+    /* while the entries before work, what this one keeps is not there yet or gone, unless it waits for a pass of its weight gradients */
+    if (!b->weight && !p->vocab_parallel_pipeline)
+        pr->transient_bytes -= act;
     pr->transient_bytes = working > pr->transient_bytes ? working : pr->transient_bytes;
     pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
 }

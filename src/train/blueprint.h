@@ -104,8 +104,8 @@ struct maq_program {
     double plain_forward_ns, plain_backward_ns, plain_weight_ns;        /* sums of segments alone */
     double dense_params, expert_params, adapter_params, largest_params; /* largest: of one entry */
     double act_bytes;                                                   /* kept per microbatch */
-    double transient_bytes;                                             /* working set of the heaviest pass */
-    double gather_ns, reduce_ns;                                        /* sums over the buckets */
+    double transient_bytes;      /* working set of the heaviest moment of a pass, beyond act_bytes */
+    double gather_ns, reduce_ns; /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
     double wait_ns; /* of its passes in a step, for the host and data parallelism, that may shrink when compute grows */

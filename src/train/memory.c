@@ -17,8 +17,8 @@
  * al., "Reducing Activation Recomputation in Large Transformer Models", equations 1, 2 and 4 (arXiv
  * 2205.05198).
  *
- * Megatron-LM's cross-entropy works in place: 16-bit logits become 4-byte ones, which become probabilities and then
- * their gradient. PyTorch's makes the logarithm of the probabilities (kept), and on the way back its gradient and
+ * Megatron-LM's cross-entropy works in place: 16-bit logits, which the caller still has, become 4-byte ones, which become probabilities
+ * and then their gradient, of which a 16-bit one is made (megatron/core/tensor_parallel/cross_entropy.py). PyTorch's makes the logarithm of the probabilities (kept), and on the way back its gradient and
  * that of the 4-byte logits.
  *
  * Selective checkpointing by operator (torchtitan, selective_ac_option: op): a layer keeps its input, what attention
@@ -103,7 +103,7 @@ static double loss_transient(const struct maq_lower *lo, bool backward)
 {
     double e = lo->store_bytes, kept = loss_element(lo);
     if (!torch_loss(lo))
-        return backward ? e : 2 * e;
+        return e;
     return backward ? 2 * kept + (lo->plan->fp32_upcast ? 0 : e) : kept + e;
 }
 

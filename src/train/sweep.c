@@ -184,6 +184,7 @@ static struct maq_atom atom_of(const struct maq_block *b)
         .expert_params = b->expert_params,
         .act_bytes = b->act_bytes[0],
         .redone_act_bytes = b->act_bytes[1],
+        .most_act_bytes = fmax(b->act_bytes[0], b->act_bytes[1]),
         .transient_bytes = fmax(b->forward_transient, b->backward_transient[0]),
         .redone_transient_bytes = fmax(b->forward_transient, b->backward_transient[1]),
     };
@@ -202,8 +203,11 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     a.expert_params *= depths;
     a.act_bytes = depths * (a.act_bytes + head.act_bytes);
     a.redone_act_bytes = depths * (a.redone_act_bytes + head.redone_act_bytes);
-    a.transient_bytes = fmax(a.transient_bytes, head.transient_bytes);
-    a.redone_transient_bytes = fmax(a.redone_transient_bytes, head.redone_transient_bytes);
+    a.most_act_bytes = depths * (a.most_act_bytes + head.most_act_bytes);
+    /* of the last depth: while its layer works, what its head keeps is not there (blueprint.c) */
+    double behind = bp->blocks[set->mtp]->weight ? 0 : head.most_act_bytes;
+    a.transient_bytes = fmax(a.transient_bytes - behind, head.transient_bytes);
+    a.redone_transient_bytes = fmax(a.redone_transient_bytes - behind, head.redone_transient_bytes);
     return a;
 }
 
