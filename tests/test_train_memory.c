@@ -173,6 +173,35 @@ static void test_logits_are_gone(void **state)
     }
 }
 
+/* Megatron-Core without fused kernels keeps what the experts' activation returns besides its product with the probabilities: of 2,048
+ * tokens to 2 experts each, 4,096 elements wide, in each of 8 layers. A recomputed one keeps neither. */
+static void test_scores_apart(void **state)
+{
+    static const char text[] =
+        "{model: {model_type: megatron, num_layers: 8, hidden_size: 2048, num_attention_heads: 16, "
+        "num_experts: 8, moe_router_topk: 2, moe_ffn_hidden_size: 4096, vocab_size: 1024, "
+        "add_bias_linear: false, position_embedding_type: rope}, cluster: \"h100-sxm:8\", "
+        "framework: {base: megatron-lm, expert_scores_apart: %s}, plan: {"
+        "expert_model_parallel_size: 8, fused_kernels: %s%s}, "
+        "workload: {global_batch_size: 32, seq_length: 2048}}";
+    static const char redo[] = ", recompute_granularity: selective, recompute_modules: [moe_act]";
+    static const struct {
+        const char *fused, *more;
+        double layers;
+    } cases[] = {{"false", "", 8}, {"true", "", 0}, {"false", redo, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double bytes[2];
+        for (int apart = 0; apart < 2; apart++) {
+            char buf[2048];
+            snprintf(buf, sizeof buf, text, apart ? "true" : "false", cases[i].fused, cases[i].more);
+            struct prediction p = predict_text(buf);
+            bytes[apart] = p.result->stages[0].bytes[MAQ_MEM_ACTIVATIONS];
+            drop(&p);
+        }
+        assert_near(bytes[1] - bytes[0] + 1, cases[i].layers * 2048 * 2 * 4096 * 2 + 1, 1e-9);
+    }
+}
+
 static void test_context_and_communicators(void **state)
 {
     struct maq_stage_result lazy = stage_of(GPT, "a100-sxm:1", "", 0),
@@ -252,7 +281,7 @@ int main(void)
         cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
         cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_cache_is_capped),
         cmocka_unit_test(test_widened_softmax),      cmocka_unit_test(test_roots_of_lists),
-        cmocka_unit_test(test_logits_are_gone),
+        cmocka_unit_test(test_logits_are_gone),      cmocka_unit_test(test_scores_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

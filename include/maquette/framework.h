@@ -73,6 +73,9 @@ struct maq_framework {
     /* The bias of the experts' last product, times the tokens' probabilities, is added by pointwise kernels; and so is the input of their
      * activation clamped. */
     bool expert_bias_apart, clamp_apart;
+    /* Where pointwise kernels are not fused, the probabilities of the router multiply what the experts' activation returned, which is kept
+     * for their gradient. */
+    bool expert_scores_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */

@@ -88,6 +88,8 @@ struct framework_reader {
                        .doc = "the bias of the experts' last product is added by pointwise kernels"),                  \
         MAQ_FIELD_BOOL(T, at clamp_apart, "clamp_apart",                                                               \
                        .doc = "the input of the experts' activation is clamped by pointwise kernels"),                 \
+        MAQ_FIELD_BOOL(T, at expert_scores_apart, "expert_scores_apart",                                               \
+                       .doc = "unfused, a router's probabilities multiply what the experts' activation keeps"),        \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

@@ -10,6 +10,7 @@
  *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s per row (e without dropout);
  *                                        where no kernel has the conversions in it, the softmax in 4 bytes besides what the product reads
  *   residual, embedding with dropout     one byte per element for the mask
+ *   activation of experts                what kernels apart from it keep: its clamped input, what the probabilities multiply
  *   loss                                 logits in 4 bytes, in 2 without fp32_upcast
  *
  * For a GPT layer with e = 2 this is s b h (34 + 5 a s / h) on one device, s b h / t (34 + 5 a s / h) with
@@ -137,8 +138,7 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
         if (!maq_lower_trained(lo) && !maq_lower_adapted(lo, m))
             return 0; /* frozen: its input gradient needs only the weight */
         return rows * (double)d.in * e;
-    case MAQ_MODULE_EXPERT_ACTIVATION: /* clamped apart: what came in, and what is clamped */
-        return rows * (double)d.in * e * (maq_lower_clamps_apart(lo, m) && !redone(t, m) ? 2 : 1);
+    case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_NORM:
     case MAQ_MODULE_ATTENTION:
     case MAQ_MODULE_ACTIVATION:
@@ -151,6 +151,19 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
         break;
     }
     return rows * (double)d.in * e;
+}
+
+/* Of the experts' activation, what kernels apart from it leave for their own gradients: what is clamped, beside what came in; what it
+ * returned, beside its product with the probabilities. */
+static double activation_apart(const struct tally *t, const struct maq_module *m)
+{
+    const struct maq_lower *lo = t->lower;
+    if (m->kind != MAQ_MODULE_EXPERT_ACTIVATION || redone(t, m))
+        return 0;
+    struct maq_local d = maq_lower_local(lo, t->layer, m);
+    bool scores = lo->job->framework.expert_scores_apart && !lo->plan->fused_kernels;
+    double width = (maq_lower_clamps_apart(lo, m) ? (double)d.in : 0) + (scores ? (double)d.out : 0);
+    return rows_of(lo, t->layer, m) * width * lo->store_bytes;
 }
 
 /* Whether a module finds its input in memory when its backward pass comes: its producer was not recomputed, or recomputed only inside. */
@@ -169,6 +182,7 @@ static double kept_bytes(const struct tally *t)
             sum += input_bytes(t, m);
         if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
             sum += attention_inside(t->lower, m);
+        sum += activation_apart(t, m);
         producer = m;
     }
     return sum;
@@ -220,6 +234,7 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     s.keep = s.input_stays ? 0 : kept;
     if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
         s.keep += attention_inside(lo, m);
+    s.keep += activation_apart(t, m);
     if (m->kind != MAQ_MODULE_EMBEDDING)
         s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;
     if (linear && !lo->plan->weight_grad_fusion && maq_lower_trained(lo))

@@ -53,10 +53,10 @@ def rounded(tensors):
     return sum((t.numel() * t.element_size() + 511) // 512 * 512 for t in tensors)
 
 
-def train(model, optimizer, steps, clip=True, batch=8, sequence=128, vocabulary=512):
+def train(model, optimizer, steps, clip=True, batch=8, sequence=128, vocabulary=512, autocast=True):
     tokens = torch.randint(0, vocabulary, (batch, sequence + 1), generator=torch.Generator().manual_seed(1)).to("cuda")
     for _ in range(steps):
-        with torch.autocast("cuda", dtype=torch.bfloat16):
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
             loss = model(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
         loss.backward()
         if clip:
