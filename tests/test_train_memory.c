@@ -202,6 +202,29 @@ static void test_scores_apart(void **state)
     }
 }
 
+/*
+ * FSDP while the loss is worked out: parameters of the output and of the layer ahead are gathered, and no gradient is there yet. What is
+ * gathered into comes from a pool of its own: of two entries one after the other, of which the layer's is in what is allocated.
+ */
+static void test_fsdp_at_the_loss(void **state)
+{
+    static const char plan[] = "recompute_granularity: full, data_parallel_sharding_strategy: %s, fsdp_prefetch: %d, "
+                               "micro_batch_size: 4",
+                      model[] =
+                          "{model_type: megatron, num_layers: 8, hidden_size: 2048, ffn_hidden_size: 8192, "
+                          "num_attention_heads: 16, vocab_size: 51200, max_position_embeddings: 2048, "
+                          "hidden_dropout: 0.0, attention_dropout: 0.0, untie_embeddings_and_output_weights: true}";
+    double h = 2048, logits = 4 * 2048 * 51200.0, read = 4 * 2048 * h * 2, layer = 12 * h * h + 13 * h,
+           output = 51200 * h + 2 * h;
+    for (int ahead = 0; ahead < 3; ahead++) {
+        char text[256];
+        snprintf(text, sizeof text, plan, "optim_grads_params", ahead);
+        struct maq_stage_result s = stage_of(model, "a100-sxm:8", text, 0);
+        assert_near(s.bytes[MAQ_MEM_TRANSIENT], 2 * logits + read + 2 * (output + ahead * layer) + 32 * MIB, 1e-12);
+        assert_true(s.reserved_bytes - s.allocated_bytes >= 2 * (output + layer - ahead * layer) * (1 - 1e-12));
+    }
+}
+
 static void test_context_and_communicators(void **state)
 {
     struct maq_stage_result lazy = stage_of(GPT, "a100-sxm:1", "", 0),
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_cache_is_capped),
         cmocka_unit_test(test_widened_softmax),      cmocka_unit_test(test_roots_of_lists),
         cmocka_unit_test(test_logits_are_gone),      cmocka_unit_test(test_scores_apart),
+        cmocka_unit_test(test_fsdp_at_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static bool is_redone(const struct maq_plan *p, const struct maq_virtual_stage *
 }
 
 /* Several layers per checkpoint: one input is kept for the group, and the group is recomputed as one. */
-static int32_t layers_per_checkpoint(const struct maq_plan *p)
+int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
 {
     bool uniform = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_UNIFORM;
     return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
@@ -161,17 +161,8 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     if (b->weight)
         pr->plain_weight_ns += b->weight->dur_ns;
     pr->experts_under_ns += b->forward[redo]->experts_under_ns + b->backward[redo]->experts_under_ns;
-    int32_t group = redo ? layers_per_checkpoint(p) : 1;
-    double act = b->act_bytes[redo] / group;
-    pr->act_bytes += act;
-    double held = b->dense_params + b->expert_params,
-           working = b->backward_transient[redo] + (group - 1) * b->act_bytes[0];
-    working = b->forward_transient > working ? b->forward_transient : working;
-    /* while the entries before work, what this one keeps is not there yet or gone, unless it waits for a pass of its weight gradients */
-    if (!b->weight && !p->vocab_parallel_pipeline)
-        pr->transient_bytes -= act;
-    pr->transient_bytes = working > pr->transient_bytes ? working : pr->transient_bytes;
-    pr->largest_params = held > pr->largest_params ? held : pr->largest_params;
+    int32_t group = redo ? maq_layers_per_checkpoint(p) : 1;
+    pr->act_bytes += b->act_bytes[redo] / group;
 }
 
 /* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
@@ -216,6 +207,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
         }
     if (outputs)
         add_entry(bp, pr, set->output, false, UINT16_MAX);
+    maq_program_transient(pr, bp);
     MAQ_TRY(maq_blueprint_sync(bp, pr));
     pr->forward_ns = maq_sync_forward_ns(bp, pr);
     pr->backward_ns = maq_sync_backward_ns(bp, pr, splits(bp) ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE);

@@ -101,10 +101,12 @@ struct maq_program {
     uint32_t n_buckets;
     double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
     double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
-    double plain_forward_ns, plain_backward_ns, plain_weight_ns;        /* sums of segments alone */
-    double dense_params, expert_params, adapter_params, largest_params; /* largest: of one entry */
-    double act_bytes;                                                   /* kept per microbatch */
-    double transient_bytes;      /* working set of the heaviest moment of a pass, beyond act_bytes */
+    double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
+    double dense_params, expert_params, adapter_params;
+    double act_bytes;       /* kept per microbatch */
+    double transient_bytes; /* working set of the heaviest moment of a pass, beyond act_bytes */
+    double
+        gather_bytes; /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
     double gather_ns, reduce_ns; /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
@@ -200,6 +202,11 @@ double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before);
 
 /* Operators and collectives made from now on are those of this stage: its device, its groups. */
 void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);
+
+/* Layers that share one kept input where whole ones are recomputed: a checkpoint of recompute_num_layers of them; else 1. */
+int32_t maq_layers_per_checkpoint(const struct maq_plan *plan);
+/* Fills in transient_bytes and gather_bytes: stage_memory.c. */
+void maq_program_transient(struct maq_program *program, const struct maq_blueprint *bp);
 
 /* Bytes that one rank keeps of a layer between its passes, and the working set of its costliest moment beyond
  * them. memory.c */

@@ -38,6 +38,7 @@ struct replay {
     const struct maq_blueprint *bp;
     struct maq_allocator *a;
     struct stack *live; /* [slot] of (position, microbatch) */
+    uint32_t wire;      /* gradients of an entry on their way */
     bool failed;
 };
 
@@ -90,6 +91,63 @@ static void add_pending(struct replay *r, struct pending *p, uint32_t block)
         p->blocks[p->n++] = block;
     else
         give(r, block);
+}
+
+/* Takes blocks and remembers them until they are given back together. */
+struct held {
+    uint32_t *blocks;
+    uint32_t n, room;
+};
+
+static void hold(struct replay *r, struct held *h, double bytes)
+{
+    if (h->n == h->room) {
+        uint32_t room = h->room ? 2 * h->room : 64;
+        uint32_t *more = realloc(h->blocks, room * sizeof *more);
+        r->failed |= !more;
+        if (!more)
+            return;
+        h->blocks = more;
+        h->room = room;
+    }
+    h->blocks[h->n++] = take(r, bytes);
+}
+
+static void let_go(struct replay *r, struct held *h)
+{
+    for (uint32_t i = 0; i < h->n; i++)
+        give(r, h->blocks[i]);
+    free(h->blocks);
+    *h = (struct held){0};
+}
+
+/* ---- what FSDP brings and takes ---- */
+
+static void hold_params(struct replay *r, struct held *h, const struct maq_block *b, double bytes_each)
+{
+    for (uint32_t i = 0; i < b->layer->n_modules; i++) {
+        double params = maq_lower_local_params(&r->bp->lower, &b->layer->modules[i]);
+        if (params > 0)
+            hold(r, h, params * bytes_each);
+    }
+}
+
+/* Parameters as they are used, a tensor each; they have come in a buffer of the gathers' own stream. */
+static void gather(struct replay *r, struct held *h, const struct maq_block *b)
+{
+    if (r->bp->gather_backward)
+        hold_params(r, h, b, r->bp->lower.store_bytes);
+}
+
+/* The whole gradients of an entry, copied for the reduction when that of the entry behind it is over. */
+static void reduce(struct replay *r, struct held *grads, const struct maq_block *b)
+{
+    const struct maq_plan *p = &r->bp->job->plan;
+    if (!r->bp->gather_every_pass || p->lora_rank > 0)
+        return;
+    give(r, r->wire);
+    r->wire = take(r, (b->dense_params + b->expert_params) * maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype));
+    let_go(r, grads);
 }
 
 /* ---- passes of a layer ---- */
@@ -153,7 +211,10 @@ static void forward(struct replay *r, const struct maq_program *pr, struct stack
                 push(r, s, take(r, r->bp->blocks[e->block]->act_bytes[1]), i, NO_STEP);
             p.n = 0;
         }
+        struct held own = {0};
+        gather(r, &own, r->bp->blocks[e->block]);
         forward_layer(r, &r->bp->blocks[e->block]->walk[e->redo], i, !again, &p, s);
+        let_go(r, &own);
     }
     for (uint32_t k = 0; k < p.n; k++) /* sent to the next stage */
         give(r, p.blocks[k]);
@@ -168,6 +229,8 @@ static void backward(struct replay *r, const struct maq_program *pr, struct stac
         const struct maq_entry *e = &pr->entries[i];
         const struct maq_block *b = r->bp->blocks[e->block];
         bool again = whole_layer(r, e);
+        struct held own = {0}, grads = {0};
+        gather(r, &own, b);
         uint32_t missing = take(r, b->walk[e->redo].missing);
         if (again) {
             struct pending p = {.n = 0};
@@ -175,41 +238,20 @@ static void backward(struct replay *r, const struct maq_program *pr, struct stac
             for (uint32_t k = 0; k < p.n; k++)
                 give(r, p.blocks[k]);
         }
+        if (r->bp->gather_every_pass && r->bp->job->plan.lora_rank == 0)
+            hold_params(r, &grads, b, r->bp->lower.store_bytes);
         backward_layer(r, &b->walk[e->redo], i, &gradient, s);
         give(r, missing);
         pop(r, s, i, NO_STEP);
+        reduce(r, &grads, b);
+        let_go(r, &own);
     }
     give(r, gradient);
+    give(r, r->wire);
+    r->wire = 0;
 }
 
 /* ---- the optimizer ---- */
-
-/* Takes blocks and remembers them until they are given back together. */
-struct held {
-    uint32_t *blocks;
-    uint32_t n, room;
-};
-
-static void hold(struct replay *r, struct held *h, double bytes)
-{
-    if (h->n == h->room) {
-        uint32_t room = h->room ? 2 * h->room : 64;
-        uint32_t *more = realloc(h->blocks, room * sizeof *more);
-        r->failed |= !more;
-        if (!more)
-            return;
-        h->blocks = more;
-        h->room = room;
-    }
-    h->blocks[h->n++] = take(r, bytes);
-}
-
-static void let_go(struct replay *r, struct held *h)
-{
-    for (uint32_t i = 0; i < h->n; i++)
-        give(r, h->blocks[i]);
-    free(h->blocks);
-}
 
 /* What share of a module's parameters this rank updates. */
 static double updated_share(const struct maq_blueprint *bp, const struct maq_module *m)
@@ -294,6 +336,17 @@ static void run_step(struct replay *r, uint32_t stage)
         backward(r, r->bp->programs[i / s->microbatches], &r->live[i]);
 }
 
+/* What a stage has of the other stream's pool beyond what counts as allocated. */
+static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n_at = maq_blueprint_positions(bp, stage, at);
+    double most = 0;
+    for (uint32_t c = 0; c < n_at; c++)
+        most = bp->programs[at[c]]->gather_bytes > most ? bp->programs[at[c]]->gather_bytes : most;
+    return most;
+}
+
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated)
 {
     struct replay r = {.bp = bp, .a = maq_allocator_new()};
@@ -309,7 +362,7 @@ double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, doubl
     double reserved = -1;
     if (!r.failed) {
         struct maq_allocator_stats stats = maq_allocator_stats(r.a);
-        reserved = stats.peak_reserved;
+        reserved = stats.peak_reserved + gather_pool(bp, stage);
         *peak_allocated = stats.peak_allocated;
     }
     for (uint32_t i = 0; r.live && i < slots; i++)

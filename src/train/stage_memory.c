@@ -84,22 +84,83 @@ double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, d
     return s.weights + s.gradients + s.optimizer;
 }
 
-/* Working set of the heaviest pass of a program, and what FSDP has gathered at that time. */
-static double program_transient(const struct maq_blueprint *bp, const struct maq_program *pr)
+/* ---- the costliest moment of a pass ---- */
+
+/* What a rank has of an entry while it works, beyond what entries keep: before its activations are gone, and behind that. */
+struct moments {
+    double working, ending;
+    double ahead; /* of both: gathered for the entries that follow on the way back */
+};
+
+static double held_params(const struct maq_block *b)
+{
+    return b->dense_params + b->expert_params;
+}
+
+static double trained_params(const struct maq_plan *p, const struct maq_block *b)
+{
+    return p->lora_rank > 0 ? b->adapter_params : held_params(b);
+}
+
+static const struct maq_block *block_at(const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
+{
+    return bp->blocks[pr->entries[entry].block];
+}
+
+static double gathered_ahead(const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
+{
+    uint32_t ahead = (uint32_t)bp->job->plan.fsdp_prefetch, first = entry > ahead ? entry - ahead : 0;
+    double params = 0;
+    for (uint32_t i = first; i < entry; i++)
+        params += held_params(block_at(bp, pr, i));
+    return params * bp->lower.store_bytes;
+}
+
+/* Parameters gathered, unless they stay and are states; whole gradients of the entry, and those of the one behind it on their way
+ * (torch/distributed/fsdp/_fully_shard: the input of a reduction lives until the next one begins). */
+static void add_fsdp(struct moments *m, const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
 {
     const struct maq_plan *p = &bp->job->plan;
-    if (!bp->gather_every_pass)
-        return pr->transient_bytes;
-    /* parameters of this entry and those ahead, and the unsharded gradient of one */
-    return pr->transient_bytes + pr->largest_params * (bp->lower.store_bytes * (1 + p->fsdp_prefetch) +
-                                                       maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype));
+    const struct maq_block *b = block_at(bp, pr, entry);
+    double e = bp->lower.store_bytes, wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype),
+           own = trained_params(p, b),
+           behind = entry + 1 < pr->n_entries ? trained_params(p, block_at(bp, pr, entry + 1)) : 0;
+    bool loss = b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS; /* it comes before all gradients */
+    m->ahead = bp->gather_backward ? gathered_ahead(bp, pr, entry) : 0;
+    double gathered = bp->gather_backward ? m->ahead + held_params(b) * e : 0;
+    m->working += gathered + (loss ? 0 : own * e + behind * wire);
+    m->ending += gathered + own * (e + wire);
+}
+
+/* While an entry works, what those behind it keep is not there yet or gone, unless it waits for a pass of weight gradients. */
+void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    double most = 0, ahead = 0, pool = 0, before = 0;
+    for (uint32_t i = 0; i < pr->n_entries; i++) {
+        const struct maq_entry *e = &pr->entries[i];
+        const struct maq_block *b = block_at(bp, pr, i);
+        int32_t group = e->redo ? maq_layers_per_checkpoint(p) : 1;
+        double act = b->weight || p->vocab_parallel_pipeline ? 0 : b->act_bytes[e->redo] / group,
+               working = b->backward_transient[e->redo] + (group - 1) * b->act_bytes[0];
+        struct moments m = {.working = fmax(working, b->forward_transient)};
+        if (bp->gather_every_pass)
+            add_fsdp(&m, bp, pr, i);
+        double here = fmax(m.working, m.ending - act);
+        ahead = here > most - act ? m.ahead : ahead;
+        most = fmax(most - act, here);
+        pool = fmax(pool, before + held_params(b));
+        before = held_params(b);
+    }
+    pr->transient_bytes = most;
+    pr->gather_bytes = bp->gather_backward ? fmax(pool * bp->lower.store_bytes - ahead, 0) : 0;
 }
 
 double maq_step_update_bytes(const struct maq_blueprint *bp)
 {
     const struct maq_plan *p = &bp->job->plan;
-    bool copied = maq_dtype_bytes((enum maq_dtype)p->grad_dtype) < 4 && !p->pure_low_precision &&
-                  bp->lower.store != MAQ_FP32;
+    bool copied =
+        maq_dtype_bytes((enum maq_dtype)p->grad_dtype) < 4 && !p->pure_low_precision && bp->lower.store != MAQ_FP32;
     bool lists = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
     double root = lists ? maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) : 0;
     return ((copied ? 4 : 0) + root) * (1 - p->optimizer_offload);
@@ -185,7 +246,7 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     out->states = maq_state_bytes(job, &job->plan, pr->dense_params, shards) +
                   maq_state_bytes(job, &job->plan, pr->expert_params, job->edp);
-    out->working = program_transient(bp, pr);
+    out->working = pr->transient_bytes;
     out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each;
 }
 
@@ -201,7 +262,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         dense += pr->dense_params;
         expert += pr->expert_params;
         adapters += pr->adapter_params;
-        double t = program_transient(bp, pr);
+        double t = pr->transient_bytes;
         transient = t > transient ? t : transient;
     }
     bool lora = job->plan.lora_rank > 0;
