@@ -105,8 +105,8 @@ struct maq_program {
     double dense_params, expert_params, adapter_params;
     double act_bytes;       /* kept per microbatch */
     double transient_bytes; /* working set of the heaviest moment of a pass, beyond act_bytes */
-    double
-        gather_bytes; /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
+    /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
+    double gather_bytes;
     double gather_ns, reduce_ns; /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
