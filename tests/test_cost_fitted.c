@@ -201,6 +201,75 @@ static void test_training_is_not_faster_than_a_burst(void **state)
     assert_true(large > 1.02 && large < 1.35);
 }
 
+static double narrow_burst(const struct maq_device *d)
+{
+    for (size_t i = 0; i < maq__fit_devices_count; i++)
+        if (strcmp(maq__fit_devices[i].device.name, d->name) == 0)
+            return maq__fit_devices[i].burst_narrow_flops;
+    return 0.0;
+}
+
+/*
+ * Products in 8 bits with one scale per tensor: TensorRT-LLM's row less what it does to the first operand, which its tables have alone. The
+ * rest has one rate whatever n is, where the rows have not. In training the power limit holds it back by figures of its own, and sums
+ * that are carried over into full precision cost the generation's share.
+ */
+static void test_tensor_scales(void **state)
+{
+    static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING};
+    static const struct maq_costs loop = {.library = MAQ_LIBRARY_TRAINING, .burst = true};
+    static const struct maq_costs rows = {.library = MAQ_LIBRARY_TRTLLM, .burst = true};
+    static const int64_t widths[] = {4096, 12288, 28672};
+    (void)state;
+    struct maq_device d = device_of("h100-sxm"), b200 = device_of("b200");
+    double least = INFINITY, most = 0.0, least_row = INFINITY, most_row = 0.0;
+    for (int i = 0; i < 3; i++) {
+        struct maq_op op = gemm(8192, widths[i], 12288), wide = op;
+        op.dtype = MAQ_FP8;
+        struct maq_op largest = {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {8192 * 12288, 2}};
+        struct maq_op convert = {.kind = MAQ_OP_QUANTIZE, .dtype = MAQ_FP8, .d = {8192, 12288}};
+        double net = seconds(&rows, op, &d) - seconds(&rows, largest, &d) - seconds(&rows, convert, &d);
+        double flop = maq_op_work(&op).matrix_flop, best = narrow_burst(&d);
+        assert_true(fabs(seconds(&loop, op, &d) / net - 1.0) < 1e-9);
+        assert_int_equal(maq_cost_op(&training, &op, &d).provider, MAQ_PROVIDER_FITTED);
+        double slower = cbrt(flop / net / best) / (d.sustained_flops[MAQ_FP8] / best * MAQ_CONTINUOUS_SHARE);
+        assert_true(slower > 1.0 && fabs(seconds(&training, op, &d) / (net * slower) - 1.0) < 1e-9);
+        least = fmin(least, flop / net);
+        most = fmax(most, flop / net);
+        least_row = fmin(least_row, flop / seconds(&rows, op, &d));
+        most_row = fmax(most_row, flop / seconds(&rows, op, &d));
+
+        wide = op;
+        wide.flags = MAQ_OP_PROMOTED;
+        double share = maq__kernel_traits(&d)->promoted_share;
+        assert_true(share > 0.5 && share < 1.0);
+        assert_true(fabs(seconds(&loop, wide, &d) / (net / share) - 1.0) < 1e-9);
+        wide.flags = MAQ_OP_BLOCKS; /* nobody's table has a training framework's */
+        assert_int_equal(maq_cost_op(&training, &wide, &d).provider, MAQ_PROVIDER_ANALYTICAL);
+        wide.flags = MAQ_OP_FINE_SCALES; /* a scale for every row: CUTLASS's kernels, as in SGLang */
+        assert_int_equal(maq_cost_op(&training, &wide, &d).provider, MAQ_PROVIDER_FITTED);
+        assert_true(seconds(&loop, wide, &d) > net);
+        assert_int_equal(maq_cost_op(&training, &wide, &b200).provider, MAQ_PROVIDER_ANALYTICAL);
+        assert_int_equal(maq_cost_op(&training, &op, &b200).provider, MAQ_PROVIDER_ANALYTICAL); /* no free loops */
+    }
+    assert_true(most / least < 1.10 && most_row / least_row > 1.25); /* surfaces are good to a few percent */
+}
+
+/* A result in 4 bytes that is read as well takes longer than one in 2: at least by half of what the cache takes for the other 6. */
+static void test_wide_results(void **state)
+{
+    static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING};
+    (void)state;
+    struct maq_device d = device_of("h100-sxm");
+    for (int64_t k = 1024; k <= 16384; k *= 4) {
+        struct maq_op plain = gemm(8192, 8192, k), sum = plain;
+        sum.flags = MAQ_OP_ACCUMULATE;
+        double more = seconds(&training, sum, &d) - seconds(&training, plain, &d);
+        double want = 0.5 * 6.0 * 8192.0 * 8192.0 / d.l2_bps;
+        assert_true(more > want * (1 - 1e-9) && more < 8.0 * 8192 * 8192 / (0.5 * d.mem_bps));
+    }
+}
+
 static struct maq_op attention_over(int64_t tokens, bool backward, unsigned flags)
 {
     return (struct maq_op){.kind = backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION,
@@ -273,6 +342,8 @@ int main(void)
         cmocka_unit_test(test_who_answers),
         cmocka_unit_test(test_relative_scales_with_what_bounds),
         cmocka_unit_test(test_training_is_not_faster_than_a_burst),
+        cmocka_unit_test(test_tensor_scales),
+        cmocka_unit_test(test_wide_results),
         cmocka_unit_test(test_power_limit_holds_attention),
         cmocka_unit_test(test_blocks_have_parts),
     };

@@ -54,6 +54,24 @@ def check_law(folder):
     assert worst < 0.05, worst  # knots worth less than 2.8 % are dropped
 
 
+def check_narrow(folder):
+    """The fastest 8-bit product less its quantization; not the one of which that is most, nor the one that lacks a row of it."""
+    system = folder / "h100_sxm"
+    system.mkdir()
+    files = {
+        "gemm__gemm__trtllm__1.csv": ["gemm_dtype,m,n,k,latency", "fp8,4096,8192,8192,0.52", "fp8,4096,64,8192,0.105",
+                                      "fp8,2048,8192,8192,0.01"],
+        "quantize__computescale__trtllm__1.csv": ["m,k,quant_dtype,latency", "4096,8192,fp8,0.06"],
+        "quantize__scale_matrix__trtllm__1.csv": ["m,k,quant_dtype,latency", "4096,8192,fp8,0.04"],
+    }
+    for name, lines in files.items():
+        (system / name).write_text("\n".join(lines) + "\n")
+    fit(folder, "rows", *(system / name for name in sorted(files)))
+    figures = json.loads((folder / "h100-sxm--trtllm.json").read_text())["figures"]
+    want = 2 * 4096 * 8192 * 8192 / 0.42e-3
+    assert abs(figures["burst_narrow_flops"] / want - 1) < 1e-5, figures
+
+
 def check_same_bytes(folder):
     for name in ("one", "two"):
         (folder / name).mkdir()
@@ -91,6 +109,7 @@ def main():
         folder = pathlib.Path(name)
         attempt(tap, "a law comes back", check_law, folder)
         attempt(tap, "same rows, same bytes", check_same_bytes, folder)
+        attempt(tap, "8-bit products without their quantization", check_narrow, folder)
         attempt(tap, "all fitted data under 4 MB", check_size)
         if re.search("asan|tsan", str(PROGRAM)):
             tap.skip("shipped tables are what the program makes", "slow under a sanitizer")

@@ -67,7 +67,8 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
     devices = {}
     for d in documents:
         known = devices.setdefault(d["device"], d["figures"])
-        known["burst_flops"] = max(known["burst_flops"], d["figures"]["burst_flops"])
+        for burst in ("burst_flops", "burst_narrow_flops"):
+            known[burst] = max(known[burst], d["figures"][burst])
         for t in d["tables"]:
             key = (d["device"].encode(), lists["library"].index(d["library"]), lists["family"].index(t["family"]),
                    lists["dtype"].index(t["dtype"]), t["variant"], -t["rows"], t["kernel"].encode())
@@ -92,8 +93,9 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
         out.append(f"    {{{{.name = {json.dumps(name)}, .arch = {lists['arch'].index(figures['arch'])}, .peak_flops = {{{peaks}}}, "
                    f".sustained_flops = {{[{lists['dtype'].index('bf16')}] = {figures['sustained_flops']!r}}}, .host_bps = {figures['host_bps']!r}, "
                    f".vector_flops = {figures['vector_flops']!r}, .mem_bps = {figures['mem_bps']!r}, .l2_bytes = {figures['l2_bytes']!r}, "
-                   f".l2_bps = {figures['l2_bps']!r}, .sms = {figures['sms']}, .clock_hz = {figures['clock_hz']!r}}}, {figures['burst_flops']!r}}},")
-    out.append("    {{0}, 0},\n};")
+                   f".l2_bps = {figures['l2_bps']!r}, .sms = {figures['sms']}, .clock_hz = {figures['clock_hz']!r}}}, {figures['burst_flops']!r}, "
+                   f"{figures['burst_narrow_flops']!r}}},")
+    out.append("    {{0}, 0, 0},\n};")
     out.append(f"const size_t maq__fit_devices_count = {len(devices)};")
     return "\n".join(out) + "\n"
 

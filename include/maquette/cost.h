@@ -89,7 +89,11 @@ enum maq_op_flag {
     MAQ_OP_WINDOW = 1u << 3, /* queries see the last keys only; `keys` is what they see in the mean */
     MAQ_OP_KV_FP8 = 1u << 4, /* keys and values lie in memory in 8 bits */
     /* GEMM and EXPERTS */
-    MAQ_OP_BLOCKS = 1u << 2,  /* 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
+    MAQ_OP_BLOCKS = 1u << 2, /* 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
+    /* GEMM, 8 bits: a scale for every row (fp8-rowwise) or for every 32 elements (MX), so not the kernels with one for a tensor */
+    MAQ_OP_FINE_SCALES = 1u << 4,
+    /* GEMM, 8 bits: sums leave the matrix unit's short accumulators on the way, where it has such (Hopper) */
+    MAQ_OP_PROMOTED = 1u << 7,
     MAQ_OP_WEIGHT8 = 1u << 5, /* weights lie in memory in 8 bits; dtype is that of the arithmetic */
     MAQ_OP_WEIGHT4 = 1u << 6  /* the same in 4 bits */
 };

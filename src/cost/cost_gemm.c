@@ -166,6 +166,17 @@ static double thin_batch_s(const struct product *p, const struct maq_device *dev
     return traits->gemm_s + overlap(t_math, t_mem);
 }
 
+/* As the tile's store above, of what a result in 4 bytes, or added into 4 bytes, has beyond the type's own. */
+double maq__wide_store_s(const struct maq_op *op, const struct maq_device *device)
+{
+    enum maq_dtype dtype = (unsigned)op->dtype < MAQ_DTYPE_COUNT ? (enum maq_dtype)op->dtype : MAQ_BF16;
+    double out = op->flags & MAQ_OP_ACCUMULATE ? 8.0 : op->flags & MAQ_OP_OUT_FP32 ? 4.0 : 0.0;
+    double more = maq__max(0.0, out - maq__out_bytes(dtype));
+    double cache_bps = maq__max(device->l2_bps, 2.0 * device->mem_bps);
+    return op->kind == MAQ_OP_GEMM ? maq__over(maq__count(op, 0) * maq__count(op, 1) * more * EXPOSED_STORE, cache_bps)
+                                   : 0.0;
+}
+
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
 {
     enum maq_dtype dtype = (unsigned)op->dtype < MAQ_DTYPE_COUNT ? (enum maq_dtype)op->dtype : MAQ_BF16;

@@ -17,6 +17,13 @@
  *
  * with c for the difference between a sustained rate and weeks of training (model.h); kernels that memory bounds keep their
  * clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical rate.
+ *
+ * Products in 8 bits with one scale per tensor are cuBLASLt's in training (Transformer Engine, PyTorch's _scaled_mm) and in
+ * TensorRT-LLM (tensorrt_llm/_torch/modules/linear.py, FP8QDQLinearMethod: cublas_scaled_mm). Its rows hold the quantization of the
+ * first operand as well, the search for the largest value and the conversion, which its tables also have alone; what remains is the
+ * product, with fast accumulation (kernels/.../cublasScaledMM.cpp); without (traits.c, promoted_share) it takes longer. They have a
+ * sustained rate and a fastest product of their own. With a scale for every row they are CUTLASS's on Hopper, in PyTorch
+ * (RowwiseScaledMM.cu) and in SGLang (sgl_kernel's fp8_scaled_mm), whose rows hold nothing else. Other finer scales are other kernels.
  */
 #include <math.h>
 #include <string.h>
@@ -58,17 +65,43 @@ static void add_answer(struct answers *answers, const struct maq_fit_table *tabl
         answers->at[answers->n++] = table;
 }
 
+/* A product whose rows in TensorRT-LLM's table are cuBLASLt's, with quantization. */
+static bool is_narrow(const struct maq_op *op)
+{
+    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0 &&
+           !(op->flags & (MAQ_OP_FINE_SCALES | MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4));
+}
+
+static bool is_rowwise(const struct maq_op *op, const struct maq_device *device)
+{
+    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0 &&
+           device->arch == MAQ_ARCH_HOPPER && (op->flags & MAQ_OP_FINE_SCALES);
+}
+
+/* Which library's kernels training frameworks call for a product in 8 bits; TRAINING = nobody's, or it is no such product. */
+static enum maq_library narrow_library(const struct maq_costs *costs, const struct maq_op *op,
+                                       const struct maq_device *device)
+{
+    if (costs->library != MAQ_LIBRARY_TRAINING)
+        return MAQ_LIBRARY_TRAINING;
+    return is_narrow(op) ? MAQ_LIBRARY_TRTLLM : is_rowwise(op, device) ? MAQ_LIBRARY_SGLANG : MAQ_LIBRARY_TRAINING;
+}
+
 /*
  * Training frameworks call cuBLAS, cuDNN and FlashAttention for 16-bit types, and so do the serving engines, in releases of
- * their own: the fastest of them is nearest to what a training container brings. Products of narrower types are not
- * cuBLASLt's in any of the tables, experts not a training framework's, and batched products those of latent attention.
+ * their own: the fastest of them is nearest to what a training container brings. Products of narrower types with one scale per tensor
+ * are cuBLASLt's in one of the tables, those with finer scales in none; experts are not a training framework's, and batched products
+ * those of latent attention.
  */
-static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_fit_key *key)
+static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_fit_key *key,
+                                enum maq_library narrow)
 {
     struct answers answers = {0};
     bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
     if (costs->library != MAQ_LIBRARY_TRAINING)
         add_answer(&answers, of_library(device, costs->library, *key, costs->kernel));
+    else if (narrow != MAQ_LIBRARY_TRAINING)
+        add_answer(&answers, of_library(device, narrow, *key, NULL));
     else if (called && maq_dtype_bytes((enum maq_dtype)key->dtype) >= 2.0)
         for (int i = MAQ_LIBRARY_TRTLLM; i < MAQ_LIBRARY_COUNT; i++)
             add_answer(&answers, of_library(device, (enum maq_library)i, *key, NULL));
@@ -77,7 +110,7 @@ static struct answers of_device(const char *device, const struct maq_costs *cost
 
 /* The nearest relative that has a table; the first by name of two that are equally near. */
 static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
-                                  const struct maq_costs *costs, const struct maq_fit_key *key)
+                                  const struct maq_costs *costs, const struct maq_fit_key *key, enum maq_library narrow)
 {
     struct answers best = {0};
     double best_distance = (double)INFINITY;
@@ -85,7 +118,7 @@ static struct answers of_relative(const struct maq_device **from, const struct m
         double d = maq__carry_distance(device, &maq__fit_devices[i].device);
         struct answers answers = {0};
         if (d < best_distance && (d < MAQ_CARRY_FAR || costs->library != MAQ_LIBRARY_TRAINING))
-            answers = of_device(maq__fit_devices[i].device.name, costs, key);
+            answers = of_device(maq__fit_devices[i].device.name, costs, key, narrow);
         if (answers.n > 0) {
             best = answers;
             best_distance = d;
@@ -107,12 +140,12 @@ static const struct maq_fit_device *fit_device(const char *name)
 }
 
 /* The fastest product in a short loop: that of the tables, of `table` where they are another device's, or what the generation's is. */
-static double best_burst(const struct maq_device *device, const char *table)
+static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
 {
     const struct maq_fit_device *d = fit_device(table);
-    double peak = maq__matrix_peak(device, MAQ_BF16);
+    double peak = maq__matrix_peak(device, dtype);
     if (d)
-        return d->burst_flops / d->device.peak_flops[MAQ_BF16] * peak;
+        return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * peak;
     return maq__min(maq__kernel_traits(device)->sustained_share / SUSTAINED_SHARE, 1.0) * peak;
 }
 
@@ -120,7 +153,8 @@ static double best_burst(const struct maq_device *device, const char *table)
 static double in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device, const char *table)
 {
     struct maq_work work = maq_op_work(op);
-    double best = best_burst(device, table), held = device->sustained_flops[MAQ_BF16];
+    enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) ? MAQ_FP8 : MAQ_BF16;
+    double best = best_burst(device, table, rates), held = device->sustained_flops[rates];
     double share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
     double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
     double slower = maq__max(1.0, cbrt(rate) / (maq__min(share, 1.0) * MAQ_CONTINUOUS_SHARE));
@@ -139,33 +173,84 @@ static double table_s(const struct maq_fit_table *table, const struct maq_fit_po
     return maq__max(at->floor_s, at->base_s * exp(s));
 }
 
+/*
+ * The law above needs loops that no limit slowed. Where the sustained rate is not below the fastest product of the tables (B200 1.03, GB200
+ * 0.98; H100 0.87, H200 0.90), their loops were slowed as well, and how much is not known: the analytical provider answers.
+ */
+#define FREE_LOOP 0.95
+
+static bool loops_were_free(const struct maq_device *device, const char *table)
+{
+    double best = best_burst(device, table, MAQ_FP8);
+    return best > 0.0 && device->sustained_flops[MAQ_FP8] < FREE_LOOP * best;
+}
+
+/* What TensorRT-LLM does to the first operand of a product in 8 bits, on a device that has its tables; INFINITY where they lack it. */
+static double quantization_s(const struct maq_op *op, const struct maq_device *device, double *outside)
+{
+    const struct maq_op kernels[] = {
+        {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {op->d[0] * op->d[2], 2}},
+        {.kind = MAQ_OP_QUANTIZE, .dtype = MAQ_FP8, .d = {op->d[0], op->d[2]}},
+    };
+    double sum = 0.0;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        struct maq_fit_point at;
+        double beyond = 0.0;
+        bool known = maq__fit_point(&at, &kernels[i], device);
+        const struct maq_fit_table *table = known ? of_library(device->name, MAQ_LIBRARY_TRTLLM, at.key, NULL) : NULL;
+        sum += table ? table_s(table, &at, &beyond) : (double)INFINITY;
+        *outside = maq__max(*outside, beyond);
+    }
+    return sum;
+}
+
+static double promoted_share(const struct maq_op *op, const struct maq_device *device)
+{
+    double share = maq__kernel_traits(device)->promoted_share;
+    return op->flags & MAQ_OP_PROMOTED && share > 0.0 ? share : 1.0;
+}
+
+/* Seconds that the tables say, in a loop on the device that they were measured on: the least of the answers. */
+static const struct maq_fit_table *fastest(double *seconds, double *outside, const struct answers *answers,
+                                           const struct maq_op *op, const struct maq_device *device,
+                                           const struct maq_fit_point *at, enum maq_library narrow)
+{
+    const struct maq_fit_table *best = NULL;
+    *seconds = MAQ_FOREVER_S;
+    for (unsigned i = 0; i < answers->n; i++) {
+        double beyond, t = table_s(answers->at[i], at, &beyond);
+        if (narrow == MAQ_LIBRARY_TRTLLM)
+            t = maq__max(t - quantization_s(op, device, &beyond), at->floor_s) / promoted_share(op, device);
+        if (t < *seconds) {
+            *seconds = t;
+            *outside = beyond;
+            best = answers->at[i];
+        }
+    }
+    return best;
+}
+
 bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const struct maq_op *op,
                     const struct maq_device *device)
 {
     struct maq_fit_point here, there;
     const struct maq_device *from = NULL;
     struct answers answers = {0};
+    enum maq_library narrow = narrow_library(costs, op, device);
 
     if (costs->best == MAQ_PROVIDER_ANALYTICAL || !device->name || !maq__fit_point(&here, op, device))
         return false;
     if (!costs->leave_device_out)
-        answers = of_device(device->name, costs, &here.key);
+        answers = of_device(device->name, costs, &here.key, narrow);
     if (answers.n == 0)
-        answers = of_relative(&from, device, costs, &here.key);
+        answers = of_relative(&from, device, costs, &here.key, narrow);
     if (answers.n == 0 || (from && !maq__fit_point(&there, op, from)))
         return false;
 
-    double seconds = MAQ_FOREVER_S, outside = 0.0;
-    const struct maq_fit_table *table = NULL;
-    for (unsigned i = 0; i < answers.n; i++) {
-        double beyond, t = table_s(answers.at[i], from ? &there : &here, &beyond);
-        if (t < seconds) {
-            seconds = t;
-            outside = beyond;
-            table = answers.at[i];
-        }
-    }
-    if (!table)
+    double seconds, outside = 0.0;
+    const struct maq_fit_table *table =
+        fastest(&seconds, &outside, &answers, op, from ? from : device, from ? &there : &here, narrow);
+    if (!table || (narrow != MAQ_LIBRARY_TRAINING && !loops_were_free(device, table->device)))
         return false;
     if (from)
         seconds = maq__max(here.floor_s,
@@ -173,6 +258,7 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
                                              &(struct maq_carry){from, &there}, &(struct maq_carry){device, &here}));
     if (!costs->burst)
         seconds = in_training_s(seconds, op, device, table->device);
+    seconds += maq__wide_store_s(op, device);
     if (!(seconds < MAQ_FOREVER_S))
         return false;
     double error = (double)table->error_p80 / MAQ_INTERVAL_80 + OUTSIDE_ERROR * outside +

@@ -12,8 +12,11 @@ static const char *const flag_words[8] = {"accumulate", "out_fp32", "unfused", "
 static const char *flag_word(enum maq_op_kind kind, unsigned bit)
 {
     static const char *const attention[8] = {[0] = "flash2", [1] = "kv_fp8", [3] = "window"};
-    static const char *const product[8] = {[2] = "blocks", [5] = "weight8", [6] = "weight4"};
-    const char *const *own = kind == MAQ_OP_GEMM || kind == MAQ_OP_EXPERTS ? product
+    static const char *const product[8] = {
+        [2] = "blocks", [4] = "fine_scales", [5] = "weight8", [6] = "weight4", [7] = "promoted"};
+    static const char *const experts[8] = {[2] = "blocks", [5] = "weight8", [6] = "weight4"};
+    const char *const *own = kind == MAQ_OP_GEMM      ? product
+                             : kind == MAQ_OP_EXPERTS ? experts
                              : kind == MAQ_OP_ATTENTION || kind == MAQ_OP_ATTENTION_BWD || kind == MAQ_OP_MLA_BLOCK
                                  ? attention
                                  : NULL;

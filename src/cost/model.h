@@ -26,9 +26,11 @@ struct maq_gemm_tile {
 struct maq_kernel_traits {
     double sustained_share; /* matrix rate under the power limit over peak, where device.sustained_flops is not known */
     double typical_share;   /* of an ordinary large product over the best of many shapes */
-    double mem_share;       /* memory bandwidth of a large streaming kernel over peak */
-    double kernel_s;        /* a kernel that does nothing: gap on the stream, launch of the blocks, drain */
-    double gemm_s;          /* fixed time of a GEMM: kernel_s, pipeline fill, last epilogue */
+    double
+        promoted_share; /* rate of 8-bit products whose sums leave short accumulators on the way; 0 = accumulators are not short */
+    double mem_share; /* memory bandwidth of a large streaming kernel over peak */
+    double kernel_s;  /* a kernel that does nothing: gap on the stream, launch of the blocks, drain */
+    double gemm_s;    /* fixed time of a GEMM: kernel_s, pipeline fill, last epilogue */
     struct maq_gemm_tile tiles[MAQ_GEMM_TILES]; /* ends at m = 0 */
     double attention_fwd[3]; /* share of the matrix peak in the inner loop, for head sizes 64, 128, 256 */
     double attention_bwd[3];
@@ -67,6 +69,8 @@ double maq__out_bytes(enum maq_dtype dtype);
 double maq__weight_bytes(const struct maq_op *op);
 
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
+/* Seconds that a product takes longer because its result is wider than its type's own: tables have none of those. 0 for other kinds. */
+double maq__wide_store_s(const struct maq_op *op, const struct maq_device *device);
 double maq__attention_s(const struct maq_op *op, const struct maq_device *device);
 double maq__pointwise_s(const struct maq_op *op, const struct maq_device *device);
 double maq__scan_s(const struct maq_op *op, const struct maq_device *device);

@@ -9,6 +9,10 @@
  *                    an L40S keeps up over large products in the kernel tables. The others are assumptions.
  *   typical_share    an ordinary large product (m, n, k >= 4096) over the best of the same kernel table: medians over
  *                    three frameworks A100 0.93, H100 0.88, B200 and GB200 0.83; the others are assumptions.
+ *   promoted_share   Hopper's matrix units add up 8-bit products with few bits. Kernels that carry their sums over into full precision
+ *                    every 128 elements take 1 / 0.84 (H100) and 1 / 0.81 (H200) of the time: DeepGEMM's rows (SGLang's fp8_block) and
+ *                    cuBLASLt's with fast accumulation (TensorRT-LLM's fp8 less its quantization), medians over 1,741 and 1,830
+ *                    products with m >= 1,024 and n, k >= 4,096 of the same tables.
  *   flash2           FlashAttention-2 uses mma.sync: 35 % of an H100's peak forward ("FlashAttention-3", arXiv 2407.08608,
  *                    section 1), less on Blackwell, whose tensor cores it reaches only through the compatible path.
  *                    Where it is missing, FlashAttention-2 is the best there is.
@@ -82,6 +86,7 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                       .attention_rows = 128},
     [MAQ_ARCH_HOPPER] = {.sustained_share = 0.80,
                          .typical_share = 0.88,
+                         .promoted_share = 0.8285,
                          .mem_share = 0.90,
                          .kernel_s = 2.2e-6,
                          .gemm_s = 4.5e-6,

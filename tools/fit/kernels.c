@@ -45,6 +45,29 @@ static bool same_key(const struct fit_row *a, const struct fit_row *b)
     return memcmp(&a->key, &b->key, sizeof a->key) == 0;
 }
 
+/* TensorRT-LLM's rows of products contain the quantization, whose parts it has in rows of their own. */
+static void add_narrow(struct fit_pool *pool, const struct maq_kernel_sample *s)
+{
+    const struct maq_op *op = &s->op;
+    struct fit_narrow row = {op->d[0], op->d[1], op->d[2], s->measured_s};
+    bool product = op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && op->flags == 0 && op->d[3] <= 1;
+    if (op->kind == MAQ_OP_QUANTIZE && op->dtype == MAQ_FP8)
+        row = (struct fit_narrow){op->d[0], 0, op->d[1], s->measured_s};
+    else if (op->kind == MAQ_OP_ELEMENTWISE && op->d[1] == 2 && op->d[2] == 0)
+        row = (struct fit_narrow){1, -1, op->d[0], s->measured_s};
+    else if (!product)
+        return;
+    if (pool->library != MAQ_LIBRARY_TRTLLM)
+        return;
+    if (pool->n_narrow == pool->narrow_size) {
+        pool->narrow_size = pool->narrow_size ? pool->narrow_size * 2 : 65536;
+        pool->narrow = realloc(pool->narrow, pool->narrow_size * sizeof pool->narrow[0]);
+        if (!pool->narrow)
+            die("out of memory", pool->device.name);
+    }
+    pool->narrow[pool->n_narrow++] = row;
+}
+
 static void add_table(struct fit_pool *pool, const struct maq_kernel_table *table)
 {
     for (uint32_t i = 0; i < table->n; i++) {
@@ -60,6 +83,7 @@ static void add_table(struct fit_pool *pool, const struct maq_kernel_table *tabl
         }
         if (s->op.kind == MAQ_OP_GEMM && s->op.dtype == MAQ_BF16 && s->op.flags == 0)
             pool->burst_flops = fmax(pool->burst_flops, maq_op_work(&s->op).matrix_flop / s->measured_s);
+        add_narrow(pool, s);
         struct fit_row *row = &pool->rows[pool->n++];
         *row = (struct fit_row){.key = point.key, .kernel = s->kernel, .y = log(s->measured_s / point.base_s)};
         row->hash = maq_hash_words(&s->op, sizeof s->op);
@@ -106,7 +130,7 @@ static bool is_relative(const struct fit_group *a, const struct fit_group *b)
     return device ? !library : library && strcmp(a->rows[0].kernel, b->rows[0].kernel) == 0;
 }
 
-static void write_pool(const char *folder, const char *source, const struct fit_pool *pool, const struct groups *groups)
+static void write_pool(const char *folder, const char *source, struct fit_pool *pool, const struct groups *groups)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s--%s.json", folder, pool->device.name, maq_library_name(pool->library));
@@ -236,8 +260,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s %s: %zu rows\n", pools[p].device.name, maq_library_name(pools[p].library), pools[p].n);
         write_pool(argv[1], argv[2], &pools[p], &groups);
     }
-    for (size_t p = 0; p < n_pools; p++)
+    for (size_t p = 0; p < n_pools; p++) {
         free(pools[p].rows);
+        free(pools[p].narrow);
+    }
     free(groups.at);
     free(inputs);
     maq_arena_fini(&arena);

@@ -73,7 +73,7 @@ bool fit_write_table(FILE *out, const struct fit_group *group, const struct fit_
     return ok;
 }
 
-void fit_write_figures(FILE *out, const struct fit_pool *pool)
+void fit_write_figures(FILE *out, struct fit_pool *pool)
 {
     const struct maq_device *d = &pool->device;
     static const char *const arch[MAQ_ARCH_COUNT] = {"volta",     "turing", "ampere", "ada",   "hopper",
@@ -88,7 +88,7 @@ void fit_write_figures(FILE *out, const struct fit_pool *pool)
     fprintf(out,
             "}, \"sustained_flops\": %.9g, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"l2_bytes\": %.9g, \"l2_bps\": "
             "%.9g, \"sms\": %d, "
-            "\"clock_hz\": %.9g, \"host_bps\": %.9g, \"burst_flops\": %.6g},\n",
+            "\"clock_hz\": %.9g, \"host_bps\": %.9g, \"burst_flops\": %.6g, \"burst_narrow_flops\": %.6g},\n",
             d->sustained_flops[MAQ_BF16], d->vector_flops, d->mem_bps, d->l2_bytes, d->l2_bps, d->sms, d->clock_hz,
-            d->host_bps, pool->burst_flops);
+            d->host_bps, pool->burst_flops, fit_fastest_narrow(pool));
 }
