@@ -644,30 +644,59 @@ static void test_mixed_nodes(void **unused)
     }
 }
 
+/* A fact of a framework, against the operators that it puts into every layer and microbatch. */
+static void test_layer_facts(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *fact, *base, *plan;
+        struct maq_op ops[2];
+    } cases[] = {
+        {"activation_quantized_apart",
+         "megatron-lm",
+         "precision: fp8-delayed",
+         {{.kind = MAQ_OP_QUANTIZE, .dtype = MAQ_FP8, .d = {8192, 14336, 2}}}},
+        {"repeats_kv", /* 8 heads of keys and as many of values, of 128, four times each */
+         "torchtitan",
+         "precision: bf16",
+         {{.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {8192 * 8 * 256, 2, 8}},
+          {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {8192 * 8 * 256, 8, 2}}}},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        double at[2], want = 0;
+        for (int k = 0; k < 2; k++) {
+            char text[1024];
+            snprintf(
+                text, sizeof text,
+                "model: {base: llama-3-8b, num_hidden_layers: 3}\ncluster: 'h100-sxm:1'\n"
+                "plan: {mbs: 1, zero: no_shard, %s}\nworkload: {seq: 8192, gbs: 2}\n"
+                "framework: {base: %s, host: {forward: 0 s, backward: 0 s, kernel: 0 s, collective: 0 s}, %s: %s}\n",
+                cases[i].plan, cases[i].base, cases[i].fact, k ? "true" : "false");
+            struct prediction p = predict_text(text);
+            at[k] = p.result->step_s;
+            const struct maq_device *device = &maq_job_get(p.job)->cluster.groups[0].device;
+            for (int o = 0; o < 2 && k && cases[i].ops[o].kind; o++)
+                want += maq_cost_op(NULL, &cases[i].ops[o], device).seconds;
+            drop(&p);
+        }
+        assert_close(at[1] - at[0], 2 * 3 * want, 2 * 3 * 4e-9, cases[i].fact);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_end_of_step),
-        cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_leads),
-        cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_contention),
-        cmocka_unit_test(test_slowest_device),
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_forward_calls),
-        cmocka_unit_test(test_tp_stops),
-        cmocka_unit_test(test_mixed_nodes),
-        cmocka_unit_test(test_expert_loops),
-        cmocka_unit_test(test_expert_pointwise),
-        cmocka_unit_test(test_unpaired_passes),
-        cmocka_unit_test(test_rowwise_scales),
-        cmocka_unit_test(test_pruned_experts),
-        cmocka_unit_test(test_borders),
-        cmocka_unit_test(test_optimizer_casts),
-        cmocka_unit_test(test_softmax_chain),
-        cmocka_unit_test(test_spread_of_devices),
+        cmocka_unit_test(test_passes),         cmocka_unit_test(test_end_of_step),
+        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_leads),          cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_contention),     cmocka_unit_test(test_slowest_device),
+        cmocka_unit_test(test_facts),          cmocka_unit_test(test_forward_calls),
+        cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_mixed_nodes),
+        cmocka_unit_test(test_expert_loops),   cmocka_unit_test(test_expert_pointwise),
+        cmocka_unit_test(test_layer_facts),    cmocka_unit_test(test_unpaired_passes),
+        cmocka_unit_test(test_rowwise_scales), cmocka_unit_test(test_pruned_experts),
+        cmocka_unit_test(test_borders),        cmocka_unit_test(test_optimizer_casts),
+        cmocka_unit_test(test_softmax_chain),  cmocka_unit_test(test_spread_of_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

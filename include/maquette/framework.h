@@ -76,6 +76,10 @@ struct maq_framework {
     /* Where pointwise kernels are not fused, the probabilities of the router multiply what the experts' activation returned, which is kept
      * for their gradient. */
     bool expert_scores_apart;
+    /* Keys and values of grouped-query attention are copied out to one head per query head in front of it (torchtitan until 2025). */
+    bool repeats_kv;
+    /* What an activation writes is quantized by a kernel of its own, where a norm quantizes what it writes (Megatron Core). */
+    bool activation_quantized_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */

@@ -90,6 +90,10 @@ struct framework_reader {
                        .doc = "the input of the experts' activation is clamped by pointwise kernels"),                 \
         MAQ_FIELD_BOOL(T, at expert_scores_apart, "expert_scores_apart",                                               \
                        .doc = "unfused, a router's probabilities multiply what the experts' activation keeps"),        \
+        MAQ_FIELD_BOOL(T, at repeats_kv, "repeats_kv",                                                                 \
+                       .doc = "keys and values are copied out to as many heads as queries have"),                      \
+        MAQ_FIELD_BOOL(T, at activation_quantized_apart, "activation_quantized_apart",                                 \
+                       .doc = "what an activation writes is quantized by a kernel of its own"),                        \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

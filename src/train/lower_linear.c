@@ -67,6 +67,29 @@ void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
         maq_segment_op(&l->w, &amax);
 }
 
+/*
+ * Scales of blocks or rows; the experts' products have no such mark, because no table has theirs. A tensor's scale: delayed and
+ * current.
+ */
+static unsigned scales(const struct maq_lower *lower, int math)
+{
+    int recipe = lower->plan->precision;
+    if (math != MAQ_FP8 || recipe == MAQ_PRECISION_FP8_DELAYED || recipe == MAQ_PRECISION_FP8_CURRENT)
+        return 0;
+    return recipe == MAQ_PRECISION_FP8_BLOCKWISE ? MAQ_OP_BLOCKS : MAQ_OP_FINE_SCALES;
+}
+
+/*
+ * The same for products of gradients, whose sums are carried over into full precision on the way: Transformer Engine
+ * (pytorch/module/base.py, _2X_ACC_DGRAD and _2X_ACC_WGRAD; jax/quantize/helper.py), torchao (use_fast_accum = False), Flax
+ * (fp8_ops.py, Precision.HIGHEST).
+ */
+static unsigned gradient_scales(const struct maq_lower *lower, int math)
+{
+    unsigned fine = scales(lower, math);
+    return math == MAQ_FP8 && !fine ? MAQ_OP_PROMOTED : fine;
+}
+
 static bool by_rows(const struct maq_lower *lower, int math)
 {
     return math != lower->store && lower->plan->precision == MAQ_PRECISION_FP8_ROWWISE;
@@ -119,14 +142,47 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
     if (by_rows(l->lower, l->lower->math))
         return;
     const struct maq_module *p = before(l, m);
-    bool fused =
-        forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || p->kind == MAQ_MODULE_ACTIVATION);
+    bool activation = p && p->kind == MAQ_MODULE_ACTIVATION &&
+                      (!l->lower->job->framework.activation_quantized_apart || l->lower->plan->op_fuser);
+    bool fused = forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
     if (fused || (m->flags & MAQ_MODULE_SHARED_INPUT && forward))
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */
     maq_segment_ops(&l->w, &op, maq_lower_quantize_calls(l->lower));
     maq_lower_maximum(l, rows * columns);
+}
+
+/*
+ * The operands of 8-bit products with a tensor's scale must both be contiguous along the dimension that is added up, until Blackwell (cuBLAS:
+ * "TN"). The weight gradient therefore reads x and dy transposed. A quantization that has its own kernel writes both; what a norm
+ * quantized, and what was gathered over the TP group, is transposed by a kernel in front of the product (Transformer Engine's
+ * module/layernorm_linear.py and base.py, fp8_transpose).
+ */
+static bool transposes(const struct maq_lower *lo, int math)
+{
+    return math == MAQ_FP8 && !scales(lo, math) && lo->items->device->arch < MAQ_ARCH_BLACKWELL;
+}
+
+static void transpose(struct maq_lowering *l, int64_t elements)
+{
+    struct maq_op op = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, 1, 1, 0, 0, 0);
+    maq_segment_op(&l->w, &op);
+}
+
+static void transpose_for_wgrad(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
+{
+    const struct maq_lower *lo = l->lower;
+    const struct maq_module *p = before(l, m);
+    bool sp = lo->plan->sequence_parallel == MAQ_ON && lo->plan->tp > 1;
+    if (!transposes(lo, math))
+        return;
+    bool x_gathered = sp && (m->flags & MAQ_MODULE_GATHER_IN), dy_gathered = sp && (m->flags & MAQ_MODULE_REDUCE_OUT);
+    bool of_norm = p && p->kind == MAQ_MODULE_NORM && !needs_maximum(lo);
+    if ((x_gathered || of_norm) && !(m->flags & MAQ_MODULE_SHARED_INPUT))
+        transpose(l, d.rows * d.in);
+    if (dy_gathered)
+        transpose(l, d.rows * d.out);
 }
 
 /* A rank's share of the sum: as many pieces as there are ranks were sent to it, of `bytes` together. */
@@ -220,8 +276,8 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
 {
     const struct maq_lower *lo = l->lower;
     bool sp = lo->plan->sequence_parallel == MAQ_ON, overlap = lo->plan->overlap_tp == MAQ_ON;
-    struct maq_op op =
-        maq_op_make(MAQ_OP_GEMM, math, m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0, d.rows, d.out, d.in, 1, 0, 0);
+    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, (m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0) | scales(lo, math),
+                                   d.rows, d.out, d.in, 1, 0, 0);
     if (math != lo->store)
         quantize(l, m, m->flags & MAQ_MODULE_GATHER_IN && sp ? lo->tokens_region : d.rows, d.in, true);
     bool gather = sp && (m->flags & MAQ_MODULE_GATHER_IN), reduce = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
@@ -256,14 +312,16 @@ void maq_lower_accumulate(struct maq_lowering *l, int64_t elements)
 }
 
 /* The weight gradient of a module whose input was gathered, beside the reduction of its input gradient. */
-static void weight_gradient(struct maq_lowering *l, struct maq_local d, int math)
+static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;
     if (!maq_lower_trained(lo))
         return;
     quantize_for_wgrad(l, d, math);
+    transpose_for_wgrad(l, m, d, math);
     bool into_fp32 = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
-    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, d.out, d.rows, 1, 0, 0);
+    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, (into_fp32 ? MAQ_OP_ACCUMULATE : 0) | gradient_scales(lo, math),
+                                   d.in, d.out, d.rows, 1, 0, 0);
     maq_segment_op(&l->w, &op);
     maq_lower_accumulate(l, d.in * d.out);
 }
@@ -275,16 +333,19 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     bool sp = lo->plan->sequence_parallel == MAQ_ON, overlap = lo->plan->overlap_tp == MAQ_ON && lo->plan->tp > 1;
     bool gathered = (m->flags & MAQ_MODULE_GATHER_IN) != 0, reduced = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
     bool wgrad = pass != MAQ_PASS_BACKWARD_INPUT;
-    struct maq_op dgrad = maq_op_make(MAQ_OP_GEMM, math, 0, d.rows, d.in, d.out, 1, 0, 0);
+    struct maq_op dgrad = maq_op_make(MAQ_OP_GEMM, math, gradient_scales(lo, math), d.rows, d.in, d.out, 1, 0, 0);
+    /* x again and dy: in 8 bits where the scale is the tensor's; with scales of blocks in both orders, as many bytes as 16 bits */
+    double width = math == MAQ_FP8 && !scales(lo, math) ? 1.0 : lo->store_bytes;
     double in_bytes = (double)lo->tokens * (double)m->in * lo->store_bytes,
-           out_bytes = (double)lo->tokens * (double)m->out * lo->store_bytes;
+           again_bytes = (double)lo->tokens * (double)m->in * width,
+           out_bytes = (double)lo->tokens * (double)m->out * width;
 
     if (pass == MAQ_PASS_BACKWARD_WEIGHT) {
         if (gathered && sp) {
-            struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
+            struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, again_bytes);
             maq_segment_coll(&l->w, &again, MAQ_STREAM_TP);
         }
-        weight_gradient(l, d, math);
+        weight_gradient(l, m, d, math);
         return;
     }
     if (math != lo->store)
@@ -297,11 +358,11 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
             quantize_for_dgrad(l, d, math);
             overlapped(l, &dgrad, dy, true);
         } else {
-            gather_sequence(l, &dy, m->out, (int64_t)lo->store_bytes);
+            gather_sequence(l, &dy, m->out, (int64_t)width);
         }
     }
     if (gathered && sp && wgrad && maq_lower_trained(lo)) { /* x again, under dgrad */
-        struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, in_bytes);
+        struct maq_coll again = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, again_bytes);
         pending = maq_segment_coll_async(&l->w, &again, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
     }
     if (!(reduced && sp && overlap)) {
@@ -316,14 +377,14 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
             last ? MAQ_STEP_NONE : maq_segment_coll_async(&l->w, &dx, MAQ_STREAM_TP, l->w.on[MAQ_STREAM_COMPUTE]);
         if (wgrad) {
             maq_segment_join(&l->w, pending);
-            weight_gradient(l, d, math);
+            weight_gradient(l, m, d, math);
         }
         if (last)
             scatter_sequence(l, &dx, m->in);
         else
             maq_segment_join(&l->w, beside);
     } else if (wgrad) {
-        weight_gradient(l, d, math);
+        weight_gradient(l, m, d, math);
     }
 }
 
