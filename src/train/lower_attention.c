@@ -9,10 +9,15 @@
  *               the piece has its first half of keys, of half of them where it has the second half of its queries: 3/4 in the mean.
  *               Bytes read and written per element: fused kernels in the model's type of e bytes (2 e, e). PyTorch's eager ones in FP32
  *               (`cp_merges_in_fp32`): o converted (e, 4), a difference (8, 4), times a sigmoid (4, 4), subtracted (8, 4); gradients
- *               added (e + 4, 4), those of K and V also joined (4, 4) to travel in FP32, and waited for
+ *               added (e + 4, 4), those of K and V also joined (4, 4) to travel in FP32, and waited for. Where only half of the tokens
+ *               changed, in half of the pieces, both halves are joined anew (4, 4). The first piece is converted, or added to zeros (0, 4);
+ *               the result is converted back (4, e)
  *   all_gather  K and V of the whole sequence first (backward: and a reduce-scatter of their gradients)
  *   a2a         Q, K, V re-cut from sequence to heads by all-to-all, the output back (Ulysses; backward the same in reverse)
  *   a2a+p2p     all-to-all inside groups of `cp_a2a`, ring between them
+ *
+ * Where a framework copies keys and values out to one head per query head (`repeats_kv`), kernels, rings and gathers have those, and
+ * each pass a kernel for either more: heads written as often as queries share them, and gradients added up again.
  *
  * Unfused attention is two batched GEMMs around a softmax that keeps its s x s scores (Megatron-LM's
  * DotProductAttention): its work does not shrink with causality. Where nothing fuses the softmax, the host issues conversion, scale, mask,
@@ -36,6 +41,11 @@ static int64_t share(int64_t n, int64_t by)
     return n / by > 0 ? n / by : 1;
 }
 
+bool maq_lower_repeats_kv(const struct maq_lower *lo, const struct maq_attention_geometry *g)
+{
+    return lo->job->framework.repeats_kv && g->kv_heads < g->heads && lo->attention != MAQ_ATTENTION_UNFUSED;
+}
+
 static struct attention local_attention(const struct maq_lowering *l, const struct maq_module *m)
 {
     const struct maq_lower *lo = l->lower;
@@ -48,6 +58,8 @@ static struct attention local_attention(const struct maq_lowering *l, const stru
                           .qk_dim = narrows ? share(g->qk_dim, tp) : g->qk_dim,
                           .v_dim = narrows ? share(g->v_dim, tp) : g->v_dim,
                           .g = g};
+    if (maq_lower_repeats_kv(lo, g)) /* from here on there are as many */
+        a.kv_heads = a.heads;
     a.keys = maq_lower_keys(lo, g);
     double row = (double)a.tokens * lo->store_bytes;
     a.kv_bytes = row * (double)a.kv_heads * (double)(a.qk_dim + a.v_dim);
@@ -230,12 +242,26 @@ static void merge_piece(struct maq_lowering *l, const struct attention *a, bool 
     }
     if (!backward) {
         merge(l, values, e + 20, 16, 4);
+        merge(l, values / part / 2, 4, 4, 1);
         return;
     }
     merge(l, queries, e + 4, 4, 1);
     merge(l, pairs, e + 8, 8, 2);
+    merge(l, (queries + pairs) / part / 2, 4, 4, 1);
     struct maq_coll turn = maq_coll_make(lo, MAQ_COLL_SEND_RECV, group, a->kv_bytes / (double)e * 4);
     maq_segment_coll(&l->w, &turn, MAQ_STREAM_CP);
+}
+
+/* The first piece of a ring in 32 bits, and the result of all of them in the model's type. */
+static void first_and_last(struct maq_lowering *l, const struct attention *a, bool backward)
+{
+    int64_t e = (int64_t)l->lower->store_bytes;
+    if (!l->lower->job->framework.cp_merges_in_fp32)
+        return;
+    if (backward)
+        merge(l, (a->q_bytes + a->kv_bytes) / (double)e, e + 8, 8 + e, 3);
+    else
+        merge(l, a->out_bytes / (double)e, e + 4, 4 + e, 2);
 }
 
 /* `steps` pieces; between them the next K and V arrive. heads_cut: heads spread over an inner all-to-all
@@ -259,6 +285,8 @@ static void ring(struct maq_lowering *l, const struct attention *a, bool backwar
         flash(l, a, backward, a->keys / steps, a->tokens * heads_cut, heads_cut);
         if (i > 0)
             merge_piece(l, a, backward, group);
+        else
+            first_and_last(l, a, backward);
         maq_segment_join(&l->w, next);
         arrived = next;
     }
@@ -302,14 +330,32 @@ static void across_ranks(struct maq_lowering *l, const struct attention *a, bool
     }
 }
 
+/* Each head of keys and values is written as often as query heads share it; backward, its gradients are read and added up. */
+static void repeat_kv(struct maq_lowering *l, const struct attention *a, bool backward)
+{
+    int64_t e = (int64_t)l->lower->store_bytes, kv_heads = share(a->g->kv_heads, l->lower->plan->tp);
+    int64_t times = share(a->heads, kv_heads), elements = a->tokens * kv_heads * (a->qk_dim + a->v_dim);
+    if (maq_lower_repeats_kv(l->lower, a->g))
+        merge(l, (double)elements, backward ? e * times : e, backward ? e : e * times, 2);
+}
+
+static void core(struct maq_lowering *l, const struct attention *a, bool backward)
+{
+    if (l->lower->attention == MAQ_ATTENTION_UNFUSED)
+        unfused(l, a, backward);
+    else if (l->lower->plan->cp > 1)
+        across_ranks(l, a, backward);
+    else
+        flash(l, a, backward, a->keys, a->tokens, 1);
+}
+
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
 {
     struct attention a = local_attention(l, m);
     bool backward = pass != MAQ_PASS_FORWARD;
-    if (l->lower->attention == MAQ_ATTENTION_UNFUSED)
-        unfused(l, &a, backward);
-    else if (l->lower->plan->cp > 1)
-        across_ranks(l, &a, backward);
-    else
-        flash(l, &a, backward, a.keys, a.tokens, 1);
+    if (!backward)
+        repeat_kv(l, &a, false);
+    core(l, &a, backward);
+    if (backward)
+        repeat_kv(l, &a, true);
 }

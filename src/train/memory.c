@@ -67,8 +67,10 @@ static double attention_inside(const struct maq_lower *lo, const struct maq_modu
 {
     const struct maq_attention_geometry *g = &m->u.attention;
     double heads = local_heads(lo, g), rows = (double)lo->tokens, e = lo->store_bytes;
-    if (lo->attention != MAQ_ATTENTION_UNFUSED)
-        return 4 * rows * heads; /* log-sum-exp */
+    if (lo->attention != MAQ_ATTENTION_UNFUSED) {
+        double copies = maq_lower_repeats_kv(lo, g) ? heads * (1.0 - (double)g->kv_heads / (double)g->heads) : 0.0;
+        return rows * (4 * heads /* log-sum-exp */ + copies * (double)(g->qk_dim + g->v_dim) * e);
+    }
     double softmax = maq_lower_softmax_widens(lo, g) ? 4 : g->dropout ? e : 0, read = g->dropout ? e + 1 : e;
     return rows * heads * scored_keys(lo, g) * (softmax + read);
 }
