@@ -76,7 +76,8 @@ enum maq_rec_flag {
     MAQ_REC_WAITS = 1u << 1,  /* COPY, SET, FREE: the host waits for it (and for all before it on the stream) */
     MAQ_REC_SYNTH = 1u << 2,  /* READ: invented, for want of a kernel that ran */
     MAQ_REC_FAILED = 1u << 3, /* ALLOC: out of memory. COLL, SEND, RECV: a peer failed */
-    MAQ_REC_GRAPH = 1u << 4   /* launched as a node of a CUDA graph, not by a call of its own */
+    MAQ_REC_GRAPH = 1u << 4,  /* launched as a node of a CUDA graph, not by a call of its own */
+    MAQ_REC_POLLED = 1u << 5 /* EVENT_SYNC, STREAM_SYNC: the host waited by asking again and again whether it is done */
 };
 
 struct maq_rec {

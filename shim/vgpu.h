@@ -54,6 +54,8 @@ void vg_call(void);
 /* The calling thread drives the device from now on. */
 void vg_drive(void);
 bool vg_drives(void);
+/* How often the calling thread has asked whether something is done. */
+unsigned vg_asked(void);
 /* The calling thread's device, from 0; false = there is none of that number. */
 unsigned vg_device(void);
 unsigned vg_device_count(void);

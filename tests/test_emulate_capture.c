@@ -297,6 +297,50 @@ static void test_events(void **state)
     (void)state;
 }
 
+/*
+ * Ranks 0 and 1 do the same: one found all done, the other asked until it was, twice, before it waited for the whole device. Rank 2 waited as
+ * long by a call. Ranks 3 and 4 go on working behind it, so that one waits is another program.
+ */
+static void test_polls(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    open_folder();
+    for (uint32_t rank = 0; rank < 5; rank++) {
+        struct gen_rank g = {.world = 5, .rank = rank, .per_node = 8, .host_ns = 5};
+        const uint8_t flags = rank == 2 ? 0 : MAQ_REC_POLLED;
+        gen_alloc(&g, 1 << 20);
+        gen_alloc(&g, 1 << 20);
+        gen_launch(&g, 0, "kernel", 1000);
+        gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_EVENT_RECORD, .stream = 0, .id = 0});
+        g.host_ns = rank == 1 ? 3 : 5;
+        if (rank != 0 && rank != 4)
+            gen_rec(&g, (struct maq_rec){
+                            .kind = MAQ_REC_EVENT_SYNC, .flags = flags, .stream = MAQ_REC_HOST_STREAM, .id = 0});
+        g.host_ns = rank == 1 ? 2 : 5;
+        gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_FREE, .id = 1, .arg = MAQ_REC_DEVICE});
+        g.host_ns = rank == 1 ? 4 : 5;
+        if (rank == 1)
+            gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_STREAM_SYNC, .flags = flags, .stream = 0});
+        g.host_ns = rank == 1 ? 1 : 5;
+        gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_FREE, .id = 0, .arg = MAQ_REC_DEVICE});
+        g.host_ns = 5;
+        if (rank > 2)
+            gen_launch(&g, 0, "kernel", 1000);
+        gen_end(&g);
+        keep(&g, rank);
+    }
+    struct maq_capture *c = read_kept(5, diag);
+    assert_int_equal(c->n_classes, 4);
+    assert_int_equal(c->class_of[0], c->class_of[1]);
+    assert_int_equal(c->class_of_ranks[c->class_of[1]].n_deltas, 0); /* the host worked as long */
+    const struct maq_rank_class *waits = &c->class_of_ranks[c->class_of[3]];
+    assert_int_equal(waits->record[4].kind, MAQ_REC_EVENT_SYNC);
+    assert_int_equal(waits->record[4].flags, 0);
+    maq_capture_free(c);
+    maq_diag_free(diag);
+    (void)state;
+}
+
 /* What is freed in one go may be freed in any order; what is freed elsewhere may not. */
 static void test_frees(void **state)
 {
@@ -566,8 +610,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_large), cmocka_unit_test(test_infer_lines),
         cmocka_unit_test(test_infer_odd), cmocka_unit_test(test_events),      cmocka_unit_test(test_frees),
-        cmocka_unit_test(test_deltas),    cmocka_unit_test(test_damaged),     cmocka_unit_test(test_mqt),
-        cmocka_unit_test(test_mqt_folds), cmocka_unit_test(test_example),     cmocka_unit_test(test_check),
+        cmocka_unit_test(test_polls),     cmocka_unit_test(test_deltas),      cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_mqt),       cmocka_unit_test(test_mqt_folds),   cmocka_unit_test(test_example),
+        cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,28 @@ def truth(world, *kind):
     return case
 
 
+def polls(*kind):
+    """Ranks that wait by asking: how often is nobody's time, and where a slice finds done what the truth waits for, the job is the same."""
+
+    def case(s):
+        needs_device()
+        code, _, err = s.run("run", "--all", "--world", 8, "--trace", "all", "--json", "--output", "all.json", "--", *JOB, *kind, "--poll")
+        assert code == 0, err
+        code, _, err = s.run("graph", "all", "--check", "--write", "truth.mqt")
+        assert code == 0, err
+        found = s.capture("--world", 8, "--jobs", 2, "--", *JOB, *kind, "--poll")
+        assert found["stable"] and found["probed_ranks"] == 8, found
+        assert (s.path / "job.mqt").read_bytes() == (s.path / "truth.mqt").read_bytes(), "another job than all ranks at once"
+        ends = {r["rank"]: r["virtual_s"] for r in json.loads((s.path / "all.json").read_text())["ranks"]}
+        live = s.emulate("0,5", "--", *JOB, *kind, "--poll")
+        # the last wait is that for the device now, so what the host does between the two (one call) is no longer behind the first
+        assert all(x["virtual_s"] == ends[r] and not x["differs"] for r, x in live.items()), (live, ends)
+        assert all(0 <= x["virtual_s"] - x["replayed_s"] < 1.5e-6 for x in live.values()), live
+
+    case.__name__ = f"polls {' '.join(kind)}"
+    return case
+
+
 def stragglers(*kind):
     """A live rank among a slow one ends when the replay of the whole says."""
 
@@ -307,7 +329,7 @@ def same_for_jobs(s):
         assert (s.path / f"a.mqt{suffix}").read_bytes() == (s.path / f"b.mqt{suffix}").read_bytes(), suffix
 
 
-CASES = [truth(8, "dp"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
+CASES = [truth(8, "dp"), polls("dp"), polls("3d", "--tp", "2", "--pp", "2"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
          stragglers("ep"), inferred, by_ids, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, newcomers, memory_of_communicators, same_for_jobs]
 

@@ -7,6 +7,7 @@ const struct vg_hooks maquette_vgpu_hooks = {
     .card = vg_card,
     .now = vg_now,
     .drives = vg_drives,
+    .asked = vg_asked,
     .host = vg_host,
     .host_name = vg_host_name,
     .record = vg_exchange_record,

@@ -13,6 +13,7 @@ struct vg_hooks {
     const struct vg_card *(*card)(void);
     int64_t (*now)(void);
     bool (*drives)(void);
+    unsigned (*asked)(void); /* how often this thread has asked the device whether something is done */
     void (*host)(int64_t ns);
     void (*host_name)(char *out, uint32_t node); /* 16 bytes */
     void (*record)(uint64_t channel, uint32_t me, const void *mine, uint64_t bytes);

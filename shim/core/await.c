@@ -195,6 +195,37 @@ int vg_event_query(struct vg_event *e)
     return done;
 }
 
+/*
+ * The wait of a loop that does nothing but ask: until the end, where that is known, and a record of it. How often a loop asks hangs on
+ * real time, so its asking is no work of the host; what it costs is the wait.
+ */
+static void poll_until(struct maq_rec rec, bool known, int64_t end)
+{
+    if (!known || end <= vg_now())
+        return;
+    rec.flags = MAQ_REC_POLLED;
+    vg_record(rec, NULL);
+    vg_wait_until(end);
+}
+
+void vg_event_poll(struct vg_event *e)
+{
+    vg_lock();
+    if (vg_drives() && e->mark != NULL)
+        poll_until((struct maq_rec){.kind = MAQ_REC_EVENT_SYNC, .stream = MAQ_REC_HOST_STREAM, .id = e->id},
+                   e->mark->known && !e->mark->failed, e->mark->at);
+    vg_unlock();
+}
+
+void vg_stream_poll(struct vg_stream *s)
+{
+    vg_lock();
+    if (vg_drives())
+        poll_until((struct maq_rec){.kind = MAQ_REC_STREAM_SYNC, .stream = vg_stream_ordinal(s)},
+                   s->first == NULL && !s->failed, s->end);
+    vg_unlock();
+}
+
 int vg_stream_query(struct vg_stream *s)
 {
     vg_lock();

@@ -97,6 +97,30 @@ void vg_wait_until(int64_t t)
     vg_unlock();
 }
 
+/*
+ * A question whether something is done costs no host time: how often an allocator looks at its events hangs on when other
+ * threads gave memory back, and no time line should hang on that. Where a program does nothing but ask, it waits: the last of
+ * ONLY_ASKS questions in a row that time has not moved between takes the host to the end of what is asked for. Lists of tensors are made
+ * without a call of CUDA between them, and an allocator may ask for each; so the number is larger than such lists are.
+ */
+enum { ONLY_ASKS = 16384 };
+static _Thread_local unsigned asked;
+
+bool vg_only_asks(void)
+{
+    static _Thread_local int64_t at;
+    static _Thread_local unsigned in_a_row;
+    in_a_row = vg_now() == at ? in_a_row + 1 : 1;
+    at = vg_now();
+    asked++;
+    return in_a_row >= ONLY_ASKS;
+}
+
+unsigned vg_asked(void)
+{
+    return asked;
+}
+
 int64_t vg_host_taken(void)
 {
     int64_t ns = untold;

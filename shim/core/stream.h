@@ -49,6 +49,11 @@ struct vg_event *vg_event_of(void *handle);
 /* 1 done by now, 0 not yet, -1 peers failed; never recorded: done. Does not wait in virtual time. */
 int vg_event_query(struct vg_event *e);
 int vg_stream_query(struct vg_stream *s);
+/* Counts a question of this thread; whether it has done nothing but ask for long. */
+bool vg_only_asks(void);
+/* The wait of a loop that only asks: to the end of it where that is known; else nothing. */
+void vg_event_poll(struct vg_event *e);
+void vg_stream_poll(struct vg_stream *s);
 /* A function of the program, in stream order. */
 void vg_enqueue_host(struct vg_stream *s, void (*function)(void *), void *data);
 /* The same operations without looking for a capture; flags go to the record. */

@@ -62,21 +62,6 @@ VG_EXPORT int cudaStreamSynchronize(void *stream)
     return vg_result(synchronize(stream));
 }
 
-/*
- * A question whether something is done costs no host time, except where a program does nothing but ask: from the 64th in a
- * row that time has not moved between, each costs a call, so that a loop that polls comes to its end. How often an
- * allocator looks at its events hangs on when other threads gave memory back, and no time line should hang on that.
- */
-static void polled(void)
-{
-    static _Thread_local int64_t at;
-    static _Thread_local unsigned in_a_row;
-    in_a_row = vg_now() == at ? in_a_row + 1 : 1;
-    if (in_a_row >= 64)
-        vg_call();
-    at = vg_now();
-}
-
 /* "Not ready" is an answer, but the runtime keeps it as its last error all the same. */
 static int ready(int done)
 {
@@ -85,9 +70,15 @@ static int ready(int done)
 
 VG_EXPORT int cudaStreamQuery(void *stream)
 {
-    polled();
     struct vg_stream *s = vg_stream_of(stream);
-    return s != NULL ? ready(vg_stream_query(s)) : vg_result(VG_INVALID_HANDLE);
+    if (s == NULL)
+        return vg_result(VG_INVALID_HANDLE);
+    int done = vg_stream_query(s);
+    if (vg_only_asks() && done == 0) {
+        vg_stream_poll(s);
+        done = vg_stream_query(s);
+    }
+    return ready(done);
 }
 
 VG_EXPORT int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
@@ -210,9 +201,15 @@ VG_EXPORT int cudaEventRecord(void *event, void *stream)
 
 VG_EXPORT int cudaEventQuery(void *event)
 {
-    polled();
     struct vg_event *e = vg_event_of(event);
-    return e != NULL ? ready(vg_event_query(e)) : vg_result(VG_INVALID_HANDLE);
+    if (e == NULL)
+        return vg_result(VG_INVALID_HANDLE);
+    int done = vg_event_query(e);
+    if (vg_only_asks() && done == 0) {
+        vg_event_poll(e);
+        done = vg_event_query(e);
+    }
+    return ready(done);
 }
 
 VG_EXPORT int cudaEventSynchronize(void *event)

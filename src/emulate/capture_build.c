@@ -194,14 +194,14 @@ static bool add_delta(struct build *b, struct forming *f, struct maq_rank_delta 
 static enum maq_status join_class(struct build *b, struct forming *f, const struct maq_rank_trace *t,
                                   const struct maq_rec *record)
 {
-    for (uint32_t i = 0; i < t->n_records && f->c.n_ranks > 0; i++) {
+    for (uint32_t i = 0; i < f->c.n_records && f->c.n_ranks > 0; i++) {
         const struct maq_rec *a = &f->c.record[i], *r = &record[i];
         bool timed = r->kind != MAQ_REC_END && r->kind != MAQ_REC_BOOT;
         if ((r->host_ns != a->host_ns || (timed && r->ns != a->ns)) &&
             !add_delta(b, f, (struct maq_rank_delta){t->rank, i, r->host_ns, timed ? r->ns : a->ns}))
             return no_memory(b->diag);
     }
-    uint64_t peak = maq_capture_peak(record, t->n_records, &b->scratch);
+    uint64_t peak = maq_capture_peak(record, f->c.n_records, &b->scratch);
     f->c.peak_bytes = peak > f->c.peak_bytes ? peak : f->c.peak_bytes;
     for (uint32_t k = 0; k < t->n_comms; k++) {
         MAQ_TRY(join_comm(b, &f->comm[(size_t)f->c.n_ranks * t->n_comms + k], t, k));
@@ -212,14 +212,11 @@ static enum maq_status join_class(struct build *b, struct forming *f, const stru
 }
 
 static enum maq_status new_class(struct build *b, const struct maq_rank_trace *t, const struct maq_rec *record,
-                                 uint64_t signature)
+                                 uint32_t n_records, uint64_t signature)
 {
     struct forming *f = &b->form[b->n_classes];
-    *f = (struct forming){.c = {.signature = signature,
-                                .n_records = t->n_records,
-                                .record = record,
-                                .n_comms = t->n_comms,
-                                .probed = true}};
+    *f = (struct forming){
+        .c = {.signature = signature, .n_records = n_records, .record = record, .n_comms = t->n_comms, .probed = true}};
     f->rank = MAQ_ARENA_NEW(b->arena, uint32_t, b->n_traces);
     f->comm = MAQ_ARENA_NEW(b->arena, uint32_t, (size_t)b->n_traces * t->n_comms);
     f->position = MAQ_ARENA_NEW(b->arena, uint32_t, (size_t)b->n_traces * t->n_comms);
@@ -247,16 +244,16 @@ static enum maq_status add_trace(struct build *b, const struct maq_rank_trace *t
     struct maq_rec *record = MAQ_ARENA_NEW(b->arena, struct maq_rec, t->n_records);
     if (!record || !map_ids(b, t, &op, &text))
         return no_memory(b->diag);
-    maq_capture_normalise(record, t, op, text);
-    if (!maq_capture_rename_events(record, t->n_records, &b->scratch))
+    uint32_t n = maq_capture_normalise(record, t, op, text);
+    if (!maq_capture_rename_events(record, n, &b->scratch))
         return no_memory(b->diag);
-    uint64_t signature = maq_rec_mix(maq_capture_signature(record, t->n_records, b->shape), t->n_comms);
+    uint64_t signature = maq_rec_mix(maq_capture_signature(record, n, b->shape), t->n_comms);
     for (uint32_t i = 0; i < t->n_comms; i++)
         signature = maq_rec_mix(signature, t->comm[i].head.size);
-    while (k < b->n_classes && (b->form[k].c.signature != signature || b->form[k].c.n_records != t->n_records))
+    while (k < b->n_classes && (b->form[k].c.signature != signature || b->form[k].c.n_records != n))
         k++;
-    count_launches(b, record, t->n_records, k == b->n_classes);
-    return k < b->n_classes ? join_class(b, &b->form[k], t, record) : new_class(b, t, record, signature);
+    count_launches(b, record, n, k == b->n_classes);
+    return k < b->n_classes ? join_class(b, &b->form[k], t, record) : new_class(b, t, record, n, signature);
 }
 
 /* --- the whole --- */

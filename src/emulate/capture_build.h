@@ -25,10 +25,11 @@ struct maq_capture *maq_capture_new(void);
 /*
  * One rank's records as the class of that rank has them: ids of operators and texts replaced by op[] and text[],
  * peers relative, the messages of a group in the order of (communicator, kind, peer), frees that follow each other in
- * that of their blocks. `out` has room for trace->n_records.
+ * that of their blocks, without waits by polling that a wait for the device covers. `out` has room for trace->n_records; returns how many
+ * there are.
  */
-void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
-                           const uint32_t *text);
+uint32_t maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
+                               const uint32_t *text);
 
 /* Gives events the numbers that capture_events.c describes. false: out of memory. */
 bool maq_capture_rename_events(struct maq_rec *record, uint32_t n, struct maq_arena *scratch);

@@ -69,10 +69,50 @@ static void order_frees(struct maq_rec *r, uint32_t n)
     }
 }
 
-void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
-                           const uint32_t *text)
+/* Whether a record puts work on a stream, or a place in one that others may wait for. */
+static bool is_work(const struct maq_rec *r)
 {
-    uint32_t group = 0;
+    switch (r->kind) {
+    case MAQ_REC_LAUNCH:
+    case MAQ_REC_COPY:
+    case MAQ_REC_SET:
+    case MAQ_REC_HOST_CALL:
+    case MAQ_REC_EVENT_RECORD:
+    case MAQ_REC_STREAM_WAIT:
+        return true;
+    default:
+        return is_communication(r);
+    }
+}
+
+/*
+ * A loop that asks whether something is done leaves a record where it had to wait, which hangs on when peers came. Where the host then
+ * waits for the whole device, and nothing was given to it between, the first wait changes no time but its own: such records go, their
+ * host time to the next one, so that the ranks that found all done at once have the same. Returns how many records are left.
+ */
+static uint32_t drop_polls(struct maq_rec *r, uint32_t n)
+{
+    bool covered = false; /* by a wait for the device */
+    uint32_t at = n;
+    for (uint32_t i = n; i-- > 0;) {
+        bool poll =
+            r[i].flags & MAQ_REC_POLLED && (r[i].kind == MAQ_REC_EVENT_SYNC || r[i].kind == MAQ_REC_STREAM_SYNC);
+        covered = r[i].kind == MAQ_REC_DEVICE_SYNC || (covered && !is_work(&r[i]));
+        if (poll && covered && at < n && r[at].host_ns <= UINT32_MAX - r[i].host_ns) {
+            r[at].host_ns += r[i].host_ns;
+            continue;
+        }
+        r[--at] = r[i];
+        r[at].flags &= (uint8_t)~MAQ_REC_POLLED;
+    }
+    memmove(r, r + at, (n - at) * sizeof *r);
+    return n - at;
+}
+
+uint32_t maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
+                               const uint32_t *text)
+{
+    uint32_t group = 0, n;
     for (uint32_t i = 0; i < trace->n_records; i++) {
         struct maq_rec *r = &out[i];
         *r = trace->record[i];
@@ -91,7 +131,9 @@ void maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *tra
             order_messages(&out[group], i - group + 1);
         group = i + 1;
     }
-    order_frees(out, trace->n_records);
+    n = drop_polls(out, trace->n_records);
+    order_frees(out, n);
+    return n;
 }
 
 static uint64_t shape_of(const struct maq_rec *r, const uint64_t *op)

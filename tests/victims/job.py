@@ -1,23 +1,25 @@
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--grow] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
 a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
 --tell has everybody tell everybody what its stage is, as objects are gathered: the longest of all, then all of them.
 --grow allocates until the device has no more.
+--poll asks whether a step is done until it is, instead of waiting for it.
 """
 import argparse
 import ctypes
 import os
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from rank import Store  # noqa: E402
 
-I32, F32, SUM, MAX = 2, 7, 0, 2
+I32, F32, SUM, MAX, NOT_READY = 2, 7, 0, 2, 600
 rt, nccl, blas = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13"))
 P, S, I = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 
@@ -34,7 +36,8 @@ nccl.ncclAllGather.argtypes = [P, P, S, I, P, P]
 nccl.ncclSend.argtypes = nccl.ncclRecv.argtypes = [P, S, I, I, P, P]
 blas.cublasSgemm_v2.argtypes = [P, I, I, I, I, I, P, P, I, P, I, P, P, I]
 rt.cudaMalloc.argtypes = rt.cudaMallocHost.argtypes = [ctypes.POINTER(P), S]
-rt.cudaStreamSynchronize.argtypes = rt.cudaStreamCreate.argtypes = [P]
+rt.cudaStreamSynchronize.argtypes = rt.cudaStreamCreate.argtypes = rt.cudaEventQuery.argtypes = rt.cudaFree.argtypes = [P]
+rt.cudaEventRecord.argtypes = [P, P]
 
 
 def good(result):
@@ -166,6 +169,29 @@ class Job:
             good(nccl.ncclGroupEnd())
             self.product(512, 512 + 128 * (self.rank % 2), 512)
 
+    def poll(self):
+        """Waits by asking, as PyTorch's newer process groups do for their last works."""
+        event = made(rt.cudaEventCreate)
+        good(rt.cudaEventRecord(event, self.stream))
+        self.ask(event)
+
+    @staticmethod
+    def ask(event):
+        begin = time.monotonic()
+        while rt.cudaEventQuery(event) == NOT_READY:
+            assert time.monotonic() < begin + 100
+
+    def end(self, step):
+        """Rank 0 is late for the last step: the others wait for it, except where it is not there."""
+        time.sleep(0.05 if self.rank == 0 else 0)
+        step()
+        done = made(rt.cudaEventCreate)
+        good(rt.cudaEventRecord(done, self.stream))
+        time.sleep(0.01)
+        self.ask(done)
+        for buffer in self.buffers:
+            good(rt.cudaFree(buffer))
+
     def grow(self):
         """Blocks whose size hangs on the rank, until the device has no more."""
         n = 0
@@ -180,14 +206,19 @@ def main():
     parser.add_argument("kind")
     for name, default in (("tp", 1), ("pp", 1), ("steps", 3)):
         parser.add_argument("--" + name, type=int, default=default)
-    for name in ("ids", "tell", "grow"):
+    for name in ("ids", "tell", "grow", "poll"):
         parser.add_argument("--" + name, action="store_true")
     o = parser.parse_args()
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
     for _ in range(o.steps):
         step()
-        good(rt.cudaStreamSynchronize(job.stream))
+        if o.poll:
+            job.poll()
+        else:
+            good(rt.cudaStreamSynchronize(job.stream))
+    if o.poll:
+        job.end(step)
     if o.grow:
         job.grow()
     good(rt.cudaDeviceSynchronize())
