@@ -100,10 +100,10 @@ struct maq_mixed_search_plan {
     uint32_t n_pipelines;
     const struct maq_mixed_search_share *pipelines; /* NULL: one, all replicas do as much */
     double step_s;       /* played pass by pass, as `maquette train` does where all stages are alike */
-    double composed_s;   /* (microbatches - 1) bottleneck + fill + wait + sync: the closed form that is searched and bounded */
+    double composed_s;   /* the closed form, searched and bounded: (microbatches - 1) bottleneck + fill + wait + sync */
     double bottleneck_s; /* of the slowest stage: compute and hops of a micro batch */
     double fill_s;       /* of all stages together */
-    double wait_s;       /* with virtual stages: for the output, and for rounds whose transfers take longer than a group's passes */
+    double wait_s;       /* with virtual stages: for the output, and between rounds */
     double sync_s;
     uint32_t bottleneck; /* the slowest stage */
     uint32_t chunks;     /* virtual stages of a stage; 1: 1F1B, more: interleaved */
