@@ -84,15 +84,15 @@ static void draw_schedule(struct maq_stage_table *out, uint64_t seed)
 static void draw_waits(struct maq_stage_table *out, struct maq_stage_option *options, uint64_t seed)
 {
     uint64_t state = seed * 104729 + 1;
-    uint32_t more = out->waves - 1;
     if (draw(&state, 0, 2) == 0)
         return;
-    out->between = draw(&state, 1, 3);
+    uint32_t more = (out->waves += draw(&state, 0, 16)) - 1;
+    out->between = draw(&state, 1, 4);
     out->rounds = draw(&state, 0, more / out->between < 2 ? more / out->between : 2);
     more -= out->rounds * out->between;
-    out->seldom_waves = draw(&state, 0, more / (out->rounds + 1));
+    out->seldom_waves = draw(&state, 0, 2) > 0 ? more / (out->rounds + 1) : 0;
     for (uint32_t o = 0; o < out->n_options; o++) {
-        options[o].seldom_s = uniform(&state, 0, 2);
+        options[o].seldom_s = uniform(&state, 0, 4);
         options[o].each_s = uniform(&state, 0, 0.3);
     }
 }
@@ -132,10 +132,15 @@ static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t 
         out->available[g] = draw(&state, r->max_parts > 1 ? 3 : 1, r->max_parts > 1 ? 8 : 9) + r->extra_devices;
         out->capacity_bytes[g] = uniform(&state, 4, 14);
     }
+    bool alike = r->waits && r->seed % 4 == 0; /* options are of a group: compose_counted.c */
+    double most = r->waits && r->seed % 3 == 0 ? 1 : 0.3;
     for (uint32_t side = 0; side < 2; side++) {
         double *s = MAQ_ARENA_NEW(arena, double, (size_t)options *options *atoms);
         for (size_t j = 0; j < (size_t)options * options * atoms; j++)
-            s[j] = r->plain_hops && j / atoms % options > 0 ? s[j - atoms] : uniform(&state, 0, 0.3);
+            s[j] = (r->plain_hops && j / atoms % options > 0) || (alike && j >= atoms) ? s[j - atoms]
+                                                                                       : uniform(&state, 0, most);
+        for (size_t j = side == 0 ? atoms - 1 : 0; r->waits && j < (size_t)options * options * atoms; j += atoms)
+            s[j] *= 10; /* from the last stage to the first: nothing but waits has them */
         *(side == 0 ? &out->forward_s : &out->backward_s) = s;
     }
     return true;
@@ -240,7 +245,7 @@ static void equals_brute_force(void **ignored)
 static void bounds_change_no_answer(void **ignored)
 {
     uint64_t with = 0, without = 0;
-    for (uint64_t seed = 0; seed < TABLES; seed++) {
+    for (uint64_t seed = 0; seed < 8 * TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .waits = seed % 2 == 0};
         struct maq_label_options free_search = {HUGE_VAL, 0, 1u << 20, true}, bounded = {0, 0, 1u << 20, false};
         struct maq_label_count count;
@@ -330,7 +335,7 @@ static void add_fills(double *least, struct maq_composition *c, const struct maq
 static void counting_finds_the_least_fill(void **ignored)
 {
     uint32_t found = 0, rough = 0;
-    for (uint64_t seed = 0; seed < 3 * TABLES; seed++) {
+    for (uint64_t seed = 0; seed < 15 * TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = 1, .waits = true};
         struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3, .price = {{0.01, 0.02, 0.01, 0.03}}};
         struct maq_stage_table t;
