@@ -8,28 +8,28 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0233
+#define MAQ_TRAIN_ERROR_BASE 0.0368
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.829
+#define MAQ_TRAIN_ERROR_CHAIN 0.836
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.663
+#define MAQ_TRAIN_ERROR_NEAR 0.669
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.04
+#define MAQ_TRAIN_ERROR_FAR 1.05
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.089
+#define MAQ_TRAIN_ERROR_BUBBLE 0.0151
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.34
+#define MAQ_TRAIN_ERROR_MEMORY 0.342
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.217
+#define MAQ_TRAIN_ERROR_EXPERTS 0.219
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -1.01
+#define MAQ_TRAIN_ERROR_Z10 -0.923
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.56
+#define MAQ_TRAIN_ERROR_Z90 1.64
 /* lower end of the 80 % interval of memory, over the prediction */
-#define MAQ_TRAIN_MEMORY_LOW 0.952
+#define MAQ_TRAIN_MEMORY_LOW 0.947
 /* its upper end */
-#define MAQ_TRAIN_MEMORY_HIGH 1.08
+#define MAQ_TRAIN_MEMORY_HIGH 1.07
 
 #endif
