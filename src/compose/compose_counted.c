@@ -297,8 +297,8 @@ static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_
         double forward = maq_forward_weight(t, behind, first == 0),
                backward = maq_backward_weight(t, behind, first == 0);
         size_t arc = maq_arc(t, 0, first, end);
-        for (uint32_t i = 0; i < n_kept; i++)
-            cost[kept[i]] = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            cost[o] = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++) {
             double s = until[o] - t->options[o].time_s[first] + t->options[o].each_s;
             if (s > box->bottleneck_hi)
