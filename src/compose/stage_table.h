@@ -21,11 +21,11 @@
  *   T      = (waves - 1) b + sum t_i + waits + max sync_i + max update_i                                     b = max t_i
  *   waits  = seldom_waves * max(0, max_i a_i - (rounds + 1) b)  +  rounds * max(0, sum t_i + back - between * b)
  *   a_i    = t_last + seldom + (sum of the stages behind i but the last + 2 * sum of the hops behind i) / between
- *            + max(0, rounds - (2 n_i - 1) / between) t_i                                       n_i: stages behind i, 1 at least
+ *            + (rounds - (2 n_i - 1) / between) t_i                 of stages where that share of t_i is positive; n_i: stages behind i
  *
- * Waves come `between` at a time, and those with more, t_last + seldom in the last stage, every rounds + 1 of them. A stage that is the
- * i-th in front has a_i from one such group to the next, a wave: all of the group at the last stage's pace, the others at its own, but
- * for the 2 n - 1 waves that lie ready between both, of which those that are on their way do not count. A wave that comes back is waited for
+ * Waves come `between` at a time, and those with more, t_last + seldom in the last stage, every rounds + 1 of them. From one such group to
+ * the next a stage i in front takes `between` a_i: all of the group at the last stage's pace, the others at its own, but for the 2 n_i - 1
+ * waves that lie ready between both, of which those that are on their way do not count. A wave that comes back is waited for
  * where its way takes longer than the `between` waves that are sent in before it: once a round, while the pipeline fills and
  * drains. Both are 0 in other tables.
  *
