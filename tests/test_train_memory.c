@@ -271,6 +271,36 @@ static void test_widened_softmax(void **state)
     assert_near(wide.bytes[MAQ_MEM_TRANSIENT] - fused.bytes[MAQ_MEM_TRANSIENT], (12 - 2 - 2) * scores, 1e-12);
 }
 
+/*
+ * Keys and values copied out to as many heads as queries have: autograd keeps the copies, a compiled layer and checkpointing by operator make
+ * them again. 24 heads of 256 features beyond the 8 that are there anyway.
+ */
+static void test_copied_heads(void **state)
+{
+    static const struct {
+        const char *plan;
+        double kept;
+    } cases[] = {{"fused_kernels: false", 1},
+                 {"fused_kernels: true", 0},
+                 {"fused_kernels: false, recompute: full, selective_ac_option: op", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double bytes[2];
+        for (int k = 0; k < 2; k++) {
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "{model: {base: llama-3-8b, num_hidden_layers: 4}, cluster: 'h100-sxm:1', workload: {gbs: 1, seq: "
+                     "4096},"
+                     " plan: {mbs: 1, zero: no_shard, %s}, framework: {base: torchtitan, repeats_kv: %s}}",
+                     cases[i].plan, k ? "true" : "false");
+            struct prediction p = predict_text(text);
+            bytes[k] = p.result->stages[0].bytes[MAQ_MEM_ACTIVATIONS];
+            drop(&p);
+        }
+        assert_near(bytes[1] - bytes[0] + 1, cases[i].kept * 4 * 4096 * 24 * 256 * 2 + 1, 1e-9);
+    }
+}
+
 /* Cached blocks go back to the driver: what nvidia-smi shows is never more than the device has, as long as the job fits. */
 static void test_cache_is_capped(void **state)
 {
@@ -302,10 +332,10 @@ int main(void)
         cmocka_unit_test(test_step_gradients),       cmocka_unit_test(test_flat_gradients),
         cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
         cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
-        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_cache_is_capped),
-        cmocka_unit_test(test_widened_softmax),      cmocka_unit_test(test_roots_of_lists),
-        cmocka_unit_test(test_logits_are_gone),      cmocka_unit_test(test_scores_apart),
-        cmocka_unit_test(test_fsdp_at_the_loss),
+        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_copied_heads),
+        cmocka_unit_test(test_cache_is_capped),      cmocka_unit_test(test_widened_softmax),
+        cmocka_unit_test(test_roots_of_lists),       cmocka_unit_test(test_logits_are_gone),
+        cmocka_unit_test(test_scores_apart),         cmocka_unit_test(test_fsdp_at_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

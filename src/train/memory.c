@@ -7,8 +7,10 @@
  *   norm, activation, gate, conv, scan   r * in * e
  *   linear                               r * in * e, of the sequence-parallel share when the input is gathered (Megatron-LM gathers it again);
  *                                        one byte per element when the recipe quantizes it
- *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s per row (e without dropout);
- *                                        where no kernel has the conversions in it, the softmax in 4 bytes besides what the product reads
+ *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s
+ *                                        per row (e without dropout); where no kernel has the conversions in it, the
+ *                                        softmax in 4 bytes besides what the product reads; copies of k and v for the
+ *                                        query heads that share them, where autograd keeps what its kernels read
  *   residual, embedding with dropout     one byte per element for the mask
  *   activation of experts                what kernels apart from it keep: its clamped input, what the probabilities multiply
  *   loss                                 logits in 4 bytes, in 2 without fp32_upcast
@@ -18,9 +20,10 @@
  * al., "Reducing Activation Recomputation in Large Transformer Models", equations 1, 2 and 4 (arXiv
  * 2205.05198).
  *
- * Megatron-LM's cross-entropy works in place: 16-bit logits, which the caller still has, become 4-byte ones, which become probabilities
- * and then their gradient, of which a 16-bit one is made (megatron/core/tensor_parallel/cross_entropy.py). PyTorch's makes the logarithm of the probabilities (kept), and on the way back its gradient and
- * that of the 4-byte logits.
+ * Megatron-LM's cross-entropy works in place: 16-bit logits, which the caller still has, become 4-byte ones, which become
+ * probabilities and then their gradient, of which a 16-bit one is made (megatron/core/tensor_parallel/cross_entropy.py).
+ * PyTorch's makes the logarithm of the probabilities (kept), and on the way back its gradient and that of the 4-byte
+ * logits.
  *
  * Selective checkpointing by operator (torchtitan, selective_ac_option: op): a layer keeps its input, what attention
  * returns and every second matrix product; here half of each product.
@@ -67,12 +70,36 @@ static double attention_inside(const struct maq_lower *lo, const struct maq_modu
 {
     const struct maq_attention_geometry *g = &m->u.attention;
     double heads = local_heads(lo, g), rows = (double)lo->tokens, e = lo->store_bytes;
-    if (lo->attention != MAQ_ATTENTION_UNFUSED) {
-        double copies = maq_lower_repeats_kv(lo, g) ? heads * (1.0 - (double)g->kv_heads / (double)g->heads) : 0.0;
-        return rows * (4 * heads /* log-sum-exp */ + copies * (double)(g->qk_dim + g->v_dim) * e);
-    }
+    if (lo->attention != MAQ_ATTENTION_UNFUSED)
+        return 4 * rows * heads; /* log-sum-exp */
     double softmax = maq_lower_softmax_widens(lo, g) ? 4 : g->dropout ? e : 0, read = g->dropout ? e + 1 : e;
     return rows * heads * scored_keys(lo, g) * (softmax + read);
+}
+
+/*
+ * Copies of K and V for the query heads that share them, beyond what is there anyway. Autograd keeps what the kernel read; a compiled
+ * layer makes them again, as its partitioner does with whatever is no more than copied (torch/_functorch/partitioners.py), and so does
+ * checkpointing by operator.
+ */
+static double kv_copies(const struct maq_lower *lo, const struct maq_module *m)
+{
+    const struct maq_attention_geometry *g = &m->u.attention;
+    if (m->kind != MAQ_MODULE_ATTENTION || !maq_lower_repeats_kv(lo, g))
+        return 0;
+    double heads = local_heads(lo, g) * (1.0 - (double)g->kv_heads / (double)g->heads);
+    return (double)lo->tokens * heads * (double)(g->qk_dim + g->v_dim) * lo->store_bytes;
+}
+
+static double kept_copies(const struct tally *t, const struct maq_module *m)
+{
+    return t->lower->plan->fused_kernels ? 0 : kv_copies(t->lower, m);
+}
+
+/* While attention works: copies that are not kept, and backward the gradients of all. */
+static double passing_copies(const struct tally *t, const struct maq_module *m, bool backward)
+{
+    double copies = kv_copies(t->lower, m);
+    return copies - kept_copies(t, m) + (backward ? copies : 0);
 }
 
 /*
@@ -183,7 +210,7 @@ static double kept_bytes(const struct tally *t)
         if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer))
             sum += input_bytes(t, m);
         if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-            sum += attention_inside(t->lower, m);
+            sum += attention_inside(t->lower, m) + kept_copies(t, m);
         sum += activation_apart(t, m);
         producer = m;
     }
@@ -210,6 +237,8 @@ static double scratch_bytes(const struct tally *t, const struct maq_module *m, b
         return (double)lo->tokens * (double)m->in * lo->store_bytes;
     if (m->kind == MAQ_MODULE_ATTENTION && lo->attention == MAQ_ATTENTION_UNFUSED)
         return attention_scratch(lo, &m->u.attention, backward);
+    if (m->kind == MAQ_MODULE_ATTENTION)
+        return passing_copies(t, m, backward);
     if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo))
         return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in * 2 * loss_element(lo);
     return 0;
@@ -235,7 +264,7 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     s.input_stays = kept > 0 && !keeps_copy(t, m);
     s.keep = s.input_stays ? 0 : kept;
     if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-        s.keep += attention_inside(lo, m);
+        s.keep += attention_inside(lo, m) + kept_copies(t, m);
     s.keep += activation_apart(t, m);
     if (m->kind != MAQ_MODULE_EMBEDDING)
         s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;
@@ -318,6 +347,7 @@ static double widest_module(const struct tally *t, bool backward)
             bytes += t->lower->plan->sequence_parallel == MAQ_ON ? (double)t->lower->tokens * (double)m->in * e : 0;
         if (m->kind == MAQ_MODULE_ATTENTION && redone(t, m))
             bytes += attention_inside(t->lower, m);
+        bytes += passing_copies(t, m, backward);
         if (m->kind == MAQ_MODULE_ATTENTION && backward && t->lower->attention == MAQ_ATTENTION_UNFUSED)
             bytes += attention_scratch(t->lower, &m->u.attention, true);
         widest = bytes > widest ? bytes : widest;
