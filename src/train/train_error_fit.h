@@ -28,8 +28,8 @@
 /* its upper end */
 #define MAQ_TRAIN_ERROR_Z90 1.64
 /* lower end of the 80 % interval of memory, over the prediction */
-#define MAQ_TRAIN_MEMORY_LOW 0.947
+#define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
-#define MAQ_TRAIN_MEMORY_HIGH 1.07
+#define MAQ_TRAIN_MEMORY_HIGH 1.08
 
 #endif
