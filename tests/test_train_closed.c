@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "maquette/train.h"
 #include "train/blueprint.h"
+#include "train/predict.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
@@ -260,6 +261,64 @@ static void test_sums_of_pieces(void **unused)
     }
 }
 
+/* How often a rank transposes so many 8-bit numbers in a step, and gathers them over its TP group. */
+static void count_narrow(double *transposes, double *gathers, const char *text, int64_t numbers)
+{
+    struct maq_job_box *box = parse(text);
+    struct maq_cache cache;
+    struct maq_arena arena;
+    struct maq_blueprint bp;
+    *transposes = *gathers = 0;
+    assert_int_equal(maq_cache_init(&cache, maq_job_get(box), NULL), MAQ_OK);
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_blueprint_build(&bp, maq_job_get(box), &cache, &arena, NULL), MAQ_OK);
+    double *times = MAQ_ARENA_NEW(&arena, double, cache.items.n);
+    maq_stage_count_items(times, NULL, &bp, 0);
+    for (uint32_t i = 1; i < cache.items.n; i++) {
+        const struct maq_item *it = &cache.items.at[i];
+        if (it->is_coll)
+            *gathers += it->coll.kind == MAQ_COLL_ALL_GATHER && it->stream == MAQ_STREAM_TP &&
+                                fabs(it->coll.bytes - (double)numbers) < 0.5
+                            ? times[i]
+                            : 0;
+        else if (it->op.kind == MAQ_OP_ELEMENTWISE && it->op.d[1] == 1 && it->op.d[2] == 1)
+            *transposes += it->op.d[0] == numbers ? times[i] : 0;
+    }
+    maq_arena_fini(&arena);
+    maq_cache_fini(&cache);
+    maq_job_free(box);
+}
+
+/*
+ * 8-bit operands of weight gradients. One scale per tensor, before Blackwell: what a norm quantized is transposed (in front of qkv and fc1),
+ * and with sequence parallelism what was gathered, the gradients behind proj and fc2 as well. Gathers carry 8 bits: forward in front of qkv
+ * and fc1, backward their input again, and the gradients of proj and fc2. With scales of blocks both orders travel: 16 bits backward.
+ */
+static void test_narrow_operands(void **unused)
+{
+    (void)unused;
+    enum { LAYERS = 3, MICROBATCHES = 2, TOKENS = 4096, HIDDEN = 4096 };
+    static const struct {
+        const char *cluster, *plan;
+        int tp, transposes, gathers; /* of a layer and microbatch */
+    } cases[] = {{"h100-sxm:1", "precision: fp8-delayed", 1, 2, 0},
+                 {"b200:1", "precision: fp8-delayed", 1, 0, 0},
+                 {"h100-sxm:1", "precision: fp8-blockwise", 1, 0, 0},
+                 {"h100-sxm:2", "precision: fp8-delayed, tp: 2, sp: true", 2, 4, 6},
+                 {"b200:2", "precision: fp8-delayed, tp: 2, sp: true", 2, 0, 6}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char text[512];
+        double transposes, gathers;
+        snprintf(text, sizeof text,
+                 "{model: {base: llama-2-7b, num_hidden_layers: %d}, cluster: '%s', workload: {seq: %d, gbs: %d},"
+                 " framework: megatron-lm, plan: {mbs: 1, zero: no_shard, %s}}",
+                 LAYERS, cases[i].cluster, TOKENS, MICROBATCHES, cases[i].plan);
+        count_narrow(&transposes, &gathers, text, (int64_t)TOKENS * HIDDEN);
+        assert_close(transposes + 1, LAYERS * MICROBATCHES * cases[i].transposes + 1, 1e-12, cases[i].plan);
+        assert_close(gathers + 1, LAYERS * MICROBATCHES * cases[i].gathers + 1, 1e-12, cases[i].plan);
+    }
+}
+
 /* With MTP the last stage holds its depth and two output blocks beside fewer layers; one that cannot hold any gets none. */
 static void test_balanced_layouts(void **unused)
 {
@@ -363,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_executed_flop),
         cmocka_unit_test(test_single_gpu),
         cmocka_unit_test(test_sums_of_pieces),
+        cmocka_unit_test(test_narrow_operands),
         cmocka_unit_test(test_bytes_on_the_wire),
         cmocka_unit_test(test_balanced_layouts),
         cmocka_unit_test(test_sweep),
