@@ -141,11 +141,12 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
 {
     if (by_rows(l->lower, l->lower->math))
         return;
+    bool shared = forward && (m->flags & MAQ_MODULE_SHARED_INPUT) != 0;
     const struct maq_module *p = before(l, m);
     bool activation = p && p->kind == MAQ_MODULE_ACTIVATION &&
                       (!l->lower->job->framework.activation_quantized_apart || l->lower->plan->op_fuser);
     bool fused = forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
-    if (fused || (m->flags & MAQ_MODULE_SHARED_INPUT && forward))
+    if (fused || shared)
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */
