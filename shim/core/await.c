@@ -208,7 +208,7 @@ static void poll_until(struct maq_rec rec, bool known, int64_t end)
     vg_wait_until(end);
 }
 
-void vg_event_poll(struct vg_event *e)
+static void poll_event(struct vg_event *e)
 {
     vg_lock();
     if (vg_drives() && e->mark != NULL)
@@ -217,7 +217,7 @@ void vg_event_poll(struct vg_event *e)
     vg_unlock();
 }
 
-void vg_stream_poll(struct vg_stream *s)
+static void poll_stream(struct vg_stream *s)
 {
     vg_lock();
     if (vg_drives())
@@ -234,4 +234,22 @@ int vg_stream_query(struct vg_stream *s)
     vg_unlock();
     vg_run_host_functions();
     return done;
+}
+
+int vg_event_ask(struct vg_event *e)
+{
+    int done = vg_event_query(e);
+    if (!vg_only_asks() || done != 0)
+        return done;
+    poll_event(e);
+    return vg_event_query(e);
+}
+
+int vg_stream_ask(struct vg_stream *s)
+{
+    int done = vg_stream_query(s);
+    if (!vg_only_asks() || done != 0)
+        return done;
+    poll_stream(s);
+    return vg_stream_query(s);
 }

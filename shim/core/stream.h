@@ -51,9 +51,9 @@ int vg_event_query(struct vg_event *e);
 int vg_stream_query(struct vg_stream *s);
 /* Counts a question of this thread; whether it has done nothing but ask for long. */
 bool vg_only_asks(void);
-/* The wait of a loop that only asks: to the end of it where that is known; else nothing. */
-void vg_event_poll(struct vg_event *e);
-void vg_stream_poll(struct vg_stream *s);
+/* The same as a question of the program: a loop that only asks waits to the end of it, where that is known. */
+int vg_event_ask(struct vg_event *e);
+int vg_stream_ask(struct vg_stream *s);
 /* A function of the program, in stream order. */
 void vg_enqueue_host(struct vg_stream *s, void (*function)(void *), void *data);
 /* The same operations without looking for a capture; flags go to the record. */

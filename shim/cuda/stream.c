@@ -71,14 +71,7 @@ static int ready(int done)
 VG_EXPORT int cudaStreamQuery(void *stream)
 {
     struct vg_stream *s = vg_stream_of(stream);
-    if (s == NULL)
-        return vg_result(VG_INVALID_HANDLE);
-    int done = vg_stream_query(s);
-    if (vg_only_asks() && done == 0) {
-        vg_stream_poll(s);
-        done = vg_stream_query(s);
-    }
-    return ready(done);
+    return s != NULL ? ready(vg_stream_ask(s)) : vg_result(VG_INVALID_HANDLE);
 }
 
 VG_EXPORT int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
@@ -202,14 +195,7 @@ VG_EXPORT int cudaEventRecord(void *event, void *stream)
 VG_EXPORT int cudaEventQuery(void *event)
 {
     struct vg_event *e = vg_event_of(event);
-    if (e == NULL)
-        return vg_result(VG_INVALID_HANDLE);
-    int done = vg_event_query(e);
-    if (vg_only_asks() && done == 0) {
-        vg_event_poll(e);
-        done = vg_event_query(e);
-    }
-    return ready(done);
+    return e != NULL ? ready(vg_event_ask(e)) : vg_result(VG_INVALID_HANDLE);
 }
 
 VG_EXPORT int cudaEventSynchronize(void *event)

@@ -71,8 +71,8 @@ struct maq_counted {
     double *backward;       /* [group * groups + group][atoms]: from the best of a group to the best of another */
     double *backward_most;  /* [group][atoms] */
     double *backward_least; /* [group][atoms] */
-    double *
-        back; /* [group][groups + 1] from the last stage's to the first one's and back; behind those: the least. NULL: no rounds */
+    /* [group][groups + 1] from the last stage's to the first one's and back; behind those: the least. NULL: no rounds */
+    double *back;
     uint32_t *bucket; /* [atoms * groups]: states + 1 */
     struct state **chunks;
     struct maq_arena *arena;

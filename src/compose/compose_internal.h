@@ -22,10 +22,10 @@ struct maq_arcs {
     double *through_s; /* by maq_arc(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
     double *least_s;   /* [option]: a stage in the middle takes this at least */
     double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the best neighbour there is */
-    double *back_s,
-        *back_most_s; /* [option] in the last stage: from it to the best and the worst first stage, and back */
-    double *devices;  /* [option] of its kind for a whole wave */
-    double update_s;  /* the least there is */
+    /* [option] in the last stage: from it to the best and the worst first stage, and back */
+    double *back_s, *back_most_s;
+    double *devices; /* [option] of its kind for a whole wave */
+    double update_s; /* the least there is */
 };
 
 static inline size_t maq_arc(const struct maq_stage_table *t, uint32_t option, uint32_t first, uint32_t end)

@@ -107,8 +107,8 @@ static inline bool maq_may_wait(const struct maq_stage_table *t)
 
 /* A back part of a pipeline, for what a step waits. */
 struct maq_tail {
-    double chain_s,
-        slowest_s; /* chain: a_i of the next stage in front but for what it sends and computes; slowest: max a_i */
+    double chain_s;   /* a_i of the next stage in front but for what it sends and computes */
+    double slowest_s; /* max a_i */
 };
 
 static inline struct maq_tail maq_tail_of(const struct maq_stage_table *t, uint32_t option, double compute_s)

@@ -79,8 +79,8 @@ struct maq_fit_table {
 struct maq_fit_device {
     struct maq_device device; /* as it was when the tables were fitted: name, arch, peaks, memory, cache, SMs, clock */
     double burst_flops;       /* the fastest BF16 product of any of its tables, FLOP/s */
-    double
-        burst_narrow_flops; /* the fastest in 8 bits with one scale per tensor, without its quantization; 0 = no table */
+    /* the fastest in 8 bits with one scale per tensor, without its quantization; 0 = no table */
+    double burst_narrow_flops;
 };
 extern const struct maq_fit_device maq__fit_devices[];
 extern const size_t maq__fit_devices_count;

@@ -65,17 +65,21 @@ static void add_answer(struct answers *answers, const struct maq_fit_table *tabl
         answers->at[answers->n++] = table;
 }
 
+static bool is_product_in_8_bits(const struct maq_op *op)
+{
+    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0;
+}
+
 /* A product whose rows in TensorRT-LLM's table are cuBLASLt's, with quantization. */
 static bool is_narrow(const struct maq_op *op)
 {
-    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0 &&
+    return is_product_in_8_bits(op) &&
            !(op->flags & (MAQ_OP_FINE_SCALES | MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4));
 }
 
 static bool is_rowwise(const struct maq_op *op, const struct maq_device *device)
 {
-    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0 &&
-           device->arch == MAQ_ARCH_HOPPER && (op->flags & MAQ_OP_FINE_SCALES);
+    return is_product_in_8_bits(op) && device->arch == MAQ_ARCH_HOPPER && (op->flags & MAQ_OP_FINE_SCALES);
 }
 
 /* Which library's kernels training frameworks call for a product in 8 bits; TRAINING = nobody's, or it is no such product. */
@@ -89,9 +93,9 @@ static enum maq_library narrow_library(const struct maq_costs *costs, const stru
 
 /*
  * Training frameworks call cuBLAS, cuDNN and FlashAttention for 16-bit types, and so do the serving engines, in releases of
- * their own: the fastest of them is nearest to what a training container brings. Products of narrower types with one scale per tensor
- * are cuBLASLt's in one of the tables, those with finer scales in none; experts are not a training framework's, and batched products
- * those of latent attention.
+ * their own: the fastest of them is nearest to what a training container brings. Products of narrower types have the
+ * library that narrow_library() names, or none; experts are not a training framework's, and batched products those of latent
+ * attention.
  */
 static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_fit_key *key,
                                 enum maq_library narrow)
@@ -210,6 +214,16 @@ static double promoted_share(const struct maq_op *op, const struct maq_device *d
     return op->flags & MAQ_OP_PROMOTED && share > 0.0 ? share : 1.0;
 }
 
+/* Of a row that has the quantization in it; for ever where what that takes is not known. */
+static double product_alone_s(double row_s, const struct maq_op *op, const struct maq_device *device,
+                              const struct maq_fit_point *at, double *outside)
+{
+    double quantization = quantization_s(op, device, outside);
+    if (!(quantization < MAQ_FOREVER_S))
+        return MAQ_FOREVER_S;
+    return maq__max(row_s - quantization, at->floor_s) / promoted_share(op, device);
+}
+
 /* Seconds that the tables say, in a loop on the device that they were measured on: the least of the answers. */
 static const struct maq_fit_table *fastest(double *seconds, double *outside, const struct answers *answers,
                                            const struct maq_op *op, const struct maq_device *device,
@@ -220,7 +234,7 @@ static const struct maq_fit_table *fastest(double *seconds, double *outside, con
     for (unsigned i = 0; i < answers->n; i++) {
         double beyond, t = table_s(answers->at[i], at, &beyond);
         if (narrow == MAQ_LIBRARY_TRTLLM)
-            t = maq__max(t - quantization_s(op, device, &beyond), at->floor_s) / promoted_share(op, device);
+            t = product_alone_s(t, op, device, at, &beyond);
         if (t < *seconds) {
             *seconds = t;
             *outside = beyond;

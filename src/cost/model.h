@@ -26,8 +26,8 @@ struct maq_gemm_tile {
 struct maq_kernel_traits {
     double sustained_share; /* matrix rate under the power limit over peak, where device.sustained_flops is not known */
     double typical_share;   /* of an ordinary large product over the best of many shapes */
-    double
-        promoted_share; /* rate of 8-bit products whose sums leave short accumulators on the way; 0 = accumulators are not short */
+    /* rate of 8-bit products whose sums leave short accumulators on the way; 0 = accumulators are not short */
+    double promoted_share;
     double mem_share; /* memory bandwidth of a large streaming kernel over peak */
     double kernel_s;  /* a kernel that does nothing: gap on the stream, launch of the blocks, drain */
     double gemm_s;    /* fixed time of a GEMM: kernel_s, pipeline fill, last epilogue */

@@ -39,12 +39,13 @@ struct maq_step_model {
     double *hop_ns;              /* [n_positions] */
     double *stall_ns;            /* [n_positions] zero where transfers do not block */
     double *rest_ns;             /* [stages] */
-    double *paced, pace; /* [stages] share of the passes that the slowest GPU stretches; by how much the base has it */
-    double tied_ns;      /* reduction of the tied table, between the first and the last stage */
-    double norm_ns, end_ns;    /* after all replicas: communication; update and gather */
-    double base_ns;            /* the step when nothing varies: that of maq_train_predict() */
-    double replicas, lockstep; /* how many; devices of a lockstep group */
-    uint32_t nodes;            /* of a lockstep group */
+    double *paced;               /* [stages] share of the passes that the slowest GPU stretches */
+    double pace;                 /* by how much the base has it stretched */
+    double tied_ns;              /* reduction of the tied table, between the first and the last stage */
+    double norm_ns, end_ns;      /* after all replicas: communication; update and gather */
+    double base_ns;              /* the step when nothing varies: that of maq_train_predict() */
+    double replicas, lockstep;   /* how many; devices of a lockstep group */
+    uint32_t nodes;              /* of a lockstep group */
     uint32_t microbatches, devices_per_node;
 };
 

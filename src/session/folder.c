@@ -39,7 +39,8 @@ enum maq_status maq_folder_make(const char **path, struct maq_arena *arena, stru
     return MAQ_OK;
 }
 
-static bool gone(int at, const char *name, int flags)
+/* An entry that is a file, or with AT_REMOVEDIR an empty folder; true when it is not there any more. */
+static bool take_away(int at, const char *name, int flags)
 {
     return unlinkat(at, name, flags) == 0 || errno == ENOENT; /* a guard and keepers may remove one folder at once */
 }
@@ -71,11 +72,11 @@ static bool remove_entries(DIR *dir, int depth, bool *found)
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         *found = true;
-        if (gone(fd, e->d_name, 0))
+        if (take_away(fd, e->d_name, 0))
             continue;
         int inner = depth > 0 ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         (void)empty(inner, depth - 1);
-        all = gone(fd, e->d_name, AT_REMOVEDIR) && all;
+        all = take_away(fd, e->d_name, AT_REMOVEDIR) && all;
     }
     return all;
 }
@@ -85,7 +86,7 @@ bool maq_folder_remove(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT;
-    return empty(fd, DEEPEST) && gone(AT_FDCWD, path, AT_REMOVEDIR);
+    return empty(fd, DEEPEST) && take_away(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 /* Nothing of this process stays open but the end of the pipe: who reads its output is not to wait for the guard. */
