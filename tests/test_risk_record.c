@@ -438,12 +438,34 @@ static void test_names(void **state)
     }
 }
 
+/* An entry of the catalogue says what is unlike `default`; the rest is as there. */
+static void test_entries_over_default(void **state)
+{
+    struct maq_variation v, standard;
+    (void)state;
+    assert_int_equal(maq_variation_load(&standard, NULL, NULL), MAQ_OK);
+    assert_int_equal(maq_variation_load(&v, "unscreened", NULL), MAQ_OK);
+    assert_true(v.gpu_outlier_share > standard.gpu_outlier_share);
+    assert_true(v.step_cv == standard.step_cv && v.pass_cv == standard.pass_cv &&
+                v.spike_share == standard.spike_share);
+    assert_true(standard.step_cv > 0 && standard.pass_cv > 0 && standard.spike_share > 0);
+    assert_int_equal(maq_variation_load(&v, "none", NULL), MAQ_OK);
+    assert_true(v.step_cv == 0 && v.pass_cv == 0 && v.spike_share == 0 && v.gpu_cv == 0 && v.node_cv == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trace),        cmocka_unit_test(test_short),           cmocka_unit_test(test_written),
-        cmocka_unit_test(test_written_mode), cmocka_unit_test(test_hostile),         cmocka_unit_test(test_profile),
-        cmocka_unit_test(test_repetitions),  cmocka_unit_test(test_pool_is_the_law), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_entries_over_default),
+        cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_short),
+        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_written_mode),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_repetitions),
+        cmocka_unit_test(test_pool_is_the_law),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -189,7 +189,9 @@ enum maq_status maq_variation_load(struct maq_variation *out, const char *what, 
     const struct maq_catalogue_entry *entry = maq_catalogue_find("variability", maq_str_of(name)),
                                      *standard = maq_catalogue_find("variability", MAQ_STR("default"));
     MAQ_ASSERT(standard);
-    MAQ_TRY(read_entry(&r, entry ? entry : standard, diag));
+    MAQ_TRY(read_entry(&r, standard, diag)); /* for what the others leave out */
+    if (entry && entry != standard)
+        MAQ_TRY(read_entry(&r, entry, diag));
     if (!entry) {
         struct maq_doc doc;
         if (access(name, F_OK) != 0)
