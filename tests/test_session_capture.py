@@ -299,6 +299,31 @@ def newcomers(s):
         assert (s.path / f"some.mqt{suffix}").read_bytes() == (s.path / f"every.mqt{suffix}").read_bytes(), suffix
 
 
+def along(s):
+    """What goes along a pipeline and back takes a pass for each stage, and is heard in the end; who would hear the same again does not run again."""
+    needs_device()
+    job = ("--world", 8, "--", *JOB, "pp", "--pp", "8", "--along")
+    code, _, err = s.run("run", "--all", "--trace", "all", *job)
+    assert code == 0, err
+    code, _, err = s.run("graph", "all", "--check", "--write", "truth.mqt")
+    assert code == 0, err
+    found = s.capture("--jobs", 2, *job)
+    assert found["stable"] and found["probed_ranks"] == 8, found
+    assert (s.path / "job.mqt").read_bytes() == (s.path / "truth.mqt").read_bytes(), "another job than all ranks at once"
+    ran = [x for x in found["slices"] if not x["repeats"]]
+    # rank 0 first, a pass until members of the pipeline know of each other, 7 stages that hear from the one in front, 7 from the one behind
+    assert max(x["pass"] for x in ran) == 15, sorted((x["pass"], x["rank"], x["status"]) for x in ran)
+    assert all(1 < sum(x["rank"] == r for x in ran) <= 5 for r in range(8)), ran
+
+
+def never(s):
+    """Ranks that say something else in every run: after six passes a warning names them, and the last pass counts."""
+    code, _, err = s.run("capture", "-o", "job.mqt", "--json", "--output", "capture.json", "--world", 4, "--libraries", "none", "--", *RANK,
+                         "--clock", "2")
+    assert code == 0 and "MAQ1688" in err and "after 6 passes ranks still tell each other something new: 2\n" in err, (code, err)
+    assert not json.loads((s.path / "capture.json").read_text())["stable"]
+
+
 def memory_of_communicators(s):
     """Four communicators of two ranks on one node: by the rule, by a profile, and not counted; a line that is none is shown."""
     needs_device()
@@ -331,7 +356,7 @@ def same_for_jobs(s):
 
 CASES = [truth(8, "dp"), polls("dp"), polls("3d", "--tp", "2", "--pp", "2"), truth(8, "zero"), truth(8, "tp", "--tp", "4"), truth(8, "pp", "--pp", "4"), truth(8, "ep"),
          truth(16, "3d", "--tp", "2", "--pp", "4"), truth(16, "zero"), truth(8, "3d", "--tp", "2", "--pp", "2", "--grow"), stragglers("pp", "--pp", "4"),
-         stragglers("ep"), inferred, by_ids, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, newcomers, memory_of_communicators, same_for_jobs]
+         stragglers("ep"), inferred, by_ids, large, odd_one, without_device, startup, resumes, other_job, failing, elsewhere, not_run_again, newcomers, along, never, memory_of_communicators, same_for_jobs]
 
 
 def main():

@@ -32,7 +32,8 @@
 #define HINTED_MAX 64u /* probes on axes that are hinted at, where --slices says nothing */
 #define STAGES_MAX 32u /* that all run */
 #define TIMEOUT_DEFAULT_S 600
-#define PASSES_MAX 6u /* over all probes, until they settle */
+#define PASSES_MAX 6u /* over all probes, where the same ranks say something new in each */
+#define NAMED_MAX 6u  /* of them, in a message */
 #define OPEN_MAX 64u  /* ranks that are asked for at one time */
 #define WORDS_MAX 300 /* bytes of a failed program's last line in a message */
 
@@ -230,7 +231,7 @@ static enum maq_status gather(struct capture *c, uint64_t *hash, struct maq_diag
                              diag));
     }
     maq_said_settle(said);
-    *hash = maq_said_hash(said);
+    *hash = maq_said_hash(said, 0);
     return MAQ_OK;
 }
 
@@ -242,21 +243,65 @@ static enum maq_status run_all(struct capture *c, struct maq_diag *diag)
     return maq_probes_run(&c->slices, c->slices.at, c->n_probes, phase, diag);
 }
 
-/* Until what is said does not change. */
+/* Ranks that said something new in the last pass: how many, who, and the first of them in words. */
+struct news {
+    uint32_t n;
+    uint64_t who;
+    char names[64];
+};
+
+static struct news news_of(const struct capture *c)
+{
+    struct news news = {0};
+    size_t len = 0;
+    for (uint32_t i = 0; i < c->n_probes; i++) {
+        const struct maq_probe *slice = c->slices.at[i];
+        if (!slice->news)
+            continue;
+        if (news.n < NAMED_MAX)
+            len += (size_t)maq__snprintf(news.names + len, sizeof news.names - len, "%s%u", news.n > 0 ? ", " : "",
+                                         slice->rank);
+        news.who = maq_rec_mix(news.who, slice->rank);
+        news.n++;
+    }
+    if (news.n > NAMED_MAX)
+        maq__snprintf(news.names + len, sizeof news.names - len, " and %u more", news.n - NAMED_MAX);
+    return news;
+}
+
+/* A program that failed may have done so for a reason outside of it: before that counts, it is run once more. */
+static bool failed_once(struct capture *c)
+{
+    bool once = false;
+    for (uint32_t i = 0; i < c->n_probes && !c->slices.failed_again; i++)
+        once = once || (c->slices.at[i]->status != 0 && c->slices.at[i]->pass + 1 < c->slices.pass);
+    c->slices.failed_again = c->slices.failed_again || once;
+    return once;
+}
+
+/*
+ * Until what is said does not change. News that goes from rank to rank, as along a pipeline, takes a pass for each step, there and back; it has
+ * other ranks say something new in each. Where the same ones do again and again they will never agree.
+ */
 static enum maq_status settle(struct capture *c, struct maq_diag *diag)
 {
-    c->stable = false;
-    for (uint32_t i = 0; i < PASSES_MAX && !c->stable; i++) {
+    uint32_t passes = 0, most = 2 * c->n_probes > PASSES_MAX ? 2 * c->n_probes : PASSES_MAX;
+    struct news now = {0}, before = {0};
+    c->stable = c->slices.failed_again = false;
+    while (!c->stable && (passes < PASSES_MAX || (passes < most && now.who != before.who))) {
         uint64_t said;
+        before = now;
         MAQ_TRY(run_all(c, diag));
         MAQ_TRY(gather(c, &said, diag));
-        c->stable = said == c->given;
+        now = news_of(c);
+        passes++;
+        c->stable = said == c->given && !failed_once(c);
     }
     if (!c->stable)
         maq_diag_add(
             diag, MAQ_WARNING, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
             "contributions that differ from run to run (times, process ids) are no matter; --explain shows who changed",
-            "after %u passes ranks still tell each other something new", PASSES_MAX);
+            "after %u passes ranks still tell each other something new: %s", passes, now.names);
     for (uint32_t i = 0; i < c->n_probes; i++)
         if (c->slices.at[i]->status != 0)
             return program_failed(c, c->slices.at[i], diag);

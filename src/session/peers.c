@@ -257,10 +257,10 @@ bool maq_said_ran(const struct maq_said_table *t, uint32_t rank)
     return false;
 }
 
-uint64_t maq_said_hash(const struct maq_said_table *t)
+uint64_t maq_said_hash(const struct maq_said_table *t, uint32_t first)
 {
-    uint64_t h = t->n;
-    for (uint32_t i = 0; i < t->n; i++) {
+    uint64_t h = t->n - first;
+    for (uint32_t i = first; i < t->n; i++) {
         const struct maq_said *s = &t->at[i];
         h = maq_rec_mix(maq_rec_mix(h, s->channel), (uint64_t)s->seq << 32 | s->rank);
         h = maq_rec_hash(s->bytes, s->n, h);

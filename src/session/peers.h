@@ -55,6 +55,7 @@ bool maq_said_key(struct maq_str *key, struct maq_str *value, const struct maq_s
 bool maq_said_ran(const struct maq_said_table *t, uint32_t rank);
 /* Of a settled table. */
 enum maq_status maq_said_write(const struct maq_said_table *t, const char *path, struct maq_diag *diag);
-uint64_t maq_said_hash(const struct maq_said_table *t);
+/* Of the entries from `first` on, in the order in which they stand. */
+uint64_t maq_said_hash(const struct maq_said_table *t, uint32_t first);
 
 #endif

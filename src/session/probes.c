@@ -80,7 +80,8 @@ enum maq_status maq_probes_gather(struct maq_probes *s, struct maq_diag *diag)
     maq_said_fini(&s->said);
     maq_said_init(&s->said);
     for (uint32_t i = 0; i < s->n; i++) {
-        const struct maq_probe *slice = s->at[i];
+        struct maq_probe *slice = s->at[i];
+        uint32_t first = s->said.n;
         if (!slice->ran)
             continue;
         MAQ_TRY(maq_said_add_trace(&s->said, slice->rank, slice->trace, diag));
@@ -89,6 +90,9 @@ enum maq_status maq_probes_gather(struct maq_probes *s, struct maq_diag *diag)
             key.by = key.rank;
             MAQ_TRY(maq_said_add(&s->said, &key, diag));
         }
+        uint64_t hash = maq_said_hash(&s->said, first);
+        slice->news = hash != slice->said;
+        slice->said = hash;
     }
     return MAQ_OK;
 }
@@ -155,10 +159,11 @@ static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const
                 diag);
 }
 
-/* Whether its last run would be repeated to the byte: it ended well, and would be told what it was told. */
+/* Whether its last run would be repeated to the byte: it ended by itself, and would be told what it was told. */
 static bool would_repeat(const struct maq_probes *s, const struct maq_probe *slice)
 {
-    return !s->every_pass && slice->ran && slice->status == 0 && !slice->invented_at_once && s->pass > 0 &&
+    bool ended = slice->status == 0 || (slice->status > 0 && slice->status < 128 && !s->failed_again);
+    return !s->every_pass && slice->ran && ended && !slice->invented_at_once && s->pass > 0 &&
            maq_given_same(slice->given, &s->said, slice->rank);
 }
 

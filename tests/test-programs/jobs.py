@@ -130,7 +130,7 @@ CASES = [
     ("fsdp2-captured", "torch", truth((0, 5), world=8, script="fsdp2.py")),
     ("tp-captured", "torch", truth((0, 6), world=8, script="tp.py")),
     ("pp-at-once", "torch", at_once(world=8, script="pp.py")),
-    ("pp-captured", "torch", truth((0, 3), world=4, script="pp.py")),
+    ("pp-captured", "torch", truth((0, 7), world=8, script="pp.py")),
     ("gloo-ddp", "torch", on_the_host("ddp")),
     ("gloo-fsdp", "torch", on_the_host("fsdp")),
     ("megatron-gpt", "megatron.core", megatron(8, (0, 5), "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2")),

@@ -1,11 +1,12 @@
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
 a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
 --tell has everybody tell everybody what its stage is, as objects are gathered: the longest of all, then all of them.
+--along has stages tell each other how much they compute, one after the other and back, as shapes are along a pipeline; who hears nothing fails.
 --grow allocates until the device has no more.
 --poll asks whether a step is done until it is, instead of waiting for it.
 """
@@ -72,6 +73,7 @@ class Job:
         self.model = group(self.d, self.p * tp + self.t, tp * pp) if o.ids else None
         if o.tell:
             self.tell()
+        self.extra = self.along() if o.along else 0
         self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
 
     def communicator(self, name, size, position):
@@ -105,6 +107,29 @@ class Job:
         good(call(have, found, S(n), I32, *how, self.all, self.stream))
         good(rt.cudaStreamSynchronize(self.stream))
         return list(found)
+
+    def along(self):
+        """What the stages in front add up to, and then what those behind do."""
+        front = self.heard(self.p - 1) if self.p > 0 else 1
+        if self.p < self.pp - 1:
+            self.said(self.p + 1, front + self.p)
+        behind = self.heard(self.p + 1) if self.p < self.pp - 1 else front
+        if self.p > 0:
+            self.said(self.p - 1, behind + 1)
+        return behind
+
+    def heard(self, peer):
+        word = ctypes.c_int32.from_address(made(rt.cudaMallocHost, 4).value)
+        good(nccl.ncclRecv(ctypes.byref(word), 1, I32, peer, self.pipe, self.stream))
+        good(rt.cudaStreamSynchronize(self.stream))
+        assert word.value > 0, "nobody has said how much"
+        return word.value
+
+    def said(self, peer, n):
+        word = ctypes.c_int32.from_address(made(rt.cudaMallocHost, 4).value)
+        word.value = n
+        good(nccl.ncclSend(ctypes.byref(word), 1, I32, peer, self.pipe, self.stream))
+        good(rt.cudaStreamSynchronize(self.stream))
 
     @staticmethod
     def buffer(size):
@@ -145,7 +170,7 @@ class Job:
         for _ in range(4):  # microbatches, all forward and then all backward
             if self.p > 0:
                 self.pass_on(self.p - 1, True)
-            self.product(512 * (1 + self.p), 1024, 512)
+            self.product(512 * (1 + self.p) + 32 * self.extra, 1024, 512)
             self.all_reduce(self.tensor, 1 << 16)
             if self.p < self.pp - 1:
                 self.pass_on(self.p + 1, False)
@@ -206,7 +231,7 @@ def main():
     parser.add_argument("kind")
     for name, default in (("tp", 1), ("pp", 1), ("steps", 3)):
         parser.add_argument("--" + name, type=int, default=default)
-    for name in ("ids", "tell", "grow", "poll"):
+    for name in ("ids", "tell", "along", "grow", "poll"):
         parser.add_argument("--" + name, action="store_true")
     o = parser.parse_args()
     job = Job(o)

@@ -1,11 +1,11 @@
 """A rank of a training job that never was: it speaks shim/record.h and shim/link.h itself, without a device, as the smallest program that
 `maquette run` and `maquette capture` can look after.
 
-usage: rank.py [--tp N] [--pp N] [--steps N] [--odd RANK] [--fail RANK] [--sleep S]
+usage: rank.py [--tp N] [--pp N] [--steps N] [--odd RANK] [--fail RANK] [--clock RANK] [--sleep S]
 
 Ranks are laid out as Megatron-LM does (tp, dp, pp). Everybody says in an exchange which stage it is; the id of a tensor group comes over
 the store, from its first rank; a step is a product, an all-reduce over tp, messages along pp and an all-reduce over dp. --odd lets one rank
-launch something else.
+launch something else, --clock tell the others what time it is.
 """
 import argparse
 import os
@@ -140,7 +140,7 @@ class Store:
 
 def main():
     parser = argparse.ArgumentParser()
-    for name, default in (("tp", 1), ("pp", 1), ("steps", 2), ("odd", -1), ("fail", -1), ("sleep", 0.0)):
+    for name, default in (("tp", 1), ("pp", 1), ("steps", 2), ("odd", -1), ("fail", -1), ("clock", -1), ("sleep", 0.0)):
         parser.add_argument("--" + name, type=type(default), default=default)
     o = parser.parse_args()
     card = Card()
@@ -153,6 +153,7 @@ def main():
     t, d, p = rank % o.tp, rank // o.tp % dp, rank // o.tp // dp
     everybody = trace.communicator(hashed(b"world", 0), world, rank, range(world))
     stages = trace.exchange(1, world, rank, struct.pack("<I", p))
+    trace.exchange(4, world, rank, struct.pack("<Q", time.time_ns() if rank == o.clock else 0))
     known = sum(struct.unpack("<I", s)[0] != p for s in stages)
 
     group = f"tp/{p}/{d}"
