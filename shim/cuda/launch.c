@@ -3,13 +3,13 @@
  *
  * An operator of a launch is the kernel's name, its grid, block and dynamic shared memory, and `bytes`: for every distinct pointer
  * among the arguments, also inside structures that are passed by value, what a launch of this size can reach with one
- * 16-byte access per thread, and never more than the allocation has from there on:
+ * 16-byte access per thread, and never more than its allocation has:
  *
- *     bytes = sum over pointers p of min(end of p's allocation - p, 16 x threads)
+ *     bytes = sum over pointers p of min(size of p's allocation, 16 x threads)
  *
  * That is what kernels of one element (or one vector) per thread move; those that loop move more, and nobody can tell from
- * outside how much. It depends on the place of a pointer only at the end of an allocation, so that layers of a model whose
- * tensors lie in one allocation stay one operator.
+ * outside how much. Where in an allocation a pointer is does not matter: layers of a model whose tensors lie in one allocation are one
+ * operator, and so is a launch whose tensors a caching allocator put elsewhere because a thread gave something back a moment later.
  *
  * A structure of more than 64 bytes has places that nobody filled: lists of tensors, sizes of dimensions that a tensor does not
  * have. They hold what was on the stack, which may be a pointer as well. Such structures count as one vector read and
@@ -56,8 +56,7 @@ static void follow(struct reach *r, uint64_t word, bool counts)
         return;
     if (r->n < POINTERS_MOST)
         r->seen[r->n++] = word;
-    uint64_t rest = a.base + a.bytes - word;
-    r->bytes += rest < r->per_pointer ? rest : r->per_pointer;
+    r->bytes += a.bytes < r->per_pointer ? a.bytes : r->per_pointer;
 }
 
 static void follow_all(struct reach *r, const void *from, uint64_t bytes)

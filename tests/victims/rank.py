@@ -153,7 +153,8 @@ def main():
     t, d, p = rank % o.tp, rank // o.tp % dp, rank // o.tp // dp
     everybody = trace.communicator(hashed(b"world", 0), world, rank, range(world))
     stages = trace.exchange(1, world, rank, struct.pack("<I", p))
-    trace.exchange(4, world, rank, struct.pack("<Q", time.time_ns() if rank == o.clock else 0))
+    if o.clock >= 0:
+        trace.exchange(4, world, rank, struct.pack("<Q", time.time_ns() if rank == o.clock else 0))
     known = sum(struct.unpack("<I", s)[0] != p for s in stages)
 
     group = f"tp/{p}/{d}"
