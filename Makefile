@@ -58,20 +58,20 @@ format:
 asan:
 	@tools/install-deps.sh all
 	@CC=clang tools/build.sh build-asan $(JOBS) -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=custom \
-	    -Doptimization=1 -Ddebug=true
+	    -Doptimization=1 -Ddebug=false -Dc_args=-gline-tables-only
 	@tools/test.sh build-asan
 
 tsan:
 	@tools/install-deps.sh all
 	@CONFIGURE_ONLY=1 CC=clang tools/build.sh build-tsan $(JOBS) -Db_sanitize=thread -Db_lundef=false -Dbuildtype=custom \
-	    -Doptimization=1 -Ddebug=true
+	    -Doptimization=1 -Ddebug=false -Dc_args=-gline-tables-only
 	@tools/test.sh build-tsan --suite threads
 
 # Every fuzz target for FUZZ_S seconds; new inputs stay in build-fuzz/corpus, a crash is left where the message says.
 fuzz:
 	@tools/install-deps.sh all
 	@CC=clang tools/build.sh build-fuzz $(JOBS) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
-	    -Dbuildtype=custom -Doptimization=1 -Ddebug=true
+	    -Dbuildtype=custom -Doptimization=1 -Ddebug=false -Dc_args=-gline-tables-only
 	@set -e; for target in $$(find build-fuzz/tests -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x | sort); do \
 	    name=$${target##*/fuzz_}; mkdir -p build-fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
 	    echo "fuzzing $$name for $(FUZZ_S) s"; \

@@ -178,6 +178,34 @@ static void test_watchdog_moves_nothing(void **state)
     vg_stream_free(s);
 }
 
+/* What ended is told a watcher when those that drive have waited twice and it is 100 ms ago, though they do not sleep. */
+static void test_watchers_are_told_late(void **state)
+{
+    struct vg_stream *s = fresh();
+    struct vg_event *e = vg_event_new(0);
+    int64_t end;
+    const struct {
+        int64_t ms; /* that the host works, and then it may wait for its device */
+        bool waits;
+        uintptr_t told;
+    } step[] = {{60, false, 0}, {60, false, 0}, {0, true, 0}, {1, true, 1}};
+    work(s, 1000000);
+    vg_event_record(e, s);
+    for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+        pthread_t thread;
+        void *said;
+        vg_host(step[i].ms * 1000000);
+        assert_true(vg_stream_end(s, &end));
+        if (step[i].waits)
+            vg_wait_until(end);
+        pthread_create(&thread, NULL, watch, e);
+        pthread_join(thread, &said);
+        assert_int_equal((uintptr_t)said, step[i].told + 1);
+    }
+    vg_event_free(e);
+    vg_stream_free(s);
+}
+
 static void append(void *data)
 {
     int **at = data;
@@ -302,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_handles),
         cmocka_unit_test(test_polling_ends),
         cmocka_unit_test(test_watchdog_moves_nothing),
+        cmocka_unit_test(test_watchers_are_told_late),
         cmocka_unit_test(test_host_function),
         cmocka_unit_test(test_operators),
         cmocka_unit_test(test_groups),

@@ -13,9 +13,9 @@
 
 /* --- progress while the host is elsewhere ---------------------------------------------------------------------------------- */
 
-enum { LOOK_NS = 20000, REST_NS = 1000000, PATIENCE_NS = 2000000000, STALL_NS = 20000000 };
+enum { LOOK_NS = 20000, REST_NS = 1000000, PATIENCE_NS = 2000000000 };
 
-static int64_t real_now(void)
+int64_t vg_real_now(void)
 {
     struct timespec t;
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* the libc call may be on virtual time */
@@ -71,9 +71,9 @@ void vg_keep_going(void)
 /* Waits in real time until `known` or for at most `patience`; 0 = for ever. */
 static bool until(bool (*known)(void *), void *what, int64_t patience)
 {
-    int64_t ns = LOOK_NS, give_up = patience > 0 ? real_now() + patience : INT64_MAX;
+    int64_t ns = LOOK_NS, give_up = patience > 0 ? vg_real_now() + patience : INT64_MAX;
     while (!known(what)) {
-        if (patience > 0 && real_now() >= give_up)
+        if (patience > 0 && vg_real_now() >= give_up)
             return false;
         rest(&ns);
     }
@@ -162,21 +162,15 @@ bool vg_device_end(int64_t *end)
 /*
  * A thread that drives moves time by asking (so that polling ends) and gets the answer that virtual time gives; to know it
  * may take a moment of real time, until peers have come. If they have not after PATIENCE, the answer is "not yet".
- * Other threads do not wait and do not move time. When those that drive have stood still for a while, what is known to
- * end is done for them: somebody waits for a watchdog.
+ * Other threads do not wait and do not move time (watch.c).
  */
 static int answer(bool known, bool failed, int64_t end)
 {
-    static int64_t stands_since, stood_at = -1;
-    if (known && failed)
+    if (!known)
+        return 0;
+    if (failed)
         return -1;
-    if (!known || vg_drives() || vg_now() >= end)
-        return known && vg_now() >= end;
-    if (stood_at != vg_now()) {
-        stood_at = vg_now();
-        stands_since = real_now();
-    }
-    return real_now() - stands_since > STALL_NS;
+    return vg_drives() ? vg_now() >= end : vg_watcher_knows(end);
 }
 
 int vg_event_query(struct vg_event *e)

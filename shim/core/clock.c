@@ -9,6 +9,10 @@
 #include "shim/core/core.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { DRIVERS_MOST = 64 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned depth; /* how often this thread holds the mutex */
@@ -77,15 +81,32 @@ void vg_call(void)
         vg_host(vg_card()->call_ns);
 }
 
+static int drivers[DRIVERS_MOST]; /* threads; those beyond are not known to watchers */
+static unsigned n_drivers;
+
 void vg_drive(void)
 {
+    if (drives)
+        return;
     drives = true;
+    vg_lock();
+    if (n_drivers < DRIVERS_MOST)
+        drivers[n_drivers++] = (int)syscall(SYS_gettid);
+    vg_unlock();
+}
+
+unsigned vg_drivers(const int **threads)
+{
+    *threads = drivers;
+    return n_drivers;
 }
 
 bool vg_drives(void)
 {
     return drives;
 }
+
+static int64_t waited, waited_before; /* when the last wait was over, and the one before */
 
 void vg_wait_until(int64_t t)
 {
@@ -94,7 +115,16 @@ void vg_wait_until(int64_t t)
     vg_lock();
     if (t > now)
         go_to(t);
+    if (now > waited) {
+        waited_before = waited;
+        waited = now;
+    }
     vg_unlock();
+}
+
+int64_t vg_wait_before_last(void)
+{
+    return waited_before;
 }
 
 /*

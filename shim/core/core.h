@@ -17,6 +17,14 @@ void vg_lock_again(unsigned depth);
 
 /* The host's time since the last record; takes it. */
 int64_t vg_host_taken(void);
+/* Threads (gettid) that drive, as many as are returned: the first 64 of the process that began. */
+unsigned vg_drivers(const int **threads);
+/* When the last wait but one of those that drive was over. */
+int64_t vg_wait_before_last(void);
+/* ns of the real clock, whatever the program is told. */
+int64_t vg_real_now(void);
+/* Whether a thread that only watches is told of what ends at that time; with the lock held. */
+bool vg_watcher_knows(int64_t end);
 
 /* Whether records still have somewhere to go: false in a child that was forked, after the end, without a trace. */
 bool vg_recording(void);
