@@ -348,14 +348,49 @@ static void test_layer_facts(void **unused)
     }
 }
 
+/*
+ * A table of tokens that is looked up by a product: in every microbatch one-hot vectors are written, 4,096 of 128,256 values, read by
+ * that product and by the one for the table's gradient, instead of a gather and a scatter; and they are kept.
+ */
+static void test_lookup_by_product(void **unused)
+{
+    (void)unused;
+    static const struct maq_op ops[2][3] = {
+        {{.kind = MAQ_OP_EMBEDDING, .dtype = MAQ_BF16, .d = {4096, 4096, 128256}},
+         {.kind = MAQ_OP_EMBEDDING_BWD, .dtype = MAQ_BF16, .d = {4096, 4096, 128256}}},
+        {{.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {4096LL * 128256, 0, 2}},
+         {.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {4096, 4096, 128256, 1}},
+         {.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {128256, 4096, 4096, 1}}},
+    };
+    double step[2], activations[2], want[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: {base: llama-3-8b, num_hidden_layers: 2}\ncluster: 'h100-sxm:1'\n"
+                 "plan: {mbs: 1, zero: no_shard, main_grads_dtype: bf16}\nworkload: {seq: 4096, gbs: 3}\n"
+                 "framework: {base: jax, embeds_by_product: %s}\n",
+                 k ? "true" : "false");
+        struct prediction p = predict_text(text);
+        const struct maq_device *device = &maq_job_get(p.job)->cluster.groups[0].device;
+        step[k] = p.result->step_s;
+        activations[k] = p.result->stages[0].bytes[MAQ_MEM_ACTIVATIONS];
+        for (int o = 0; o < 3 && ops[k][o].kind; o++)
+            want[k] += maq_cost_op(NULL, &ops[k][o], device).seconds;
+        drop(&p);
+    }
+    assert_close(step[1] - step[0], 3 * (want[1] - want[0]), 3 * 4e-9, "three microbatches");
+    assert_close(activations[1] - activations[0], 4096.0 * 128256 * 2, 1, "one microbatch's vectors");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts),         cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_optimizer_casts), cmocka_unit_test(test_softmax_chain),
-        cmocka_unit_test(test_forward_calls),   cmocka_unit_test(test_pruned_experts),
-        cmocka_unit_test(test_expert_loops),    cmocka_unit_test(test_expert_pointwise),
-        cmocka_unit_test(test_rowwise_scales),  cmocka_unit_test(test_layer_facts),
+        cmocka_unit_test(test_experts),           cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_optimizer_casts),   cmocka_unit_test(test_softmax_chain),
+        cmocka_unit_test(test_forward_calls),     cmocka_unit_test(test_pruned_experts),
+        cmocka_unit_test(test_expert_loops),      cmocka_unit_test(test_expert_pointwise),
+        cmocka_unit_test(test_rowwise_scales),    cmocka_unit_test(test_layer_facts),
+        cmocka_unit_test(test_lookup_by_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,8 @@ struct maq_framework {
     bool expert_scores_apart;
     /* Keys and values of grouped-query attention are copied out to one head per query head in front of it (torchtitan until 2025). */
     bool repeats_kv;
+    /* The rows of the token table are looked up by a product with one-hot vectors, which are written out and kept (Pax, MaxText). */
+    bool embeds_by_product;
     /* What an activation writes is quantized by a kernel of its own, where a norm quantizes what it writes (Megatron Core). */
     bool activation_quantized_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */

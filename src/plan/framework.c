@@ -92,6 +92,8 @@ struct framework_reader {
                        .doc = "unfused, a router's probabilities multiply what the experts' activation keeps"),        \
         MAQ_FIELD_BOOL(T, at repeats_kv, "repeats_kv",                                                                 \
                        .doc = "keys and values are copied out to as many heads as queries have"),                      \
+        MAQ_FIELD_BOOL(T, at embeds_by_product, "embeds_by_product",                                                   \
+                       .doc = "tokens are looked up by a product of one-hot vectors with the table"),                  \
         MAQ_FIELD_BOOL(T, at activation_quantized_apart, "activation_quantized_apart",                                 \
                        .doc = "what an activation writes is quantized by a kernel of its own"),                        \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \

@@ -248,13 +248,39 @@ static void lower_loss(struct maq_lowering *l, const struct maq_module *m, bool 
         maq_segment_coll(&l->w, &stats, MAQ_STREAM_TP);
 }
 
+/* Positions are the same for all sequences and looked up once, so that their product is nothing beside that of the tokens. */
+bool maq_lower_one_hot(const struct maq_lower *lo, const struct maq_module *m)
+{
+    return m->kind == MAQ_MODULE_EMBEDDING && (m->flags & MAQ_MODULE_REDUCE_OUT) &&
+           lo->job->framework.embeds_by_product;
+}
+
+/* A dot to its compiler like any other: the vectors are written out for it, and the table's gradient is the product with them again. */
+static void look_up(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool backward)
+{
+    const struct maq_plan *p = l->lower->plan;
+    if (!maq_lower_one_hot(l->lower, m)) {
+        put(l, backward ? MAQ_OP_EMBEDDING_BWD : MAQ_OP_EMBEDDING, 0, d.rows, m->out, d.in);
+        return;
+    }
+    bool into_fp32 = p->weight_grad_fusion && p->grad_dtype == MAQ_FP32;
+    struct maq_op forward = maq_op_make(MAQ_OP_GEMM, l->lower->store, 0, d.rows, m->out, d.in, 1, 0, 0),
+                  table = maq_op_make(MAQ_OP_GEMM, l->lower->store, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, m->out,
+                                      d.rows, 1, 0, 0);
+    if (!backward)
+        elementwise(l, d.rows * d.in, 0, l->lower->store_bytes, 0);
+    maq_segment_op(&l->w, backward ? &table : &forward);
+    if (backward)
+        maq_lower_accumulate(l, d.in * m->out);
+}
+
 static void lower_embedding(struct maq_lowering *l, const struct maq_module *m, bool backward)
 {
     struct maq_local local = maq_lower_local(l->lower, l->layer, m);
     bool sp = l->lower->plan->sequence_parallel == MAQ_ON;
     double bytes = (double)l->lower->tokens * (double)m->out * l->lower->store_bytes;
     if (!backward) {
-        put(l, MAQ_OP_EMBEDDING, 0, local.rows, m->out, local.in);
+        look_up(l, m, local, false);
         if (!(m->flags & MAQ_MODULE_REDUCE_OUT)) /* a table that every rank holds whole (positions) */
             return;
         struct maq_coll sum =
@@ -268,7 +294,7 @@ static void lower_embedding(struct maq_lowering *l, const struct maq_module *m, 
         struct maq_coll gather = maq_coll_make(l->lower, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, bytes);
         maq_segment_coll(&l->w, &gather, MAQ_STREAM_TP);
     }
-    put(l, MAQ_OP_EMBEDDING_BWD, 0, local.rows, m->out, local.in);
+    look_up(l, m, local, true);
 }
 
 static void lower_scan(struct maq_lowering *l, const struct maq_module *m, bool backward)

@@ -153,8 +153,9 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
     switch (m->kind) {
     case MAQ_MODULE_RESIDUAL:
         return m->flags & MAQ_MODULE_DROPOUT ? (double)lo->tokens_region * (double)m->out : 0;
-    case MAQ_MODULE_EMBEDDING:
-        return m->flags & MAQ_MODULE_DROPOUT ? (double)lo->tokens_region * (double)m->out : 0;
+    case MAQ_MODULE_EMBEDDING: /* a mask, and the one-hot vectors */
+        return (m->flags & MAQ_MODULE_DROPOUT ? (double)lo->tokens_region * (double)m->out : 0) +
+               (maq_lower_one_hot(lo, m) ? rows * (double)d.in * lo->store_bytes : 0);
     case MAQ_MODULE_LOSS:
         return rows * (double)d.in * loss_element(lo);
     case MAQ_MODULE_ROUTER: /* its input, and probabilities in 4 bytes */
