@@ -126,6 +126,8 @@ static void test_cases(void **unused)
         {"gpt2", "a100-80gb:8", "framework: megatron-lm-2022\nplan: {precision: fp16}", 0, MAQ_FP16},
         {"gpt2", "a100-80gb:8", "framework: megatron-lm-2022\nplan: {precision: bf16}", 0, MAQ_FP32},
         {"gpt2", "a100-80gb:8", "framework: megatron-lm-2022", 0, MAQ_FP16}, /* FP16 is what those years ran */
+        {"gpt2", "a100-80gb:8", "framework: maxtext", 0, MAQ_BF16},          /* XLA: the type of the products */
+        {"gpt2", "a100-80gb:8", "framework: paxml", 0, MAQ_BF16},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct maq_job_box *box = good(cases[i].model, cases[i].cluster, cases[i].rest);
