@@ -125,6 +125,44 @@ static void test_contention(void **unused)
     }
 }
 
+/* What an exchange of experts takes from the products beside it is its SMs' share: as many as its kernels have, or are told to have. */
+static void test_exchange_sms(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int dispatcher;
+        int32_t told;
+        double sms;
+    } cases[] = {
+        {MAQ_DISPATCHER_DEEPEP, 0, 20},    {MAQ_DISPATCHER_DEEPEP, 24, 24},   {MAQ_DISPATCHER_HYBRIDEP, 0, 16},
+        {MAQ_DISPATCHER_HYBRIDEP, 32, 32}, {MAQ_DISPATCHER_ALLTOALL, 32, 20}, /* NCCL's own */
+    };
+    struct maq_device device = {.arch = MAQ_ARCH_BLACKWELL, .sms = 148};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_plan plan = {.dispatcher = cases[i].dispatcher, .flex_sms = cases[i].told};
+        double share[MAQ_STREAM_COUNT];
+        maq_contention_shares(share, &plan, &device);
+        assert_close(share[MAQ_STREAM_EP], cases[i].sms / 148, 1e-12, "SMs of an exchange");
+    }
+    /* the same of a step, where exchanges run beside the compute of another microbatch */
+    double step[3];
+    for (int k = 0; k < 3; k++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: {base: mixtral-8x7b, num_hidden_layers: 4}\ncluster: 'b200:8'\n"
+                 "plan: {ep: 8, mbs: 4, overlap_ep: true, dispatcher: hybridep, moe_hybridep_num_sms: %d}\n"
+                 "workload: {seq: 4096, gbs: 320}\nframework: {moe_synchronizes: false, host: {forward: 0 s, backward: "
+                 "0 s}}\n",
+                 8 << k);
+        struct prediction p = predict_text(text);
+        step[k] = p.result->step_s;
+        drop(&p);
+    }
+    assert_true(step[1] > step[0]);
+    assert_close(step[2] - step[1], 2 * (step[1] - step[0]), 1e-3 * (step[2] - step[0]),
+                 "twice the SMs, twice the loss");
+}
+
 /* Expected maxima of N standard normals (exact integrals), as the pace of a cluster of N has them. */
 static void test_slowest_device(void **unused)
 {
@@ -318,12 +356,19 @@ static void test_mixed_nodes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),         cmocka_unit_test(test_end_of_step),
-        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_operators),
-        cmocka_unit_test(test_leads),          cmocka_unit_test(test_contention),
-        cmocka_unit_test(test_slowest_device), cmocka_unit_test(test_spread_of_devices),
-        cmocka_unit_test(test_tp_stops),       cmocka_unit_test(test_unpaired_passes),
-        cmocka_unit_test(test_borders),        cmocka_unit_test(test_mixed_nodes),
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_end_of_step),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_leads),
+        cmocka_unit_test(test_contention),
+        cmocka_unit_test(test_exchange_sms),
+        cmocka_unit_test(test_slowest_device),
+        cmocka_unit_test(test_spread_of_devices),
+        cmocka_unit_test(test_tp_stops),
+        cmocka_unit_test(test_unpaired_passes),
+        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_mixed_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

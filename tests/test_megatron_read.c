@@ -119,6 +119,8 @@ static void test_arguments(void **state)
         {"--moe-token-dispatcher-type flex --moe-enable-deepep", "plan.moe_token_dispatcher_type", "deepep"},
         {"--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep", "plan.moe_token_dispatcher_type",
          "hybridep"},
+        {"--moe-flex-dispatcher-num-sms 24", "plan.moe_flex_dispatcher_num_sms", "24"},
+        {"--moe-hybridep-num-sms 32", "plan.moe_flex_dispatcher_num_sms", "32"},
         {"--moe-token-dispatcher-type allgather", "plan.moe_token_dispatcher_type", "allgather"},
         {"--attention-backend local", "plan.attention_backend", "unfused"},
         {"--seq-length 4096", "workload.seq_length", "4096"},

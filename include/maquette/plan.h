@@ -138,7 +138,8 @@ struct maq_plan {
     bool pure_low_precision; /* no FP32 master weights, moments and gradients in the 16-bit type */
 
     /* mixture of experts */
-    int dispatcher;         /* enum maq_dispatcher */
+    int dispatcher;   /* enum maq_dispatcher */
+    int32_t flex_sms; /* moe_flex_dispatcher_num_sms: SMs of the kernels of deepep and hybridep; 0 = as they come */
     double capacity_factor; /* > 0: tokens over it are dropped, below it padded; 0 = dropless */
     double imbalance;       /* load of the busiest EP rank over the mean, >= 1; dropless */
     int overlap_ep;         /* all-to-all of one microbatch under the compute of another */

@@ -191,6 +191,8 @@ static void experts(struct maq_buf *b, const struct maq_job *job)
     if (p->dispatcher == MAQ_DISPATCHER_DEEPEP || p->dispatcher == MAQ_DISPATCHER_HYBRIDEP)
         maq_buf_addf(b, "--moe-flex-dispatcher-backend %s\n",
                      p->dispatcher == MAQ_DISPATCHER_DEEPEP ? "deepep" : "hybridep");
+    if (p->flex_sms > 0 && (p->dispatcher == MAQ_DISPATCHER_DEEPEP || p->dispatcher == MAQ_DISPATCHER_HYBRIDEP))
+        maq_buf_addf(b, "--moe-flex-dispatcher-num-sms %d\n", (int)p->flex_sms);
     flag(b, true, "moe-grouped-gemm");
     if (p->capacity_factor > 0)
         maq_buf_addf(b, "--moe-expert-capacity-factor %g\n", p->capacity_factor);

@@ -43,6 +43,8 @@ static const struct rule {
     {"sequence-parallel", TAKE_FIXED, "plan.sequence_parallel", "true"},
     {"hierarchical-context-parallel-sizes", TAKE_WORD, "plan.hierarchical_cp_a2a_size", NULL},
     {"use-tp-pp-dp-mapping", TAKE_FIXED, "plan.rank_order", "tp-cp-ep-pp-dp"},
+    {"moe-deepep-num-sms", TAKE_WORD, "plan.moe_flex_dispatcher_num_sms", NULL},
+    {"moe-hybridep-num-sms", TAKE_WORD, "plan.moe_flex_dispatcher_num_sms", NULL},
     {"num-virtual-stages-per-pipeline-rank", TAKE_WORD, "plan.virtual_pipeline_model_parallel_size", NULL},
     {"microbatch-group-size-per-virtual-pipeline-stage", TAKE_WORD, "plan.microbatch_group_size_per_vp_stage", NULL},
     {"no-overlap-p2p-communication", TAKE_FIXED, "plan.overlap_p2p_comm", "false"},

@@ -140,6 +140,8 @@ const struct maq_field maq_plan_fields[] = {
     /* mixture of experts */
     ENUM(dispatcher, "moe_token_dispatcher_type", dispatcher_names, .aliases = "dispatcher", .def = "alltoall",
          .doc = "how tokens reach their experts"),
+    I32(flex_sms, "moe_flex_dispatcher_num_sms", .aliases = "flex_sms|moe_deepep_num_sms|moe_hybridep_num_sms",
+        .def = "0", .min = 0, .max = 1024, .doc = "SMs of an exchange by deepep or hybridep; 0 = 20 and 16"),
     DOUBLE(capacity_factor, "moe_expert_capacity_factor", .aliases = "capacity_factor", .def = "0", .min = 0,
            .max = 1000, .doc = "tokens per expert over the mean at which tokens are dropped; 0 = dropless"),
     DOUBLE(imbalance, "moe_imbalance", .def = "1", .min = 1, .max = 10000,

@@ -19,6 +19,7 @@ struct block_key {
     struct maq_str lora_targets;
     int32_t tp, cp, ep, etp, mbs, cp_a2a, lora_rank, vocab_cut;
     uint32_t recompute_parts;
+    int32_t flex_sms;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
     uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser;
@@ -118,6 +119,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->lora_rank = p->lora_rank;
     k->vocab_cut = (int32_t)bp->lower.vocab_cut;
     k->recompute_parts = p->recompute_parts;
+    k->flex_sms = p->flex_sms;
     k->sp = (uint8_t)p->sequence_parallel;
     k->cp_comm = (uint8_t)p->cp_comm;
     k->recompute = (uint8_t)p->recompute;
