@@ -315,7 +315,7 @@ static void test_layer_facts(void **unused)
     (void)unused;
     static const struct {
         const char *fact, *base, *plan;
-        struct maq_op ops[2];
+        struct maq_op ops[3];
     } cases[] = {
         {"activation_quantized_apart",
          "megatron-lm",
@@ -326,6 +326,12 @@ static void test_layer_facts(void **unused)
          "precision: bf16",
          {{.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {8192 * 8 * 256, 2, 8}},
           {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {8192 * 8 * 256, 8, 2}}}},
+        {"softmax_rereads_scores", /* 32 heads of 8,192 x 8,192: twice, and backward both tensors once */
+         "jax",
+         "precision: bf16, attention_backend: unfused",
+         {{.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {32LL * 8192 * 8192, 2, 0}},
+          {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {32LL * 8192 * 8192, 2, 0}},
+          {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {32LL * 8192 * 8192, 4, 0}}}},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         double at[2], want = 0;
@@ -340,7 +346,7 @@ static void test_layer_facts(void **unused)
             struct prediction p = predict_text(text);
             at[k] = p.result->step_s;
             const struct maq_device *device = &maq_job_get(p.job)->cluster.groups[0].device;
-            for (int o = 0; o < 2 && k && cases[i].ops[o].kind; o++)
+            for (int o = 0; o < 3 && k && cases[i].ops[o].kind; o++)
                 want += maq_cost_op(NULL, &cases[i].ops[o], device).seconds;
             drop(&p);
         }

@@ -350,6 +350,8 @@ static void test_plan_phrases(void **state)
         {dense, "framework", "Megatron-Bridge (NeMo container 26.04)", "\"framework\": \"megatron-bridge\""},
         {dense, "framework", "Pax/JAX (older release)", "\"framework\": \"paxml-2023\""},
         {dense, "framework", "Pax/JAX (newer release)", "\"framework\": \"paxml\""},
+        {"12,768,12,2048,256,1,1,64,64,8,H100,GPT3-126M,4", "framework,precision", "Pax/JAX (newer release),BF16 (TE)",
+         "\"framework\": {\"softmax_rereads_scores\": false, \"base\": \"paxml\"}"},
         {moe, "overlap_notes,vp,experts,topk", "pp_layout Et*4|(t*4|)*14tmL,4,256,8",
          "\"pipeline_model_parallel_layout\": \"Et*4|(t*4|)*14tmL\""},
         {moe, "vp,experts,topk", "4,256,8", "\"pipeline_model_parallel_layout\": \"balanced\""},

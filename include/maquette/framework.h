@@ -80,6 +80,8 @@ struct maq_framework {
     bool repeats_kv;
     /* The rows of the token table are looked up by a product with one-hot vectors, which are written out and kept (Pax, MaxText). */
     bool embeds_by_product;
+    /* The softmax of unfused attention is reductions and a quotient that read the scores anew each time, where no kernel holds a row (XLA). */
+    bool softmax_rereads_scores;
     /* What an activation writes is quantized by a kernel of its own, where a norm quantizes what it writes (Megatron Core). */
     bool activation_quantized_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */

@@ -94,6 +94,8 @@ struct framework_reader {
                        .doc = "keys and values are copied out to as many heads as queries have"),                      \
         MAQ_FIELD_BOOL(T, at embeds_by_product, "embeds_by_product",                                                   \
                        .doc = "tokens are looked up by a product of one-hot vectors with the table"),                  \
+        MAQ_FIELD_BOOL(T, at softmax_rereads_scores, "softmax_rereads_scores",                                         \
+                       .doc = "the softmax of unfused attention reads its scores once for each of its reductions"),    \
         MAQ_FIELD_BOOL(T, at activation_quantized_apart, "activation_quantized_apart",                                 \
                        .doc = "what an activation writes is quantized by a kernel of its own"),                        \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \

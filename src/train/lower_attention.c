@@ -153,6 +153,19 @@ static void bias_scores(struct maq_lowering *l, int64_t elements, int64_t pairs,
     maq_segment_op(&l->w, &add);
 }
 
+/*
+ * Without a kernel that holds a row, the maximum and the sum are passes of their own in front of the one that writes; backward, the sum
+ * of the products of both tensors is.
+ */
+static void read_scores_again(struct maq_lowering *l, int64_t elements, bool backward)
+{
+    int64_t e = (int64_t)l->lower->store_bytes;
+    struct maq_op pass =
+        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, backward ? 2 * e : e, 0, 0, 0, 0);
+    for (int i = 0; i < (backward ? 1 : 2); i++)
+        maq_segment_op(&l->w, &pass);
+}
+
 /* What is done to scores between the products: scale with mask, or with positions, where the softmax does not do it itself. */
 struct scores {
     int64_t queries, keys, batch; /* batch: sequences or windows, times heads */
@@ -189,6 +202,8 @@ static void between_products(struct maq_lowering *l, const struct attention *a, 
     if (backward && s->dropped)
         maq_segment_op(&l->w, &dropout);
     maq_segment_chain(&l->w, &soft);
+    if (lo->job->framework.softmax_rereads_scores)
+        read_scores_again(l, elements, backward);
     if (!backward && s->dropped)
         maq_segment_op(&l->w, &dropout);
     if (backward && a->g->position_bias)

@@ -28,6 +28,7 @@ enum when { /* bits; all must hold */
             WHEN_DP = 32,
             WHEN_MOE = 64,
             WHEN_FULL = 128, /* the row is complete: what it does not mention is off */
+            WHEN_PAX = 256,  /* NVIDIA's GPT configurations of Pax (google/paxml, contrib/gpu/scripts_gpu/configs.py) */
 };
 
 struct rule {
@@ -53,8 +54,8 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   graphs[] = "enable_cuda_graph", dispatcher[] = "moe_token_dispatcher_type",
                   ep_overlap[] = "overlap_moe_expert_parallel_comm", capacity[] = "moe_expert_capacity_factor",
                   fused[] = "fused_kernels", main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
-                  attention[] = "attention_backend",
-                  blocking[] = "launches_block", /* of the framework, not of the plan */
+                  attention[] = "attention_backend", blocking[] = "launches_block",
+                  rereads[] = "softmax_rereads_scores", /* of the framework, not of the plan */
     vocab_pipe[] = "vocab_parallel_pipeline", interlaced[] = "use_interlaced_schedule",
                   split_output[] = "disable_backward_fusion", selective_ac[] = "selective_ac_option";
 
@@ -134,6 +135,8 @@ static const struct rule text_rules[] = {
        "the remat policy as recomputing norms, attention and MLP", 0, 0, 0),
     IN(recompute, "remat minimal*", recompute, "selective", STATED),
     IN(recompute, "remat minimal*", re_modules, "[layernorm]", "remat minimal as recomputing norms", 0, 0, 0),
+    /* Pax: Transformer Engine has a kernel for the softmax, XLA has not */
+    IN(precision, "te", rereads, "false", NULL, WHEN_PAX, 0, 0),
     IN(recompute, "full|activation checkpointing|activation_checkpointing true", recompute, "full", STATED),
     IN(recompute, "gradient checkpointing|activation recomput*|uniform|all layers|^yes|^true|^on", recompute, "full",
        STATED),
@@ -244,10 +247,11 @@ static bool holds(const struct maq_interpretation *in, uint16_t when)
         backend ? strcmp(backend, "unfused") == 0
                 : profile_sets(in, attention) && in->profile_plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
     bool full = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_completeness), "full", NULL);
-    unsigned now = (in->tp > 1 ? WHEN_TP : 0u) | (in->cp > 1 ? WHEN_CP : 0u) | (in->vp > 1 ? WHEN_VP : 0u) |
-                   (in->dp * in->cp > 1 ? WHEN_DP : 0u) | (in->experts > 0 ? WHEN_MOE : 0u) |
-                   (in->arch == MAQ_ARCH_BLACKWELL ? WHEN_BLACKWELL : 0u) | (unfused ? WHEN_UNFUSED : 0u) |
-                   (full ? WHEN_FULL : 0u);
+    bool pax = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "pax|paxml", NULL);
+    unsigned now = (pax ? WHEN_PAX : 0u) | (in->tp > 1 ? WHEN_TP : 0u) | (in->cp > 1 ? WHEN_CP : 0u) |
+                   (in->vp > 1 ? WHEN_VP : 0u) | (in->dp * in->cp > 1 ? WHEN_DP : 0u) |
+                   (in->experts > 0 ? WHEN_MOE : 0u) | (in->arch == MAQ_ARCH_BLACKWELL ? WHEN_BLACKWELL : 0u) |
+                   (unfused ? WHEN_UNFUSED : 0u) | (full ? WHEN_FULL : 0u);
     return (now & when) == when;
 }
 
@@ -260,7 +264,7 @@ static bool in_years(const struct maq_interpretation *in, const struct rule *r)
 /* Where a key belongs. */
 static struct maq_settings *section_of(struct maq_interpretation *in, const char *key)
 {
-    return key == blocking ? &in->framework_settings : &in->plan;
+    return key == blocking || key == rereads ? &in->framework_settings : &in->plan;
 }
 
 /* '#' becomes the captured number, "%a/b" that share of the layers of a virtual stage (at least one). */
