@@ -191,12 +191,30 @@ enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_
     return read_rows(out, &r, width);
 }
 
+/* As it is written, otherwise without regard to case and to blanks around it. */
 uint32_t maq_csv_column(const struct maq_csv *csv, const char *name)
 {
     for (uint32_t i = 0; i < csv->n_columns; i++)
         if (maq_str_is(csv->names[i].text, name))
             return i;
+    for (uint32_t i = 0; i < csv->n_columns; i++)
+        if (maq_str_ieq(maq_str_trim(csv->names[i].text), name))
+            return i;
     return UINT32_MAX;
+}
+
+/* Why a table seems to have none of its columns: it is one of tabs or semicolons, or of two bytes per letter. */
+static const char *hint_of(const struct maq_csv *csv)
+{
+    struct maq_str first = csv->names[0].text;
+    if (memchr(first.ptr, '\0', first.len) ||
+        (first.len >= 2 && (memcmp(first.ptr, "\xFF\xFE", 2) == 0 || memcmp(first.ptr, "\xFE\xFF", 2) == 0)))
+        return "this is UTF-16: save the table as UTF-8";
+    if (csv->n_columns == 1 && memchr(first.ptr, ';', first.len))
+        return "fields are separated by commas, here by semicolons";
+    if (csv->n_columns == 1 && memchr(first.ptr, '\t', first.len))
+        return "fields are separated by commas, here by tabs";
+    return "docs/validate.md lists the columns; cells may be empty";
 }
 
 enum maq_status maq_csv_bind(uint32_t *at, const struct maq_csv *csv, const struct maq_csv_wanted *wanted, size_t n,
@@ -207,8 +225,7 @@ enum maq_status maq_csv_bind(uint32_t *at, const struct maq_csv *csv, const stru
     for (size_t i = 0; i < n; i++) {
         at[i] = maq_csv_column(csv, wanted[i].name);
         if (wanted[i].needed && at[i] == UINT32_MAX)
-            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, header,
-                                   "docs/validate.md lists the columns; cells may be empty",
+            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, header, hint_of(csv),
                                    "the table has no column '%s'", wanted[i].name);
     }
     return status;
