@@ -16,6 +16,7 @@
 #include "validate/interpret.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -47,11 +48,14 @@ static const struct {
                {"tcp", "tcp-200"},
                {"gib", "gib-roce-400"}};
 
-static const char rate_pattern[] =
-    "# tb/s|#tb/s|# tbps|# gb/s|#gb/s|# gb/sec|#gb/sec|# gbps|#gbps|# (gb/s*|# gb|#gb|#gbe|# gbe|#g";
+static const char rate_pattern[] = "# tb/s|#tb/s|# tbps|#tbps|# tbit*|#tbit*|# gb/s|#gb/s|# gb/sec|#gb/sec|# "
+                                   "gbps|#gbps|# gbit*|#gbit*|# gigabit*|#gigabit*|"
+                                   "# (gb/s*|# gb|#gb|#gbe|# gbe|#g";
 static const char node_scope[] =
     "per node|per server|per host|node-node|inter-node|internode|node-to-node|between nodes";
 static const char other_traffic[] = "storage|management|pcie-nic|gpu-pcie|pcie|ethernet nic";
+
+#define FASTEST_PORT 800.0 /* Gb/s: XDR. A larger rate alone is that of a node */
 
 struct network {
     double gbps; /* of `ports` when ports > 0, else by scope */
@@ -126,10 +130,19 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "2x200Gb/s" becomes "2x 200Gb/s", the words that phrases know. */
+/* "2x200Gb/s" becomes "2x 200Gb/s", the words that phrases know; a sign of multiplication and '*' are an x too. */
 static void add_spread(struct maq_buf *out, struct maq_str note)
 {
     for (size_t i = 0; i < note.len; i++) {
+        if (i + 1 < note.len && note.ptr[i] == '\xC3' && note.ptr[i + 1] == '\x97') { /* U+00D7 */
+            maq_buf_adds(out, i > 0 && is_digit(note.ptr[i - 1]) ? "x " : "x");
+            i++;
+            continue;
+        }
+        if (note.ptr[i] == '*' && i > 0 && i + 1 < note.len && is_digit(note.ptr[i - 1]) && is_digit(note.ptr[i + 1])) {
+            maq_buf_adds(out, "x ");
+            continue;
+        }
         maq_buf_addc(out, note.ptr[i]);
         if (note.ptr[i] == 'x' && i > 0 && i + 1 < note.len && is_digit(note.ptr[i - 1]) && is_digit(note.ptr[i + 1]))
             maq_buf_addc(out, ' ');
@@ -186,7 +199,7 @@ enum maq_network_guess maq__network_text(struct maq_buf *b, double *gbps, const 
         maq_buf_addf(b, ", rail %gG %s", net.gbps, *kind);
     } else if (net.gbps >= 100 && net.gbps < 1e5 && (net.per_node || net.gbps > 400) && cards) {
         maq_buf_addf(b, ", nics %lld x 100G %s", (long long)(net.gbps / 100), preset);
-    } else if (net.gbps > 0 && net.per_node) {
+    } else if (net.gbps > 0 && (net.per_node || (net.gbps > FASTEST_PORT && !net.per_device))) {
         maq_buf_addf(b, ", nics %lld x %gG %s", (long long)per_node, net.gbps / (double)per_node, *kind);
         return MAQ_NETWORK_PORT_EACH;
     } else if (net.gbps > 0) {
@@ -224,11 +237,11 @@ static void add_network(struct maq_interpretation *in, struct maq_buf *b)
 }
 
 /* Devices of a node: as stated, if that divides the job; a job smaller than a node has a node to itself. */
-static void choose_nodes(struct maq_interpretation *in)
+static void choose_nodes(struct maq_interpretation *in, int64_t usual)
 {
     int64_t per_node = in->per_node;
     if (per_node < 1) {
-        per_node = in->devices < 8 ? in->devices : 8;
+        per_node = in->devices < usual ? in->devices : usual;
         maq__assume(in, "%lld devices in a node: gpus_per_node is not stated", (long long)per_node);
     }
     if (per_node > in->devices)
@@ -243,42 +256,124 @@ static void choose_nodes(struct maq_interpretation *in)
     in->nodes = in->devices / per_node;
 }
 
-/* The longest run of words at the start of a name that the catalogue knows. */
-static const struct maq_catalogue_entry *find_at_start(struct maq_str name)
+/*
+ * A name of a GPU is words between blanks, and those again are parts between hyphens and underscores: first the longest run of words that
+ * the catalogue knows ("NVIDIA H100 80GB HBM3"), the one further in front where two are equally long; failing that, the same of parts
+ * ("DGX-H100", "H100-80GB-SXM-custom"). How many there are ("8x", "x8") is said elsewhere.
+ */
+#define MAX_WORDS 32
+
+struct words {
+    struct maq_str at[MAX_WORDS];
+    size_t n;
+};
+
+static bool separates(char c, bool parts)
 {
-    while (name.len > 0) {
-        const struct maq_catalogue_entry *entry = maq_catalogue_find("devices", name);
-        if (entry)
-            return entry;
-        while (name.len > 0 && name.ptr[name.len - 1] != ' ')
-            name.len--;
-        name = maq_str_trim(name);
+    return (c >= 0 && c <= ' ') || (c != '\0' && strchr("()[]/,;+@", c)) || (parts && (c == '-' || c == '_'));
+}
+
+/* "8xH100" and "H100x8" without the count; a count alone becomes nothing. */
+static struct maq_str without_count(struct maq_str word)
+{
+    size_t n = 0;
+    while (n < word.len && is_digit(word.ptr[n]))
+        n++;
+    if (n > 0 && n < word.len && maq_char_lower(word.ptr[n]) == 'x')
+        return (struct maq_str){word.ptr + n + 1, word.len - n - 1};
+    n = word.len;
+    while (n > 0 && is_digit(word.ptr[n - 1]))
+        n--;
+    if (n > 0 && n < word.len && (word.ptr[n - 1] == 'x' || (n == 1 && word.ptr[0] == 'X')))
+        return (struct maq_str){word.ptr, n - 1};
+    return word;
+}
+
+static void split_name(struct words *w, struct maq_str gpu, bool parts)
+{
+    w->n = 0;
+    while (gpu.len > 0 && w->n < MAX_WORDS) {
+        size_t n = 0;
+        while (n < gpu.len && !separates(gpu.ptr[n], parts))
+            n++;
+        struct maq_str word = without_count((struct maq_str){gpu.ptr, n});
+        if (word.len > 0 && !maq_str_ieq(word, "x"))
+            w->at[w->n++] = word;
+        n += n < gpu.len;
+        gpu = (struct maq_str){gpu.ptr + n, gpu.len - n};
     }
+}
+
+/* Words [from, from + n) joined by blanks, as the catalogue looks them up. */
+static const struct maq_catalogue_entry *find_run(const struct words *w, size_t from, size_t n)
+{
+    char name[128];
+    size_t len = 0;
+    for (size_t i = from; i < from + n; i++) {
+        if (len + w->at[i].len + 1 > sizeof name)
+            return NULL;
+        if (i > from)
+            name[len++] = ' ';
+        memcpy(name + len, w->at[i].ptr, w->at[i].len);
+        len += w->at[i].len;
+    }
+    return maq_catalogue_find("devices", (struct maq_str){name, len});
+}
+
+static const struct maq_catalogue_entry *find_longest(const struct words *w)
+{
+    for (size_t n = w->n; n > 0; n--)
+        for (size_t from = 0; from + n <= w->n; from++) {
+            const struct maq_catalogue_entry *entry = find_run(w, from, n);
+            if (entry)
+                return entry;
+        }
     return NULL;
 }
 
 const struct maq_catalogue_entry *maq__find_device(struct maq_str gpu)
 {
-    while (gpu.len > 0) {
-        const struct maq_catalogue_entry *entry = find_at_start(gpu);
-        if (entry)
-            return entry;
-        while (gpu.len > 0 && gpu.ptr[0] != ' ')
-            gpu = (struct maq_str){gpu.ptr + 1, gpu.len - 1};
-        gpu = maq_str_trim(gpu);
-    }
-    return NULL;
+    struct words w;
+    split_name(&w, gpu, false);
+    const struct maq_catalogue_entry *entry = find_longest(&w);
+    if (entry)
+        return entry;
+    split_name(&w, gpu, true);
+    return find_longest(&w);
 }
 
-/* What the rules need to know of a device: its generation. */
-static void look_at_device(struct maq_interpretation *in, const struct maq_catalogue_entry *entry)
+/* A name that says more than the entry: another memory, or another board. The entry is taken all the same, with a remark. */
+static void compare_name(struct maq_interpretation *in, struct maq_str gpu, const struct maq_catalogue_entry *entry,
+                         const struct maq_device *device)
 {
+    static const char *const boards[] = {"pcie", "nvl", "3e"};
+    struct maq_phrase_match m;
+    char show[MAQ_SHOW_SIZE];
+    bool other = false;
+    for (size_t i = 0; i < MAQ_COUNT(boards); i++)
+        other |= maq__phrase_in(gpu, boards[i], NULL) && !strstr(entry->name, boards[i]);
+    /* a capacity on the label is in 10^9 or 2^30 bytes, and some of it is not for programs */
+    if (maq__phrase_in(gpu, "#gb|# gb|#g|#gib", &m) && m.number[0] > 0)
+        other |= m.number[0] * 1.0737 < device->mem_bytes / 1e9 * 0.98 || m.number[0] * 0.88 > device->mem_bytes / 1e9;
+    if (other)
+        maq__assume(in, "gpu '%s' as the catalogue's %s", maq_str_show(show, gpu), entry->name);
+}
+
+/* What the rules need to know of a device: its generation; and how many of them a node usually has. */
+static int64_t look_at_device(struct maq_interpretation *in, struct maq_str gpu,
+                              const struct maq_catalogue_entry *entry)
+{
+    int64_t usual = 8;
     struct maq_node name = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(entry->name)};
     struct maq_device device;
-    if (maq_device_load(&device, &name, in->arena, NULL) == MAQ_OK)
+    if (maq_device_load(&device, &name, in->arena, NULL) == MAQ_OK) {
         in->arch = device.arch;
-    else
+        usual = device.devices_per_node;
+        compare_name(in, gpu, entry, &device);
+    } else {
         in->failed = true;
+    }
+    return usual;
 }
 
 /*
@@ -306,15 +401,15 @@ void maq__interpret_cluster(struct maq_interpretation *in)
     const struct maq_catalogue_entry *device = maq__find_device(gpu);
     char show[MAQ_SHOW_SIZE];
     if (!device) {
-        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "gpu '%s'", maq_str_show(show, gpu));
+        maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "gpu '%s' is none of the catalogue (maquette show gpus)",
+                     maq_str_show(show, gpu));
         return;
     }
     if (in->devices > 1 << 20) {
         maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "more than %d devices", 1 << 20);
         return;
     }
-    look_at_device(in, device);
-    choose_nodes(in);
+    choose_nodes(in, look_at_device(in, gpu, device));
     struct maq_buf b;
     maq_buf_init(&b, 1024);
     maq_buf_addf(&b, "%s:%lld x %lld", device->name, (long long)in->per_node, (long long)in->nodes);
