@@ -24,6 +24,7 @@
 #include "validate/interpret.h"
 #include "validate/phrase.h"
 #include "validate/validate_internal.h"
+#include "validate_row.h"
 
 #define ASSERT_NEAR(a, b, margin)                                                                                      \
     do {                                                                                                               \
@@ -32,29 +33,6 @@
     } while (0)
 
 /* ---- CSV ---- */
-
-struct table {
-    char *text;
-    struct maq_csv csv;
-    struct maq_arena arena;
-    struct maq_diag *diag;
-    enum maq_status status;
-};
-
-static void open_table(struct table *t, const char *text)
-{
-    maq_arena_init(&t->arena, 0);
-    t->diag = maq_diag_new();
-    t->text = strdup(text);
-    t->status = maq_csv_parse(&t->csv, "t.csv", maq_str_of(t->text), &t->arena, t->diag);
-}
-
-static void close_table(struct table *t)
-{
-    maq_arena_fini(&t->arena);
-    maq_diag_free(t->diag);
-    free(t->text);
-}
 
 static void assert_cell(const struct table *t, uint32_t row, const char *column, const char *want)
 {
@@ -150,35 +128,6 @@ static void test_phrases(void **state)
 }
 
 /* ---- one row ---- */
-
-#define NEEDED "num_layers,hidden,heads,seq_len,gbs,tp,pp,dp,num_gpus,gpus_per_node,gpu,model,derived_iter_time_s"
-
-/* Interprets one row of the needed columns with more columns (a list of names and one of cells). */
-struct one {
-    struct table t;
-    struct maq_table table;
-    struct maq_interpretation in;
-    const char *job;
-};
-
-static void interpret(struct one *o, const char *needed, const char *columns, const char *cells)
-{
-    char *text;
-    assert_true(
-        asprintf(&text, NEEDED "%s%s\n%s%s%s\n", *columns ? "," : "", columns, needed, *columns ? "," : "", cells) > 0);
-    memset(o, 0, sizeof *o);
-    open_table(&o->t, text);
-    assert_int_equal(o->t.status, MAQ_OK);
-    o->table.csv = o->t.csv;
-    assert_int_equal(maq_table_bind(&o->table, o->t.diag), MAQ_OK);
-    o->in.row = (struct maq_table_row){&o->table, 0, -1};
-    o->in.arena = &o->t.arena;
-    maq_interpret_row(&o->in);
-    assert_false(o->in.failed);
-    o->job = o->in.skip == MAQ_VALIDATE_SKIP_NONE ? maq_interpret_job(&o->in) : "";
-    assert_non_null(o->job);
-    free(text);
-}
 
 static void test_network(void **state)
 {
@@ -416,7 +365,9 @@ static void test_skips_of_one_row(void **state)
         {",,,2048,32,1,1,16,16,8,H100,Llama3-8B,1", "", "", MAQ_VALIDATE_SKIP_NONE},
         {"4,1024,16,2048,32,3,1,,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MAPPING},
         {"4,1024,16,2048,32,2,1,,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NONE},
-        {"4,1024,16,2048,32,1,,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MAPPING},
+        {"4,1024,16,2048,32,1,,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NONE}, /* 16 devices leave one stage */
+        {"4,1024,16,2048,32,,,4,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MAPPING},
+        {"4,1024,16,2048,32,,,,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_MAPPING},
         {"4,1024,16,,32,1,1,16,16,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_BATCH},
         {"4,1024,16,2048,32,1,1,16,16,8,Z80,x,1", "", "", MAQ_VALIDATE_SKIP_NO_DEVICE},
         {"4,1024,16,2048,32,1,1,16,99999999,8,H100,x,1", "", "", MAQ_VALIDATE_SKIP_NO_DEVICE},

@@ -110,6 +110,36 @@ static void read_numbers(struct maq_interpretation *in)
     in->year = read_year(r);
 }
 
+/*
+ * TP and PP of a row that leaves one or both open. Where dp is stated, the devices say what is left; it is shared out only where one
+ * degree alone is open, or where it is 1. Where dp is open too, one stated degree means that the other is not used, and so does sharded or
+ * plain data parallelism where both are open.
+ */
+static void derive_model_parallel(struct maq_interpretation *in)
+{
+    bool no_tp = in->tp < 1, no_pp = in->pp < 1;
+    if ((!no_tp && !no_pp) || in->cp < 1 || in->devices < 1)
+        return;
+    int64_t known = (no_tp ? 1 : in->tp) * in->cp, rest = 1; /* counts are below 1e9: products of two fit */
+    known = known > in->devices ? 0 : known * (no_pp ? 1 : in->pp);
+    known = known > in->devices || in->dp > in->devices ? 0 : known * (in->dp > 0 ? in->dp : 1);
+    if (in->dp > 0) {
+        rest = known > 0 && in->devices % known == 0 ? in->devices / known : 0;
+        if (rest < 1 || (rest > 1 && no_tp && no_pp))
+            return;
+    } else if (no_tp && no_pp && !maq__names_data_parallelism(in)) {
+        return;
+    }
+    if (no_tp)
+        in->tp = rest;
+    if (no_pp)
+        in->pp = rest;
+    maq__assume(in, "tp %lld, pp %lld: %s not stated", (long long)in->tp, (long long)in->pp,
+                no_tp && no_pp ? "they are"
+                : no_tp        ? "tp is"
+                               : "pp is");
+}
+
 /* Devices over those of a replica. */
 static void derive_dp(struct maq_interpretation *in)
 {
@@ -157,6 +187,7 @@ void maq_interpret_row(struct maq_interpretation *in)
     in->why = "";
     read_numbers(in);
     maq__interpret_model_name(in);
+    derive_model_parallel(in);
     derive_dp(in);
     check_numbers(in);
     if (in->skip != MAQ_VALIDATE_SKIP_NONE)

@@ -91,6 +91,10 @@ void maq__unset(struct maq_settings *of, const char *key);
 
 /* plan_rules.c: runs the tables of phrases over the row; the profile comes between them. */
 void maq__apply_text_rules(struct maq_interpretation *in);
+/* Remarks that a cell about the plan says something that no rule knows. */
+void maq__note_unread(struct maq_interpretation *in);
+/* Whether the row is about FSDP, ZeRO-2 or 3, or DDP: plans in which models are not usually cut otherwise. */
+bool maq__names_data_parallelism(const struct maq_interpretation *in);
 void maq__choose_profile(struct maq_interpretation *in);
 void maq__apply_default_rules(struct maq_interpretation *in);
 #endif

@@ -74,11 +74,12 @@ static void read_module_names(struct maq_interpretation *in)
         const char *pattern, *module;
         bool moe; /* a module of experts */
     } names[] = {
-        {"core attention|core_attn|attention core", "core_attn", false},
+        {"core attention|core_attn|attention core|attention only|recompute attention|^attention", "core_attn", false},
         {"layernorm*|layer norm*|rmsnorm*|norm|norms", "layernorm", false},
         {"mla up*|mla_up_proj|mla up-proj*", "mla_up_proj", false},
         {"mlp|ffn", "mlp", false},
         {"moe_act|moe act*|swiglu", "moe_act", true},
+        {"moe|moe layer*|experts", "moe", true},
         {"shared expert*|shared_experts", "shared_experts", true},
     };
     struct maq_str text = maq_row_text(&in->row, MAQ_COLUMN_recompute);
@@ -116,20 +117,28 @@ static void read_layout(struct maq_interpretation *in)
 
 /* ---- sharding groups ---- */
 
-/* Ranks that hold one copy of the sharded state; 0 = all. FSDP2 is the name of an interface. */
+/* Ranks that hold one copy of the sharded state; 0 = all, -1 = those of a node. FSDP1 and FSDP2 are names of interfaces. */
 static int64_t shard_group(const struct maq_interpretation *in)
 {
     struct maq_str text = maq_row_text(&in->row, MAQ_COLUMN_zero_or_fsdp);
     struct maq_phrase_match m;
-    if (maq__phrase_in(text, "shard group #|shard degree #|shard #|fsdp # inside|fsdp#&!fsdp2", &m) &&
+    if (maq__phrase_in(
+            text,
+            "shard group #|shard degree #|shard size #|shard #|shard=#|shard_size=#|shard_degree=#|dp_shard=#|"
+            "dp_shard #|sharding factor #|fsdp # inside|fsdp#&!fsdp1&!fsdp2|fsdp=#",
+            &m) &&
         m.number[0] >= 1 && m.number[0] < 1e6)
         return (int64_t)m.number[0];
-    return maq__phrase_in(text, "hybrid_shard|hybrid shard|mics", NULL) ? in->per_node : 0;
+    return maq__phrase_in(text, "*hybrid_shard*|hybrid shard*|hybrid-shard*|mics|hsdp", NULL) ? -1 : 0;
 }
 
 static void set_sharding(struct maq_interpretation *in)
 {
     int64_t ranks = in->dp * in->cp, shards = shard_group(in);
+    if (shards < 0) { /* one copy a node, as far as TP leaves ranks there */
+        shards = in->per_node / in->tp > 0 ? in->per_node / in->tp : 1;
+        maq__assume(in, "a copy of the state in every node: the size of a sharding group is not stated");
+    }
     if (shards == 0 || shards >= ranks)
         return;
     if (ranks % shards == 0)
@@ -189,9 +198,26 @@ static void set_expert_tp(struct maq_interpretation *in)
     }
 }
 
-static void set_degrees(struct maq_interpretation *in)
+/* "1", "true", "yes"; as a degree, "8", too. What says neither is not stated. */
+static void set_sequence_parallel(struct maq_interpretation *in)
 {
     struct maq_str sp = maq_row_text(&in->row, MAQ_COLUMN_sp);
+    double degree;
+    bool number = maq_str_to_double(&degree, sp); /* spreadsheets write 1.0 */
+    if (in->tp == 1)
+        return;
+    if (maq_row_says_nothing(sp))
+        sp = MAQ_STR("");
+    if (number ? degree == 0 : maq__phrase_in(sp, "^none|^no|^n|^off|^false|^disabled", NULL))
+        maq__set(in, &in->plan, "sequence_parallel", "false");
+    else if (number ? degree > 0 : maq__phrase_in(sp, "^yes|^y|^on|^true|^enabled|sp|sequence parallel*", NULL))
+        maq__set(in, &in->plan, "sequence_parallel", "true");
+    else
+        maq__assume(in, "sequence parallelism inside TP groups: sp is not stated");
+}
+
+static void set_degrees(struct maq_interpretation *in)
+{
     set_virtual_stages(in);
     if (in->ep < 1)
         in->ep = 1;
@@ -205,11 +231,7 @@ static void set_degrees(struct maq_interpretation *in)
         maq__set(in, &in->plan, "expert_model_parallel_size", "%lld", (long long)in->ep);
     maq__set(in, &in->plan, "data_parallel_size", "%lld", (long long)in->dp);
     maq__set(in, &in->plan, "micro_batch_size", "%lld", (long long)in->mbs);
-    if (in->tp > 1 && sp.len > 0)
-        maq__set(in, &in->plan, "sequence_parallel",
-                 maq_str_is(sp, "0") || maq_str_ieq(sp, "false") ? "false" : "true");
-    else if (in->tp > 1)
-        maq__assume(in, "sequence parallelism inside TP groups: sp is not stated");
+    set_sequence_parallel(in);
 }
 
 /* ---- fine-tuning ---- */
@@ -234,6 +256,7 @@ void maq__interpret_plan(struct maq_interpretation *in)
     read_layout(in);
     maq__apply_text_rules(in);
     read_module_names(in);
+    maq__note_unread(in);
     set_sharding(in);
     set_split(in);
     set_expert_tp(in);

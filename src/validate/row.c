@@ -41,21 +41,78 @@ struct maq_str maq_row_text(const struct maq_table_row *row, enum maq_column col
     return maq_csv_get(&row->table->csv, row->row, row->table->at[column]);
 }
 
+bool maq_row_says_nothing(struct maq_str text)
+{
+    static const char *const words[] = {"",
+                                        "-",
+                                        "--",
+                                        "\xE2\x80\x93" /* en dash */,
+                                        "\xE2\x80\x94" /* em dash */,
+                                        "?",
+                                        "n/a",
+                                        "na",
+                                        "nan",
+                                        "nil",
+                                        "null",
+                                        "unknown",
+                                        "unstated",
+                                        "not stated",
+                                        "not specified",
+                                        "not given",
+                                        "tbd"};
+    for (size_t i = 0; i < MAQ_COUNT(words); i++)
+        if (maq_str_ieq(text, words[i]))
+            return true;
+    return false;
+}
+
+/* "16,384": a comma before every three digits, and digits alone in front of the first. */
+static bool with_commas(int64_t *value, struct maq_str text)
+{
+    int64_t sum = 0;
+    size_t group = 0;
+    bool comma = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == ',' && group >= 1 && group <= 3 && (!comma || group == 3)) {
+            comma = true;
+            group = 0;
+        } else if (c >= '0' && c <= '9' && sum <= MAX_INT) {
+            sum = sum * 10 + (c - '0');
+            group++;
+        } else {
+            return false;
+        }
+    }
+    *value = sum;
+    return comma && group == 3;
+}
+
+/* A count as tables have it: spreadsheets write 8.0, people 16,384. */
+static bool read_count(int64_t *value, struct maq_str text)
+{
+    double real;
+    if (maq_str_to_i64(value, text) || with_commas(value, text))
+        return true;
+    if (!maq_str_to_double(&real, text) || !(fabs(real) <= MAX_INT) || real != floor(real))
+        return false;
+    *value = (int64_t)real;
+    return true;
+}
+
 int64_t maq_row_int(struct maq_table_row *row, enum maq_column column, int64_t empty)
 {
     struct maq_str text = maq_row_text(row, column);
-    int64_t value;
-    double real;
-    if (text.len == 0)
+    int64_t value, thousands = 1;
+    if (maq_row_says_nothing(text) || maq_str_ieq(text, "none"))
         return empty;
-    if (!maq_str_to_i64(&value, text)) { /* spreadsheets write 8.0 */
-        if (!maq_str_to_double(&real, text) || !(fabs(real) <= MAX_INT) || real != floor(real))
-            goto bad;
-        value = (int64_t)real;
+    /* a length of "8k" or "128K" tokens is a power of two */
+    if (column == MAQ_COLUMN_seq_len && maq_char_lower(text.ptr[text.len - 1]) == 'k') {
+        thousands = 1024;
+        text.len--;
     }
-    if (value >= 0 && value <= MAX_INT)
-        return value;
-bad:
+    if (read_count(&value, text) && value >= 0 && value <= MAX_INT / thousands)
+        return value * thousands;
     if (row->bad < 0)
         row->bad = (int)column;
     return empty;
@@ -65,7 +122,7 @@ double maq_row_double(struct maq_table_row *row, enum maq_column column, double 
 {
     struct maq_str text = maq_row_text(row, column);
     double value;
-    if (text.len == 0)
+    if (maq_row_says_nothing(text))
         return empty;
     if (maq_str_to_double(&value, text) && isfinite(value) && value >= 0)
         return value;

@@ -78,13 +78,18 @@ static double measured_time(struct maq_table_row *row)
         if (time > 0)
             return time;
     }
-    double tokens = maq_row_double(row, MAQ_COLUMN_gbs, 0) * maq_row_double(row, MAQ_COLUMN_seq_len, 0);
+    double tokens = (double)maq_row_int(row, MAQ_COLUMN_gbs, 0) * (double)maq_row_int(row, MAQ_COLUMN_seq_len, 0);
     for (size_t i = 0; i < MAQ_COUNT(rates); i++) {
-        double rate = maq_row_double(row, rates[i], 0) * maq_row_double(row, MAQ_COLUMN_num_gpus, 0);
+        double rate = maq_row_double(row, rates[i], 0) * (double)maq_row_int(row, MAQ_COLUMN_num_gpus, 0);
         if (rate > 0)
             return tokens / rate;
     }
     return 0;
+}
+
+static bool is_flagged(struct maq_str flag)
+{
+    return !maq_row_says_nothing(flag) && !maq__phrase_in(flag, "^none|^no|^ok|^0|^false|^pass*", NULL);
 }
 
 /* What was measured. A qa_flag is about the time: the memory of such a row counts. */
@@ -97,7 +102,7 @@ static void read_measured(struct maq_validate_row *out, struct maq_table_row *ro
     m->measured = memory * unit;
     t->skip = time > 0 ? MAQ_VALIDATE_SKIP_NONE : MAQ_VALIDATE_SKIP_NOT_MEASURED;
     m->skip = memory > 0 ? MAQ_VALIDATE_SKIP_NONE : MAQ_VALIDATE_SKIP_NOT_MEASURED;
-    if (t->skip == MAQ_VALIDATE_SKIP_NONE && maq_row_text(row, MAQ_COLUMN_qa_flag).len > 0)
+    if (t->skip == MAQ_VALIDATE_SKIP_NONE && is_flagged(maq_row_text(row, MAQ_COLUMN_qa_flag)))
         t->skip = MAQ_VALIDATE_SKIP_FLAGGED;
 }
 

@@ -16,12 +16,13 @@
 
 #include "base/check.h"
 #include "base/stats.h"
+#include "base/str.h"
 #include "validate/codes.h"
 
 static bool in_part(const struct maq_validate_row *row, int part)
 {
     static const char *const names[MAQ_VALIDATE_PART_COUNT] = {"", "full", "near"};
-    return part == MAQ_VALIDATE_ALL || strcmp(row->completeness, names[part]) == 0;
+    return part == MAQ_VALIDATE_ALL || maq_str_ieq(maq_str_of(row->completeness), names[part]);
 }
 
 static bool is_used(const struct maq_validate_row *row, int metric, int part)
