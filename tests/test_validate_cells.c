@@ -444,6 +444,46 @@ static void test_networks(void **state)
     }
 }
 
+/* ---- models by name alone ---- */
+
+static void test_model_names(void **state)
+{
+    static const struct {
+        const char *name, *base; /* NULL: none */
+    } cases[] = {
+        {"DeepSeekV3", "deepseek-v3"},
+        {"DeepSeek V3 671B", "deepseek-v3"},
+        {"DeepSeek V2 Lite 16B", "deepseek-v2-lite"},
+        {"Qwen-2.5 7B", "qwen2.5-7b"},
+        {"Qwen 2.5 32B (SFT)", "qwen2.5-32b"},
+        {"NemotronH-56B", "nemotron-h-56b"},
+        {"phi3-medium", "phi-3-medium"},
+        {"GPT-2 XL", "gpt2-xl"},
+        {"Llama 3 8B SFT", "llama-3-8b"},
+        {"Llama3 8B LoRA", "llama-3-8b"},
+        {"LLaMA 13B", "llama-13b"},
+        {"GPT-175B", "gpt3-175b"},
+        {"GPT3 5B", "gpt3-5b"},
+        {"GPT 35B", NULL}, /* is no GPT3-5B */
+        {"GPT3 13B", NULL},
+        {"BLOOM 12B", NULL},
+        {"Qwen2 57B", NULL},
+        {"Falcon-11B", NULL},
+        {"-", NULL},
+        {" ( ", NULL},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        char row[128];
+        snprintf(row, sizeof row, ",,,2048,64,1,1,,64,8,H100,%s,1", cases[i].name);
+        interpret(&o, row, "", "");
+        const char *got = maq__setting(&o.in.model, "base");
+        if (cases[i].base ? !got || strcmp(got, cases[i].base) != 0 : o.in.skip != MAQ_VALIDATE_SKIP_NO_MODEL)
+            fail_msg("'%s' is %s", cases[i].name, got ? got : o.in.why);
+        close_table(&o.t);
+    }
+}
+
 /* ---- the header ---- */
 
 static void test_header(void **state)
@@ -485,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_usual_nodes),
         cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_model_names),
         cmocka_unit_test(test_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

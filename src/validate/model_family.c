@@ -2,7 +2,7 @@
  * model_family.c - which model a row means.
  *
  *   1. The catalogue, by name, when the dimensions agree: the entry, with the row's number of layers, vocabulary and key/value heads laid
- *      over it. "(...)" and trailing words such as "SFT" are not part of a name.
+ *      over it. "(...)" and trailing words such as "SFT" are not part of a name, nor is what stands between its letters and digits.
  *   2. Otherwise a family by its dimensions: a GPT (GELU, LayerNorm, learned positions, biases, tied embeddings) where the MLP is
  *      4 x hidden and every head has its own keys and values; a Llama (SwiGLU, RMSNorm, RoPE, no biases, untied) where not.
  *
@@ -82,20 +82,75 @@ static bool agrees(const struct maq_interpretation *in, const struct shape *s)
     return ok && (in->ffn == 0 || s->ffn == 0 || s->experts > 0 || in->ffn == s->ffn);
 }
 
-/* The entry of a name: as it is, without "(...)", without its last word. */
+/*
+ * Names are alike when their letters, digits and points are, whatever stands between them: "DeepSeekV3", "Qwen-2.5 7B". Between two
+ * digits something must stand in both or in neither: "GPT3 5B" is no "GPT 35B".
+ */
+static bool alike(struct maq_str a, struct maq_str b)
+{
+    size_t i = 0, j = 0;
+    char before = '\0';
+    for (;; i++, j++) {
+        size_t from_a = i, from_b = j;
+        while (i < a.len && strchr(" -_", a.ptr[i]))
+            i++;
+        while (j < b.len && strchr(" -_", b.ptr[j]))
+            j++;
+        if (i >= a.len || j >= b.len)
+            return i >= a.len && j >= b.len && a.len > 0;
+        char c = a.ptr[i];
+        bool digits = before >= '0' && before <= '9' && c >= '0' && c <= '9';
+        if (c == '\0' || maq_char_lower(c) != maq_char_lower(b.ptr[j]) || (digits && (i > from_a) != (j > from_b)))
+            return false;
+        before = c;
+    }
+}
+
+static const struct maq_catalogue_entry *find_alike(struct maq_str name)
+{
+    const struct maq_catalogue_entry *e;
+    for (size_t i = 0; (e = maq_catalogue_at("models", i)) != NULL; i++) {
+        struct maq_str rest = maq_str_of(e->aliases), alias;
+        if (alike(name, maq_str_of(e->name)))
+            return e;
+        while (rest.ptr) {
+            rest = maq_str_split(rest, '|', &alias);
+            if (alias.len > 0 && alike(name, alias))
+                return e;
+        }
+    }
+    return NULL;
+}
+
+/* "13B", "560m", "30b-a3b": a number of parameters is in it. */
+static bool has_size(struct maq_str name)
+{
+    return maq__phrase_in(name, "#b|#m|#t", NULL);
+}
+
+/*
+ * The entry of a name: as it is, without "(...)", without its last words. A size is only left out where the entry's name has none:
+ * "DeepSeek V3 671B" is deepseek-v3, "GPT3 13B" is not what "GPT3" alone means.
+ */
 static const struct maq_catalogue_entry *find_entry(struct maq_str name)
 {
     const struct maq_catalogue_entry *e = maq_model_entry(name);
     struct maq_str head;
+    bool sized = false;
     if (e || name.len == 0)
         return e;
     maq_str_split(name, '(', &head);
-    head = maq_str_trim(head);
-    e = maq_model_entry(head);
-    if (e)
-        return e;
-    maq_str_split(head, ' ', &head);
-    return maq_model_entry(head);
+    for (head = maq_str_trim(head); head.len > 0; head = maq_str_trim(head)) {
+        e = maq_model_entry(head);
+        e = e ? e : find_alike(head);
+        if (e)
+            return sized && has_size(maq_str_of(e->name)) ? NULL : e;
+        size_t end = head.len;
+        while (head.len > 0 && head.ptr[head.len - 1] != ' ')
+            head.len--;
+        sized |= has_size((struct maq_str){head.ptr + head.len, end - head.len});
+    }
+    return NULL;
 }
 
 static bool entry_has(const struct maq_catalogue_entry *e, const char *phrase)
