@@ -59,6 +59,8 @@ struct maq_hf {
     struct maq_node *attn_config;                             /* MPT */
     double expansion;                                         /* MPT */
     bool no_bias, learned_positions;                          /* MPT */
+    struct maq_node *ffn_config;                              /* DBRX */
+    struct maq_node *topk_list, *moe_ffn_list, *shared_list;  /* Hunyuan */
 
     /* what the class fixes and no key changes */
     enum maq_norm norm;
@@ -71,9 +73,9 @@ struct maq_hf {
     int64_t position_offset; /* rows of the position table before position 0 (OPT) */
 };
 
-/* The families: i from 0 until NULL; those of hf_gpt.c, ended by one without a type; and their keys. */
+/* The families: i from 0 until NULL; those of hf_gpt.c and hf_more.c, each ended by one without a type; and their keys. */
 const struct maq_family *maq__hf_family(size_t i);
-extern const struct maq_family maq__hf_gpt_families[];
+extern const struct maq_family maq__hf_gpt_families[], maq__hf_more_families[];
 extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],

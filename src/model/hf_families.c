@@ -107,6 +107,12 @@ static void preset_gemma3(struct maq_hf *hf)
     hf->qk_norm = MAQ_QK_NORM_HEAD;
     hf->window_rule = MAQ_HF_WINDOW_PATTERN;
     hf->window_pattern = 6;
+    /* Gemma3TextConfig's own: a text_config inside another is written without what is equal to the defaults of its class */
+    hf->vocab = 262208;
+    hf->heads = 8;
+    hf->kv_heads = 4;
+    hf->max_pos = 131072;
+    hf->window = 4096;
 }
 
 static void preset_deepseek(struct maq_hf *hf)
@@ -327,9 +333,9 @@ static const struct maq_family families[] = {
      .architectures = "MixtralForCausalLM",
      .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe),
      .preset = preset_mistral},
-    {.type = "qwen2",
+    {.type = "qwen2|qwen2_vl|qwen2_5_vl|qwen2_5_vl_text",
      .read = maq__hf_read,
-     .architectures = "Qwen2ForCausalLM",
+     .architectures = "Qwen2ForCausalLM|Qwen2VLForConditionalGeneration|Qwen2_5_VLForConditionalGeneration",
      .tables = LLAMA_TABLES,
      .preset = preset_qwen2},
     {.type = "qwen2_moe",
@@ -337,14 +343,14 @@ static const struct maq_family families[] = {
      .architectures = "Qwen2MoeForCausalLM",
      .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_step),
      .preset = preset_qwen2_moe},
-    {.type = "qwen3",
+    {.type = "qwen3|qwen3_vl|qwen3_vl_text",
      .read = maq__hf_read,
-     .architectures = "Qwen3ForCausalLM",
+     .architectures = "Qwen3ForCausalLM|Qwen3VLForConditionalGeneration",
      .tables = LLAMA_TABLES,
      .preset = preset_qwen3},
-    {.type = "qwen3_moe",
+    {.type = "qwen3_moe|qwen3_vl_moe|qwen3_vl_moe_text",
      .read = maq__hf_read,
-     .architectures = "Qwen3MoeForCausalLM",
+     .architectures = "Qwen3MoeForCausalLM|Qwen3VLMoeForConditionalGeneration",
      .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_step),
      .preset = preset_qwen3},
     {.type = "qwen3_next",
@@ -492,7 +498,14 @@ static const struct maq_family families[] = {
 
 const struct maq_family *maq__hf_family(size_t i)
 {
-    const size_t n = sizeof families / sizeof *families;
-    const struct maq_family *f = i < n ? &families[i] : &maq__hf_gpt_families[i - n];
-    return f->type ? f : NULL;
+    if (i < sizeof families / sizeof *families)
+        return &families[i];
+    i -= sizeof families / sizeof *families;
+    for (const struct maq_family *f = maq__hf_gpt_families; f->type; f++)
+        if (i-- == 0)
+            return f;
+    for (const struct maq_family *f = maq__hf_more_families; f->type; f++)
+        if (i-- == 0)
+            return f;
+    return NULL;
 }
