@@ -623,23 +623,54 @@ static void test_set_value(void **state)
                 "hint: check its spelling and its section, or remove it\n");
 }
 
+/* What has a name is a map that starts from it as soon as a part of it is set, in whichever order. */
+static void test_set_inside_a_name(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("model: llama\ncluster: {groups: [{device: h100}]}\n"), MAQ_OK);
+    assert_int_equal(maq_doc_set(&doc, "model.layers=3", diag), MAQ_OK);
+    assert_int_equal(maq_doc_set(&doc, "cluster.groups.0.device.memory=60 GiB", diag), MAQ_OK);
+    assert_int_equal(maq_doc_set(&doc, "framework.dropout=0", diag), MAQ_OK);
+    expect_text("model.base", "llama");
+    expect_text("model.layers", "3");
+    expect_text("cluster.groups.0.device.base", "h100");
+    expect_text("cluster.groups.0.device.memory", "60 GiB");
+    assert_int_equal(maq_doc_set_value(&doc, "model", "qwen", "--model", diag), MAQ_OK);
+    assert_int_equal(maq_doc_set_value(&doc, "framework", "jax", "--framework", diag), MAQ_OK);
+    expect_text("model.base", "qwen");
+    expect_text("model.layers", "3");
+    expect_text("framework.base", "jax");
+    expect_text("framework.dropout", "0");
+    assert_int_equal(maq_doc_set(&doc, "model=null", diag), MAQ_OK); /* takes all of it away */
+    assert_true(maq_node_is_null(at_path("model")));
+}
+
+/* A map of the document is the document's: a name from the command line replaces it. */
+static void test_set_name_over_map(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("model: {base: llama, layers: 3}\n"), MAQ_OK);
+    assert_int_equal(maq_doc_set_value(&doc, "model", "qwen", "--model", diag), MAQ_OK);
+    expect_text("model", "qwen");
+}
+
 static void test_set_refused(void **state)
 {
     (void)state;
-    assert_int_equal(parse("model: llama\nlist: [1, 2]\n"), MAQ_OK);
-    assert_int_equal(maq_doc_set(&doc, "model.layers=3", diag), MAQ_BAD_INPUT);
+    assert_int_equal(parse("cluster: h100\nlist: [1, 2]\n"), MAQ_OK);
+    assert_int_equal(maq_doc_set(&doc, "cluster.nodes=3", diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_doc_set(&doc, "plan.tp", diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_doc_set(&doc, "=3", diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_doc_set(&doc, "plan..tp=3", diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_doc_set(&doc, "plan.tp= ", diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_doc_set(&doc, "list.2=3", diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_doc_set(&doc, "list.x=3", diag), MAQ_BAD_INPUT);
-    expect_text("model", "llama");
+    expect_text("cluster", "h100");
     assert_int_equal(doc.root->count, 2); /* nothing was half done */
-    expect_diag("--set:1:1: error[MAQ1027]: 'model' is the text 'llama', so nothing can be set inside it\n"
-                "  1 | model.layers=3\n"
-                "    | ^~~~~\n"
-                "hint: to change a part of it, write it as a map first: {base: llama}\n"
+    expect_diag("--set:1:1: error[MAQ1027]: 'cluster' is the text 'h100', so nothing can be set inside it\n"
+                "  1 | cluster.nodes=3\n"
+                "    | ^~~~~~~\n"
+                "hint: to change a part of it, write it as a map first: {base: h100}\n"
                 "\n"
                 "--set:1:1: error[MAQ1027]: there is no '=' in it\n"
                 "  1 | plan.tp\n"
@@ -741,11 +772,27 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_yaml_tree), TEST(test_json),          TEST(test_json_surrogates),   TEST(test_characters),
-        TEST(test_empty),     TEST(test_nulls_and_get), TEST(test_aliases),           TEST(test_duplicates_all_at_once),
-        TEST(test_syntax),    TEST(test_encoding),      TEST(test_several_documents), TEST(test_limits),
-        TEST(test_load),      TEST(test_unused),        TEST(test_typed_reads),       TEST(test_set),
-        TEST(test_set_value), TEST(test_set_refused),   TEST(test_out_of_memory),
+        TEST(test_yaml_tree),
+        TEST(test_json),
+        TEST(test_json_surrogates),
+        TEST(test_characters),
+        TEST(test_empty),
+        TEST(test_nulls_and_get),
+        TEST(test_aliases),
+        TEST(test_duplicates_all_at_once),
+        TEST(test_syntax),
+        TEST(test_encoding),
+        TEST(test_several_documents),
+        TEST(test_limits),
+        TEST(test_load),
+        TEST(test_unused),
+        TEST(test_typed_reads),
+        TEST(test_set),
+        TEST(test_set_value),
+        TEST(test_set_inside_a_name),
+        TEST(test_set_name_over_map),
+        TEST(test_set_refused),
+        TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
  *   --set name="a, b"              quotes, [ ] and { } are read as YAML flow; anything else is taken as it stands, so that
  *                                  no character of a shell argument means something unexpected
  *   --set plan.tp=null             takes a value away
+ *   --set model.num_hidden_layers=2   where the model is a name: what has a name and can be a map is {base: NAME} from there on,
+ *                                  whichever of the two is said first
  *
  * What the user typed becomes a diagnostic source of its own, named after the flag.
  */
@@ -123,11 +125,43 @@ static enum maq_status map_entry(struct maq_node **out, const struct assignment 
     return MAQ_OK;
 }
 
+/* Keys whose value is a name, or a map that starts from one with `base`. */
+static bool starts_from_a_name(struct maq_str key)
+{
+    static const char *const keys[] = {"model", "framework", "device"};
+    for (size_t i = 0; i < MAQ_COUNT(keys); i++)
+        if (maq_str_is(key, keys[i]))
+            return true;
+    return false;
+}
+
+/* A scalar becomes {base: scalar}. */
+static enum maq_status name_to_map(struct maq_node *node, const struct assignment *a, struct maq_str segment)
+{
+    struct maq_node *base;
+    MAQ_TRY(new_value(&base, a, MAQ_NODE_SCALAR, node->at));
+    base->text = node->text;
+    base->quoted = node->quoted;
+    base->origin = node->origin;
+    base->key = MAQ_STR("base");
+    base->key_at = node->at;
+    node->kind = MAQ_NODE_MAP;
+    node->quoted = false;
+    node->text = (struct maq_str){NULL, 0};
+    node->first = base;
+    node->count = 1;
+    node->origin = MAQ_ORIGIN_FLAG;
+    node->at = part_span(a, segment);
+    return MAQ_OK;
+}
+
 /* Makes sure that something can hang below `node`: a null becomes an empty map, another scalar is in the way. */
 static enum maq_status open_node(struct maq_node *node, const struct assignment *a, struct maq_str segment)
 {
     if (node->kind != MAQ_NODE_SCALAR)
         return MAQ_OK;
+    if (!maq_node_is_null(node) && starts_from_a_name(node->key))
+        return name_to_map(node, a, segment);
     if (!maq_node_is_null(node)) {
         char show[MAQ_SHOW_SIZE], label[MAQ_LABEL_SIZE], hint[256];
         maq_str_show(show, node->text);
@@ -166,6 +200,19 @@ static enum maq_status apply(const struct assignment *a)
             break;
         MAQ_TRY(open_node(child, a, segment));
         node = child;
+    }
+    /* `--set model.x=1 --model NAME`: the name is what the map starts from, instead of what is left of it */
+    if (child->kind == MAQ_NODE_MAP && child->origin == MAQ_ORIGIN_FLAG && value->kind == MAQ_NODE_SCALAR &&
+        !maq_node_is_null(value) && starts_from_a_name(child->key)) {
+        struct maq_node *map = child, *base = maq__node_find(map, MAQ_STR("base"));
+        if (!base) {
+            MAQ_TRY(new_value(&base, a, MAQ_NODE_SCALAR, value->at));
+            base->key = MAQ_STR("base");
+            base->next = map->first;
+            map->first = base;
+            map->count++;
+        }
+        child = base;
     }
     child->kind = value->kind;
     child->quoted = value->quoted;
