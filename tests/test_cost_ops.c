@@ -313,6 +313,25 @@ static void test_imbalance_not_faster(void **state)
                 seconds(make(MAQ_OP_GEMM, 640, 2048, 4096, 1, 0, 0), &d));
 }
 
+/*
+ * Weight gradients of experts: the tokens of a group are summed over, and lie a row apart in memory. How many there are, a mean that is
+ * hardly ever a multiple of 8, does not make rows start off 16 bytes; an odd width does.
+ */
+static void test_number_of_tokens_aligns_nothing(void **state)
+{
+    static const int64_t tokens[] = {85, 154, 205, 1000, 3641, 4095};
+    struct maq_device d = device();
+    (void)state;
+    for (size_t i = 0; i < COUNT(tokens); i++) {
+        struct maq_op op = make(MAQ_OP_GROUPED_GEMM, 2048, 1536, tokens[i], 9, tokens[i], 0), next = op;
+        next.d[2] = next.d[4] = (tokens[i] + 7) / 8 * 8;
+        op.flags = next.flags = MAQ_OP_VARIABLE_K;
+        assert_true(seconds(op, &d) <= seconds(next, &d));
+        op.d[1] = 1533; /* but rows of 1,533 features do */
+        assert_true(seconds(op, &d) > 1.2 * seconds(next, &d));
+    }
+}
+
 static void test_unfused_not_faster(void **state)
 {
     (void)state;
@@ -414,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_more_work_not_faster),
         cmocka_unit_test(test_gemm_grid),
         cmocka_unit_test(test_imbalance_not_faster),
+        cmocka_unit_test(test_number_of_tokens_aligns_nothing),
         cmocka_unit_test(test_unfused_not_faster),
         cmocka_unit_test(test_decode_is_memory_bound),
         cmocka_unit_test(test_extremes_are_finite),

@@ -126,14 +126,15 @@ static double best_tile_s(const struct product *p, const struct maq_device *devi
  */
 #define UNALIGNED_VECTOR_SHARE 0.5
 
-static double aligned_share(const struct product *p, const struct maq_device *device, enum maq_dtype dtype)
+/* Rows of the operands have n and `side` elements. */
+static double aligned_share(const struct product *p, double side, const struct maq_device *device, enum maq_dtype dtype)
 {
     static const double share[] = {0.3, 0.55, 0.8, 1.0}; /* 2, 4, 8, 16 bytes */
-    double n = p->n * p->element, k = p->k * p->element;
+    double n = p->n * p->element, k = side * p->element;
     int power = 0;
     while (power < 3 && fmod(n, 4 << power) == 0 && fmod(k, 4 << power) == 0)
         power++;
-    bool thin = p->n < 64.0 || p->k < 64.0; /* a vector or a handful of columns: other kernels */
+    bool thin = p->n < 64.0 || side < 64.0; /* a vector or a handful of columns: other kernels */
     if (thin || p->element < 1.0 || power == 3)
         return 1.0;
     double vector = maq__over(UNALIGNED_VECTOR_SHARE * maq__vector_rate(device), maq__matrix_rate(device, dtype));
@@ -201,7 +202,9 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
     p.share = (p.element < 2.0 ? NARROW_SHARE : 1.0) * (op->kind == MAQ_OP_GROUPED_GEMM ? GROUPED_SHARE : 1.0);
     if (op->kind == MAQ_OP_GEMM && is_thin_batch(&p) && maq__vector_rate(device) > 0.0 && device->mem_bps > 0.0)
         return thin_batch_s(&p, device);
-    p.share *= aligned_share(&p, device, dtype);
+    /* weight gradients sum over tokens: both operands' rows are features, of m and of n */
+    p.share *=
+        aligned_share(&p, op->kind == MAQ_OP_GROUPED_GEMM && op->flags & MAQ_OP_VARIABLE_K ? p.m : p.k, device, dtype);
     if (op->kind == MAQ_OP_GROUPED_GEMM && !(op->flags & MAQ_OP_VARIABLE_K)) {
         double busiest = maq__count(op, 4);
         if (busiest > p.m)
