@@ -94,6 +94,8 @@ enum maq_op_flag {
     MAQ_OP_FINE_SCALES = 1u << 4,
     /* GEMM, 8 bits: sums leave the matrix unit's short accumulators on the way, where it has such (Hopper) */
     MAQ_OP_PROMOTED = 1u << 7,
+    /* GEMM, 16 bits and more: k is a number of rows, as in weight gradients. Set where that matters: where k is no multiple of 8 */
+    MAQ_OP_SUMS_ROWS = 1u << 7,
     MAQ_OP_WEIGHT8 = 1u << 5, /* weights lie in memory in 8 bits; dtype is that of the arithmetic */
     MAQ_OP_WEIGHT4 = 1u << 6  /* the same in 4 bits */
 };

@@ -178,6 +178,15 @@ double maq__wide_store_s(const struct maq_op *op, const struct maq_device *devic
                                    : 0.0;
 }
 
+/* Weight gradients sum over tokens: the rows of both operands are features, of m and of n. In 8 bits operands lie the other way round. */
+bool maq__sums_rows(const struct maq_op *op)
+{
+    if (op->kind == MAQ_OP_GROUPED_GEMM)
+        return op->flags & MAQ_OP_VARIABLE_K;
+    bool wide = (unsigned)op->dtype < MAQ_DTYPE_COUNT && maq_dtype_bytes((enum maq_dtype)op->dtype) >= 2.0;
+    return op->kind == MAQ_OP_GEMM && wide && op->d[3] <= 1 && op->flags & (MAQ_OP_ACCUMULATE | MAQ_OP_SUMS_ROWS);
+}
+
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
 {
     enum maq_dtype dtype = (unsigned)op->dtype < MAQ_DTYPE_COUNT ? (enum maq_dtype)op->dtype : MAQ_BF16;
@@ -202,9 +211,7 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
     p.share = (p.element < 2.0 ? NARROW_SHARE : 1.0) * (op->kind == MAQ_OP_GROUPED_GEMM ? GROUPED_SHARE : 1.0);
     if (op->kind == MAQ_OP_GEMM && is_thin_batch(&p) && maq__vector_rate(device) > 0.0 && device->mem_bps > 0.0)
         return thin_batch_s(&p, device);
-    /* weight gradients sum over tokens: both operands' rows are features, of m and of n */
-    p.share *=
-        aligned_share(&p, op->kind == MAQ_OP_GROUPED_GEMM && op->flags & MAQ_OP_VARIABLE_K ? p.m : p.k, device, dtype);
+    p.share *= aligned_share(&p, maq__sums_rows(op) ? p.m : p.k, device, dtype);
     if (op->kind == MAQ_OP_GROUPED_GEMM && !(op->flags & MAQ_OP_VARIABLE_K)) {
         double busiest = maq__count(op, 4);
         if (busiest > p.m)

@@ -54,8 +54,8 @@ static bool gemm_point(struct maq_fit_point *p, const struct maq_op *op)
     p->key.variant[0] = op->flags & (MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4);
     if (!(m > 0.0 && n > 0.0 && k > 0.0))
         return false;
-    if (fmod(n, ALIGNED) != 0.0 || fmod(k, ALIGNED) != 0.0) /* other kernels, which no table has */
-        return false;
+    if (fmod(n, ALIGNED) != 0.0 || fmod(maq__sums_rows(op) ? m : k, ALIGNED) != 0.0)
+        return false; /* other kernels, which no table has */
     if (batch > 1.0) {
         p->key.family = MAQ_FIT_BMM;
         set_axes(p, m, batch, n, k);

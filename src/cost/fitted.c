@@ -211,7 +211,7 @@ static double quantization_s(const struct maq_op *op, const struct maq_device *d
 static double promoted_share(const struct maq_op *op, const struct maq_device *device)
 {
     double share = maq__kernel_traits(device)->promoted_share;
-    return op->flags & MAQ_OP_PROMOTED && share > 0.0 ? share : 1.0;
+    return op->flags & MAQ_OP_PROMOTED && op->dtype == MAQ_FP8 && share > 0.0 ? share : 1.0;
 }
 
 /* Of a row that has the quantization in it; for ever where what that takes is not known. */

@@ -68,6 +68,7 @@ double maq__out_bytes(enum maq_dtype dtype);
 /* Width in memory of the second operand of a product; bytes. */
 double maq__weight_bytes(const struct maq_op *op);
 
+bool maq__sums_rows(const struct maq_op *op); /* whether k is a number of rows: then its alignment does not matter */
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
 /* Seconds that a product takes longer because its result is wider than its type's own: tables have none of those. 0 for other kinds. */
 double maq__wide_store_s(const struct maq_op *op, const struct maq_device *device);

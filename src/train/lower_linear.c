@@ -321,8 +321,10 @@ static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, 
     quantize_for_wgrad(l, d, math);
     transpose_for_wgrad(l, m, d, math);
     bool into_fp32 = lo->plan->weight_grad_fusion && lo->plan->grad_dtype == MAQ_FP32;
-    struct maq_op op = maq_op_make(MAQ_OP_GEMM, math, (into_fp32 ? MAQ_OP_ACCUMULATE : 0) | gradient_scales(lo, math),
-                                   d.in, d.out, d.rows, 1, 0, 0);
+    int odd = d.rows % 8 != 0 && maq_dtype_bytes((enum maq_dtype)math) >= 2.0 ? MAQ_OP_SUMS_ROWS : 0;
+    struct maq_op op =
+        maq_op_make(MAQ_OP_GEMM, math, (into_fp32 ? MAQ_OP_ACCUMULATE : 0) | odd | gradient_scales(lo, math), d.in,
+                    d.out, d.rows, 1, 0, 0);
     maq_segment_op(&l->w, &op);
     maq_lower_accumulate(l, d.in * d.out);
 }

@@ -142,7 +142,7 @@ bool maq_cuda_prepare_gemm(struct maq_cuda *s, const char **kernel)
     struct types t;
     int64_t m = op->d[0], n = op->d[1], k = op->d[2];
     int32_t count = op->d[3] > 1 ? (int32_t)op->d[3] : 1;
-    bool gradient = op->flags & (MAQ_OP_ACCUMULATE | MAQ_OP_VARIABLE_K) && op->dtype != MAQ_FP8;
+    bool gradient = op->flags & (MAQ_OP_ACCUMULATE | MAQ_OP_SUMS_ROWS | MAQ_OP_VARIABLE_K) && op->dtype != MAQ_FP8;
     if (!types_of(&t, op))
         return maq_cuda_fail(s, "cuBLASLt", "it has no product of this type with that output");
     s->gemm.beta = op->flags & MAQ_OP_ACCUMULATE ? 1 : 0;
