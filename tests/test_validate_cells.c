@@ -484,6 +484,24 @@ static void test_model_names(void **state)
     }
 }
 
+/* 50,257 tokens are 50,304 rows to Megatron-LM, and 50,257 to others. */
+static void test_padded_vocabulary(void **state)
+{
+    static const struct {
+        const char *framework, *tp, *vocab;
+    } cases[] = {{"Megatron-LM", "1", "50304"}, {"NeMo", "8", "51200"}, {"PyTorch FSDP", "1", NULL}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        char row[128];
+        snprintf(row, sizeof row, ",,,1024,64,%s,1,,8,8,H100,gpt2,1", cases[i].tp);
+        interpret(&o, row, "framework", cases[i].framework);
+        const char *got = maq__setting(&o.in.model, "vocab_size");
+        if (cases[i].vocab ? !got || strcmp(got, cases[i].vocab) != 0 : got != NULL)
+            fail_msg("%s: %s", cases[i].framework, got ? got : "as it is");
+        close_table(&o.t);
+    }
+}
+
 /* ---- the header ---- */
 
 static void test_header(void **state)
@@ -494,6 +512,7 @@ static void test_header(void **state)
         {"Model, Seq_Len ,GPU,num_gpus,TP,PP,gbs,iter_time_s\n", NULL},
         {"model;seq_len;gpu;num_gpus;tp;pp;gbs;iter_time_s\n", "semicolons"},
         {"model\tseq_len\tgpu\n", "tabs"},
+        {"\x1F\x8B\x08\n", "gzip"},
         {"name,value\n", "docs/validate.md"},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
@@ -526,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_usual_nodes),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_model_names),
+        cmocka_unit_test(test_padded_vocabulary),
         cmocka_unit_test(test_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,6 +210,8 @@ static const char *hint_of(const struct maq_csv *csv)
     if (memchr(first.ptr, '\0', first.len) ||
         (first.len >= 2 && (memcmp(first.ptr, "\xFF\xFE", 2) == 0 || memcmp(first.ptr, "\xFE\xFF", 2) == 0)))
         return "this is UTF-16: save the table as UTF-8";
+    if (first.len >= 2 && memcmp(first.ptr, "\x1F\x8B", 2) == 0)
+        return "this is compressed by gzip: unpack it first";
     if (csv->n_columns == 1 && memchr(first.ptr, ';', first.len))
         return "fields are separated by commas, here by semicolons";
     if (csv->n_columns == 1 && memchr(first.ptr, '\t', first.len))

@@ -174,14 +174,25 @@ static void choose_mtp(struct maq_interpretation *in, const struct shape *s)
         maq__set(in, &in->model, "num_nextn_predict_layers", "0");
 }
 
+/* Megatron's programs pad the table of tokens to make_vocab_size_divisible_by (128) x TP. */
+static bool pads_vocabulary(const struct maq_interpretation *in)
+{
+    return maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "megatron*|nemo", NULL);
+}
+
 static void from_catalogue(struct maq_interpretation *in, const struct maq_catalogue_entry *e, const struct shape *s)
 {
     bool mpt = entry_has(e, "n_layers:"), megatron = entry_has(e, "model_type: megatron");
     maq__set(in, &in->model, "base", "%s", e->name);
     if (in->layers != s->layers)
         maq__set(in, &in->model, mpt ? "n_layers" : "num_hidden_layers", "%lld", (long long)in->layers);
-    if (in->vocab > 0 && in->vocab != s->vocab)
-        maq__set(in, &in->model, "vocab_size", "%lld", (long long)in->vocab);
+    int64_t vocab = in->vocab > 0 ? in->vocab : s->vocab;
+    if (vocab % 8 != 0 && pads_vocabulary(in)) {
+        vocab = (vocab + 128 * in->tp - 1) / (128 * in->tp) * (128 * in->tp);
+        maq__assume(in, "vocabulary padded to %lld: make_vocab_size_divisible_by is 128 by default", (long long)vocab);
+    }
+    if (vocab != s->vocab)
+        maq__set(in, &in->model, "vocab_size", "%lld", (long long)vocab);
     if (in->kv_heads > 0 && in->kv_heads != s->kv_heads && !mpt)
         maq__set(in, &in->model, "num_key_value_heads", "%lld", (long long)in->kv_heads);
     if (s->learned_positions && in->seq != s->max_seq)
@@ -208,7 +219,7 @@ static void common_dimensions(struct maq_interpretation *in)
     if (in->head_dim > 0 && in->head_dim * in->heads != in->hidden)
         maq__set(in, &in->model, "kv_channels", "%lld", (long long)in->head_dim);
     maq__set(in, &in->model, "vocab_size", "%lld", (long long)in->vocab);
-    if (maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "megatron*|nemo", NULL))
+    if (pads_vocabulary(in))
         maq__set(in, &in->model, "make_vocab_size_divisible_by", "%lld", 128 * (long long)in->tp);
 }
 
