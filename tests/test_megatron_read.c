@@ -179,6 +179,18 @@ static void test_refused(void **state)
     (void)state;
 }
 
+/* "--num-layers 32 ..." copied from somewhere: 32 is above 0, and it is not the only word. */
+static void test_more_words_than_one(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct line l;
+    (void)state;
+    assert_false(read_line(&l, "--num-layers 32 ...", false, diag));
+    assert_non_null(strstr(maq_diag_at(diag, 0)->msg.ptr, "takes one number, and there are more words behind it"));
+    free(l.text);
+    maq_diag_free(diag);
+}
+
 static void test_unknown_is_named(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
@@ -304,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_more_words_than_one),
         cmocka_unit_test(test_unknown_is_named),
         cmocka_unit_test(test_vocabulary_of_a_model),
         cmocka_unit_test(test_open_leaves_the_search_free),

@@ -155,7 +155,9 @@ const struct cli_command cli_train = {
     .examples = "  maquette train examples/llama3-405b-16k.yaml\n"
                 "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --seq 8192 --gbs 64\n"
                 "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n"
-                "  maquette train --cluster 'h100-sxm:8 x 8' -- torchrun pretrain_gpt.py --num-layers 32 ...\n",
+                "  maquette train --cluster h100-sxm:8 -- pretrain_gpt.py --num-layers 24 --hidden-size 2048 \\\n"
+                "    --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 \\\n"
+                "    --micro-batch-size 4 --global-batch-size 128 --bf16\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,

@@ -72,7 +72,9 @@ bool maq__megatron_keep(struct maq_megatron_reader *r, const struct maq_megatron
         break;
     case FORM_NUMBER:
         if (!read_number((int64_t *)(void *)to, a))
-            maq__megatron_bad(r, a->flag, "takes a number above 0", NULL);
+            maq__megatron_bad(
+                r, a->flag,
+                a->n > 1 ? "takes one number, and there are more words behind it" : "takes a number above 0", NULL);
         break;
     }
     return true;
