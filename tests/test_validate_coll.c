@@ -128,11 +128,9 @@ static void test_names_of_collectives(void **state)
 static void test_rows_that_say_too_little(void **state)
 {
     (void)state;
-    static const char *const whys[] = {"device missing or unknown",
-                                       "collective missing or unknown",
-                                       "number of devices missing",
-                                       "size missing",
-                                       "not measured",
+    static const char *const whys[] = {"device missing or unknown",      "collective missing or unknown",
+                                       "number of devices missing",      "size missing",
+                                       "size larger than any buffer",    "not measured",
                                        "ports of the network not stated"};
     struct table o;
     struct maq_coll_point p;
@@ -140,12 +138,13 @@ static void test_rows_that_say_too_little(void **state)
                           "a,NVIDIA H100,8,8,,all_scatter,8,1,,,\n"
                           "a,NVIDIA H100,1,8,,all_reduce,8,1,,,\n"
                           "a,NVIDIA H100,8,8,,all_reduce,,1,,,\n"
+                          "a,NVIDIA H100,8,8,,all_reduce,1e300,1,,,\n"
                           "a,NVIDIA H100,8,8,,all_reduce,8,,,,\n"
                           "a,NVIDIA A100-SXM4-40GB,8,4,A100 4/node; Slingshot-11,all_reduce,8,1,,,\n"
                           "a,NVIDIA A100-SXM4-40GB,8,4,Slingshot-11 2x200Gb/s per node,all_reduce,8,1,,,default TCP\n");
     for (uint32_t i = 0; i < MAQ_COUNT(whys); i++)
         assert_string_equal(maq__coll_row(&p, &o.t, i, &o.clusters, o.diag), whys[i]);
-    assert_null(maq__coll_row(&p, &o.t, 6, &o.clusters, o.diag));
+    assert_null(maq__coll_row(&p, &o.t, 7, &o.clusters, o.diag));
     assert_non_null(strstr(p.doubt, "TCP"));
     assert_int_equal(group_of(&p)->fabric.transport, MAQ_TRANSPORT_SOCKETS);
     close_table(&o);

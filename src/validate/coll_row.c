@@ -23,6 +23,7 @@
 #include "validate/phrase.h"
 
 #define MAX_DEVICES 1048576
+#define MAX_BYTES 1e15 /* no device has a thousandth of it */
 
 static const struct maq_csv_wanted columns[MAQ_COLL_COLUMN_COUNT] = {
 #define COLUMN_ROW(name, needed) [MAQ_COLL_COLUMN_##name] = {#name, needed},
@@ -173,6 +174,8 @@ const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_tabl
         return "number of devices missing";
     if (!(bytes > 0))
         return "size missing";
+    if (bytes > MAX_BYTES)
+        return "size larger than any buffer";
     double s = seconds(table, row, kind, bytes, n);
     if (!(s > 0))
         return "not measured";
