@@ -29,20 +29,22 @@
 #define GROUPS 24u
 #define FIELD 8u /* bits of a kind in a packed use */
 #define TOP 0x8080808080808080u
+#define ROUNDING 1e-9 /* relative: sums in another order must not drop a state */
 
-struct state {
-    double bound;         /* with what prices say of the rest */
-    double cost, priced;  /* priced: with what the devices cost */
-    double front;         /* t of the front stage, without what it sends backward */
-    struct maq_tail tail; /* of a step that waits */
+struct state { /* in front what comparing states reads */
+    double cost;
     double over; /* by which the front stage would exceed the bottleneck with its slowest hop backward; 0: by nothing */
-    uint64_t used; /* packed units */
-    uint32_t code; /* the same as a number */
-    uint32_t from;
+    uint64_t used;    /* packed units */
     uint32_t sibling; /* next of its atom and group, + 1 */
-    uint16_t atom, option;
     uint16_t level;
-    uint8_t group, last; /* last: the group of the last stage, where a step may wait */
+    uint8_t group, last;  /* last: the group of the last stage, where a step may wait */
+    double bound;         /* with what prices say of the rest */
+    struct maq_tail tail; /* of a step that waits */
+    double priced;        /* cost with what the devices cost */
+    double front;         /* t of the front stage, without what it sends backward */
+    uint32_t code;        /* used, as a number */
+    uint32_t from;
+    uint16_t atom, option;
 };
 
 /* A stage that may be put in front of a state: the cheapest option of its group, kind and number of devices. */
@@ -53,6 +55,12 @@ struct step {
     uint32_t code;
     uint16_t first, option;
     uint8_t group;
+};
+
+/* What a step and the rest in front of it come to, summed in another order than a bound is. */
+struct reach {
+    double least;
+    uint32_t group;
 };
 
 struct maq_counted {
@@ -82,6 +90,7 @@ struct maq_counted {
     bool no_memory;
     struct step *steps; /* [atoms * options] */
     uint32_t n_steps;
+    struct reach *reach; /* [atoms * options]: of each step */
     double priced[MAQ_STAGE_OPTIONS], paid;
 };
 
@@ -150,6 +159,13 @@ bool maq_units_init(struct maq_units *u, const struct maq_arcs *arcs)
         return false;
     number_uses(u, units, of, arcs);
     return true;
+}
+
+bool maq_countable(const struct maq_arcs *arcs)
+{
+    uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
+    struct maq_units u = {.room = 0};
+    return !arcs->mixes && number_units(&u, units, of, arcs->table);
 }
 
 /* Options that send and receive in the same time, whoever the neighbour is. */
@@ -269,72 +285,107 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     c->bucket = MAQ_ARENA_NEW(arena, uint32_t, (size_t)t->n_atoms * c->n_groups);
     c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
     c->steps = MAQ_ARENA_RAW(arena, struct step, (size_t)t->n_atoms * t->n_options);
-    if (!c->bucket || !c->chunks || !c->steps || !fill_hops(c, arena) || !fill_back(c, arena))
+    c->reach = MAQ_ARENA_RAW(arena, struct reach, (size_t)t->n_atoms * t->n_options);
+    if (!c->bucket || !c->chunks || !c->steps || !c->reach || !fill_hops(c, arena) || !fill_back(c, arena))
         return false;
     *out = c;
     return true;
 }
 
-/* The stages that may end at an atom with so many behind them: of each group and number of devices the cheapest that fits. `to`: the group
- * of the stage behind. */
-static void list_steps(struct maq_counted *c, const struct maq_box *box, uint32_t behind, uint32_t end, uint32_t to)
+/* Options that may run a stage that ends at an atom: fewer of them the longer it gets. */
+struct able {
+    uint32_t n;
+    uint16_t option[MAQ_STAGE_OPTIONS];
+    double hop[MAQ_STAGE_OPTIONS],
+        until[MAQ_STAGE_OPTIONS]; /* of each option: what it sends forward; its sum up to the end */
+};
+
+static void all_able(struct able *able, const struct maq_counted *c, uint32_t end, uint32_t to)
+{
+    const struct maq_stage_table *t = c->arcs->table;
+    able->n = t->n_options;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        able->option[o] = (uint16_t)o;
+        able->hop[o] = c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
+        able->until[o] = t->options[o].time_s[end];
+    }
+}
+
+/* The cheapest options of a stretch, by the first that is like them; those that are too slow or do not fit leave `able`. */
+struct cheapest {
+    double cost[MAQ_STAGE_OPTIONS], front[MAQ_STAGE_OPTIONS];
+    uint16_t option[MAQ_STAGE_OPTIONS];
+};
+
+static void find_cheapest(struct cheapest *out, struct able *able, const struct maq_counted *c,
+                          const struct maq_box *box, uint32_t behind, uint32_t first, uint32_t end, bool each)
 {
     const struct maq_arcs *a = c->arcs;
     const struct maq_stage_table *t = a->table;
-    double hop[MAQ_STAGE_OPTIONS] = {0}, until[MAQ_STAGE_OPTIONS] = {0}, hop_pace = maq_hop_pace(t);
-    for (uint32_t o = 0; o < t->n_options; o++) {
-        hop[o] = c->forward[((size_t)o * c->n_groups + to) * t->n_atoms + end - 1];
-        until[o] = t->options[o].time_s[end];
+    double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
+    double hop_pace = maq_hop_pace(t);
+    const size_t arc = maq_arc(t, 0, first, end);
+    uint32_t kept = 0;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        out->cost[o] = HUGE_VAL;
+    for (uint32_t i = 0; i < able->n; i++) {
+        const uint32_t o = able->option[i];
+        double s = able->until[o] - t->options[o].time_s[first] + t->options[o].each_s;
+        if (s > box->bottleneck_hi || a->deepest[arc + o] <= behind)
+            continue;
+        able->option[kept++] = (uint16_t)o;
+        if (a->sync_s[arc + o] > box->sync_hi)
+            continue;
+        double pace = s;
+        const uint32_t like = each ? o : c->like[o];
+        if (forward > 0) {
+            s += forward * able->hop[o];
+            pace += hop_pace * forward * able->hop[o];
+        }
+        if (s >= out->cost[like] ||
+            pace + hop_pace * backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] >
+                box->bottleneck_hi)
+            continue;
+        out->cost[like] = s;
+        out->front[like] = pace;
+        out->option[like] = (uint16_t)o;
     }
+    able->n = kept;
+}
+
+/*
+ * The stages that may end at an atom with so many behind them: of each group and number of devices the cheapest that fits. `to`: the group
+ * of the stage behind; `rest`: of what is in front of them.
+ */
+static void list_steps(struct maq_counted *c, const struct maq_box *box, const double *rest, uint32_t behind,
+                       uint32_t end, uint32_t to)
+{
+    const struct maq_stage_table *t = c->arcs->table;
     const bool each = behind == 0 && c->waits; /* nobody is taken for another */
     const uint16_t *kept = each ? c->all : c->first;
     const uint32_t n_kept = each ? t->n_options : c->n_first;
+    struct able able;
+    struct cheapest by;
+    all_able(&able, c, end, to);
     c->n_steps = 0;
-    for (uint32_t first = end; first-- > 0;) {
-        double cost[MAQ_STAGE_OPTIONS], front[MAQ_STAGE_OPTIONS];
-        uint16_t option[MAQ_STAGE_OPTIONS];
-        bool any = false;
-        double forward = maq_forward_weight(t, behind, first == 0),
-               backward = maq_backward_weight(t, behind, first == 0);
-        size_t arc = maq_arc(t, 0, first, end);
-        for (uint32_t o = 0; o < t->n_options; o++)
-            cost[o] = HUGE_VAL;
-        for (uint32_t o = 0; o < t->n_options; o++) {
-            double s = until[o] - t->options[o].time_s[first] + t->options[o].each_s;
-            if (s > box->bottleneck_hi)
-                continue;
-            any = true;
-            if (a->deepest[arc + o] <= behind || a->sync_s[arc + o] > box->sync_hi)
-                continue;
-            double pace = s;
-            const uint32_t like = each ? o : c->like[o];
-            if (forward > 0) {
-                s += forward * hop[o];
-                pace += hop_pace * forward * hop[o];
-            }
-            if (s >= cost[like] ||
-                pace + hop_pace * backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first] >
-                    box->bottleneck_hi)
-                continue;
-            cost[like] = s;
-            front[like] = pace;
-            option[like] = (uint16_t)o;
-        }
-        if (!any)
-            return;
+    for (uint32_t first = end; first-- > 0 && able.n > 0;) {
+        double backward = maq_backward_weight(t, behind, first == 0);
+        find_cheapest(&by, &able, c, box, behind, first, end, each);
         for (uint32_t i = 0; i < n_kept; i++) {
             const uint16_t o = kept[i];
-            if (cost[o] < HUGE_VAL)
-                c->steps[c->n_steps++] =
-                    (struct step){.cost = cost[o],
-                                  .priced = cost[o] + c->priced[o],
-                                  .front = front[o],
-                                  .least = backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first],
-                                  .used = c->units.used[o],
-                                  .code = c->units.code[o],
-                                  .first = (uint16_t)first,
-                                  .option = option[o],
-                                  .group = c->group[o]};
+            if (!(by.cost[o] < HUGE_VAL))
+                continue;
+            struct step *s = &c->steps[c->n_steps];
+            *s = (struct step){.cost = by.cost[o],
+                               .priced = by.cost[o] + c->priced[o],
+                               .front = by.front[o],
+                               .least = backward * c->backward_least[(size_t)c->group[o] * t->n_atoms + first],
+                               .used = c->units.used[o],
+                               .code = c->units.code[o],
+                               .first = (uint16_t)first,
+                               .option = by.option[o],
+                               .group = c->group[o]};
+            c->reach[c->n_steps++] = (struct reach){s->priced + s->least + rest[first], s->group};
         }
     }
 }
@@ -406,6 +457,7 @@ struct run {
     const double *rest;
     uint32_t behind;
     double limit; /* states whose bound reaches it are dropped */
+    double sends; /* how often a front stage's pace has its hop backward */
     struct state last;
 };
 
@@ -420,6 +472,8 @@ struct more {
 /* A sum of t_i with what the step waits at the box's least bottleneck. */
 static double with_waits(const struct run *r, const struct more *m, double fill_s)
 {
+    if (!r->c->waits)
+        return fill_s;
     return fill_s +
            maq_waits(r->c->arcs->table, fill_s + m->back_s, m->tail.slowest_s, r->box->bottleneck_lo, m->alone);
 }
@@ -475,9 +529,17 @@ static bool take_step(struct run *r, uint32_t index, const struct state *back, c
         r->limit = with_waits(r, &more, new.cost);
         return true;
     }
-    double own = maq_backward_weight(t, r->behind, false) * c->backward_most[(size_t)s->group * t->n_atoms + s->first];
-    new.over = fmax(0, new.front + maq_hop_pace(t) * own - r->box->bottleneck_hi);
+    double over =
+        new.front + r->sends * c->backward_most[(size_t)s->group * t->n_atoms + s->first] - r->box->bottleneck_hi;
+    new.over = over > 0 ? over : 0;
     return put(c, &new);
+}
+
+/* Of the stages in front of those that are being put in front. */
+static const double *rest_of(const struct run *r)
+{
+    uint32_t rows = r->c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
+    return r->rest + (size_t)row * (r->c->arcs->table->n_atoms + 1);
 }
 
 /* All stages in front of a state. */
@@ -486,15 +548,20 @@ static bool grow(struct run *r, uint32_t index)
     struct maq_counted *c = r->c;
     const struct maq_stage_table *t = c->arcs->table;
     const struct state back = *state_at(c, index);
-    uint32_t rows = c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
-    const double *rest = r->rest + (size_t)row * (t->n_atoms + 1);
+    const double *rest = rest_of(r);
     double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0, pace = maq_hop_pace(t);
-    double sent[GROUPS] = {0};
-    for (uint32_t g = 0; g < c->n_groups && r->behind > 0; g++)
-        sent[g] = weight * c->backward[((size_t)back.group * c->n_groups + g) * t->n_atoms + back.atom];
+    double sent[GROUPS] = {0}, most[GROUPS]; /* most: beyond it a bound reaches the limit, however it is rounded */
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        if (r->behind > 0)
+            sent[g] = weight * c->backward[((size_t)back.group * c->n_groups + g) * t->n_atoms + back.atom];
+        most[g] = r->limit + c->paid - back.priced - sent[g];
+        most[g] += ROUNDING * (fabs(r->limit) + c->paid + fabs(back.priced) + sent[g]);
+    }
     c->work += c->n_steps;
     for (uint32_t i = 0; i < c->n_steps; i++) {
         const struct step *s = &c->steps[i];
+        if (c->reach[i].least > most[c->reach[i].group])
+            continue;
         if (((c->units.room - back.used - s->used) & TOP) != TOP)
             continue;
         double bound = back.priced + sent[s->group] + s->priced + s->least + rest[s->first] - c->paid;
@@ -511,8 +578,9 @@ static bool grow_level(struct run *r, uint32_t from, uint32_t to)
 {
     struct maq_counted *c = r->c;
     uint32_t atoms = c->arcs->table->n_atoms;
+    r->sends = maq_hop_pace(c->arcs->table) * maq_backward_weight(c->arcs->table, r->behind, false);
     if (r->behind == 0) {
-        list_steps(c, r->box, 0, atoms, 0);
+        list_steps(c, r->box, rest_of(r), 0, atoms, 0);
         return grow(r, 0);
     }
     for (uint32_t atom = atoms; atom-- > 1;)
@@ -522,7 +590,7 @@ static bool grow_level(struct run *r, uint32_t from, uint32_t to)
                 if (i > to) /* of the next level */
                     continue;
                 if (!listed)
-                    list_steps(c, r->box, r->behind, atom, g);
+                    list_steps(c, r->box, rest_of(r), r->behind, atom, g);
                 listed = true;
                 if (!grow(r, i - 1))
                     return false;

@@ -28,7 +28,8 @@
 struct cover {
     const struct maq_arcs *arcs;
     struct maq_priced *priced;
-    struct maq_counted *counted; /* NULL: devices are priced alone */
+    bool countable;              /* else devices are priced alone */
+    struct maq_counted *counted; /* NULL: nothing was counted yet */
     const struct maq_box_options *options;
     struct maq_composition *best, path;
     struct maq_boxes open, *kept;
@@ -111,6 +112,8 @@ static bool count(struct cover *v, struct maq_box *box, double wanted, double *c
     v->kept->programs++;
     if (beam == 0 && !fine && width > v->countable_s)
         return true;
+    if (!v->counted && !maq_counted_new(&v->counted, v->arcs, v->arena))
+        return false;
     if (!maq_counted_solve(counted, box, &v->path, v->counted, rest, wanted, &plain))
         return false;
     if (*counted == 0 && beam == 0 && !maq_counted_solve(counted, box, &v->path, v->counted, rest, wanted, &left))
@@ -130,7 +133,7 @@ static bool solve(struct cover *v, struct maq_box *box)
     double least = maq_priced_raise(v->priced, box, v->best, wanted, v->options, &v->kept->programs);
     v->looked++;
     box->found = false;
-    if (least < wanted && v->counted && !count(v, box, wanted, &counted))
+    if (least < wanted && v->countable && !count(v, box, wanted, &counted))
         return false;
     set_least(v, box, fmax(least, counted));
     return true;
@@ -201,7 +204,7 @@ static bool look(struct cover *v, struct maq_box *box)
     double wide = (v->arcs->table->waves - 1) * (bottleneck - box->bottleneck_lo), deep = sync - box->sync_lo;
     if (v->looked >= v->options->most)
         return keep(v, box);
-    double grain = v->options->grain_s * (v->counted && !box->found ? FINER : 1);
+    double grain = v->options->grain_s * (v->countable && !box->found ? FINER : 1);
     if (wide > grain || deep > grain)
         return halve(v, box, wide >= deep);
     return box->found ? cut(v, box) : keep(v, box);
@@ -257,12 +260,13 @@ bool maq_boxes_cover(struct maq_boxes *boxes, struct maq_composition *best, cons
                         .countable_s = HUGE_VAL,
                         .arena = arena};
     *boxes = (struct maq_boxes){.bound_s = v->cutoff};
-    if (!maq_priced_new(&v->priced, arcs, arena) || !maq_counted_new(&v->counted, arcs, arena))
+    if (!maq_priced_new(&v->priced, arcs, arena))
         return false;
+    v->countable = maq_countable(arcs);
     struct maq_box whole = whole_box(v);
     if (!solve_and_push(v, &whole))
         return false;
-    boxes->counted = v->counted;
+    boxes->counted = v->countable;
     while (v->open.n > 0) {
         struct maq_box box = pop(&v->open);
         if (!look(v, &box))

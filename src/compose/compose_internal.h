@@ -165,7 +165,10 @@ double maq_left_of(const struct maq_left *left, uint32_t behind, uint32_t atom, 
 
 struct maq_counted;
 
-/* NULL, which is no error, where there are too many devices to tell apart, and for mixed stages. false when out of memory. */
+/* Whether devices are few enough to tell apart, and no stages mixed. */
+bool maq_countable(const struct maq_arcs *arcs);
+
+/* Of countable arcs; NULL, which is no error, for others. false when out of memory. */
 bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena);
 
 struct maq_count_options {

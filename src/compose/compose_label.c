@@ -310,8 +310,11 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
     step->parts[0] = (struct maq_stage_part){option, maq_replicas(t, option)};
     step->compute = maq_arc_compute(t, option, step->first, step->back->atom);
     step->update = o->update_s[step->first];
-    step->sync =
-        t->sync_s(t, step->parts, 1, bytes_of(t, option, step->first, step->back->atom), step->parts[0].replicas);
+    if (s->arcs->mixes) /* whose arcs have that of fewer replicas */
+        step->sync =
+            t->sync_s(t, step->parts, 1, bytes_of(t, option, step->first, step->back->atom), step->parts[0].replicas);
+    else
+        step->sync = s->arcs->sync_s[maq_arc(t, option, step->first, step->back->atom)];
     if (step->sync <= s->sync_hi * (1 + SLACK))
         grow(s, step);
 }
