@@ -23,6 +23,7 @@
 
 #include "compose/compose_internal.h"
 
+#define SHORT 4u            /* stride of a kind whose runs are short */
 #define ROUNDED (1 - 1e-5f) /* 128 additions of floats are off by 128 x 6e-8 at most */
 
 struct maq_left {
@@ -59,14 +60,36 @@ bool maq_left_new(struct maq_left **out, const struct maq_arcs *arcs, const stru
     return true;
 }
 
-/* One step into a row. */
-static void relax(float *restrict into, const float *restrict from, const float *restrict barred, float cost,
-                  uint32_t code, uint32_t codes)
+/* One step into a row, whatever is barred. */
+static void relax_all(float *restrict into, const float *restrict from, const float *restrict barred, float cost,
+                      uint32_t code, uint32_t codes)
 {
     for (uint32_t u = code; u < codes; u++) {
         float c = cost + barred[u] + from[u - code];
         into[u] = c < into[u] ? c : into[u];
     }
+}
+
+static void relax_run(float *restrict into, const float *restrict from, float cost, uint32_t n)
+{
+    for (uint32_t u = 0; u < n; u++) {
+        float c = cost + from[u];
+        into[u] = c < into[u] ? c : into[u];
+    }
+}
+
+/* One step into a row. What is not barred comes in runs; short ones are taken with what is. */
+static void relax(const struct maq_left *left, float *into, const float *from, uint32_t option, float cost)
+{
+    const struct maq_units *units = left->units;
+    uint32_t kind = left->arcs->table->options[option].kind, code = units->code[option], codes = units->codes;
+    uint32_t whole = units->stride[kind] * units->radix[kind];
+    if (units->stride[kind] < SHORT) {
+        relax_all(into, from, left->barred + (size_t)option * codes, cost, code, codes);
+        return;
+    }
+    for (uint32_t u = 0; u < codes && code < whole; u += whole)
+        relax_run(into + u + code, from + u, cost, whole - code);
 }
 
 /* No option of the kind does with fewer devices in no more time. */
@@ -91,7 +114,7 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
     const float *from = left->cost + ((size_t)next * (t->n_atoms + 1) + first) * codes;
     double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
     double least[MAQ_STAGE_OPTIONS];
-    bool any = false;
+    bool any = false, reached = from[codes - 1] < HUGE_VALF; /* with all devices that there are */
     for (uint32_t o = 0; o < t->n_options; o++)
         least[o] = HUGE_VAL;
     for (uint32_t o = 0; o < t->n_options; o++) {
@@ -105,9 +128,9 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
         if (a->deepest[arc] > behind && pace <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
             least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);
     }
-    for (uint32_t o = 0; o < t->n_options; o++)
+    for (uint32_t o = 0; o < t->n_options && reached; o++)
         if (least[o] < HUGE_VAL && left->units->code[o] < codes && is_worth(left, least, o))
-            relax(into, from, left->barred + (size_t)o * codes, (float)least[o], left->units->code[o], codes);
+            relax(left, into, from, o, (float)least[o]);
     return any;
 }
 
