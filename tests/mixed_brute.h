@@ -47,7 +47,7 @@ struct compositions {
     struct maq_composition at; /* zero at the start */
 };
 
-static void look_at_all(struct compositions *all)
+static inline void look_at_all(struct compositions *all)
 {
     struct maq_composition *c = &all->at;
     const struct maq_stage_table *table = all->table;

@@ -117,8 +117,7 @@ static enum maq_status add_knots(struct maq_chain_column *out, const struct maq_
         if (k >= 4 && (k & (k - 1)) == 0) /* 1 2 3 4 6 8 12 16 24 32 ... */
             step = k / 2;
     }
-    MAQ_TRY(knot(out, s, 0, s->n_atoms, around->norm_s - around->tied_s));
-    out->knot_s[0] = fmax(out->knot_s[0], 0);
+    MAQ_TRY(knot(out, s, 0, s->n_atoms, around->norm_s));
     for (uint32_t i = 1; i < out->n_knots; i++)
         out->knot_s[i] = fmax(out->knot_s[i], out->knot_s[i - 1]);
     return MAQ_OK;
@@ -151,7 +150,6 @@ enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct
     MAQ_TRY(extra_of(&extra, sums.time_s, s));
     MAQ_TRY(add_knots(out, s, around));
     out->extra_s = extra / 2;
-    sums.update[0] = around->tied_s;
     for (uint32_t i = 1; i <= s->n_atoms; i++)
         sums.time_s[i] = fmax(sums.time_s[i] - out->extra_s, sums.time_s[i - 1]);
     out->hop_bytes = s->hop_bytes;
@@ -159,7 +157,8 @@ enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct
     out->option.fixed_bytes = sums.fixed;
     out->option.flight_bytes = sums.flight;
     out->option.sync_bytes = sums.sync;
-    out->option.update_s = sums.update;
+    out->option.update_s = sums.update; /* 0: in what it synchronizes */
+    out->option.tied_s = around->tied_s;
     return MAQ_OK;
 }
 
@@ -177,7 +176,7 @@ bool maq_chain_column_useless(const struct maq_chain_column *a, const struct maq
     if (p->kind != q->kind || p->devices != q->devices || p->context_bytes < q->context_bytes ||
         a->hop_bytes < other->hop_bytes || a->extra_s < other->extra_s || !no_less(p->time_s, q->time_s, n) ||
         !no_less(p->flight_bytes, q->flight_bytes, n) || !no_less(p->fixed_bytes, q->fixed_bytes, n) ||
-        !no_less(p->sync_bytes, q->sync_bytes, n) || p->update_s[0] < q->update_s[0])
+        !no_less(p->sync_bytes, q->sync_bytes, n) || p->tied_s < q->tied_s)
         return false;
     /* straight lines between knots: one is under the other where it is at all knots of both */
     for (uint32_t i = 0; i < a->n_knots; i++)

@@ -12,8 +12,7 @@
  *
  * sync(P) goes through the synchronization of stages of 1, 2, 3, 4, 6, 8, 12, ... layers and of the whole model, with
  * straight lines between, and never falls. The halves of a tied table are added up by the stage that holds the
- * embedding (update_s of the first atom); a stage that holds the whole model has nothing to add up, so its
- * synchronization is that much less, as far as it may fall.
+ * embedding, unless it holds the whole model (tied_s of the option).
  */
 #ifndef MAQ_COMPOSE_CHAIN_COLUMN_H
 #define MAQ_COMPOSE_CHAIN_COLUMN_H

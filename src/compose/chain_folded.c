@@ -106,8 +106,7 @@ const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_colu
         return NULL;
     fixed[f.atoms] += output(&f);
     out->option.fixed_bytes = fixed;
-    update[0] = of->update_s[0]; /* of a tied table; the others are 0 */
-    out->option.update_s = update;
+    out->option.update_s = update; /* 0, as the column's */
     return out;
 }
 

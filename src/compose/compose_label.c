@@ -309,7 +309,7 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
     step->n_parts = 1;
     step->parts[0] = (struct maq_stage_part){option, maq_replicas(t, option)};
     step->compute = maq_arc_compute(t, option, step->first, step->back->atom);
-    step->update = o->update_s[step->first];
+    step->update = maq_stage_update_s(o, step->first, step->back->atom, t->n_atoms);
     if (s->arcs->mixes) /* whose arcs have that of fewer replicas */
         step->sync =
             t->sync_s(t, step->parts, 1, bytes_of(t, option, step->first, step->back->atom), step->parts[0].replicas);
@@ -331,8 +331,9 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
         return; /* the cheaper of the two alone is as fast */
     step->n_parts = 2;
     step->compute = ca > cb ? ca : cb;
-    step->update =
-        a->update_s[step->first] > b->update_s[step->first] ? a->update_s[step->first] : b->update_s[step->first];
+    double ua = maq_stage_update_s(a, step->first, end, t->n_atoms);
+    double ub = maq_stage_update_s(b, step->first, end, t->n_atoms);
+    step->update = ua > ub ? ua : ub;
     uint32_t synced = 0;
     for (uint32_t n = 1; n * a->samples < t->wave_samples; n++) {
         uint32_t others = (t->wave_samples - n * a->samples + b->samples - 1) / b->samples;

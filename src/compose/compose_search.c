@@ -46,7 +46,7 @@ static double ceiling_of(const struct maq_stage_table *t)
         seldom = option->seldom_s > seldom ? option->seldom_s : seldom;
         sync += isfinite(s) ? s : 0;
         for (uint32_t a = 0; a < t->n_atoms; a++)
-            update = option->update_s[a] > update ? option->update_s[a] : update;
+            update = fmax(update, option->update_s[a] + option->tied_s);
     }
     for (size_t i = 0; i < (size_t)t->n_options * t->n_options * t->n_atoms; i++) {
         hop = isfinite(t->forward_s[i]) && t->forward_s[i] > hop ? t->forward_s[i] : hop;

@@ -71,7 +71,8 @@ static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
         s->memory_share = share > s->memory_share ? share : s->memory_share;
         double compute = between(o->time_s, s) + o->each_s;
         s->compute_s = compute > s->compute_s ? compute : s->compute_s;
-        s->update_s = o->update_s[s->first] > s->update_s ? o->update_s[s->first] : s->update_s;
+        double update = maq_stage_update_s(o, s->first, s->end, t->n_atoms);
+        s->update_s = update > s->update_s ? update : s->update_s;
         bytes = between(o->sync_bytes, s) > bytes ? between(o->sync_bytes, s) : bytes;
     }
     s->sync_s = t->sync_s(t, s->parts, s->n_parts, bytes, ranks);

@@ -59,7 +59,15 @@ struct maq_stage_option {
     const double *flight_bytes; /* of a device per wave in flight: activations of the share */
     const double *sync_bytes;   /* gradients that a device reduces */
     const double *update_s;     /* [atoms]: optimizer of a stage that begins with this atom */
+    double tied_s; /* of the first stage of several, beside it: it adds up the halves of a table with the last one */
 };
+
+/* What a stage of one option updates. */
+static inline double maq_stage_update_s(const struct maq_stage_option *o, uint32_t first, uint32_t end,
+                                        uint32_t n_atoms)
+{
+    return o->update_s[first] + (first == 0 && end < n_atoms ? o->tied_s : 0);
+}
 
 struct maq_stage_part {
     uint32_t option, replicas;

@@ -231,22 +231,22 @@ static struct maq_parallelizer_stage stage_of(const struct state *s, const struc
     const struct maq_chain_redo *redo = &s->chain->space.redo[is.redo];
     /* a parallelizer's stage has no word for experts that are cut otherwise than the rest, for HSDP, for what is on the host */
     bool is_said = is.host <= 0 && !is.offload && is.copies <= 1 && (is.ep <= 1 || is.etp == is.tp);
-    return (struct maq_parallelizer_stage){.atoms = slice->atoms,
-                                           .devices = o->devices * wave->replicas,
-                                           .replicas = wave->replicas,
-                                           .time_s = time_of(s, t, option, slice),
-                                           .static_bytes = o->context_bytes + sum(s, o->fixed_bytes, slice),
-                                           .flight_bytes = sum(s, o->flight_bytes, slice),
-                                           .sync_s =
-                                               t->sync_s(t, &part, 1, sum(s, o->sync_bytes, slice), wave->replicas),
-                                           .once_s = o->update_s[slice->first_atom],
-                                           .boundary_bytes = sends.bytes,
-                                           .tensor_parallel_size = is_said ? is.tp : 0,
-                                           .context_parallel_size = is.cp,
-                                           .expert_parallel_size = is.ep,
-                                           .micro_batch_size = o->samples,
-                                           .recompute = redo->recompute,
-                                           .sharding = is.sharding};
+    return (struct maq_parallelizer_stage){
+        .atoms = slice->atoms,
+        .devices = o->devices * wave->replicas,
+        .replicas = wave->replicas,
+        .time_s = time_of(s, t, option, slice),
+        .static_bytes = o->context_bytes + sum(s, o->fixed_bytes, slice),
+        .flight_bytes = sum(s, o->flight_bytes, slice),
+        .sync_s = t->sync_s(t, &part, 1, sum(s, o->sync_bytes, slice), wave->replicas),
+        .once_s = maq_stage_update_s(o, slice->first_atom, slice->first_atom + slice->atoms, t->n_atoms),
+        .boundary_bytes = sends.bytes,
+        .tensor_parallel_size = is_said ? is.tp : 0,
+        .context_parallel_size = is.cp,
+        .expert_parallel_size = is.ep,
+        .micro_batch_size = o->samples,
+        .recompute = redo->recompute,
+        .sharding = is.sharding};
 }
 
 /* Every option of one micro batch that fits. */
