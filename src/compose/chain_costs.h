@@ -21,6 +21,7 @@
  *   longer   a hop is added to the stage that sends, in both directions: transfers never run beside compute
  *   longer   a hop inside a pool of several nodes always crosses the network, with all devices of its node that send at all sending at once
  *   longer   the last wave is a whole one
+ *   longer   the norm is taken over all devices of the cluster, also those that a plan leaves out
  *   neither  the sum of a tied table's halves is priced in the first stage's pool
  *   shorter  replicas of a stage that begins in the middle of a node may touch one node more than is priced here
  *   neither  slots between hops and compute are those of the closed form: exact for even stages, at most (stages - 1) hops too long or short
