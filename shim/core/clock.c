@@ -77,8 +77,10 @@ void vg_host(int64_t ns)
 
 void vg_call(void)
 {
-    if (drives)
-        vg_host(vg_card()->call_ns);
+    if (!drives)
+        return;
+    vg_turn();
+    vg_host(vg_card()->call_ns);
 }
 
 static int drivers[DRIVERS_MOST]; /* threads; those beyond are not known to watchers */
@@ -86,6 +88,7 @@ static unsigned n_drivers;
 
 void vg_drive(void)
 {
+    vg_turn();
     if (drives)
         return;
     drives = true;

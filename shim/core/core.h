@@ -21,6 +21,13 @@ int64_t vg_host_taken(void);
 unsigned vg_drivers(const int **threads);
 /* When the last wait but one of those that drive was over. */
 int64_t vg_wait_before_last(void);
+/* Of a thread (gettid) of this process: whether it runs, wants to, or waits for a disk; ns of processors that it has had. */
+bool vg_thread_awake(int thread);
+uint64_t vg_thread_ns(int thread);
+/* Whether any but the calling one is awake. */
+bool vg_others_awake(void);
+/* The calling thread drives now: waits in real time until the one that drove last sleeps (threads.c). */
+void vg_turn(void);
 /* ns of the real clock, whatever the program is told. */
 int64_t vg_real_now(void);
 /* Whether a thread that only watches is told of what ends at that time; with the lock held. */

@@ -11,61 +11,18 @@
  */
 #include "shim/core/core.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #define WATCH_NS INT64_C(100000000)
 #define STALL_NS INT64_C(20000000)
 #define PATIENCE_NS INT64_C(10000000000)
 #define LOOK_NS INT64_C(5000000) /* a watcher asks of many works in a row; threads are looked at once */
-
-/* A file of the kernel about a thread of this process, as text; empty where there is none. */
-static void about(char *text, size_t size, int thread, const char *what)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/%s", thread, what);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC); /* the libc calls may be stood in for */
-    ssize_t n = fd >= 0 ? syscall(SYS_read, fd, text, size - 1) : 0;
-    text[n > 0 ? n : 0] = '\0';
-    if (fd >= 0)
-        syscall(SYS_close, fd);
-}
-
-/* Whether a thread other than the calling one runs, wants to, or waits for a disk. */
-static bool some_awake(void)
-{
-    int self = (int)syscall(SYS_gettid);
-    bool awake = false;
-    DIR *tasks = opendir("/proc/self/task");
-    for (const struct dirent *d; tasks && !awake && (d = readdir(tasks)) != NULL;) {
-        char text[512];
-        int thread = (int)strtol(d->d_name, NULL, 10);
-        if (thread <= 0 || thread == self)
-            continue;
-        about(text, sizeof text, thread, "stat");
-        const char *state = strrchr(text, ')'); /* behind the thread's name, which may be anything */
-        awake = state && (strncmp(state, ") R", 3) == 0 || strncmp(state, ") D", 3) == 0);
-    }
-    if (tasks)
-        closedir(tasks);
-    return awake;
-}
 
 /* ns of processors that those that drive have had. */
 static uint64_t work_of_drivers(void)
 {
     const int *thread;
     uint64_t ns = 0;
-    char text[128];
-    for (unsigned i = 0, n = vg_drivers(&thread); i < n; i++) {
-        about(text, sizeof text, thread[i], "schedstat");
-        ns += strtoull(text, NULL, 10);
-    }
+    for (unsigned i = 0, n = vg_drivers(&thread); i < n; i++)
+        ns += vg_thread_ns(thread[i]);
     return ns;
 }
 
@@ -81,7 +38,7 @@ static bool stand_still(void)
     }
     if (moved || real - looked > LOOK_NS) {
         uint64_t has = work_of_drivers();
-        if (has != had || some_awake())
+        if (has != had || vg_others_awake())
             sleep_since = real;
         had = has;
         looked = real;

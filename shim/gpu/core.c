@@ -30,6 +30,11 @@ struct vg_stream *vg_stream_of(void *handle)
     return handle; /* NULL is the legacy stream */
 }
 
+/* Threads of a program on a GPU drive as they are scheduled. */
+void vg_turn(void)
+{
+}
+
 uint16_t vg_stream_ordinal(struct vg_stream *s)
 {
     return (uint16_t)vg_inject_stream(s);
