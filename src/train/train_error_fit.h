@@ -8,23 +8,23 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0368
+#define MAQ_TRAIN_ERROR_BASE 0.0457
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.836
+#define MAQ_TRAIN_ERROR_CHAIN 0.832
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.669
+#define MAQ_TRAIN_ERROR_NEAR 0.666
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.05
+#define MAQ_TRAIN_ERROR_FAR 1.04
 /* bubble */
-#define MAQ_TRAIN_ERROR_BUBBLE 0.0151
+#define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.342
+#define MAQ_TRAIN_ERROR_MEMORY 0.341
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.219
+#define MAQ_TRAIN_ERROR_EXPERTS 0.174
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.923
+#define MAQ_TRAIN_ERROR_Z10 -0.927
 /* its upper end */
 #define MAQ_TRAIN_ERROR_Z90 1.64
 /* lower end of the 80 % interval of memory, over the prediction */
