@@ -138,7 +138,8 @@ double maq_priced_least(struct maq_priced *priced, struct maq_priced_path *path,
 
 /* ---- programs that count devices: compose_counted.c ---- */
 
-/* Devices as units: what divides the devices of all options of a kind. */
+/* Devices as units: what divides the devices of all options of a kind. Packed uses a, b: (b | TOP) - a keeps TOP where b has as many of each. */
+#define MAQ_UNITS_TOP 0x8080808080808080u
 struct maq_units {
     uint64_t room;                    /* packed, a byte a kind: the top bit and what there is */
     uint64_t used[MAQ_STAGE_OPTIONS]; /* packed */
@@ -147,7 +148,7 @@ struct maq_units {
     uint32_t coarse, codes, radix[MAQ_STAGE_KINDS], stride[MAQ_STAGE_KINDS], code[MAQ_STAGE_OPTIONS];
 };
 
-/* false where there are too many to tell apart. compose_counted.c */
+/* false where there are too many to tell apart. compose_units.c */
 bool maq_units_init(struct maq_units *units, const struct maq_arcs *arcs);
 
 /* ---- what is left: compose_left.c ---- */
