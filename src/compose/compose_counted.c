@@ -474,7 +474,8 @@ static bool grow(struct run *r, uint32_t index)
     const struct state back = *state_at(c, index);
     const double *rest = rest_of(r);
     double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0, pace = maq_hop_pace(t);
-    double sent[GROUPS] = {0}, most[GROUPS]; /* most: beyond it a bound reaches the limit, however it is rounded */
+    double sent[GROUPS] = {0},
+           most[GROUPS] = {0}; /* most: beyond it a bound reaches the limit, however it is rounded */
     for (uint32_t g = 0; g < c->n_groups; g++) {
         if (r->behind > 0)
             sent[g] = weight * c->backward[((size_t)back.group * c->n_groups + g) * t->n_atoms + back.atom];

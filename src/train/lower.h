@@ -109,9 +109,9 @@ uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
-/* Whether keys and values are copied out to as many heads as queries have, which fused attention then keeps. */
 /* Whether the module is a token table that is looked up by a product with one-hot vectors, one value per token and (local) row. */
 bool maq_lower_one_hot(const struct maq_lower *lower, const struct maq_module *m);
+/* Whether keys and values are copied out to as many heads as queries have, which fused attention then keeps. */
 bool maq_lower_repeats_kv(const struct maq_lower *lower, const struct maq_attention_geometry *g);
 /* Of unfused attention: whether scale, mask and softmax are one kernel. */
 bool maq_lower_softmax_fused(const struct maq_lower *lower, const struct maq_attention_geometry *g);
