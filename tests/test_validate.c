@@ -527,7 +527,8 @@ static void test_measured_time(void **state)
 static void test_filters(void **state)
 {
     const struct maq_validate_filter alpha[] = {{"source", "alpha"}, {"framework", "tor*"}},
-                                     unknown[] = {{"colour", "red"}}, none[] = {{"id", "zzz"}};
+                                     unknown[] = {{"colour", "red"}}, near[] = {{"sourc", "a"}},
+                                     none[] = {{"id", "zzz"}};
     struct maq_validate_opts opts = MAQ_VALIDATE_OPTS_INIT;
     struct maq_diag *diag = maq_diag_new();
     struct maq_validate_result *r;
@@ -553,6 +554,10 @@ static void test_filters(void **state)
     opts.where = unknown;
     assert_int_equal(maq_validate_train(&r, path, &opts, diag), MAQ_BAD_INPUT);
     assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_CSV_FILTER);
+    opts.where = near;
+    assert_int_equal(maq_validate_train(&r, path, &opts, diag), MAQ_BAD_INPUT);
+    const struct maq_diag_item *last = maq_diag_at(diag, maq_diag_count(diag) - 1);
+    assert_true(maq_str_is(last->hint, "did you mean 'source'?"));
     free(path);
     maq_diag_free(diag);
 }

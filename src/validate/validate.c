@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "spec/doc_internal.h"
 #include "validate/codes.h"
 
 const char *maq_validate_metric_name(enum maq_validate_metric metric)
@@ -39,6 +40,20 @@ static bool passes(struct maq_str cell, const char *value)
     return prefix ? cell.len >= want.len && memcmp(cell.ptr, want.ptr, want.len) == 0 : maq_str_eq(cell, want);
 }
 
+static enum maq_status no_column(const struct maq_csv *csv, struct maq_str name, struct maq_diag *diag)
+{
+    char show[MAQ_SHOW_SIZE], hint[MAQ_SHOW_SIZE + 64] = "a filter is COLUMN=VALUE, or COLUMN=PREFIX*";
+    struct maq_nearest near;
+    maq__nearest_init(&near, name);
+    for (uint32_t i = 0; i < csv->n_columns; i++)
+        maq__nearest_try(&near, csv->names[i].text);
+    if (near.best)
+        maq__snprintf(hint, sizeof hint, "did you mean '%s'?",
+                      maq_str_show(show, (struct maq_str){near.best, near.best_len}));
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_FILTER, (struct maq_span){0}, hint,
+                         "the table has no column '%s' to filter by", maq_str_show(show, name));
+}
+
 enum maq_status maq__validate_filter(bool *keep, const struct maq_csv *csv, const struct maq_validate_opts *opts,
                                      struct maq_diag *diag)
 {
@@ -48,11 +63,7 @@ enum maq_status maq__validate_filter(bool *keep, const struct maq_csv *csv, cons
     for (size_t f = 0; f < opts->n_where; f++) {
         uint32_t column = maq_csv_column(csv, opts->where[f].column);
         if (column == UINT32_MAX) {
-            char show[MAQ_SHOW_SIZE];
-            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_FILTER, (struct maq_span){0},
-                                   "a filter is COLUMN=VALUE, or COLUMN=PREFIX*",
-                                   "the table has no column '%s' to filter by",
-                                   maq_str_show(show, maq_str_of(opts->where[f].column)));
+            status = no_column(csv, maq_str_of(opts->where[f].column), diag);
             continue;
         }
         for (uint32_t i = 0; i < csv->n_rows; i++)
