@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "under_tsan.h"
+#include "sanitized.h"
 
 #include "compose/compose_chain_bound.h"
 #include "compose/compose_pipelines.h"

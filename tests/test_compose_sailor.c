@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "maquette/compose.h"
 #include "mixed/mixed_cost.h"
+#include "sanitized.h"
 
 static char folder[4096];
 
@@ -120,19 +121,17 @@ static void different_degrees(void **ignored)
     maq_compose_result_free(r);
 }
 
-#ifndef __SANITIZE_ADDRESS__
-#define SLOW_TESTS 1
-#endif
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#undef SLOW_TESTS
-#endif
-#endif
+static void too_slow(void)
+{
+    print_message("half a minute of search takes too long under a sanitizer\n");
+    skip();
+}
 
 /* Several pipelines: better than any one; every device is used once, every sample is done. */
 static void several_pipelines(void **ignored)
 {
-#ifdef SLOW_TESTS
+    if (SANITIZED)
+        too_slow();
     need_profiles();
     struct maq_compose_result *r = compose("OPT-350", 1024, 16, 16, MAQ_COMPOSE_PIPELINES);
     const struct maq_compose_plan *plan = &r->plans[0];
@@ -148,26 +147,19 @@ static void several_pipelines(void **ignored)
     assert_true(plan->n_pipelines > 1 && plan->step_s <= 12.0);
     assert_true(judged(r).fits);
     maq_compose_result_free(r);
-#else
-    print_message("half a minute of search takes too long under a sanitizer\n");
-    skip();
-#endif
 }
 
 /* Pipelines that split their micro batches in the front, one that does not: better than any plan of one make-up. */
 static void pipelines_beat_the_best_one(void **ignored)
 {
-#ifdef SLOW_TESTS
+    if (SANITIZED)
+        too_slow();
     need_profiles();
     struct maq_compose_result *r = compose("OPT-350", 1024, 32, 96, MAQ_COMPOSE_PIPELINES);
     struct maq_mixed_box *box;
     assert_true(r->plans[0].step_s <= 4.90);
     assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_NO); /* it splits micro batches */
     maq_compose_result_free(r);
-#else
-    print_message("half a minute of search takes too long under a sanitizer\n");
-    skip();
-#endif
 }
 
 /* Which plan is found and what it took to find it does not depend on threads. */

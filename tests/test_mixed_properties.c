@@ -19,8 +19,9 @@
 #include "compose/mixed_search.h"
 #include "mixed_brute.h"
 #include "random_draws.h"
+#include "sanitized.h"
 
-#define JOBS 12
+#define JOBS (SANITIZED ? 3 : 12)
 
 /* A step waits for the slowest of all devices, 0.8 % x the expected maximum of a few more normal ones; nothing else grows with a node. */
 #define WAITED 1.005

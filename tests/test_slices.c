@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "under_tsan.h"
+#include "sanitized.h"
 
 #include "base/alloc.h"
 #include "base/check.h"

@@ -28,8 +28,9 @@
 #include "base/str.h"
 #include "maquette/train.h"
 #include "random_draws.h"
+#include "sanitized.h"
 
-#define JOBS 1500
+#define JOBS (SANITIZED ? 300 : 1500)
 #define ROUNDING 1.0005 /* of durations to whole nanoseconds, of choices between algorithms at their borders */
 
 #define REARRANGED 1.003 /* a pass that is longer somewhere hides a little more of what runs beside it somewhere else */
