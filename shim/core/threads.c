@@ -4,7 +4,8 @@
  * Threads that drive the device take turns here. One that finds another to have driven last waits until that one sleeps: an autograd
  * thread that has told its caller that it is done still lets go of tensors, and whether the caller's next one takes their place would be
  * a matter of scheduling. A thread that does not sleep within TURN_NS is not waited for; after VAIN of those the threads of
- * this program drive side by side, and nobody waits any more.
+ * this program drive side by side, and nobody waits any more. Both are chosen: letting go takes less than a millisecond, and in vain
+ * no more than VAIN x TURN_NS = 0.64 s are lost in all.
  */
 #include "shim/core/core.h"
 
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TURN_NS = 20000000, LOOK_NS = 20000, VAIN = 32 };
+enum { TURN_NS = 20000000, AGAIN_NS = 20000, VAIN = 32 };
 
 /* A file of the kernel about a thread of this process, as text; empty where there is none. */
 static void about(char *text, size_t size, int thread, const char *what)
@@ -77,7 +78,7 @@ void vg_turn(void)
         int64_t give_up = vg_real_now() + TURN_NS;
         bool awake;
         while ((awake = vg_thread_awake(other)) && vg_real_now() < give_up) {
-            struct timespec t = {.tv_nsec = LOOK_NS};
+            struct timespec t = {.tv_nsec = AGAIN_NS};
             unsigned held = vg_lock_drop();
             syscall(SYS_nanosleep, &t, NULL);
             vg_lock_again(held);

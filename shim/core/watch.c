@@ -14,7 +14,7 @@
 #define WATCH_NS INT64_C(100000000)
 #define STALL_NS INT64_C(20000000)
 #define PATIENCE_NS INT64_C(10000000000)
-#define LOOK_NS INT64_C(5000000) /* a watcher asks of many works in a row; threads are looked at once */
+#define SAMPLE_NS INT64_C(5000000) /* a watcher asks of many works in a row; threads are looked at once */
 
 /* ns of processors that those that drive have had. */
 static uint64_t work_of_drivers(void)
@@ -36,7 +36,7 @@ static bool stand_still(void)
         stood_at = vg_now();
         time_since = sleep_since = real;
     }
-    if (moved || real - looked > LOOK_NS) {
+    if (moved || real - looked > SAMPLE_NS) {
         uint64_t has = work_of_drivers();
         if (has != had || vg_others_awake())
             sleep_since = real;

@@ -81,7 +81,10 @@ struct maq_str maq_row_text(const struct maq_table_row *row, enum maq_column col
 /* An empty cell, a dash, "n/a", "unknown" and the like. "none" is a word of its own: in prose it says that there is none. */
 bool maq_row_says_nothing(struct maq_str text);
 
-/* The number in a column; `empty` when the cell says nothing (or, of a count, "none"). Counts may be written 16,384, sequences 8k. One that cannot be read, or is out of its range, sets row->bad and gives `empty`. */
+/*
+ * The number in a column; `empty` when the cell says nothing (or, of a count, "none"). Counts may be written 16,384, sequences 8k. One that
+ * cannot be read, or is out of its range, sets row->bad and gives `empty`.
+ */
 int64_t maq_row_int(struct maq_table_row *row, enum maq_column column, int64_t empty);
 double maq_row_double(struct maq_table_row *row, enum maq_column column, double empty);
 
