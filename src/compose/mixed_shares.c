@@ -31,6 +31,34 @@ static double sync_s(const struct maq_stage_table *t, const struct maq_stage_par
     return a->plain.sync_s(&a->plain, parts, n_parts, bytes, ranks) + slowest;
 }
 
+/*
+ * What any composition of a group takes to reduce with the others, at least. Stage k has b_k bytes on each of d_k devices; the sum of
+ * b_k d_k is no less than that of the atoms with the cheapest option each, V, and the sum of d_k no more than the group's D. So some
+ * stage has b_k >= V / D, and its replica no fewer senders than the smallest option.
+ */
+static double least_across_s(const struct across *a)
+{
+    const struct maq_stage_table *t = &a->plain;
+    uint32_t fewest = UINT32_MAX;
+    double volume = 0, slowest = 0;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        fewest = t->options[o].devices < fewest ? t->options[o].devices : fewest;
+    for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+        double cheapest = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++) {
+            const double *bytes = t->options[o].sync_bytes;
+            double devices = (double)t->options[o].devices * maq_replicas(t, o);
+            cheapest = fmin(cheapest, (bytes[atom + 1] - bytes[atom]) * devices);
+        }
+        volume += cheapest;
+    }
+    for (uint32_t g = 0; g < a->costs->n_pools; g++)
+        if (g != a->group && (a->groups >> g & 1))
+            slowest = fmax(slowest, maq_pools_between_s(&a->costs->groups, a->group, g,
+                                                        a->share * volume / t->available[a->group] * BELOW, fewest));
+    return slowest;
+}
+
 static bool build(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
 {
     const struct maq_stage_table *table = ctx;
@@ -105,8 +133,8 @@ bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run
         t.sync_s = sync_s;
         t.costs = &a;
         /* no more than the work allows, and no more than there are */
-        double least = maq_wave_bound(&t);
-        most = least > 0 && limit_s / least < most ? (uint32_t)(limit_s / least) : most;
+        double least = maq_wave_bound(&t), spare = fmax(limit_s - least_across_s(&a), 0);
+        most = least > 0 && spare / least < most ? (uint32_t)(spare / least) : most;
         struct maq_mixed_share all = {.group = group, .wave = wave};
         done = most == 0 || best_of(&all, &t, most, HUGE_VAL, &run->arena);
         if (done && all.found && all.run_s < limit_s) {
