@@ -166,7 +166,8 @@ static void pipelines_beat_the_best_one(void **ignored)
 static void threads_change_nothing(void **ignored)
 {
     need_profiles();
-    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = 4}, {.device = "V100-16", .count = 8}};
+    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = SANITIZED ? 2 : 4},
+                                             {.device = "V100-16", .count = SANITIZED ? 4 : 8}};
     struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
     struct maq_compose_result *r[2];
     problem.folder = folder;

@@ -19,6 +19,7 @@
 #include "maquette/train.h"
 #include "risk/law.h"
 #include "risk/step_focus.h"
+#include "sanitized.h"
 
 static const char *write_file(char *path, const char *text)
 {
@@ -407,5 +408,6 @@ int main(void)
         cmocka_unit_test(test_own_laws),        cmocka_unit_test(test_same_of_parts), cmocka_unit_test(test_own_table),
         cmocka_unit_test(test_rare_reductions), cmocka_unit_test(test_quantiles),     cmocka_unit_test(test_refused),
     };
+    ONLY_UNDER_TSAN("test_threads");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 #include "risk/special.h"
 #include "risk/step_law.h"
 #include "risk/step_model.h"
+#include "sanitized.h"
 
 static void near(double got, double want, double room, const char *what)
 {
@@ -670,5 +671,6 @@ int main(void)
         cmocka_unit_test(test_second_mode),     cmocka_unit_test(test_many_passes),
         cmocka_unit_test(test_refused),
     };
+    ONLY_UNDER_TSAN("test_threads");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "maquette/search.h"
+#include "sanitized.h"
 
 struct searched {
     struct maq_job_box *job;
@@ -443,5 +444,6 @@ int main(void)
         cmocka_unit_test(test_set_free),
         cmocka_unit_test(test_ends_of_their_own),
     };
+    ONLY_UNDER_TSAN("test_threads");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,7 +413,7 @@ static void memory_may_run_out(void **state)
         opts.functions = parallelizers[k];
         struct maq_slices_result *whole = search(job, &opts);
         bool done = false;
-        for (fails_at = 1; !done; fails_at++) {
+        for (fails_at = 1; !done; fails_at += SANITIZED ? 7 : 1) {
             struct maq_diag *diag = maq_diag_new();
             struct maq_slices_result *r = NULL;
             allocations = 0;

@@ -6,6 +6,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gpt import GPT, optimizer_of, train
+from say import say
 
 
 def main():
@@ -17,7 +18,7 @@ def main():
     total = torch.ones(1 << 20, device="cuda")
     dist.all_reduce(total)
     dist.barrier()
-    print("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
+    say("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
     dist.destroy_process_group()
 
 

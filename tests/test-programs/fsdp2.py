@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from gpt import GPT, optimizer_of, train
+from say import say
 
 
 def arguments():
@@ -33,7 +34,7 @@ def main():
         fully_shard(block, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     train(model, optimizer_of("fused", model.parameters()), 3, True, a.batch, a.sequence, a.vocabulary, not a.no_autocast)
-    print("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
+    say("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
     dist.destroy_process_group()
 
 

@@ -11,6 +11,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from gpt import GPT
+from say import say
 
 
 def steps(model, parameters, rank):
@@ -21,7 +22,7 @@ def steps(model, parameters, rank):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        print("loss", loss.item())
+        say("loss", loss.item())
 
 
 def main():
@@ -42,7 +43,7 @@ def main():
     if rank == 0 or "broadcast" in sys.argv:  # from a rank that never ran there is nothing to be had
         dist.broadcast_object_list(said, src=0)
     dist.barrier()
-    print("rank", rank, "of", world, "gathered", [x["rank"] for x in ranks][:4], "told by", said[0]["from"])
+    say("rank", rank, "of", world, "gathered", [x["rank"] for x in ranks][:4], "told by", said[0]["from"])
     dist.destroy_process_group()
 
 

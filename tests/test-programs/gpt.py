@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from say import say
+
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION,
             "math": SDPBackend.MATH, "cudnn": SDPBackend.CUDNN_ATTENTION}
 
@@ -63,7 +65,7 @@ def train(model, optimizer, steps, clip=True, batch=8, sequence=128, vocabulary=
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        print("loss", loss.item())
+        say("loss", loss.item())
     return tokens
 
 
@@ -87,8 +89,8 @@ def main():
         else:
             train(model, optimizer, a.steps)
     states = [t for s in optimizer.state.values() for t in s.values() if torch.is_tensor(t) and t.is_cuda]
-    print("allocated", torch.cuda.memory_allocated(), "of it states", rounded(states))
-    print("peak", torch.cuda.max_memory_allocated(), "reserved", torch.cuda.memory_reserved())
+    say("allocated", torch.cuda.memory_allocated(), "of it states", rounded(states))
+    say("peak", torch.cuda.max_memory_allocated(), "reserved", torch.cuda.memory_reserved())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from megatron.core.transformer.module import Float16Module  # noqa: E402
 from megatron.core.transformer.moe import moe_utils  # noqa: E402
 from megatron.core.transformer.transformer_block import TransformerBlockSubmodules  # noqa: E402
 
+from say import say  # noqa: E402
+
 if not hasattr(moe_utils, "te_general_gemm"):
     moe_utils.te_general_gemm = None  # the router of 0.16 asks for it even where there is no Transformer Engine
 
@@ -151,7 +153,7 @@ def main():
     tensor_parallel.model_parallel_cuda_manual_seed(123)
     config = configuration(a)
     train(a, build(a, config), config)
-    print("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
+    say("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
     dist.destroy_process_group()
 
 

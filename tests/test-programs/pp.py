@@ -10,6 +10,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from gpt import GPT, optimizer_of
+from say import say
 
 TENSOR, MICROBATCHES = 2, 4
 
@@ -57,7 +58,7 @@ def main():
         schedule.step(*first, **last)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-    print("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
+    say("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
     dist.destroy_process_group()
 
 

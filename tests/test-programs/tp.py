@@ -8,6 +8,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from gpt import GPT, optimizer_of, train
+from say import say
 
 
 def main():
@@ -22,7 +23,7 @@ def main():
         fully_shard(block, mesh=mesh["data"])
     fully_shard(model, mesh=mesh["data"])
     train(model, optimizer_of("loop", model.parameters()), 3, clip=False)
-    print("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
+    say("rank", dist.get_rank(), "of", dist.get_world_size(), "peak", torch.cuda.max_memory_allocated())
     dist.destroy_process_group()
 
 
