@@ -18,6 +18,7 @@
 #define MAQ_SHIM_RECORD_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MAQ_REC_MAGIC "maqrank\n"
@@ -100,6 +101,13 @@ static inline uint64_t maq_rec_padded(uint64_t bytes)
 
 enum maq_rec_copy { MAQ_REC_H2H, MAQ_REC_H2D, MAQ_REC_D2H, MAQ_REC_D2D, MAQ_REC_P2P };
 enum maq_rec_mem { MAQ_REC_DEVICE, MAQ_REC_MANAGED, MAQ_REC_PINNED, MAQ_REC_POOL };
+
+/* Whether it counts as memory of the device: pinned and managed memory is the host's. */
+static inline bool maq_rec_on_device(uint32_t kind)
+{
+    return kind == MAQ_REC_DEVICE || kind == MAQ_REC_POOL;
+}
+
 enum maq_rec_mark { MAQ_REC_POINT, MAQ_REC_PUSH, MAQ_REC_POP, MAQ_REC_STEP };
 
 /* Element types, as the trace has them. */

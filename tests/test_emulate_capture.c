@@ -351,6 +351,11 @@ static void test_frees(void **state)
         struct gen_rank g = {.world = 3, .rank = rank, .per_node = 8};
         for (uint64_t i = 0; i < 4; i++)
             gen_alloc(&g, (i + 1) << 20);
+        for (uint32_t i = 4; i < 6; i++) /* the host's: no part of the peak */
+            gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_ALLOC,
+                                         .id = i,
+                                         .arg = i == 4 ? MAQ_REC_MANAGED : MAQ_REC_PINNED,
+                                         .bytes = 1 << 20});
         gen_launch(&g, 0, "kernel", 100);
         for (uint32_t i = 0; i < 4; i++) {
             gen_rec(&g, (struct maq_rec){.kind = MAQ_REC_FREE, .id = order[rank][i], .arg = MAQ_REC_DEVICE});

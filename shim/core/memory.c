@@ -309,16 +309,11 @@ void vg_mem_tell(enum maq_rec_kind what, uint32_t id, enum maq_rec_mem kind, uin
               NULL);
 }
 
-static bool on_device(enum maq_rec_mem kind)
-{
-    return kind == MAQ_REC_DEVICE || kind == MAQ_REC_POOL;
-}
-
 /* Address of new memory, charged to the device; NULL = it is full. */
 static void *take(struct vg_mem *mem)
 {
-    mem->visible = !on_device(mem->kind) || mem->bytes <= VG_SMALL_BYTES;
-    if (!on_device(mem->kind))
+    mem->visible = !maq_rec_on_device(mem->kind) || mem->bytes <= VG_SMALL_BYTES;
+    if (!maq_rec_on_device(mem->kind))
         return vg_mem_space(mem->bytes, true);
     mem->shared_page = mem->bytes <= VG_SMALL_BYTES;
     if (mem->shared_page) {
@@ -344,7 +339,7 @@ static void give(const struct vg_mem *mem)
         return;
     }
     munmap(p, pages(mem->bytes));
-    if (on_device(mem->kind))
+    if (maq_rec_on_device(mem->kind))
         vg_mem_discharge(mem->device, pages(mem->bytes), mem->bytes);
 }
 
@@ -543,7 +538,7 @@ void vg_mem_blank(void *p, uint64_t bytes)
 {
     vg_lock();
     const struct vg_mem *mem = vg_mem_at(p);
-    if (mem != NULL && on_device(mem->kind)) { /* the host writes into other kinds without telling */
+    if (mem != NULL && maq_rec_on_device(mem->kind)) { /* the host writes into other kinds without telling */
         uint64_t at = (uintptr_t)p - mem->base, end = at + bytes;
         for (uint32_t i = range_after(mem, at); at < end; i++) {
             const bool more = i < mem->n_known && mem->known[i].from < end;

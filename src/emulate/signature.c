@@ -186,7 +186,7 @@ uint64_t maq_capture_signature(const struct maq_rec *record, uint32_t n, const u
 
 static bool on_device(const struct maq_rec *r)
 {
-    return r->arg != MAQ_REC_PINNED && !(r->flags & MAQ_REC_FAILED);
+    return maq_rec_on_device(r->arg) && !(r->flags & MAQ_REC_FAILED);
 }
 
 uint64_t maq_capture_peak(const struct maq_rec *record, uint32_t n, struct maq_arena *scratch)

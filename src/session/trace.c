@@ -178,7 +178,7 @@ static void take_memory(struct sum *s, const struct maq_rec *rec)
     uint64_t *bytes = row(&s->allocs, rec->id);
     if (rec->flags & MAQ_REC_FAILED)
         s->out->out_of_memory = true;
-    if (!bytes || rec->arg == MAQ_REC_PINNED || (rec->flags & MAQ_REC_FAILED))
+    if (!bytes || !maq_rec_on_device(rec->arg) || (rec->flags & MAQ_REC_FAILED))
         return;
     if (rec->kind == MAQ_REC_ALLOC) {
         *bytes = rec->bytes;
