@@ -224,6 +224,24 @@ static int own_payloads(void)
     return 0;
 }
 
+/* A loop that looks for errors between two questions waits for its stream, and comes out when that ends. */
+static int asks(void)
+{
+    struct vg_nccl_id id;
+    struct vg_comm *c;
+    int error;
+    OK(ncclGetUniqueId(&id));
+    OK(ncclCommInitRank(&c, 2, id, 0));
+    struct vg_stream *s = vg_stream_new(1, 0);
+    float *x = vg_mem_alloc(64 << 20, MAQ_REC_DEVICE, NULL);
+    OK(ncclAllReduce(x, x, 12345678, MAQ_REC_F32, VG_NCCL_SUM, c, s)); /* of no whole number of microseconds */
+    int64_t began = vg_now(), end;
+    while (vg_stream_ask(s) == 0)
+        OK(ncclCommGetAsyncError(c, &error));
+    REQUIRE(vg_stream_end(s, &end) && end > began && vg_now() == end);
+    return 0;
+}
+
 /* Two ranks, and a third that never comes; whoever stands behind them says stop. */
 static int left_alone(void)
 {
@@ -426,6 +444,15 @@ static void test_own_payloads(void **state)
     ranks_free(&r);
 }
 
+static void test_asks(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(2, 2, false, "call_ns 1000\n");
+    ranks_card(&r, NULL);
+    assert_true(ranks_run(&r, "asks", (uint32_t[]){0}, 1));
+    ranks_free(&r);
+}
+
 /* Two ranks of 8,192 live; all others are guessed and not waited for. */
 static void test_live(void **state)
 {
@@ -593,9 +620,13 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } programs[] = {{"start", start},           {"places", places},
-                    {"payloads", payloads},     {"own_payloads", own_payloads},
-                    {"left_alone", left_alone}, {"behind_a_message", behind_a_message}};
+    } programs[] = {{"start", start},
+                    {"places", places},
+                    {"payloads", payloads},
+                    {"own_payloads", own_payloads},
+                    {"left_alone", left_alone},
+                    {"behind_a_message", behind_a_message},
+                    {"asks", asks}};
     for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
         if (strcmp(argv[1], programs[i].name) == 0) {
             vg_drive();
@@ -606,6 +637,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_second_pass),
         cmocka_unit_test(test_payloads),
         cmocka_unit_test(test_own_payloads),
+        cmocka_unit_test(test_asks),
         cmocka_unit_test(test_live),
         cmocka_unit_test(test_left_alone),
         cmocka_unit_test(test_several_devices),

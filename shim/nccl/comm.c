@@ -302,11 +302,11 @@ int ncclCommCuDevice(const struct vg_comm *comm, int *out)
     return answer(comm, out, comm ? comm->device : 0);
 }
 
-/* Nothing is ever in progress: what NCCL does in the background is done when its call returns. */
+/* Nothing is ever in progress: what NCCL does in the background is done when its call returns. A question like
+ * cudaStreamQuery (clock.c), which loops ask between two of those. */
 NCCL_API(int, ncclCommGetAsyncError, const struct vg_comm *comm, int *out);
 int ncclCommGetAsyncError(const struct vg_comm *comm, int *out)
 {
-    vg_call();
     return answer(comm, out, vg_comm_check(comm));
 }
 
