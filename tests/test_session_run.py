@@ -138,6 +138,12 @@ def refusals(s):
                     ["python3", "-u", "-m", "torch.distributed.run", "train.py"], ["python", "-X", "dev", "-mtorch.distributed.launch", "x"]):
         done = s.run("--world", 8, "--libraries", "none", "--", *program)
         assert "MAQ1681" in done.stderr and "starts ranks" in done.stderr and done.returncode == 2, (program, done)
+    own = pathlib.Path(s.name) / "own-runtime"  # kernels, and no libcudart among what it needs
+    built = subprocess.run(["cc", "-xc", "-", "-o", own], input='__attribute__((section(".nv_fatbin"))) int x = 1; int main(void) { return x - 1; }',
+                           text=True, check=False)
+    done = s.run("--world", 8, "--", own)
+    assert built.returncode == 0 and "MAQ1681" in done.stderr and "-cudart shared" in done.stderr and done.returncode != 0, (built, done)
+    assert s.run("--world", 8, "--libraries", "none", "--", own).returncode == 0
     for program in (["python3", "-c", "pass", "-m", "torch.distributed.run"], ["python3", "-m", "this"]):
         assert s.run("--world", 8, "--libraries", "none", "--", *program).returncode == 0, program
 

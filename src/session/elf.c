@@ -107,6 +107,44 @@ bool maq_elf_needed(const char *path, maq_elf_fn *call, void *user)
     return fine;
 }
 
+/* ---- the runtime inside ---- */
+
+static void look_for_runtime(void *user, const char *name)
+{
+    bool *needed = user;
+    *needed = *needed || strncmp(name, "libcudart.so", strlen("libcudart.so")) == 0;
+}
+
+static bool is_called(const struct file *f, const Elf64_Shdr *names, uint32_t at, const char *name)
+{
+    char text[32] = "";
+    return strlen(name) < sizeof text && at < names->sh_size &&
+           take(text, f, names->sh_offset + at, strlen(name) + 1) && strcmp(text, name) == 0;
+}
+
+static bool has_section(const struct file *f, const Elf64_Ehdr *h, const char *name)
+{
+    Elf64_Shdr names, s;
+    if (h->e_shentsize != sizeof s || !take(&names, f, h->e_shoff + (uint64_t)h->e_shstrndx * sizeof s, sizeof names))
+        return false;
+    for (uint32_t i = 0; i < h->e_shnum && take(&s, f, h->e_shoff + (uint64_t)i * sizeof s, sizeof s); i++)
+        if (is_called(f, &names, s.sh_name, name))
+            return true;
+    return false;
+}
+
+bool maq_elf_has_runtime(const char *program)
+{
+    struct file f;
+    Elf64_Ehdr h;
+    bool shared = false;
+    if (!maq_elf_needed(program, look_for_runtime, &shared) || shared || !map(&f, program))
+        return false;
+    bool has = header(&h, &f) && has_section(&f, &h, ".nv_fatbin");
+    munmap((void *)(uintptr_t)f.at, f.n);
+    return has;
+}
+
 /* ---- generations ---- */
 
 static void look(void *user, const char *name)

@@ -9,6 +9,12 @@ typedef void maq_elf_fn(void *user, const char *name);
 bool maq_elf_needed(const char *path, maq_elf_fn *call, void *user);
 
 /*
+ * Whether a program has kernels (.nv_fatbin) and CUDA's runtime inside of it, since it needs no libcudart: what nvcc makes by default. Nothing
+ * can stand in for that runtime. false for scripts, and for what a program loads later.
+ */
+bool maq_elf_has_runtime(const char *program);
+
+/*
  * 12 or 13. What the program needs says it (libcudart.so.12); of a script, and of an interpreter of Python, what NVIDIA's wheels beside
  * that interpreter are: site-packages/nvidia/cuda_runtime is CUDA 12, nvidia/cu13 is 13. Otherwise 13.
  */

@@ -154,6 +154,10 @@ static enum maq_status open_libraries(struct maq_room *room, struct maq_diag *di
         room->device = true;
         return maq_libraries_link_nccl(&room->libraries, room->folder, shim, &room->arena, diag);
     }
+    if (maq_elf_has_runtime(room->program))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+                             "build it with NVCC_APPEND_FLAGS='-cudart shared'; if it uses no device: --libraries none",
+                             "%s has CUDA's runtime inside, where nothing can stand in for it", room->program);
     if (generation == 0)
         generation = maq_elf_generation(room->program);
     (void)snprintf(file, sizeof file, "libmaquette-vgpu-%u.so", generation);
