@@ -79,10 +79,10 @@ fuzz:
 	        build-fuzz/corpus/$$name tests/fuzz/corpus/$$name; done
 
 # Programs of other people on the zero-GPU device: PyTorch's stock CUDA wheel and Megatron-Core, installed by their names (about
-# 3 GB, once).
+# 3 GB, once); llm.c and nccl-tests where LLMC and NCCL_TESTS are folders in which they were built.
 .PHONY: test-programs
 test-programs: build
-	@MAQ_BUILD_ROOT=$(BUILD) tests/test-programs/run.py
+	@MAQ_BUILD_ROOT=$(BUILD) LLMC=$(LLMC) NCCL_TESTS=$(NCCL_TESTS) tests/test-programs/run.py
 
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang

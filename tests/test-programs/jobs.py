@@ -14,10 +14,15 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def script(name, *arguments):
+    """A program of this folder, given the interpreter."""
+    return lambda python: [python, HERE / name, *arguments]
+
+
 class Job:
-    def __init__(self, maquette, python, folder, world, script, arguments=(), options=()):
+    def __init__(self, maquette, program, folder, world, options=()):
         self.maquette, self.folder, self.world = str(maquette), pathlib.Path(folder), world
-        self.program = ["--", str(python), str(HERE / script), *arguments]
+        self.program = ["--", *map(str, program)]
         self.options = list(options)
         self.environment = {"LC_ALL": "C"}
 
@@ -47,12 +52,14 @@ class Job:
                                                   *arguments)["live"]}
 
 
-def truth(live, **job):
-    """Slices of all ranks against all ranks at once."""
+def truth(live, program, prepare=None, **job):
+    """Slices of all ranks against all ranks at once; `prepare` puts into their folder what the program reads."""
 
-    def check(maquette, python):
+    def check(maquette, where):
         with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
-            j = Job(maquette, python, folder, **job)
+            j = Job(maquette, program(where), folder, **job)
+            if prepare:
+                prepare(j.folder)
             ranks = j.all()
             found = j.capture("--jobs", 2)
             assert found["stable"] and found["probed_ranks"] == j.world, {k: v for k, v in found.items() if k != "slices"}
@@ -67,23 +74,23 @@ def truth(live, **job):
     return check
 
 
-def at_once(**job):
+def at_once(program, **job):
     """All ranks together, and everything between them meets."""
 
-    def check(maquette, python):
+    def check(maquette, where):
         with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
-            ranks = Job(maquette, python, folder, **job).all()
+            ranks = Job(maquette, program(where), folder, **job).all()
             assert len(ranks) == job["world"] and all(end > 0 and peak > 0 for end, peak in ranks.values()), ranks
 
     return check
 
 
-def inferred(most, **job):
+def inferred(most, program, **job):
     """A large job from a few ranks; one that never ran lives among the others."""
 
-    def check(maquette, python):
+    def check(maquette, where):
         with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
-            j = Job(maquette, python, folder, **job)
+            j = Job(maquette, program(where), folder, **job)
             found = j.capture("--jobs", 2)
             assert found["stable"] and found["unknown_ranks"] == 0 and found["verified_ranks"] == 2, found
             assert found["probed_ranks"] <= most < j.world, found["probed_ranks"]
@@ -103,11 +110,11 @@ def on_the_host(kind):
 
     def check(maquette, python):
         with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
-            j = Job(maquette, python, folder, 4, "gloo.py", (kind, "broadcast"))
+            j = Job(maquette, script("gloo.py", kind, "broadcast")(python), folder, 4)
             said = j.run("run", "--all", "--world", 4).stdout.splitlines()
             for rank in range(4):
                 assert f"rank {rank} of 4 gathered {[rank % 2, rank % 2 + 2]} told by 0" in said, said
-            alone = Job(maquette, python, folder, 1024, "gloo.py", (kind,)).run("run", "--world", 1024, "--rank", 3).stdout
+            alone = Job(maquette, script("gloo.py", kind)(python), folder, 1024).run("run", "--world", 1024, "--rank", 3).stdout
             assert "rank 3 of 1024 gathered [3, 3, 3, 3] told by 3" in alone, alone
             assert len(losses(alone)) == 3, alone
             if kind == "ddp":  # with the weights in shards the others' are this rank's own, which is another model
@@ -121,16 +128,15 @@ def on_the_host(kind):
 
 
 def megatron(world, live, *arguments, values=None):
-    return truth(live, world=world, script="megatron_gpt.py", arguments=arguments,
-                 options=("--values", HERE / values) if values else ())
+    return truth(live, script("megatron_gpt.py", *arguments), world=world, options=("--values", HERE / values) if values else ())
 
 
 CASES = [
-    ("ddp-captured", "torch", inferred(20, world=64, script="ddp.py")),
-    ("fsdp2-captured", "torch", truth((0, 5), world=8, script="fsdp2.py")),
-    ("tp-captured", "torch", truth((0, 6), world=8, script="tp.py")),
-    ("pp-at-once", "torch", at_once(world=8, script="pp.py")),
-    ("pp-captured", "torch", truth((0, 7), world=8, script="pp.py")),
+    ("ddp-captured", "torch", inferred(20, script("ddp.py"), world=64)),
+    ("fsdp2-captured", "torch", truth((0, 5), script("fsdp2.py"), world=8)),
+    ("tp-captured", "torch", truth((0, 6), script("tp.py"), world=8)),
+    ("pp-at-once", "torch", at_once(script("pp.py"), world=8)),
+    ("pp-captured", "torch", truth((0, 7), script("pp.py"), world=8)),
     ("gloo-ddp", "torch", on_the_host("ddp")),
     ("gloo-fsdp", "torch", on_the_host("fsdp")),
     ("megatron-gpt", "megatron.core", megatron(8, (0, 5), "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2")),

@@ -5,8 +5,8 @@ usage: run.py [--python PYTHON] [NAME...]
 
 Installs torch and megatron-core by their package names into a virtual environment of the build folder, unless --python (or
 MAQ_TORCH_PYTHON) is an interpreter that has them. About 3 GB are fetched once. Whatever cannot be had is SKIPPED with the reason.
-Each program runs twice and must leave the same bytes both times; whole jobs, captured and emulated, are in jobs.py, and
-what is predicted of them in predicted.py.
+Each program runs twice and must leave the same bytes both times; whole jobs, captured and emulated, are in jobs.py, what
+is predicted of them in predicted.py, and programs that the user has a folder of in by_path.py.
 """
 import argparse
 import collections
@@ -20,6 +20,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import vgpu_run  # noqa: E402
+import by_path  # noqa: E402
 import jobs  # noqa: E402
 import predicted  # noqa: E402
 from cli_case import Tap  # noqa: E402
@@ -201,6 +202,14 @@ def main():
             tap.skip(name, reason)
         else:
             attempt(tap, name, lambda: job(BUILD / "maquette", python))
+    for name, place, job in by_path.CASES:
+        if a.names and name not in a.names:
+            continue
+        folder, reason = by_path.folder_of(*place)
+        if reason:
+            tap.skip(name, reason)
+        else:
+            attempt(tap, name, lambda: job(BUILD / "maquette", folder))
     return tap.done()
 
 
