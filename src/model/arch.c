@@ -13,9 +13,10 @@ static struct maq_arch_layer normalized(const struct maq_arch *arch, const struc
     struct maq_arch_layer l = *layer;
     if (l.ffn != MAQ_FFN_DENSE)
         l.ffn_width = 0;
-    if (l.mixer != MAQ_MIXER_ATTENTION || arch->attention.rope_dim == 0)
+    bool attends = l.mixer == MAQ_MIXER_ATTENTION || l.mixer == MAQ_MIXER_PARALLEL;
+    if (!attends || arch->attention.rope_dim == 0)
         l.rope = false;
-    if (l.mixer != MAQ_MIXER_ATTENTION)
+    if (!attends)
         l.window = l.chunk = 0;
     return l;
 }
@@ -39,6 +40,10 @@ static const char *mixer_name(const struct maq_arch *arch, enum maq_mixer mixer)
         return "mamba2";
     case MAQ_MIXER_DELTA:
         return "delta";
+    case MAQ_MIXER_CONV:
+        return "conv";
+    case MAQ_MIXER_PARALLEL:
+        return "attention+mamba2";
     case MAQ_MIXER_NONE:
         break;
     }

@@ -38,12 +38,21 @@ enum maq_qk_norm {
     MAQ_QK_NORM_PLAIN, /* inside each head, without weights (Llama 4 Scout) */
 };
 
-enum maq_mixer { MAQ_MIXER_NONE, MAQ_MIXER_ATTENTION, MAQ_MIXER_MLA, MAQ_MIXER_MAMBA2, MAQ_MIXER_DELTA };
+enum maq_mixer {
+    MAQ_MIXER_NONE,
+    MAQ_MIXER_ATTENTION,
+    MAQ_MIXER_MLA,
+    MAQ_MIXER_MAMBA2,
+    MAQ_MIXER_DELTA,
+    MAQ_MIXER_CONV,     /* a gated short convolution: LFM2 */
+    MAQ_MIXER_PARALLEL, /* attention and Mamba-2 behind one norm, added: Falcon-H1 */
+};
 enum maq_ffn { MAQ_FFN_NONE, MAQ_FFN_DENSE, MAQ_FFN_MOE };
 
 struct maq_arch_attention {
     int64_t heads, kv_heads, head_dim, v_dim;
     int64_t rope_dim; /* rotated features of each head */
+    int64_t q_rank;   /* queries come from a projection of this width, with a norm (Step-3); 0 = straight from hidden */
     enum maq_qk_norm qk_norm;
     bool qkv_bias, out_bias;
     bool sinks;       /* one learned logit per head */
@@ -60,6 +69,7 @@ struct maq_arch_mla {
 
 struct maq_arch_mlp {
     bool gated, bias, squared_relu;
+    int64_t act_params; /* learned numbers of its nonlinearity: two of xIELU (Apertus) */
 };
 
 struct maq_arch_moe {
@@ -77,6 +87,13 @@ struct maq_arch_ssm { /* Mamba-2 or gated delta rule; see struct maq_ssm_geometr
     int64_t heads, head_dim, groups, state;
     int64_t conv_kernel, chunk;
     bool conv_bias, proj_bias;
+    bool out_bias; /* in the output projection alone */
+    bool no_norm;  /* Mamba-2: only the gate in front of the output projection */
+};
+
+struct maq_arch_conv { /* gated short convolution, as wide as the residual stream */
+    int64_t kernel;
+    bool bias; /* in the projections and in the convolution */
 };
 
 /* The layers of one width of a pyramid. */
@@ -92,8 +109,8 @@ struct maq_arch_layer {
     enum maq_mixer mixer;
     enum maq_ffn ffn;
     int64_t ffn_width;     /* of a DENSE ffn */
-    int64_t window, chunk; /* ATTENTION */
-    bool rope;             /* ATTENTION: rotates queries and keys */
+    int64_t window, chunk; /* ATTENTION, PARALLEL */
+    bool rope;             /* the same: rotates queries and keys */
 };
 
 struct maq_arch {
@@ -118,6 +135,7 @@ struct maq_arch {
     struct maq_arch_mlp mlp;
     struct maq_arch_moe moe;
     struct maq_arch_ssm mamba, delta;
+    struct maq_arch_conv conv;
     int64_t mtp_layers;
     struct maq_arch_layer mtp_layer;
     int64_t num_layers;

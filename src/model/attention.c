@@ -2,6 +2,7 @@
  * attention.c - softmax attention: multi-head, grouped-query and multi-query.
  *
  *   linear_qkv    hidden -> heads x d + kv_heads x (d + v)          (+ heads x v for an output gate)
+ *                 or, with a rank of queries: linear_q_down_proj hidden -> rank, a norm, linear_q_up_proj rank -> heads x d (Step-3)
  *   q/k norm      inside heads, over all heads, or without weights
  *   rope          rope_dim features of each query and key head
  *   core          scores, softmax, values; windowed or chunked; optional sinks (one learned logit per head)
@@ -61,6 +62,19 @@ static void write_core(struct maq_block *b, const struct maq_arch_attention *a, 
     };
 }
 
+/* Queries through a low rank, keys and values beside it. */
+static void write_low_rank(struct maq_block *b, const struct maq_arch *arch)
+{
+    const struct maq_arch_attention *a = &arch->attention;
+    const enum maq_part part = MAQ_PART_ATTENTION;
+    maq__block_linear(b, "linear_q_down_proj", part, MAQ_SHARD_SEQUENCE, arch->hidden, a->q_rank, 0);
+    maq__block_linear(b, "linear_kv", part, MAQ_SHARD_COLUMN, arch->hidden, a->kv_heads * (a->head_dim + a->v_dim),
+                      MAQ_MODULE_GATHER_IN | MAQ_MODULE_SHARED_INPUT);
+    maq__block_norm(b, "q_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, a->q_rank, a->q_rank);
+    maq__block_linear(b, "linear_q_up_proj", part, MAQ_SHARD_COLUMN, a->q_rank, a->heads * a->head_dim,
+                      MAQ_MODULE_GATHER_IN);
+}
+
 void maq__write_attention(struct maq_block *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
                           struct maq_branch branch)
 {
@@ -70,8 +84,11 @@ void maq__write_attention(struct maq_block *b, const struct maq_arch *arch, cons
     uint32_t enter = branch.shared_input ? MAQ_MODULE_SHARED_INPUT : MAQ_MODULE_GATHER_IN;
     uint32_t leave = branch.keep_partial ? 0u : MAQ_MODULE_REDUCE_OUT;
 
-    maq__block_linear(b, "linear_qkv", MAQ_PART_ATTENTION, MAQ_SHARD_COLUMN, arch->hidden, qkv,
-                      enter | (a->qkv_bias ? MAQ_MODULE_BIAS : 0u));
+    if (a->q_rank > 0)
+        write_low_rank(b, arch);
+    else
+        maq__block_linear(b, "linear_qkv", MAQ_PART_ATTENTION, MAQ_SHARD_COLUMN, arch->hidden, qkv,
+                          enter | (a->qkv_bias ? MAQ_MODULE_BIAS : 0u));
     write_qk_norm(b, arch);
     if (layer->rope && a->rope_dim > 0) {
         int64_t rotated = (a->heads + a->kv_heads) * a->rope_dim;

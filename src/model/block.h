@@ -52,8 +52,9 @@ struct maq_branch {
 void maq__write_attention(struct maq_block *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
                           struct maq_branch branch);
 void maq__write_mla(struct maq_block *b, const struct maq_arch *arch);
-void maq__write_mamba(struct maq_block *b, const struct maq_arch *arch);
+void maq__write_mamba(struct maq_block *b, const struct maq_arch *arch, struct maq_branch branch);
 void maq__write_delta(struct maq_block *b, const struct maq_arch *arch);
+void maq__write_conv(struct maq_block *b, const struct maq_arch *arch);
 void maq__write_mlp(struct maq_block *b, const struct maq_arch *arch, int64_t width, struct maq_branch branch);
 void maq__write_moe(struct maq_block *b, const struct maq_arch *arch);
 void maq__write_layer(struct maq_block *b, const struct maq_arch *arch, const struct maq_arch_layer *layer);

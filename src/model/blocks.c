@@ -41,10 +41,17 @@ static void write_mixer(struct maq_block *b, const struct maq_arch *arch, const 
         maq__write_mla(b, arch);
         break;
     case MAQ_MIXER_MAMBA2:
-        maq__write_mamba(b, arch);
+        maq__write_mamba(b, arch, branch);
         break;
     case MAQ_MIXER_DELTA:
         maq__write_delta(b, arch);
+        break;
+    case MAQ_MIXER_CONV:
+        maq__write_conv(b, arch);
+        break;
+    case MAQ_MIXER_PARALLEL:
+        maq__write_attention(b, arch, layer, (struct maq_branch){.keep_partial = true});
+        maq__write_mamba(b, arch, (struct maq_branch){.shared_input = true});
         break;
     }
 }

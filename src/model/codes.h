@@ -24,6 +24,7 @@
     X(MODEL_SCAN, 1117, "scan or linear-attention heads that do not fit")                                              \
     X(MODEL_ATTN_CONFIG, 1118, "attn_config is not a map")                                                             \
     X(MODEL_VALUE, 1119, "a value that is not modelled")                                                               \
+    X(MODEL_REFUSED, 1120, "a model_type whose layers are not modelled")                                               \
     X(MODEL_NO_MEMORY, 1190, "no memory for a model")                                                                  \
     X(MODEL_TOO_LARGE, 1191, "more parameters than can be counted")
 

@@ -87,7 +87,8 @@ static void fill_ffn(struct maq_arch *arch, const struct maq_hf *hf)
 {
     bool squared = hf->act == MAQ_HF_ACT_RELU2;
     int64_t expert = hf->moe_ffn > 0 ? hf->moe_ffn : hf->ffn;
-    arch->mlp = (struct maq_arch_mlp){.gated = hf->gated, .bias = hf->mlp_bias || hf->bias, .squared_relu = squared};
+    arch->mlp = (struct maq_arch_mlp){
+        .gated = hf->gated, .bias = hf->mlp_bias || hf->bias, .squared_relu = squared, .act_params = hf->act_params};
     arch->moe = (struct maq_arch_moe){.experts = hf->experts,
                                       .topk = hf->topk,
                                       .ffn = expert,
@@ -117,6 +118,7 @@ static void fill_rest(struct maq_arch *arch, const struct maq_hf *hf)
     arch->residual = hf->residual;
     arch->mamba = hf->mamba;
     arch->delta = hf->delta;
+    arch->conv = hf->conv;
     arch->num_layers = hf->layers;
 }
 
@@ -178,34 +180,68 @@ static void read_layer_types(struct maq_arch *arch, const struct maq_hf *hf, str
             l->mixer = MAQ_MIXER_DELTA;
         else if (maq_str_is(c->text, "mamba") && hf->mamba.heads > 0)
             l->mixer = MAQ_MIXER_MAMBA2;
+        else if (maq_str_is(c->text, "conv") && hf->conv.kernel > 0)
+            l->mixer = MAQ_MIXER_CONV;
         else if (maq_str_is(c->text, "full_attention") || maq_str_is(c->text, "attention"))
             l->mixer = hf->kv_lora > 0 ? MAQ_MIXER_MLA : MAQ_MIXER_ATTENTION;
         else {
             maq_diag_add(
                 r->diag, MAQ_ERROR, MAQ_CODE_MODEL_LAYER_LIST, c->at,
-                "known: full_attention, sliding_attention, chunked_attention, linear_attention, mamba, attention",
+                "known: full_attention, sliding_attention, chunked_attention, linear_attention, mamba, conv, attention",
                 "layer type '%.*s' is not known for this model_type", (int)c->text.len, c->text.ptr);
             r->bad = true;
         }
     }
 }
 
-/* Sets the feed-forward part of the layers that a list names. */
-static void read_layer_list(struct maq_arch *arch, struct maq_node *node, enum maq_ffn ffn, struct maq_model_reader *r)
+/* The layers that a list names, each checked; NULL (reported) when one of them is none of the model. */
+static const int64_t *layer_list(const struct maq_arch *arch, struct maq_node *node, uint32_t *n,
+                                 struct maq_model_reader *r)
 {
-    uint32_t n = 0;
-    const int64_t *list = maq__reader_i64_list(r, node, &n);
-    for (uint32_t i = 0; list && i < n; i++) {
-        if (list[i] >= 0 && list[i] < arch->num_layers) {
-            arch->layers[list[i]].ffn = ffn;
+    const int64_t *list = maq__reader_i64_list(r, node, n);
+    for (uint32_t i = 0; list && i < *n; i++) {
+        if (list[i] >= 0 && list[i] < arch->num_layers)
             continue;
-        }
         maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_MODEL_LAYER_LIST, node->at, "layers are counted from 0",
                      "'%.*s' names layer %" PRId64 ", the model has %" PRId64, (int)node->key.len, node->key.ptr,
                      list[i], arch->num_layers);
         r->bad = true;
-        return;
+        return NULL;
     }
+    return list;
+}
+
+/* Sets the feed-forward part of the layers that a list names. */
+static void read_layer_list(struct maq_arch *arch, struct maq_node *node, enum maq_ffn ffn, struct maq_model_reader *r)
+{
+    uint32_t n = 0;
+    const int64_t *list = layer_list(arch, node, &n, r);
+    for (uint32_t i = 0; list && i < n; i++)
+        arch->layers[list[i]].ffn = ffn;
+}
+
+void maq__hf_set_mixer(struct maq_arch *arch, struct maq_node *list, enum maq_mixer mixer, struct maq_model_reader *r)
+{
+    uint32_t n = 0;
+    const int64_t *index = layer_list(arch, list, &n, r);
+    for (uint32_t i = 0; index && i < n; i++)
+        arch->layers[index[i]].mixer = mixer;
+}
+
+/* mlp_layer_types: dense or sparse for each layer. */
+static void read_mlp_types(struct maq_arch *arch, const struct maq_hf *hf, struct maq_model_reader *r)
+{
+    struct maq_node *list = hf->mlp_types;
+    int64_t i = 0;
+    bool ok = list->kind == MAQ_NODE_SEQ && (int64_t)list->count == hf->layers;
+    for (struct maq_node *c = ok ? list->first : NULL; c; c = c->next, i++) {
+        bool sparse = maq_str_is(c->text, "sparse");
+        c->used = true;
+        ok &= sparse || maq_str_is(c->text, "dense");
+        arch->layers[i].ffn = sparse && hf->experts > 0 ? MAQ_FFN_MOE : MAQ_FFN_DENSE;
+    }
+    MAQ_READER_CHECK(r, ok, MAQ_CODE_MODEL_LAYER_LIST, "mlp_layer_types", "dense or sparse for each layer",
+                     "mlp_layer_types does not fit %" PRId64 " layers", hf->layers);
 }
 
 /* no_rope_layers of Llama 4: 1 where the layer rotates. */
@@ -234,6 +270,8 @@ static void fill_layers(struct maq_arch *arch, const struct maq_hf *hf, struct m
         read_layer_types(arch, hf, r);
     if (hf->no_rope_layers)
         read_no_rope(arch, hf, r);
+    if (hf->mlp_types)
+        read_mlp_types(arch, hf, r);
     if (hf->mlp_only_layers)
         read_layer_list(arch, hf->mlp_only_layers, MAQ_FFN_DENSE, r);
     if (hf->moe_layers && hf->moe_layers->count > 0 && hf->experts > 0) {

@@ -49,6 +49,12 @@ struct maq_hf {
     /* Mamba-2 and delta rule */
     struct maq_str pattern, mtp_pattern;
     struct maq_arch_ssm mamba, delta;
+    struct maq_arch_conv conv;
+    struct maq_node *attention_layers, *mlp_types; /* indices of layers with attention; "dense" or "sparse" for each */
+    int64_t mamba_inner, act_params;               /* Falcon-H1: heads x width of a head; Apertus */
+    bool mamba_norm;                               /* Falcon-H1, Mamba-2 */
+    bool ffn_adjusted;                             /* LFM2: the width of the MLP is 2/3 of what is written */
+    int64_t ffn_multiple;                          /* LFM2 */
     bool use_bias;
     int64_t full_interval;
     /* families with keys of their own */
@@ -60,6 +66,7 @@ struct maq_hf {
     double expansion;                                         /* MPT */
     bool no_bias, learned_positions;                          /* MPT */
     struct maq_node *ffn_config;                              /* DBRX */
+    struct maq_node *attention_words;                         /* GPT-Neo: "global" or "local" for each layer */
     struct maq_node *topk_list, *moe_ffn_list, *shared_list;  /* Hunyuan */
 
     /* what the class fixes and no key changes */
@@ -73,9 +80,10 @@ struct maq_hf {
     int64_t position_offset; /* rows of the position table before position 0 (OPT) */
 };
 
-/* The families: i from 0 until NULL; those of hf_gpt.c and hf_more.c, each ended by one without a type; and their keys. */
+/* The families: i from 0 until NULL; those of the other files, each list ended by one without a type; and their keys. */
 const struct maq_family *maq__hf_family(size_t i);
-extern const struct maq_family maq__hf_gpt_families[], maq__hf_more_families[];
+extern const struct maq_family maq__hf_gpt_families[], maq__hf_more_families[], maq__hf_dense_families[],
+    maq__hf_expert_families[], maq__hf_hybrid_families[];
 extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],
@@ -83,6 +91,17 @@ extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_windo
     maq__hf_delta[], maq__hf_opt[], maq__hf_neox[], maq__hf_falcon[], maq__hf_mpt[], maq__hf_mpt_attention[],
     maq__hf_bias[], maq__hf_qk_norm[], maq__hf_gptj[], maq__hf_exaone4[], maq__hf_seed_oss[], maq__hf_smollm3[],
     maq__hf_ernie[], maq__hf_granite[];
+
+/* Why a model_type that people have is not modelled; NULL for all others. */
+const char *maq__hf_refusal(struct maq_str type);
+
+/* Presets that files share: a Llama, DeepSeek's latent attention, layers with linear attention. */
+void maq__hf_preset_llama(struct maq_hf *hf);
+void maq__hf_preset_delta(struct maq_hf *hf);
+void maq__hf_settle_latent(struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_settle_exaone4(struct maq_hf *hf, struct maq_model_reader *r);
+/* Sets the mixer of the layers whose indices a list names, or reports. */
+void maq__hf_set_mixer(struct maq_arch *arch, struct maq_node *list, enum maq_mixer mixer, struct maq_model_reader *r);
 
 /* The common path; a maq_family's read function. */
 void maq__hf_read(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family);

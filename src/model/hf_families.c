@@ -11,7 +11,7 @@
 #include "model/codes.h"
 #include "model/hf.h"
 
-static void preset_llama(struct maq_hf *hf)
+void maq__hf_preset_llama(struct maq_hf *hf)
 {
     *hf = (struct maq_hf){.norm = MAQ_NORM_RMS,
                           .gated = true,
@@ -23,13 +23,13 @@ static void preset_llama(struct maq_hf *hf)
 
 static void preset_mistral(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->window_rule = MAQ_HF_WINDOW_ALL;
 }
 
 static void preset_qwen2(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->qkv_bias = true;
     hf->window_rule = MAQ_HF_WINDOW_UPPER;
     hf->max_window_layers = 28;
@@ -43,16 +43,16 @@ static void preset_qwen2_moe(struct maq_hf *hf)
 
 static void preset_qwen3(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->qk_norm = MAQ_QK_NORM_HEAD;
     hf->head_dim = 128;
     hf->window_rule = MAQ_HF_WINDOW_UPPER;
     hf->max_window_layers = 28;
 }
 
-static void preset_qwen3_next(struct maq_hf *hf)
+void maq__hf_preset_delta(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->qk_norm = MAQ_QK_NORM_HEAD;
     hf->head_dim = 256;
     hf->rotary_factor = 0.25;
@@ -65,7 +65,7 @@ static void preset_qwen3_next(struct maq_hf *hf)
 
 static void preset_gpt_oss(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->attention_bias = true;
     hf->head_dim = 64;
     hf->sinks = true;
@@ -77,7 +77,7 @@ static void preset_gpt_oss(struct maq_hf *hf)
 
 static void preset_llama4(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->use_qk_norm = true;
     hf->qk_norm = MAQ_QK_NORM_PLAIN;
     hf->shared_count = 1;
@@ -88,7 +88,7 @@ static void preset_llama4(struct maq_hf *hf)
 
 static void preset_gemma(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->head_dim = 256;
     hf->tie = true;
 }
@@ -117,12 +117,12 @@ static void preset_gemma3(struct maq_hf *hf)
 
 static void preset_deepseek(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
 }
 
 static void preset_glm4_moe(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->out_bias_never = true;
     hf->qk_norm = MAQ_QK_NORM_HEAD;
     hf->router_bias = true;
@@ -131,7 +131,7 @@ static void preset_glm4_moe(struct maq_hf *hf)
 
 static void preset_glm(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->attention_bias = true;
     hf->out_bias_never = true;
     hf->rotary_factor = 0.5;
@@ -146,21 +146,21 @@ static void preset_glm4(struct maq_hf *hf)
 
 static void preset_chatglm(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->qkv_bias = true;
     hf->rotary_factor = 0.5;
 }
 
 static void preset_grok(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->norm_place = MAQ_NORM_SANDWICH;
     hf->tie = true;
 }
 
 static void preset_olmo2(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->norm_place = MAQ_NORM_POST_BRANCH;
     hf->qk_norm = MAQ_QK_NORM_WIDE;
 }
@@ -180,7 +180,7 @@ static void preset_exaone4(struct maq_hf *hf)
 
 static void preset_seed_oss(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->head_dim = 128;
     hf->attention_bias = true;
     hf->out_bias_never = true;
@@ -188,14 +188,14 @@ static void preset_seed_oss(struct maq_hf *hf)
 
 static void preset_smollm3(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->tie = true;
     hf->no_rope_interval = 4;
 }
 
 static void preset_ernie(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->tie = true;
     hf->router_bias = true;
     hf->moe_end = -1;
@@ -209,7 +209,7 @@ static void preset_ernie_dense(struct maq_hf *hf)
 
 static void preset_minimax_m2(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->head_dim = 128;
     hf->qk_norm = MAQ_QK_NORM_WIDE;
     hf->rotary_dim = 64;
@@ -218,7 +218,7 @@ static void preset_minimax_m2(struct maq_hf *hf)
 
 static void preset_dots1(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->qk_norm = MAQ_QK_NORM_HEAD;
     hf->router_bias = true;
     hf->use_window = true;
@@ -228,20 +228,20 @@ static void preset_dots1(struct maq_hf *hf)
 
 static void preset_granite_hybrid(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->mamba = (struct maq_arch_ssm){
         .heads = 128, .groups = 1, .state = 256, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
 }
 
 static void preset_internlm(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->bias = true;
 }
 
 static void preset_nemotron_h(struct maq_hf *hf)
 {
-    preset_llama(hf);
+    maq__hf_preset_llama(hf);
     hf->gated = false;
     hf->act = MAQ_HF_ACT_RELU2;
     hf->no_rope = true;
@@ -259,7 +259,7 @@ static void settle_internlm(struct maq_hf *hf, struct maq_model_reader *r)
 }
 
 /* The layers that see everything do not rotate, where others have a window. */
-static void settle_exaone4(struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_settle_exaone4(struct maq_hf *hf, struct maq_model_reader *r)
 {
     int64_t every = hf->window_pattern;
     struct maq_str letters = hf->window_letters; /* "LLLG", or "4" */
@@ -305,12 +305,17 @@ void maq__hf_settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r)
         hf->qk_norm = MAQ_QK_NORM_HEAD;
 }
 
-static void settle_deepseek(struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_settle_latent(struct maq_hf *hf, struct maq_model_reader *r)
 {
-    hf->router_bias = hf->topk_method.len == 8 && __builtin_memcmp(hf->topk_method.ptr, "noaux_tc", 8) == 0;
     MAQ_READER_CHECK(r, hf->kv_lora > 0 && hf->nope_dim > 0 && hf->v_dim > 0, MAQ_CODE_MODEL_LATENT,
                      "kv_lora_rank|qk_nope_head_dim|v_head_dim", NULL,
                      "latent attention needs kv_lora_rank, qk_nope_head_dim and v_head_dim");
+}
+
+static void settle_deepseek(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    hf->router_bias = maq_str_is(hf->topk_method, "noaux_tc");
+    maq__hf_settle_latent(hf, r);
 }
 
 #define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, maq__hf_attention, __VA_ARGS__, NULL})
@@ -318,14 +323,14 @@ static void settle_deepseek(struct maq_hf *hf, struct maq_model_reader *r)
 #define DEEPSEEK_TABLES TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_mla, maq__hf_moe, maq__hf_moe_dense)
 
 static const struct maq_family families[] = {
-    {.type = "llama|granite",
+    {.type = "llama|granite|code_llama|helium|aquila|Yi",
      .read = maq__hf_read,
-     .architectures = "LlamaForCausalLM|GraniteForCausalLM",
+     .architectures = "LlamaForCausalLM|GraniteForCausalLM|HeliumForCausalLM|AquilaForCausalLM|YiForCausalLM",
      .tables = LLAMA_TABLES,
-     .preset = preset_llama},
-    {.type = "mistral|phi3",
+     .preset = maq__hf_preset_llama},
+    {.type = "mistral|ministral|ministral3|phi3",
      .read = maq__hf_read,
-     .architectures = "MistralForCausalLM|Phi3ForCausalLM",
+     .architectures = "MistralForCausalLM|MinistralForCausalLM|Ministral3ForCausalLM|Phi3ForCausalLM",
      .tables = LLAMA_TABLES,
      .preset = preset_mistral},
     {.type = "mixtral",
@@ -357,7 +362,7 @@ static const struct maq_family families[] = {
      .read = maq__hf_read,
      .architectures = "Qwen3NextForCausalLM",
      .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_moe, maq__hf_moe_step, maq__hf_delta),
-     .preset = preset_qwen3_next,
+     .preset = maq__hf_preset_delta,
      .adapt = maq__hf_adapt_delta},
     {.type = "deepseek_v3|deepseek_v2|kimi_k2",
      .read = maq__hf_read,
@@ -391,9 +396,9 @@ static const struct maq_family families[] = {
      .architectures = "Gemma3ForCausalLM|Gemma3ForConditionalGeneration",
      .tables = TABLES(maq__hf_bias, maq__hf_window, maq__hf_dropout, maq__hf_gemma3),
      .preset = preset_gemma3},
-    {.type = "glm4_moe",
+    {.type = "glm4_moe|glm4v_moe|glm4v_moe_text",
      .read = maq__hf_read,
-     .architectures = "Glm4MoeForCausalLM",
+     .architectures = "Glm4MoeForCausalLM|Glm4vMoeForConditionalGeneration",
      .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_qk_norm, maq__hf_moe, maq__hf_moe_dense),
      .preset = preset_glm4_moe,
      .settle = maq__hf_settle_qk_norm},
@@ -402,9 +407,9 @@ static const struct maq_family families[] = {
      .architectures = "GlmForCausalLM",
      .tables = LLAMA_TABLES,
      .preset = preset_glm},
-    {.type = "glm4",
+    {.type = "glm4|glm4v|glm4v_text",
      .read = maq__hf_read,
-     .architectures = "Glm4ForCausalLM",
+     .architectures = "Glm4ForCausalLM|Glm4vForConditionalGeneration",
      .tables = LLAMA_TABLES,
      .preset = preset_glm4},
     {.type = "chatglm",
@@ -432,7 +437,7 @@ static const struct maq_family families[] = {
      .architectures = "Exaone4ForCausalLM",
      .tables = TABLES(maq__hf_window, maq__hf_dropout, maq__hf_exaone4),
      .preset = preset_exaone4,
-     .settle = settle_exaone4},
+     .settle = maq__hf_settle_exaone4},
     {.type = "seed_oss",
      .read = maq__hf_read,
      .architectures = "SeedOssForCausalLM",
@@ -469,7 +474,7 @@ static const struct maq_family families[] = {
      .read = maq__hf_read,
      .architectures = "GraniteMoeForCausalLM",
      .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe),
-     .preset = preset_llama},
+     .preset = maq__hf_preset_llama},
     {.type = "granitemoehybrid",
      .read = maq__hf_read,
      .architectures = "GraniteMoeHybridForCausalLM",
@@ -487,7 +492,7 @@ static const struct maq_family families[] = {
      .read = maq__hf_read,
      .architectures = "InternLM2ForCausalLM",
      .tables = LLAMA_TABLES,
-     .preset = preset_llama},
+     .preset = maq__hf_preset_llama},
     {.type = "nemotron_h",
      .read = maq__hf_read,
      .architectures = "NemotronHForCausalLM",
@@ -498,14 +503,14 @@ static const struct maq_family families[] = {
 
 const struct maq_family *maq__hf_family(size_t i)
 {
+    const struct maq_family *const lists[] = {maq__hf_gpt_families, maq__hf_more_families, maq__hf_dense_families,
+                                              maq__hf_expert_families, maq__hf_hybrid_families};
     if (i < sizeof families / sizeof *families)
         return &families[i];
     i -= sizeof families / sizeof *families;
-    for (const struct maq_family *f = maq__hf_gpt_families; f->type; f++)
-        if (i-- == 0)
-            return f;
-    for (const struct maq_family *f = maq__hf_more_families; f->type; f++)
-        if (i-- == 0)
-            return f;
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (const struct maq_family *f = lists[l]; f->type; f++)
+            if (i-- == 0)
+                return f;
     return NULL;
 }

@@ -107,14 +107,14 @@ static void settle_neox(struct maq_hf *hf, struct maq_model_reader *r)
                                        NULL})
 
 const struct maq_family maq__hf_gpt_families[] = {
-    {.type = "gpt2",
+    {.type = "gpt2|gpt-sw3",
      .read = maq__hf_read,
      .architectures = "GPT2LMHeadModel",
      .tables = TABLES(NULL),
      .preset = preset_gpt2},
-    {.type = "gptj",
+    {.type = "gptj|codegen",
      .read = maq__hf_read,
-     .architectures = "GPTJForCausalLM",
+     .architectures = "GPTJForCausalLM|CodeGenForCausalLM",
      .tables = TABLES(maq__hf_gptj),
      .preset = preset_gptj},
     {.type = "gpt_neox",

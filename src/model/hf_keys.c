@@ -17,7 +17,7 @@
 /* In the order of enum maq_hf_act; all but relu2 cost the same. */
 static const char *const activations[] = {
     "silu",        "relu2",  "gelu",  "relu",       "swish", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
-    "gelu_python", "swiglu", "geglu", "quick_gelu", "tanh",  NULL,
+    "gelu_python", "swiglu", "geglu", "quick_gelu", "tanh",  "xielu",    NULL,
 };
 
 const struct maq_field maq__hf_core[] = {

@@ -16,6 +16,7 @@ void maq__write_mlp(struct maq_block *b, const struct maq_arch *arch, int64_t wi
     uint32_t act = (mlp->gated ? MAQ_MODULE_GATED : 0u) | (mlp->squared_relu ? MAQ_MODULE_DYNAMIC_KEEPS_INPUT : 0u);
 
     maq__block_linear(b, "linear_fc1", MAQ_PART_MLP, MAQ_SHARD_COLUMN, arch->hidden, fc1, bias | enter);
-    maq__block_plain(b, MAQ_MODULE_ACTIVATION, "activation_func", MAQ_PART_MLP, MAQ_SHARD_HEADS, fc1, width, act);
+    maq__block_plain(b, MAQ_MODULE_ACTIVATION, "activation_func", MAQ_PART_MLP, MAQ_SHARD_HEADS, fc1, width, act)
+        ->params = mlp->act_params;
     maq__block_linear(b, "linear_fc2", MAQ_PART_MLP, MAQ_SHARD_ROW, width, arch->hidden, bias | leave);
 }

@@ -119,7 +119,7 @@ static enum maq_status push(struct load *l, struct maq_node *map, bool lenient)
 /* A map: a catalogue file (its `config` counts), or keys; below it its base, above it its text_config. */
 static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenient)
 {
-    static const char *const nested[] = {"text_config", "language_config", NULL};
+    static const char *const nested[] = {"text_config", "language_config", "llm_config", NULL};
     struct maq_node *inner;
     if (!map || map->kind != MAQ_NODE_MAP)
         return BAD(l, MAQ_CODE_MODEL_NOT_A_MAP, map ? map->at : l->r.at, NULL,
@@ -194,6 +194,10 @@ static enum maq_status choose_family(const struct maq_family **out, struct maq_s
     }
     if (*out)
         return MAQ_OK;
+    const char *why = maq__hf_refusal(node->text);
+    if (why)
+        return BAD(l, MAQ_CODE_MODEL_REFUSED, node->at, NULL, "model_type '%.*s' is not modelled: %s",
+                   (int)node->text.len, node->text.ptr, why);
     return BAD(l, MAQ_CODE_MODEL_UNKNOWN_TYPE, node->at,
                "describe it with model_type: megatron, or see docs/models.md for the list",
                "model_type '%.*s' is not known", (int)node->text.len, node->text.ptr);
