@@ -52,7 +52,7 @@ static const int64_t attention = (int64_t)H * Q + 2 * H * K + (int64_t)Q * H, ga
 static struct maq_model load(const char *text, struct maq_arena *arena)
 {
     struct maq_doc doc;
-    struct maq_model m;
+    struct maq_model m = {0};
     struct maq_diag *diag = maq_diag_new();
     if (maq_doc_parse(&doc, "model", maq_str_of(text), MAQ_ORIGIN_DOCUMENT, diag) != MAQ_OK ||
         maq_model_load(&m, doc.root, arena, diag) != MAQ_OK || maq_diag_count(diag) > 0)

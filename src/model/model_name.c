@@ -6,6 +6,8 @@
  *   Llama-3.1-8B-Instruct                without; words that say how the weights were tuned do not count, as tuning
  *                                        changes no shape
  *
+ *   Qwen/Qwen2.5-Coder-7B                another repository of the same owner, whose name is an alias of the entry
+ *
  * Another owner's repository is not taken for it, nor a path with a slip of the pen.
  */
 #include <string.h>
@@ -58,6 +60,20 @@ static bool repository_of(struct maq_str *owner, struct maq_str *repository, con
     return repository->len > 0;
 }
 
+/* The name of the entry's repository, or one of its aliases. */
+static bool has_name(const struct maq_catalogue_entry *e, struct maq_str repository, struct maq_str name)
+{
+    struct maq_str rest = maq_str_of(e->aliases), alias;
+    if (same_but_tuning(name, repository))
+        return true;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, '|', &alias);
+        if (same_but_tuning(name, alias))
+            return true;
+    }
+    return false;
+}
+
 const struct maq_catalogue_entry *maq_model_entry(struct maq_str name)
 {
     struct maq_str owner = {0}, repository = name, theirs, its;
@@ -68,7 +84,7 @@ const struct maq_catalogue_entry *maq_model_entry(struct maq_str name)
         repository = maq_str_split(name, '/', &owner);
     for (size_t i = 0; (e = maq_catalogue_at("models", i)) != NULL; i++)
         if (repository_of(&theirs, &its, e) && (!owner.ptr || maq_str_same(owner, theirs)) &&
-            same_but_tuning(repository, its))
+            has_name(e, its, repository))
             return e;
     return NULL;
 }
