@@ -247,6 +247,22 @@ static void test_matrix_rate_per_cycle(void **state)
     }
 }
 
+/* Boards with half the matrix rate of their die hold it; and 4-bit rates are of boards that take block scales, whatever their generation. */
+static void test_rtx_boards(void **state)
+{
+    static const char *const half[] = {"rtx-3090", "rtx-3090-ti", "rtx-4090", "rtx-5090", "a10g"};
+    for (size_t i = 0; i < MAQ_COUNT(half); i++) {
+        struct maq_device d = device(*state, half[i]);
+        BETWEEN(&d, d.sustained_flops[MAQ_BF16], 0.99 * d.peak_flops[MAQ_BF16], d.peak_flops[MAQ_BF16]);
+        BETWEEN(&d, d.sustained_flops[MAQ_FP16], d.sustained_flops[MAQ_BF16], d.sustained_flops[MAQ_BF16]);
+    }
+    assert_rel(device(*state, "rtx-pro-6000").sustained_flops[MAQ_BF16], 429e12);
+    assert_int_equal(device(*state, "rtx-pro-6000").arch, MAQ_ARCH_ADA);
+    assert_int_equal(device(*state, "rtx-5090").arch, MAQ_ARCH_ADA);
+    assert_true(device(*state, "rtx-5090").peak_flops[MAQ_FP4] > 0 && device(*state, "l40s").peak_flops[MAQ_FP4] == 0);
+    assert_true(device(*state, "a5000").sustained_flops[MAQ_BF16] == 0); /* not the A6000's */
+}
+
 /* Entries made from another one with `base:` differ in what they say and in nothing else. */
 static void test_derived(void **state)
 {
@@ -273,6 +289,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aliases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_figures, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_matrix_rate_per_cycle, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rtx_boards, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_derived, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

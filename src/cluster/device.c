@@ -29,7 +29,7 @@ static const struct maq_field device_fields[] = {
     MAQ_FIELD_NODE(struct device_reader, aliases, "aliases", .doc = "other names in the catalogue"),
     MAQ_FIELD_STR(struct device_reader, title, "title", .doc = "full name"),
     MAQ_FIELD_STR(struct device_reader, source, "source", .doc = "where the figures come from"),
-    MAQ_FIELD_ENUM(struct device_reader, d.arch, "arch", arch_names, .doc = "microarchitecture"),
+    MAQ_FIELD_ENUM(struct device_reader, d.arch, "arch", arch_names, .doc = "generation whose kernels run on it"),
     MAQ_FIELD_NODE(struct device_reader, peak, "peak", .doc = "dense matrix rate by element type, without sparsity"),
     MAQ_FIELD_NODE(struct device_reader, sustained, "sustained",
                    .doc = "best matrix rate measured under the power limit, by element type"),

@@ -272,10 +272,11 @@ static const struct precision_row {
     [MAQ_PRECISION_NVFP4] = {MAQ_FP4, MAQ_BF16},
 };
 
-/* Tensor cores that take a scale with every 32 numbers (MX) or 16 (NVFP4). */
+/* Tensor cores that take a scale with every 32 numbers (MX) or 16 (NVFP4): all that multiply 4-bit numbers. */
 static bool scales_blocks(const struct maq_device *d)
 {
-    return d->arch == MAQ_ARCH_BLACKWELL || d->arch == MAQ_ARCH_CDNA4 || d->arch == MAQ_ARCH_OTHER;
+    return d->arch == MAQ_ARCH_BLACKWELL || d->arch == MAQ_ARCH_CDNA4 || d->arch == MAQ_ARCH_OTHER ||
+           d->peak_flops[MAQ_FP4] > 0;
 }
 
 static void resolve_precision(struct resolver *r)

@@ -40,8 +40,8 @@ static int capability_of(const struct maq_device *d)
         return 75;
     case MAQ_ARCH_AMPERE:
         return d->mem_bps > HBM_BPS ? 80 : 86;
-    case MAQ_ARCH_ADA:
-        return 89;
+    case MAQ_ARCH_ADA: /* or a Blackwell board that runs Ada's kernels */
+        return d->peak_flops[MAQ_FP4] > 0 ? 120 : 89;
     case MAQ_ARCH_BLACKWELL:
         return 100;
     case MAQ_ARCH_HOPPER:
