@@ -143,6 +143,8 @@ static void test_experts(void **state)
          L * (attention + 2 * HEAD + norms) + gated + 3 * (moe + E + one) + H + 2 * table},
         {"{model_type: hy_v3, head_dim: 32, mlp_layer_types: [dense, sparse, dense, sparse], " EXPERTS "}",
          L * (attention + 2 * HEAD + norms) + 2 * gated + 2 * (moe + E + one) + H + 2 * table},
+        {"{model_type: hy_v3, head_dim: 32, num_experts: 4, num_experts_per_tok: 2, expert_hidden_dim: 96, " SIZE "}",
+         L * (attention + 2 * HEAD + norms) + gated + 3 * (moe + E + one) + H + 2 * table},
         {"{model_type: flex_olmo, " EXPERTS "}", L * (attention + Q + K + norms + moe) + H + 2 * table},
         {"{model_type: granitemoeshared, shared_intermediate_size: 640, num_local_experts: 4, num_experts_per_tok: 2, "
          "moe_intermediate_size: 96, position_embedding_type: rope, " SIZE "}",

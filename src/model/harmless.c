@@ -160,6 +160,8 @@ static const char *const harmless[] = {
     "num_expert_groups",
     "num_limited_groups",
     "enable_moe_fp32_combine",
+    "is_moe_layer",
+    "use_grouped_mm",
     /* execution, and flags of older classes */
     "pretraining_tp",
     "attn_implementation",

@@ -18,10 +18,13 @@
 /* Shared experts, dense layers at the start and depths, in the words of LG, Arcee and Tencent. */
 static const struct maq_field shared_keys[] = {
     I64(shared_count, "num_shared_experts", SOME, .doc = "shared experts of width moe_intermediate_size"),
-    I64(first_dense, "first_k_dense_replace", .aliases = "num_dense_layers", .min = 0, .max = MAQ_ARCH_LAYERS_MAX,
-        .doc = "dense layers at the start"),
+    I64(first_dense, "first_k_dense_replace", .aliases = "num_dense_layers|first_last_k_dense_replace", .min = 0,
+        .max = MAQ_ARCH_LAYERS_MAX, .doc = "dense layers at the start"),
     I64(mtp_layers, "num_nextn_predict_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
-    NODE(mlp_types, "mlp_layer_types", .doc = "dense or sparse for each layer"), MAQ_FIELD_END};
+    I64(moe_ffn, "expert_hidden_dim", WIDTH, .doc = "moe_intermediate_size in the words of Tencent"),
+    STR(topk_method, "topk_method", .doc = "accepted: every expert has a correction bias"),
+    NODE(mlp_types, "mlp_layer_types", .doc = "dense or sparse for each layer"),
+    MAQ_FIELD_END};
 
 /* DeepSeek-MoE 16B: multi-head attention, experts without correction biases. */
 static void preset_deepseek_moe(struct maq_hf *hf)

@@ -141,9 +141,10 @@ static void preset_qwen3_5_moe(struct maq_hf *hf)
     hf->moe_ffn = hf->shared_ffn = 512;
 }
 
-static const struct maq_field qwen3_5_keys[] = {
-    I64(mtp_layers, "mtp_num_hidden_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
-    MAQ_FIELD_END};
+static const struct maq_field qwen3_5_keys[] = {I64(mtp_layers, "mtp_num_hidden_layers",
+                                                    .aliases = "num_nextn_predict_layers", .min = 0, .max = 64,
+                                                    .doc = "multi-token-prediction depths"),
+                                                MAQ_FIELD_END};
 
 /* A depth is a layer with softmax attention, whatever the last layer is. */
 static void adapt_qwen3_5(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
