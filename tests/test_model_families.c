@@ -228,7 +228,7 @@ static void test_side_by_side(void **state)
     const struct maq_module *qkv = module_of(l, "linear_qkv"), *proj = module_of(l, "linear_proj"),
                             *in = module_of(l, "in_proj"), *out = module_of(l, "out_proj");
     assert_int_equal(m.n_kinds, 1);
-    assert_string_equal(l->mixer, "attention+mamba2");
+    assert_string_equal(l->mixer, "attn+mamba2");
     assert_true(qkv && proj && in && out && module_of(l, "ssm_scan") && module_of(l, "rotary_pos_emb"));
     assert_true((qkv->flags & MAQ_MODULE_GATHER_IN) && !(proj->flags & MAQ_MODULE_REDUCE_OUT));
     assert_true((in->flags & MAQ_MODULE_SHARED_INPUT) && !(in->flags & MAQ_MODULE_GATHER_IN));

@@ -131,7 +131,7 @@ struct maq_layer {
     int64_t params;        /* of all modules */
     int64_t active_params; /* those one token uses: routed experts count topk / experts */
     bool moe;              /* has routed experts */
-    /* "mha", "gqa", "mqa", "mla", "mamba2", "delta", "conv", "attention+mamba2", "none": for reports; static */
+    /* "mha", "gqa", "mqa", "mla", "mamba2", "delta", "conv", "attn+mamba2", "none": for reports; static */
     const char *mixer;
     int64_t hidden; /* width of the residual stream behind it */
     /* It has `tokens` tokens where the sequence that a job states has `of_tokens`; both 1 but in pyramids. */

@@ -43,7 +43,7 @@ static const char *mixer_name(const struct maq_arch *arch, enum maq_mixer mixer)
     case MAQ_MIXER_CONV:
         return "conv";
     case MAQ_MIXER_PARALLEL:
-        return "attention+mamba2";
+        return "attn+mamba2";
     case MAQ_MIXER_NONE:
         break;
     }
