@@ -42,6 +42,10 @@ enum {
     "num_hidden_layers: 4, hidden_size: 256, intermediate_size: 640, num_attention_heads: 8, num_key_value_heads: 2, " \
     "vocab_size: 1000, max_position_embeddings: 2048"
 #define EXPERTS SIZE ", num_experts: 4, num_experts_per_tok: 2, moe_intermediate_size: 96"
+#define LATENT                                                                                                         \
+    "q_lora_rank: 48, kv_lora_rank: 40, qk_nope_head_dim: 24, qk_rope_head_dim: 16, v_head_dim: 20, "                  \
+    "n_routed_experts: 4, "                                                                                            \
+    "n_shared_experts: 1, num_experts_per_tok: 2, moe_intermediate_size: 96, first_k_dense_replace: 1"
 #define SCAN "mamba_n_heads: 16, mamba_d_head: 24, mamba_n_groups: 2, mamba_d_state: 64"
 
 static const int64_t attention = (int64_t)H * Q + 2 * H * K + (int64_t)Q * H, gated = 3 * (int64_t)H * F,
@@ -116,6 +120,8 @@ static void test_dense(void **state)
         {"{model_type: codegen, n_layer: 4, n_embd: 256, n_head: 8, vocab_size: 1000, n_positions: 2048, rotary_dim: "
          "16}",
          L * (4 * (int64_t)H * H + 8 * (int64_t)H * H + 5 * H + norms) + 2 * H + 2 * table + V},
+        {"{model_type: glm, " SIZE "}", L * (attention + bias_q + gated + norms) + H + 2 * table},
+        {"{model_type: nemotron, " SIZE "}", L * (attention + plain + 2 * norms) + 2 * H + 2 * table},
         {"{model_type: ministral3, head_dim: 64, " SIZE "}", L * (2 * attention + gated + norms) + H + 2 * table},
     };
     (void)state;
@@ -124,8 +130,15 @@ static void test_dense(void **state)
 
 static void test_experts(void **state)
 {
-    const int64_t norms = 2 * H, rank = 48;
+    const int64_t norms = 2 * H, rank = 48, rank_kv = 40, rope = 16, nope = 24, v = 20,
+                  latent = H * rank + rank + rank * HEADS * (nope + rope) + H * (rank_kv + rope) + rank_kv +
+                           rank_kv * HEADS * (nope + v) + HEADS * v * (int64_t)H;
     const struct count cases[] = {
+        /* latent attention, a dense layer at the start; correction biases in the first */
+        {"{model_type: glm4_moe_lite, " LATENT ", " SIZE "}",
+         L * (latent + norms) + gated + 3 * (moe + E + one) + H + 2 * table},
+        {"{model_type: mistral4, " LATENT ", " SIZE "}",
+         L * (latent + norms) + gated + 3 * (moe + one) + H + 2 * table},
         {"{model_type: deepseek, n_routed_experts: 4, n_shared_experts: 2, num_experts_per_tok: 2, "
          "moe_intermediate_size: 96, "
          "first_k_dense_replace: 1, " SIZE "}",
