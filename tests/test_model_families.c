@@ -91,6 +91,8 @@ static void test_dense(void **state)
         /* a plain MLP with two numbers of its nonlinearity, norms inside heads */
         {"{model_type: apertus, hidden_act: xielu, " SIZE "}",
          L * (attention + 2 * HEAD + plain + 2 + norms) + H + 2 * table},
+        {"{model_type: apertus, hidden_act: xielu, qk_norm: false, post_norm: false, " SIZE "}",
+         L * (attention + plain + 2 + norms) + H + 2 * table},
         {"{model_type: arcee, hidden_act: relu2, " SIZE "}", L * (attention + plain + norms) + H + 2 * table},
         {"{model_type: nanochat, " SIZE "}", L * (attention + plain) + 2 * table},
         {"{model_type: cwm, head_dim: 32, " SIZE "}", L * (attention + gated + norms) + H + 2 * table},
@@ -186,6 +188,8 @@ static void test_hybrids(void **state)
         /* both in every layer; the gate without a norm */
         {"{model_type: falcon_h1, mamba_d_ssm: 384, " SCAN ", " SIZE "}",
          L * (attention + scan + gated + norms) + H + 2 * table},
+        {"{model_type: falcon_h1, mamba_d_ssm: 384, layer_types: [hybrid, hybrid, hybrid, hybrid], " SCAN ", " SIZE "}",
+         L * (attention + scan + gated + norms) + H + 2 * table},
         {"{model_type: falcon_h1, mamba_d_ssm: 384, mamba_rms_norm: true, " SCAN ", " SIZE "}",
          L * (attention + scan + inner + gated + norms) + H + 2 * table},
         {"{model_type: falcon_h1, mamba_d_ssm: 384, projectors_bias: true, mamba_proj_bias: true, " SCAN ", " SIZE "}",
@@ -210,7 +214,7 @@ static void test_hybrids(void **state)
          "linear_value_head_dim: 32, " SIZE "}",
          3 * delta + attention + Q + K + L * (gated + norms) + H + 2 * table},
         /* the MLP is 2/3 of 640, rounded up to a multiple of 256 */
-        {"{model_type: lfm2, full_attn_idxs: [1], " SIZE "}",
+        {"{model_type: lfm2, num_heads: 8, full_attn_idxs: [1], " SIZE "}",
          3 * short_conv + attention + 2 * HEAD + L * (3 * (int64_t)H * 512 + norms) + H + table},
         {"{model_type: lfm2, block_auto_adjust_ff_dim: false, conv_bias: true, layer_types: [conv, full_attention, "
          "conv, conv], " SIZE "}",
@@ -376,6 +380,7 @@ static void test_refused(void **state)
         "vocab_size: 1000}",
         1119, "counts gate and up");
     assert_refused("{model_type: stablelm, qk_layernorm: true, " SIZE "}", 1119, "LayerNorm of its own");
+    assert_refused("{model_type: apertus, post_norm: true, " SIZE "}", 1119, "behind the branches");
     assert_refused("{model_type: minicpm3, " SIZE "}", 1116, "latent attention needs");
     assert_refused("{model_type: gpt_neo, num_layers: 4, hidden_size: 256, num_heads: 8, vocab_size: 1000, "
                    "max_position_embeddings: "

@@ -50,7 +50,8 @@ static void random_job(char *text, size_t size)
         "  moe_shared_expert_overlap: %s, vocab_parallel_pipeline: %s}\n"
         "workload: {seq: %s, gbs: %s}\n"
         "framework: %s\n",
-        PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b"),
+        PICK("llama-3-8b", "llama-3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-5b", "qwen3-30b-a3b", "falcon-h1-0.5b",
+             "qwen3.5-9b"),
         PICK("8", "13", "16", "24"),
         PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G",
              "a100-80gb:8 x 2 + h100-sxm:8 x 2"),

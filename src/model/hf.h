@@ -65,6 +65,7 @@ struct maq_hf {
     struct maq_node *attn_config;                             /* MPT */
     double expansion;                                         /* MPT */
     bool no_bias, learned_positions;                          /* MPT */
+    bool post_norm;                                           /* Apertus */
     struct maq_node *ffn_config;                              /* DBRX */
     struct maq_node *attention_words;                         /* GPT-Neo: "global" or "local" for each layer */
     struct maq_node *topk_list, *moe_ffn_list, *shared_list;  /* Hunyuan */

@@ -19,8 +19,20 @@ static void preset_apertus(struct maq_hf *hf)
     maq__hf_preset_llama(hf);
     hf->gated = false;
     hf->qk_norm = MAQ_QK_NORM_HEAD;
+    hf->use_qk_norm = true;
     hf->act_params = 2;
 }
+
+static void settle_apertus(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    maq__hf_settle_qk_norm(hf, r);
+    MAQ_READER_CHECK(r, !hf->post_norm, MAQ_CODE_MODEL_VALUE, "post_norm", NULL,
+                     "norms behind the branches are not modelled for apertus");
+}
+
+static const struct maq_field apertus_keys[] = {BOOL(use_qk_norm, "qk_norm", .doc = "norms on queries and keys"),
+                                                BOOL(post_norm, "post_norm", .doc = "norms behind the branches"),
+                                                MAQ_FIELD_END};
 
 /* Arcee: a plain MLP with squared ReLU. */
 static void preset_arcee(struct maq_hf *hf)
@@ -169,8 +181,9 @@ const struct maq_family maq__hf_dense_families[] = {
     {.type = "apertus",
      .read = maq__hf_read,
      .architectures = "ApertusForCausalLM",
-     .tables = TABLES(LLAMA_TABLES),
-     .preset = preset_apertus},
+     .tables = TABLES(LLAMA_TABLES, apertus_keys),
+     .preset = preset_apertus,
+     .settle = settle_apertus},
     {.type = "arcee",
      .read = maq__hf_read,
      .architectures = "ArceeForCausalLM",

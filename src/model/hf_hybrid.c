@@ -34,6 +34,7 @@ static void preset_falcon_h1(struct maq_hf *hf)
 static const struct maq_field falcon_h1_keys[] = {
     I64(mamba_inner, "mamba_d_ssm", WIDTH, .doc = "heads of the scan x width of one; absent: 2 x hidden"),
     BOOL(mamba_norm, "mamba_rms_norm", .doc = "a norm behind the gate of the scan"),
+    NODE(attention_words, "layer_types", .aliases = "layers_block_type", .doc = "accepted: hybrid for each layer"),
     BOOL(mamba.out_bias, "projectors_bias", .doc = "a bias in the output projection of the scan"), MAQ_FIELD_END};
 
 static void settle_falcon_h1(struct maq_hf *hf, struct maq_model_reader *r)
@@ -200,6 +201,7 @@ static void preset_lfm2_moe(struct maq_hf *hf)
 static const struct maq_field lfm2_conv_keys[] = {
     I64(conv.kernel, "conv_L_cache", .min = 1, .max = 1024, .doc = "taps of the convolution"),
     BOOL(conv.bias, "conv_bias", .doc = "biases in the convolution and its projections"),
+    I64(heads, "num_heads", COUNT, .doc = "query heads, once more"),
     BOOL(tie, "tie_embedding", .doc = "the head uses the token table"),
     NODE(attention_layers, "full_attn_idxs", .doc = "the layers with attention, counted from 0"),
     NODE(layer_types, "layer_types", .doc = "full_attention or conv for each layer"),
@@ -221,7 +223,7 @@ static void settle_lfm2(struct maq_hf *hf, struct maq_model_reader *r)
     (void)r;
     if (!hf->ffn_adjusted)
         return;
-    int64_t width = (int64_t)((double)(2 * hf->ffn / 3) * hf->expansion);
+    int64_t third = 2 * hf->ffn / 3, width = (int64_t)((double)third * hf->expansion);
     hf->ffn = (width + hf->ffn_multiple - 1) / hf->ffn_multiple * hf->ffn_multiple;
 }
 
