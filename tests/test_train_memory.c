@@ -326,16 +326,56 @@ static void test_cache_is_capped(void **state)
     assert_true(any);
 }
 
+/* Of one more layer: eight less four. */
+static double kept_by_layer(const char *model, const char *of_four, const char *of_eight)
+{
+    double bytes[2];
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        snprintf(
+            text, sizeof text,
+            "{model_type: %s, num_hidden_layers: %d, hidden_size: 2048, intermediate_size: 8192, "
+            "num_attention_heads: 16, num_key_value_heads: 4, vocab_size: 32000, mamba_n_heads: 64, mamba_d_head: 64, "
+            "mamba_n_groups: 1, mamba_d_state: 128, %s}",
+            model, 4 + 4 * i, i ? of_eight : of_four);
+        bytes[i] = stage_of(text, "h100-sxm:8", "micro_batch_size: 1", 0).bytes[MAQ_MEM_ACTIVATIONS];
+    }
+    return (bytes[1] - bytes[0]) / 4;
+}
+
+/*
+ * Attention and Mamba-2 side by side behind one norm (Falcon-H1) keep what layers with either keep, but once what those share: the norm's
+ * input and its output, and the norms and the MLP behind. The gated output of the scan is not normed.
+ */
+static void test_side_by_side(void **state)
+{
+    double u = 2048.0 * 2048 * 2, mlp = (2 + 3 * 8192 / 2048) * u, inner = 4096 / 2048 * u;
+    double attention = kept_by_layer("bamba", "partial_rotary_factor: 1.0, attn_layer_indices: [0, 1, 2, 3]",
+                                     "partial_rotary_factor: 1.0, attn_layer_indices: [0, 1, 2, 3, 4, 5, 6, 7]"),
+           scan = kept_by_layer("bamba", "", ""),
+           both = kept_by_layer("falcon_h1", "mamba_d_ssm: 4096", "mamba_d_ssm: 4096");
+    (void)state;
+    assert_near(both, attention + scan - mlp - 2 * u - inner, 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_gradients),       cmocka_unit_test(test_flat_gradients),
-        cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
-        cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
-        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_copied_heads),
-        cmocka_unit_test(test_cache_is_capped),      cmocka_unit_test(test_widened_softmax),
-        cmocka_unit_test(test_roots_of_lists),       cmocka_unit_test(test_logits_are_gone),
-        cmocka_unit_test(test_scores_apart),         cmocka_unit_test(test_fsdp_at_the_loss),
+        cmocka_unit_test(test_step_gradients),
+        cmocka_unit_test(test_flat_gradients),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_vocabulary_schedules),
+        cmocka_unit_test(test_checkpoint_by_op),
+        cmocka_unit_test(test_cross_entropy),
+        cmocka_unit_test(test_context_and_communicators),
+        cmocka_unit_test(test_gathered_parameters),
+        cmocka_unit_test(test_copied_heads),
+        cmocka_unit_test(test_cache_is_capped),
+        cmocka_unit_test(test_widened_softmax),
+        cmocka_unit_test(test_roots_of_lists),
+        cmocka_unit_test(test_logits_are_gone),
+        cmocka_unit_test(test_scores_apart),
+        cmocka_unit_test(test_fsdp_at_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
