@@ -473,6 +473,15 @@ static void test_model_names(void **state)
         {"GPT 35B", NULL}, /* is no GPT3-5B */
         {"GPT3 13B", "gpt3-13b"},
         {"GPT3 11B", NULL},
+        {"GPT-2 1.5B", "gpt2-xl"}, /* was the smallest one: a size is in no name of theirs */
+        {"GPT-2 124M", "gpt2"},
+        {"GPT2-Small", "gpt2"},
+        {"GPT-2 8B", NULL},
+        {"StarCoder 15.5B", "starcoder"},
+        {"StarCoder 3B", "starcoder-3b"},
+        {"DeepSeek V3 16B", NULL},
+        {"Falcon H1 7B", "falcon-h1-7b"},
+        {"Qwen 1.5 7B", "qwen1.5-7b"},
         {"BLOOM 12B", NULL},
         {"Qwen2 57B", NULL},
         {"Falcon-11B", NULL},

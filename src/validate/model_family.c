@@ -28,6 +28,7 @@ struct shape {
     uint32_t mtp;
     bool learned_positions;
     double flop_with_mtp, flop_without; /* per token */
+    double params;
 };
 
 static void shape_of(struct shape *s, const struct maq_model *m, int64_t seq)
@@ -35,8 +36,12 @@ static void shape_of(struct shape *s, const struct maq_model *m, int64_t seq)
     const struct maq_module *attention = maq_model_find_module(m, MAQ_MODULE_ATTENTION, MAQ_PART_COUNT);
     const struct maq_module *act = maq_model_find_module(m, MAQ_MODULE_ACTIVATION, MAQ_PART_MLP);
     const struct maq_module *router = maq_model_find_module(m, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
-    *s = (struct shape){
-        .layers = m->num_layers, .hidden = m->hidden, .vocab = m->vocab, .max_seq = m->max_seq, .mtp = m->mtp_layers};
+    *s = (struct shape){.layers = m->num_layers,
+                        .hidden = m->hidden,
+                        .vocab = m->vocab,
+                        .max_seq = m->max_seq,
+                        .mtp = m->mtp_layers,
+                        .params = (double)m->params};
     if (attention) {
         s->heads = attention->u.attention.heads;
         s->kv_heads = attention->u.attention.kv_heads;
@@ -122,21 +127,35 @@ static const struct maq_catalogue_entry *find_alike(struct maq_str name)
     return NULL;
 }
 
-/* "13B", "560m", "30b-a3b": a number of parameters is in it. */
-static bool has_size(struct maq_str name)
+/* "13B", "560m", "30b-a3b": the number of parameters that is in it; 0 where there is none. */
+static double size_in(struct maq_str name)
 {
-    return maq__phrase_in(name, "#b|#m|#t", NULL);
+    struct maq_phrase_match m;
+    if (!maq__phrase_in(name, "#b|#m|#t", &m))
+        return 0;
+    char unit = maq_char_lower(m.at.ptr[m.at.len - 1]);
+    return m.number[0] * (unit == 't' ? 1e12 : unit == 'b' ? 1e9 : 1e6);
+}
+
+/* What people round a number of parameters to, embeddings counted or not. */
+#define SIZE_MOST 1.3
+
+/* Whether a size that was left out of a name is the entry's. */
+static bool is_size_of(const struct maq_catalogue_entry *e, double size)
+{
+    struct shape s;
+    return load_shape(&s, e->name, 1) && s.params < SIZE_MOST * size && s.params > size / SIZE_MOST;
 }
 
 /*
- * The entry of a name: as it is, without "(...)", without its last words. A size is only left out where the entry's name has none:
- * "DeepSeek V3 671B" is deepseek-v3, "GPT3 13B" is not what "GPT3" alone means.
+ * The entry of a name: as it is, without "(...)", without its last words. A size is only left out where the entry's name has none, and
+ * where it is the entry's: "DeepSeek V3 671B" is deepseek-v3, "GPT3 11B" is not what "GPT3" alone means, and "GPT-2 8B" no GPT-2.
  */
 static const struct maq_catalogue_entry *find_entry(struct maq_str name)
 {
     const struct maq_catalogue_entry *e = maq_model_entry(name);
     struct maq_str head;
-    bool sized = false;
+    double size = 0;
     if (e || name.len == 0)
         return e;
     maq_str_split(name, '(', &head);
@@ -144,11 +163,12 @@ static const struct maq_catalogue_entry *find_entry(struct maq_str name)
         e = maq_model_entry(head);
         e = e ? e : find_alike(head);
         if (e)
-            return sized && has_size(maq_str_of(e->name)) ? NULL : e;
+            return size > 0 && (size_in(maq_str_of(e->name)) > 0 || !is_size_of(e, size)) ? NULL : e;
         size_t end = head.len;
         while (head.len > 0 && head.ptr[head.len - 1] != ' ')
             head.len--;
-        sized |= has_size((struct maq_str){head.ptr + head.len, end - head.len});
+        double word = size_in((struct maq_str){head.ptr + head.len, end - head.len});
+        size = word > 0 ? word : size;
     }
     return NULL;
 }
