@@ -161,7 +161,9 @@ static const char *fault_of_payload(struct maq_trace_reader *r, const struct maq
     if (rec->bytes < sizeof c)
         return "a communicator that is too short";
     memcpy(&c, r->payload, sizeof c);
-    if (c.size == 0 || c.rank >= c.size || c.size > r->head.world || (c.n_members != 0 && c.n_members != c.size) ||
+    if (c.size > r->head.world)
+        return "a communicator of more ranks than the job has, as of a process with several devices: a rank has one";
+    if (c.size == 0 || c.rank >= c.size || (c.n_members != 0 && c.n_members != c.size) ||
         rec->bytes != sizeof c + 4 * (uint64_t)c.n_members)
         return "a communicator that cannot be";
     for (uint32_t i = 0; i < c.n_members; i++) {
