@@ -328,6 +328,23 @@ static void test_remedies(void **unused)
     done(&s);
 }
 
+/* A job that keeps its number of replicas goes together with no other number of nodes: more memory helps it, nodes do not. */
+static void test_remedies_of_kept_replicas(void **unused)
+{
+    (void)unused;
+    const char text[] = "{model: llama-3.1-8b, cluster: 'v100-16gb:4', workload: {seq: 4096, gbs: 8},"
+                        " plan: {tp: 1, pp: 1, dp: 4, order: tp-cp-ep-dp-pp}, search: {cp: 1, vp: 1, mbs: 1}}";
+    struct maq_search_opts opts = {.threads = 1};
+    struct searched s = search(text, &opts);
+    struct maq_search_remedies r;
+    assert_int_equal(s.result->n_plans, 0);
+    assert_int_equal(maq_search_find_remedies(&r, s.job, &opts, NULL), MAQ_OK);
+    assert_true(r.memory_bytes > 0);
+    assert_int_equal(r.nodes, 0);
+    maq_search_remedies_free(&r);
+    done(&s);
+}
+
 /* The winner's document reads back as the winner, and its neighbours are what predicting them says. */
 static void test_document(void **unused)
 {
@@ -436,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_remedies_of_kept_replicas),
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_vary),

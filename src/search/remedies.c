@@ -17,12 +17,20 @@ struct owner {
     struct maq_search_result *with_memory, *with_nodes, *with_offload;
 };
 
-/* Keeps the result in *slot where a plan fits. */
+/*
+ * Keeps the result in *slot where a plan fits. The job goes together with its own cluster; that it does not with another
+ * one, whose replicas do not divide the batch or are not as many as the job keeps, is no fault of the job.
+ */
 static enum maq_status try(struct maq_search_result **slot, bool *fits, const struct maq_job_box *open,
                            const struct maq_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_search_result *r;
-    MAQ_TRY(maq_search(&r, open, opts, diag));
+    *fits = false;
+    enum maq_status status = maq_search(&r, open, opts, NULL);
+    if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
+        return MAQ_OK;
+    if (status != MAQ_OK)
+        MAQ_TRY(maq_search(&r, open, opts, diag)); /* says why */
     *fits = r->n_plans > 0;
     if (*fits) {
         maq_search_result_free(*slot);
