@@ -7,6 +7,9 @@
  * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the
  * cost chain (src/compose/chain_costs.h has the equations and what they leave out).
  *
+ * Beside these compositions the uniform plans are looked at, all of them: one way for all stages, over all devices in the cluster's
+ * order, as maq_train_predict() has them. Replicas of a stage may then lie on several node groups.
+ *
  * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
  * a stage do not depend on where in its node group it lies, so bound_s bounds what the equations give, not a cluster's own time.
  *
@@ -69,7 +72,7 @@ struct maq_mixed_search_opts {
 struct maq_mixed_search_stage {
     uint32_t pipeline;            /* of the plan's */
     uint32_t first_layer, layers; /* layer 0 is the embedding, the last one the output */
-    uint32_t island, islands; /* the first, and how many in a row: 1, but where the uniform planner's devices fall so */
+    uint32_t island, islands;     /* the first, and how many in a row: 1, but where a uniform plan's devices fall so */
     uint32_t tp, cp, replicas;
     uint32_t ep, etp; /* inside the replicas of the stage */
     uint32_t devices; /* of all replicas */
@@ -106,6 +109,7 @@ struct maq_mixed_search_plan {
     double wait_s;       /* with virtual stages: for the output, and between rounds */
     double sync_s;
     uint32_t bottleneck; /* the slowest stage */
+    bool uniform;        /* one way for all stages, over all devices: composed_s is step_s, and bottleneck_s is 0 */
     uint32_t chunks;     /* virtual stages of a stage; 1: 1F1B, more: interleaved */
     uint32_t group;      /* interleaved: micro batches that run in a row through a virtual stage */
     uint32_t n_stages;

@@ -295,14 +295,14 @@ static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_
     return MAQ_OK;
 }
 
-/* The uniform planner takes every device. */
+/* A uniform plan takes every device. */
 static void count_used(struct maq_mixed_search_island *islands, const struct maq_mixed_search_result *r, uint32_t n)
 {
     if (r->n_plans == 0)
         return;
-    for (uint32_t g = 0; r->planner == MAQ_MIXED_PLANNER_UNIFORM && g < n; g++)
+    for (uint32_t g = 0; r->plans[0].uniform && g < n; g++)
         islands[g].used = islands[g].nodes * islands[g].devices_per_node;
-    for (uint32_t i = 0; r->planner != MAQ_MIXED_PLANNER_UNIFORM && i < r->plans[0].n_stages; i++)
+    for (uint32_t i = 0; !r->plans[0].uniform && i < r->plans[0].n_stages; i++)
         if (r->plans[0].stages[i].on_devices_of < 0)
             islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
 }
@@ -316,8 +316,8 @@ static enum maq_status search_shares(struct maq_mixed_run *run, const struct maq
     return r->complete ? settle_bound(run, diag) : MAQ_OK;
 }
 
-static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
-                                    struct maq_diag *diag)
+static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                    const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r = &run->result;
     uint32_t n = run->costs.n_pools;
@@ -335,6 +335,8 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     }
     if (r->planner == MAQ_MIXED_PLANNER_ALL && !opts->one_pipeline)
         MAQ_TRY(search_shares(run, islands, opts, diag));
+    if (r->planner == MAQ_MIXED_PLANNER_ALL)
+        MAQ_TRY(maq_mixed_uniform_beside(run, open, opts, diag));
     count_used(islands, r, n);
     r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;
@@ -394,7 +396,7 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
     if (status == MAQ_OK && !uniform)
         status = settle_bound(run, diag);
     if (status == MAQ_OK)
-        status = list_islands(run, &opts, diag);
+        status = list_islands(run, open, &opts, diag);
     if (status != MAQ_OK) {
         maq_mixed_search_free(&run->result);
         return status;

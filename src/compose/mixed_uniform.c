@@ -120,6 +120,7 @@ static bool take(struct uniform *u)
                                            .composed_s = u->best_s,
                                            .chunks = 1,
                                            .n_pipelines = 1,
+                                           .uniform = true,
                                            .n_stages = n,
                                            .stages = stages};
     run->plans = plan;
@@ -147,4 +148,34 @@ enum maq_status maq_mixed_uniform(struct maq_mixed_run *run, struct maq_diag *di
     return status == MAQ_NO_MEMORY ? maq_diag_fail(status, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
                                                    "out of memory for the search")
                                    : status;
+}
+
+enum maq_status maq_mixed_uniform_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *found, *r = &run->result;
+    struct maq_mixed_search_opts one = *opts;
+    one.planner = MAQ_MIXED_PLANNER_UNIFORM;
+    one.progress = NULL;
+    MAQ_TRY(maq_mixed_search(&found, open, &one, diag));
+    const struct maq_mixed_search_plan *best = found->n_plans > 0 ? &found->plans[0] : NULL;
+    enum maq_status status = MAQ_OK;
+    if (best && (r->n_plans == 0 || best->step_s < run->plans[0].step_s)) {
+        struct maq_mixed_search_plan plan = *best;
+        struct maq_mixed_search_stage *stages =
+            MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, best->n_stages);
+        for (uint32_t i = 0; stages && i < best->n_stages; i++)
+            stages[i] = best->stages[i];
+        plan.stages = stages;
+        if (stages)
+            maq_mixed_run_insert(run, opts, &plan);
+        else
+            status = maq_mixed_run_no_memory(diag);
+    }
+    if (best) {
+        r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, best->step_s) : best->step_s;
+        r->composed_s = r->composed_s > 0 ? fmin(r->composed_s, best->step_s) : best->step_s;
+    }
+    maq_mixed_search_free(found);
+    return status;
 }

@@ -12,4 +12,12 @@
 /* Fills result.plans, bound and counts of a run whose space is read. */
 enum maq_status maq_mixed_uniform(struct maq_mixed_run *run, struct maq_diag *diag);
 
+/*
+ * The best of them beside what a run has found, among whose plans it is put where it is faster than all. Node groups that are nearly alike
+ * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition. Bound, gap and
+ * least form are of both kinds of plans then.
+ */
+enum maq_status maq_mixed_uniform_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+
 #endif

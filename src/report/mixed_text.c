@@ -127,6 +127,25 @@ static void put_pipelines(struct maq_page *page, const struct maq_mixed_search_r
     maq_buf_fini(&words);
 }
 
+/* A uniform plan that is faster than what was composed. */
+static void put_uniform(struct maq_page *page, const struct maq_mixed_search_result *r)
+{
+    char bound[32], line[256];
+    maq_page_field(
+        page, LABEL, "uniform",
+        "one way for all stages, over all devices in the order of the cluster, as maquette train predicts it");
+    if (r->gap <= 1e-12)
+        maq__snprintf(line, sizeof line,
+                      "no other uniform plan is faster, nor, by the closed form, any composed pipeline (gap 0 %%)");
+    else
+        maq__snprintf(
+            line, sizeof line,
+            "no other uniform plan is faster, and by the closed form no composed pipeline is faster than %s, so "
+            "this one is at most %.1f %% off",
+            maq_words_seconds(bound, r->bound_s), 100 * r->gap);
+    maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
+}
+
 static void put_step(struct maq_page *page, const struct maq_mixed_search_result *r)
 {
     const struct maq_mixed_search_plan *p = &r->plans[0];
@@ -146,6 +165,8 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     put_pipelines(page, r);
     if (r->planner != MAQ_MIXED_PLANNER_ALL)
         maq_page_field(page, LABEL, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
+    if (p->uniform && r->planner == MAQ_MIXED_PLANNER_ALL)
+        put_uniform(page, r);
     if (p->bottleneck_s == 0) /* not composed */
         return;
     if (p->wait_s > 0)
