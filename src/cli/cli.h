@@ -20,7 +20,8 @@ struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
     bool color_out, color_err, unicode;
-    bool quiet; /* another process of several reports */
+    bool quiet;       /* another process of several reports */
+    bool reader_gone; /* who read standard output closed it: nobody is left to tell */
     uint32_t columns;
     /* options of the command, as parsed */
     const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */
@@ -126,6 +127,12 @@ enum maq_status cli_help_command(struct cli *cli, const struct cli_command *comm
 
 /* Text to standard output, or to a file when path is not NULL. Takes `text` (free()). output.c */
 enum maq_status cli_write(struct cli *cli, char *text, const char *path);
+
+/* How two things ended of which one does not wait for the other: a report, and the file beside it. */
+static inline enum maq_status cli_first_fault(enum maq_status first, enum maq_status second)
+{
+    return first != MAQ_OK ? first : second;
+}
 /* What diagnostics there are, to standard error. */
 void cli_print_diag(const struct cli *cli);
 /* Looks at the terminals behind the standard streams. */

@@ -22,12 +22,13 @@ static enum maq_status report(struct cli *cli, const struct maq_islands *islands
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_islands_json(&text, islands, &opts, cli->diag)
                                                    : maq_report_islands_text(&text, islands, &opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, file);
-    if (status != MAQ_OK || !cli->values[OPT_WRITE])
+    if (status != MAQ_OK)
         return status;
-    char *document = strdup(islands->document);
-    return document ? cli_write(cli, document, cli->values[OPT_WRITE]) : MAQ_NO_MEMORY;
+    status = cli_write(cli, text, file);
+    char *document = cli->values[OPT_WRITE] ? strdup(islands->document) : NULL;
+    if (cli->values[OPT_WRITE])
+        status = cli_first_fault(status, document ? cli_write(cli, document, cli->values[OPT_WRITE]) : MAQ_NO_MEMORY);
+    return status;
 }
 
 static enum maq_status run(struct cli *cli)

@@ -199,11 +199,12 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)
                                                    : maq_report_plan_text(&text, &plan, &opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, file);
-    if (status != MAQ_OK || !cli->values[OPT_WRITE] || a->search->n_plans == 0)
+    if (status != MAQ_OK)
         return status;
-    status = cli_write(cli, a->document, cli->values[OPT_WRITE]);
+    status = cli_write(cli, text, file);
+    if (!cli->values[OPT_WRITE] || a->search->n_plans == 0)
+        return status;
+    status = cli_first_fault(status, cli_write(cli, a->document, cli->values[OPT_WRITE]));
     a->document = NULL;
     return status;
 }
@@ -277,16 +278,17 @@ static enum maq_status report_mixed(struct cli *cli, const struct maq_report_mix
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, plan, &opts, cli->diag)
                                                    : maq_report_mixed_text(&text, plan, &opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, file);
-    if (status != MAQ_OK || !cli->values[OPT_WRITE] || plan->search->n_plans == 0)
+    if (status != MAQ_OK)
         return status;
+    enum maq_status told = cli_write(cli, text, file);
+    if (!cli->values[OPT_WRITE] || plan->search->n_plans == 0)
+        return told;
     status = maq_mixed_search_mixed_plan(&box, plan->search, 0, cli->diag);
     if (status != MAQ_OK)
         return status;
     status = maq_mixed_plan_write(&text, maq_mixed_plan_get(box), cli->diag);
     maq_mixed_plan_free(box);
-    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status;
+    return cli_first_fault(told, status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status);
 }
 
 static void show_mixed_progress(void *context, const struct maq_mixed_search_progress *at)

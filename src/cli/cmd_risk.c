@@ -84,19 +84,16 @@ static enum maq_status run_fit(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     char *text;
+    enum maq_status written = MAQ_OK;
     if (cli->values[OPT_WRITE]) {
-        status = maq_risk_fit_variation(&text, fit, cli->diag);
-        status = status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status;
-        if (status != MAQ_OK) {
-            maq_risk_fit_free(fit);
-            return status;
-        }
+        written = maq_risk_fit_variation(&text, fit, cli->diag);
+        written = written == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : written;
     }
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     status = cli->values[OPT_JSON] ? maq_report_risk_fit_json(&text, fit, &look, cli->diag)
                                    : maq_report_risk_fit_text(&text, fit, &look, cli->diag);
     maq_risk_fit_free(fit);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return cli_first_fault(written, status == MAQ_OK ? cli_write(cli, text, file) : status);
 }
 
 static enum maq_status run_replay(struct cli *cli)

@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         return maq_status_exit_code(MAQ_NO_MEMORY);
     }
     enum maq_status status = run(&cli, argc, argv);
-    if (status != MAQ_OK && status != MAQ_NO && maq_diag_errors(cli.diag) == 0)
+    if (status != MAQ_OK && status != MAQ_NO && maq_diag_errors(cli.diag) == 0 && !cli.reader_gone)
         (void)maq_diag_fail(status, cli.diag, 0, (struct maq_span){0}, NULL, "%s", maq_status_text(status));
     cli_print_diag(&cli);
     maq_diag_free(cli.diag);

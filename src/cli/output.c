@@ -2,7 +2,8 @@
  * output.c - where text goes: standard output, a file, standard error.
  *
  * Every byte is accounted for: a full disk, a closed pipe or a closed standard output is a failure (exit 4), never a
- * shorter report.
+ * shorter report. Of a pipe whose reader has gone nothing is said beside that: who reads ten lines with `head` has what
+ * he wants, and whether we were still writing then is chance.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +18,12 @@
 #define COLUMNS_DEFAULT 100
 #define COLUMNS_MAX 160
 
-static enum maq_status fail(struct cli *cli, const char *what, int error)
+static enum maq_status fail(struct cli *cli, const char *path, int error)
 {
+    const char *what = path ? path : "to standard output";
+    cli->reader_gone = !path && error == EPIPE;
+    if (cli->reader_gone)
+        return MAQ_IO;
     return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0}, NULL, "cannot write %s: %s",
                          what, strerror(error));
 }
@@ -32,7 +37,7 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path)
     if (!stream)
         status = fail(cli, path, errno);
     else if (fwrite(text, 1, n, stream) != n || fflush(stream) != 0)
-        status = fail(cli, path ? path : "to standard output", errno);
+        status = fail(cli, path, errno);
     if (path && stream && fclose(stream) != 0 && status == MAQ_OK)
         status = fail(cli, path, errno);
     free(text);

@@ -146,10 +146,11 @@ enum maq_status cli_plan_profile(struct cli *cli, const struct cli_compose_optio
         return status;
     status = o->json ? maq_report_compose_json(&text, &problem, result, &opts, cli->diag)
                      : maq_report_compose_text(&text, &problem, result, &opts, cli->diag);
-    if (status == MAQ_OK)
+    if (status == MAQ_OK) {
         status = cli_write(cli, text, o->output);
-    if (status == MAQ_OK && o->write && result->n_plans > 0)
-        status = write_plan(cli, result, o->write);
+        if (o->write && result->n_plans > 0)
+            status = cli_first_fault(status, write_plan(cli, result, o->write));
+    }
     if (status == MAQ_OK && result->n_plans == 0)
         status = MAQ_NO;
     maq_compose_result_free(result);

@@ -43,10 +43,11 @@ enum maq_status cli_plan_slices(struct cli *cli, const struct maq_job_box *open,
     const struct maq_report_slices plan = {open, found};
     status = o->json ? maq_report_slices_json(&text, &plan, &report_opts, cli->diag)
                      : maq_report_slices_text(&text, &plan, &report_opts, cli->diag);
-    if (status == MAQ_OK)
+    if (status == MAQ_OK) {
         status = cli_write(cli, text, o->output);
-    if (status == MAQ_OK && o->write && found->n_plans > 0)
-        status = write_plan(cli, found, o->write);
+        if (o->write && found->n_plans > 0)
+            status = cli_first_fault(status, write_plan(cli, found, o->write));
+    }
     if (status == MAQ_OK && found->n_plans == 0)
         status = MAQ_NO;
     maq_slices_free(found);
