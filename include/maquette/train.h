@@ -113,7 +113,10 @@ MAQ_API enum maq_status maq_train_predict(struct maq_train_result **out, const s
                                           struct maq_diag *diag);
 MAQ_API void maq_train_result_free(struct maq_train_result *result);
 
-/* What would make it fit: a sentence with numbers into buf; empty when it fits. */
+/*
+ * What would make it fit: a sentence with numbers into buf; empty when it fits. Changes of one to three settings are predicted on the job of
+ * the result, which is still to be there: milliseconds, and for many new shapes tens of them.
+ */
 MAQ_API const char *maq_train_advice(char buf[256], const struct maq_train_result *result);
 
 /*

@@ -79,11 +79,20 @@ static double needed_bytes(const struct maq_stage_result *st)
     return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
 }
 
+/* The device of a stage: that with its capacity. */
+static const char *device_of(const struct maq_cluster *cluster, const struct maq_stage_result *st)
+{
+    for (uint32_t g = 0; g < cluster->n_groups; g++)
+        if (cluster->groups[g].device.mem_bytes == st->capacity_bytes)
+            return cluster->groups[g].device.name;
+    return cluster->groups[0].device.name;
+}
+
 static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
 {
     char need[32], have[32], over[32], advice[256];
     const struct maq_stage_result *st = &r->stages[r->worst_stage];
-    const char *device = r->job->cluster.groups[0].device.name;
+    const char *device = device_of(&r->job->cluster, st);
     double excess = needed_bytes(st) - st->capacity_bytes;
     maq_format_bytes(have, st->capacity_bytes);
     if (!r->fits) {

@@ -143,36 +143,3 @@ void maq_train_result_free(struct maq_train_result *result)
         free(result->stages);
     free(result);
 }
-
-/* The technique that takes most off the largest category, in the order an engineer would try. */
-const char *maq_train_advice(char buf[256], const struct maq_train_result *r)
-{
-    const struct maq_plan *p = &r->job->plan;
-    const struct maq_stage_result *st = &r->stages[r->worst_stage];
-    buf[0] = '\0';
-    if (r->fits)
-        return buf;
-    int largest = 0;
-    for (int k = 1; k < MAQ_MEM_FRAGMENTATION; k++)
-        if (st->bytes[k] > st->bytes[largest])
-            largest = k;
-    char size[32];
-    const char *what = "more pipeline stages or a larger tensor_model_parallel_size";
-    if (largest == MAQ_MEM_ACTIVATIONS || largest == MAQ_MEM_TRANSIENT) {
-        if (p->recompute == MAQ_RECOMPUTE_NONE)
-            what = "recompute_granularity: selective";
-        else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE)
-            what = "recompute_granularity: full";
-        else if (p->mbs > 1)
-            what = "a smaller micro_batch_size";
-        else
-            what = "context parallelism or a larger tensor_model_parallel_size";
-    } else if (largest == MAQ_MEM_OPTIMIZER && p->sharding == MAQ_SHARDING_NONE) {
-        what = "data_parallel_sharding_strategy: optim";
-    } else if (largest == MAQ_MEM_GRADIENTS && p->sharding < MAQ_SHARDING_GRADS && p->pp == 1) {
-        what = "data_parallel_sharding_strategy: optim_grads_params";
-    }
-    snprintf(buf, 256, "largest: %s %s; try %s", maq_mem_name((enum maq_mem_kind)largest),
-             maq_format_bytes(size, st->bytes[largest]), what);
-    return buf;
-}
