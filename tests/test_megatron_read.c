@@ -102,6 +102,9 @@ static void test_arguments(void **state)
         {"--swiglu", "plan.data_parallel_sharding_strategy", "no_shard"},
         {"--use-distributed-optimizer", "plan.data_parallel_sharding_strategy", "optim"},
         {"--use-torch-fsdp2", "plan.data_parallel_sharding_strategy", "optim_grads_params"},
+        {"--use-torch-fsdp2", "plan.overlap_grad_reduce", "true"}, /* PyTorch's, on streams of its own */
+        {"--use-torch-fsdp2", "plan.overlap_param_gather", "true"},
+        {"--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward", "plan.reshard_after_forward", "false"},
         {"--data-parallel-sharding-strategy optim_grads", "plan.data_parallel_sharding_strategy", "no_shard"},
         {"--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", "plan.data_parallel_sharding_strategy",
          "optim_grads"},

@@ -50,7 +50,7 @@ static const struct rule {
     {"no-overlap-p2p-communication", TAKE_FIXED, "plan.overlap_p2p_comm", "false"},
     {"no-scatter-gather-tensors-in-pipeline", TAKE_FIXED, "plan.scatter_gather_tensors_in_pipeline", "false"},
     {"use-distributed-optimizer", TAKE_FIXED, "plan.data_parallel_sharding_strategy", "optim"},
-    {"use-torch-fsdp2", TAKE_FIXED, "plan.data_parallel_sharding_strategy", "optim_grads_params"},
+    {"torch-fsdp2-no-reshard-after-forward", TAKE_FIXED, "plan.reshard_after_forward", "false"},
     {"overlap-grad-reduce", TAKE_FIXED, "plan.overlap_grad_reduce", "true"},
     {"overlap-param-gather", TAKE_FIXED, "plan.overlap_param_gather", "true"},
     {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype", "bf16"},

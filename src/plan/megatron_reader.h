@@ -19,7 +19,7 @@ struct maq_megatron_box {
 
 /* What is kept until the line is at its end. Zero or NULL: not given. */
 struct maq_megatron_kept {
-    bool bf16, fp16, fsdp;
+    bool bf16, fp16, fsdp, torch_fsdp;
     const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *tokenizer_type,
         *tokenizer;
     int64_t layers, tp, pp, layers_per_chunk, multiple, vocabulary, padded;

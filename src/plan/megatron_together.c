@@ -21,6 +21,7 @@ static const struct {
     {"fp16", IS(FORM_FLAG, fp16)},
     {"use-megatron-fsdp", IS(FORM_FLAG, fsdp)},
     {"use-custom-fsdp", IS(FORM_FLAG, fsdp)},
+    {"use-torch-fsdp2", IS(FORM_FLAG, torch_fsdp)},
     {"fp8-format", IS(FORM_WORD, fp8_format)},
     {"fp8-recipe", IS(FORM_WORD, fp8_recipe)},
     {"fp4-format", IS(FORM_WORD, fp4_format)},
@@ -122,6 +123,12 @@ static void conclude_backends(struct maq_megatron_reader *r)
     if (k->fsdp)
         maq__megatron_set(r, "--data-parallel-sharding-strategy", "plan.data_parallel_sharding_strategy",
                           k->strategy ? k->strategy : "no_shard");
+    if (k->torch_fsdp) {
+        /* fully_shard gathers and reduces on streams of its own; the switches for overlap are those of Megatron's own wrappers */
+        maq__megatron_set(r, "--use-torch-fsdp2", "plan.data_parallel_sharding_strategy", "optim_grads_params");
+        maq__megatron_set(r, "--use-torch-fsdp2", "plan.overlap_grad_reduce", "true");
+        maq__megatron_set(r, "--use-torch-fsdp2", "plan.overlap_param_gather", "true");
+    }
     if (k->dispatcher)
         maq__megatron_set(r, "--moe-token-dispatcher-type", "plan.moe_token_dispatcher_type",
                           strcmp(k->dispatcher, "flex") != 0 ? k->dispatcher
