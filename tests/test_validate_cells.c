@@ -530,6 +530,7 @@ static void test_header(void **state)
         {"model\tseq_len\tgpu\n", "tabs"},
         {"\x1F\x8B\x08\n", "gzip"},
         {"name,value\n", "docs/validate.md"},
+        {"model,seq-len,gpu,gpus\n", "docs/validate.md"},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct table t;
@@ -544,9 +545,41 @@ static void test_header(void **state)
     }
 }
 
+/* In Megatron-LM's words, or in those of config.json; what is not read is named. */
+static void test_header_words(void **state)
+{
+    static const struct {
+        const char *text, *note; /* NULL: none */
+    } cases[] = {
+        {"model,sequence_length,gpu,world_size,tensor_model_parallel_size,pipeline_model_parallel_size,global_batch_"
+         "size,"
+         "micro_batch_size,hidden_size,step_time_s,url,mfu\n",
+         NULL},
+        {"model,seq_len,gpu,num_gpus,tp,pp,gbs,iter_time_s,microbatch,mbs2\n", "not read: microbatch, mbs2"},
+        {"model,seq_len,gpu,num_gpus,gpus,tp,pp,gbs,iter_time_s\n", "not read: gpus"}, /* the first name counts */
+        {"model,seq_len,gpu,num_gpus,tp,pp,gbs,iter_time_s,,a,b,c,d,e,f,g,h,i,j\n",
+         "not read: a, b, c, d, e, f, g, h and 2 more"},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct table t;
+        struct maq_table table;
+        open_table(&t, cases[i].text);
+        assert_int_equal(t.status, MAQ_OK);
+        table.csv = t.csv;
+        assert_int_equal(maq_table_bind(&table, t.diag), MAQ_OK);
+        assert_int_equal(maq_diag_count(t.diag), cases[i].note != NULL);
+        if (cases[i].note)
+            assert_string_equal(maq_diag_at(t.diag, 0)->msg.ptr, cases[i].note);
+        assert_true(table.at[MAQ_COLUMN_num_gpus] == 3);
+        assert_true(i > 0 || (table.at[MAQ_COLUMN_mbs] == 7 && table.at[MAQ_COLUMN_iter_time_s] == 9));
+        close_table(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_header_words),
         cmocka_unit_test(test_cells_that_say_nothing),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_open_degrees),

@@ -13,6 +13,7 @@
     X(CSV_FILTER, 1555, "a filter on a column that the table does not have")                                           \
     X(VALIDATE_NOTHING, 1556, "no row could be compared")                                                              \
     X(VALIDATE_JOB, 1557, "plans without the job that they are plans of")                                              \
+    X(CSV_UNREAD, 1558, "columns that nothing is read from")                                                           \
     X(KERNEL_FILE, 1560, "a file that is not named like a table of kernels")                                           \
     X(PLAN_FILES, 1561, "no executed plans where they are expected, or an archive that cannot be read")                \
     X(PLAN_PROFILE, 1562, "no profile to predict plans from")

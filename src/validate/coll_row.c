@@ -26,7 +26,7 @@
 #define MAX_BYTES 1e15 /* no device has a thousandth of it */
 
 static const struct maq_csv_wanted columns[MAQ_COLL_COLUMN_COUNT] = {
-#define COLUMN_ROW(name, needed) [MAQ_COLL_COLUMN_##name] = {#name, needed},
+#define COLUMN_ROW(name, needed) [MAQ_COLL_COLUMN_##name] = {#name, needed, NULL},
     MAQ_COLL_COLUMN_LIST(COLUMN_ROW)
 #undef COLUMN_ROW
 };

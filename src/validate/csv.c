@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "validate/codes.h"
 
 struct csv_reader {
@@ -203,6 +204,19 @@ uint32_t maq_csv_column(const struct maq_csv *csv, const char *name)
     return UINT32_MAX;
 }
 
+static uint32_t column_of(const struct maq_csv *csv, const struct maq_csv_wanted *wanted)
+{
+    uint32_t at = maq_csv_column(csv, wanted->name);
+    char name[64];
+    for (const char *also = wanted->also; at == UINT32_MAX && also && *also;) {
+        size_t n = strcspn(also, "|");
+        maq__snprintf(name, sizeof name, "%.*s", (int)n, also);
+        at = maq_csv_column(csv, name);
+        also += n + (also[n] == '|');
+    }
+    return at;
+}
+
 /* Why a table seems to have none of its columns: it is one of tabs or semicolons, or of two bytes per letter. */
 static const char *hint_of(const struct maq_csv *csv)
 {
@@ -225,7 +239,7 @@ enum maq_status maq_csv_bind(uint32_t *at, const struct maq_csv *csv, const stru
     enum maq_status status = MAQ_OK;
     struct maq_span header = {csv->file, csv->names[0].off, csv->names[0].len};
     for (size_t i = 0; i < n; i++) {
-        at[i] = maq_csv_column(csv, wanted[i].name);
+        at[i] = column_of(csv, &wanted[i]);
         if (wanted[i].needed && at[i] == UINT32_MAX)
             status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_COLUMN, header, hint_of(csv),
                                    "the table has no column '%s'", wanted[i].name);

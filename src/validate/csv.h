@@ -39,6 +39,7 @@ uint32_t maq_csv_column(const struct maq_csv *csv, const char *name);
 struct maq_csv_wanted {
     const char *name;
     bool needed;
+    const char *also; /* other names, "a|b", where there is none of the first; NULL = none */
 };
 
 /* at[i]: index of wanted[i], UINT32_MAX when there is none; each one that is needed and missing is an error. */

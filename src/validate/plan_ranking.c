@@ -26,8 +26,13 @@
 
 enum { TP, DP, PP, MBS, PARTITION, MEASURED, RIVAL, COLUMNS };
 static const struct maq_csv_wanted wanted[COLUMNS] = {
-    {"tp", true},         {"dp", true},           {"pp", true}, {"micro_batch", true}, {"layer_partition", false},
-    {"measured_s", true}, {"predicted_s", false},
+    {"tp", true, "tensor_model_parallel_size"},
+    {"dp", true, "data_parallel_size"},
+    {"pp", true, "pipeline_model_parallel_size"},
+    {"micro_batch", true, "micro_batch_size|mbs"},
+    {"layer_partition", false, NULL},
+    {"measured_s", true, NULL},
+    {"predicted_s", false, NULL},
 };
 
 /* Entries of a partition that are layers of the model, one stretch of them. */

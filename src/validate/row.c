@@ -9,7 +9,7 @@
 #include "validate/codes.h"
 
 static const struct maq_csv_wanted columns[MAQ_COLUMN_COUNT] = {
-#define MAQ_COLUMN_ROW(name, needed) [MAQ_COLUMN_##name] = {#name, needed},
+#define MAQ_COLUMN_ROW(name, needed, also) [MAQ_COLUMN_##name] = {#name, needed, also},
     MAQ_COLUMN_LIST(MAQ_COLUMN_ROW)
 #undef MAQ_COLUMN_ROW
 };
@@ -21,12 +21,39 @@ const char *maq_column_name(enum maq_column column)
     return columns[column].name;
 }
 
+/* Columns that nothing is read from: what somebody calls mbs in his own way would else be guessed, and nobody told. */
+static void note_unread(const struct maq_table *table, struct maq_diag *diag)
+{
+    static const char *const remarks[] = {"url", "mfu", "hfu", "reported_other"}; /* of nothing that is predicted */
+    const struct maq_csv *csv = &table->csv;
+    struct maq_buf words;
+    uint32_t n = 0;
+    maq_buf_init(&words, 1 << 10);
+    for (uint32_t c = 0; c < csv->n_columns; c++) {
+        struct maq_str name = maq_str_trim(csv->names[c].text);
+        bool read = name.len == 0;
+        for (size_t i = 0; i < MAQ_COLUMN_COUNT && !read; i++)
+            read = table->at[i] == c;
+        for (size_t i = 0; i < MAQ_COUNT(remarks) && !read; i++)
+            read = maq_str_ieq(name, remarks[i]);
+        if (!read && n++ < 8)
+            maq_buf_addf(&words, "%s%.*s", n > 1 ? ", " : "", (int)(name.len < 64 ? name.len : 64), name.ptr);
+    }
+    if (n > 8)
+        maq_buf_addf(&words, " and %u more", n - 8);
+    if (n > 0)
+        maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_CSV_UNREAD, (struct maq_span){csv->file, csv->names[0].off, 1},
+                     "docs/validate.md lists the columns that are", "not read: %s", words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
+}
+
 enum maq_status maq_table_bind(struct maq_table *table, struct maq_diag *diag)
 {
     static const enum maq_column measured[] = {MAQ_COLUMN_derived_iter_time_s, MAQ_COLUMN_iter_time_s,
                                                MAQ_COLUMN_tokens_per_s_per_gpu, MAQ_COLUMN_derived_tokens_per_s_per_gpu,
                                                MAQ_COLUMN_peak_mem_gb};
     enum maq_status status = maq_csv_bind(table->at, &table->csv, columns, MAQ_COLUMN_COUNT, diag);
+    note_unread(table, diag);
     for (size_t i = 0; i < MAQ_COUNT(measured); i++)
         if (table->at[measured[i]] != UINT32_MAX)
             return status;
