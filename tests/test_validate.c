@@ -554,12 +554,33 @@ static void test_filters(void **state)
     char *path = small_path();
     opts.where = unknown;
     assert_int_equal(maq_validate_train(&r, path, &opts, diag), MAQ_BAD_INPUT);
-    assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_CSV_FILTER);
+    assert_int_equal(maq_diag_at(diag, maq_diag_count(diag) - 1)->code, MAQ_CODE_CSV_FILTER);
     opts.where = near;
     assert_int_equal(maq_validate_train(&r, path, &opts, diag), MAQ_BAD_INPUT);
     const struct maq_diag_item *last = maq_diag_at(diag, maq_diag_count(diag) - 1);
     assert_true(maq_str_is(last->hint, "did you mean 'source'?"));
     free(path);
+    maq_diag_free(diag);
+}
+
+/* Runs of one's own: nobody writes a source beside them, and a measurement may be written as nobody reads it. */
+static void test_no_source(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_validate_result *r = NULL;
+    const char text[] = "model,seq_len,gpu,gpus,tp,pp,gbs,step_time_s\n"
+                        "llama-3.1-8b,4096,H100,16,2,1,64,1.70\n"
+                        "llama-3.1-8b,4096,H100,16,1,1,64,\"1,65\"\n"
+                        "llama-3.1-8b,4096,H100,16,1,1,64,\n";
+    assert_int_equal(maq_validate_train_text(&r, "t", maq_str_of(text), NULL, diag), MAQ_OK);
+    assert_int_equal(r->weighted[MAQ_VALIDATE_TIME][0].n, 1);
+    assert_int_equal(r->total.capped[MAQ_VALIDATE_TIME][0].n, 1);
+    assert_int_equal(r->by[MAQ_VALIDATE_BY_SOURCE].n, 1);
+    assert_string_equal(r->rows[0].source, "unnamed");
+    assert_int_equal(r->rows[1].points[MAQ_VALIDATE_TIME].skip, MAQ_VALIDATE_SKIP_UNREADABLE);
+    assert_string_equal(r->rows[1].why, "iter_time_s '1,65'");
+    assert_int_equal(r->rows[2].points[MAQ_VALIDATE_TIME].skip, MAQ_VALIDATE_SKIP_NOT_MEASURED);
+    maq_validate_free(r);
     maq_diag_free(diag);
 }
 
@@ -715,6 +736,7 @@ int main(void)
         cmocka_unit_test(test_measured_time),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_missing_columns),
+        cmocka_unit_test(test_no_source),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_hostile_cells),
         cmocka_unit_test(test_no_memory),

@@ -54,6 +54,8 @@ static void describe(struct maq_validate_row *out, const struct maq_table_row *r
         const char *text = keep_str(arena, maq_row_text(row, texts[i].column), failed);
         memcpy((char *)out + texts[i].offset, &text, sizeof text);
     }
+    if (maq_row_says_nothing(maq_row_text(row, MAQ_COLUMN_source)))
+        out->source = "unnamed"; /* rows of one's own are a source, too */
     out->why = "";
     out->job = "";
     *failed |= !maq__validate_label_text(out, arena);
@@ -90,6 +92,24 @@ static double measured_time(struct maq_table_row *row)
 static bool is_flagged(struct maq_str flag)
 {
     return !maq_row_says_nothing(flag) && !maq__phrase_in(flag, "^none|^no|^ok|^0|^false|^pass*", NULL);
+}
+
+/* A measurement that is there and cannot be read, which row->bad says, is not one that is missing. */
+static const char *unreadable(struct maq_validate_row *out, const struct maq_table_row *row, struct maq_arena *arena,
+                              bool *failed)
+{
+    char cell[MAQ_SHOW_SIZE];
+    bool memory = row->bad == MAQ_COLUMN_peak_mem_gb;
+    bool time = row->bad == MAQ_COLUMN_derived_iter_time_s || row->bad == MAQ_COLUMN_iter_time_s ||
+                row->bad == MAQ_COLUMN_tokens_per_s_per_gpu || row->bad == MAQ_COLUMN_derived_tokens_per_s_per_gpu;
+    struct maq_validate_point *p = &out->points[memory ? MAQ_VALIDATE_MEMORY : MAQ_VALIDATE_TIME];
+    if ((!memory && !time) || p->skip != MAQ_VALIDATE_SKIP_NOT_MEASURED)
+        return "";
+    p->skip = MAQ_VALIDATE_SKIP_UNREADABLE;
+    const char *why = maq_arena_printf(arena, "%s '%s'", maq_column_name((enum maq_column)row->bad),
+                                       maq_str_show(cell, maq_row_text(row, (enum maq_column)row->bad)));
+    *failed |= !why;
+    return why ? why : "";
 }
 
 /* What was measured. A qa_flag is about the time: the memory of such a row counts. */
@@ -220,6 +240,7 @@ static void run_row(struct maq_validate_row *out, const struct maq_table_row *ro
 {
     struct maq_interpretation in = {.row = *row, .arena = arena};
     read_measured(out, &in.row);
+    out->why = unreadable(out, &in.row, arena, failed);
     if (maq__phrase_in(maq_row_text(row, MAQ_COLUMN_completeness), "partial", NULL))
         skip_row(out, MAQ_VALIDATE_SKIP_PARTIAL, "");
     if (!anything_left(out))
