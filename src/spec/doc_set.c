@@ -251,12 +251,14 @@ enum maq_status maq_doc_set(struct maq_doc *doc, const char *assignment, struct 
 enum maq_status maq_doc_set_value(struct maq_doc *doc, const char *path, const char *value, const char *flag,
                                   struct maq_diag *diag)
 {
-    struct assignment a = {
-        .doc = doc, .diag = diag, .path = maq_str_of(path), .path_is_flag = true, .flag_len = strlen(flag)};
-    char *text = maq_arena_printf(&doc->arena, "%s %s", flag, value);
+    struct assignment a = {.doc = doc, .diag = diag, .path = maq_str_of(path), .path_is_flag = true};
+    bool set = strcmp(flag, "--set") == 0; /* of several, the path says which */
+    char *text = set ? maq_arena_printf(&doc->arena, "%s %s=%s", flag, path, value)
+                     : maq_arena_printf(&doc->arena, "%s %s", flag, value);
     if (!text)
         return maq__no_memory(diag);
     a.source = maq_str_of(text);
+    a.flag_len = strlen(flag) + (set ? 1 + strlen(path) : 0);
     a.value = (struct maq_str){text + a.flag_len + 1, a.source.len - a.flag_len - 1};
     MAQ_TRY(add_source(&a, flag));
     return apply(&a);
