@@ -37,8 +37,9 @@ struct job_doc {
 static const struct maq_field job_fields[] = {
     MAQ_FIELD_STR(struct job_doc, name, "name", .def = "", .doc = "a title for reports"),
     MAQ_FIELD_NODE(struct job_doc, model, "model", .required = true,
-                   .doc = "catalogue name, config.json, or a map of its keys"),
-    MAQ_FIELD_NODE(struct job_doc, cluster, "cluster", .required = true, .doc = "one-line form, file, or a map"),
+                   .doc = "a name of the catalogue, a config.json, or a map of its keys; --model"),
+    MAQ_FIELD_NODE(struct job_doc, cluster, "cluster", .required = true,
+                   .doc = "\"h100-sxm:8 x 4, rail 400G\", a file, or a map; --cluster"),
     MAQ_FIELD_NODE(struct job_doc, plan, "plan", .doc = "parallelization, memory and overlap"),
     MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
     MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),

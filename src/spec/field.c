@@ -348,8 +348,10 @@ static enum maq_status report_missing(const struct maq_field *field, const struc
 {
     char type[MAQ_TYPE_SIZE], hint[512], label[MAQ_LABEL_SIZE];
     struct maq_span at = map ? map->key.ptr ? map->key_at : map->at : (struct maq_span){0};
-    maq__snprintf(hint, sizeof(hint), "%s: %s%s%s", field->key, field->doc ? field->doc : "", field->doc ? "; " : "",
-                  maq__field_type(type, field));
+    bool told =
+        field->doc && field->type == MAQ_TYPE_NODE; /* which forms it has says more than that it is a map or a text */
+    maq__snprintf(hint, sizeof(hint), "%s: %s%s%s", field->key, field->doc ? field->doc : "",
+                  field->doc && !told ? "; " : "", told ? "" : maq__field_type(type, field));
     bool named = map && map->key.ptr;
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MISSING_KEY, at, hint, "the key '%s' is missing%s%s", field->key,
                          named ? " in " : "", named ? maq__node_label(label, map) : "");
