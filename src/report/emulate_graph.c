@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "report/json_util.h"
 #include "report/page.h"
+#include "report/words.h"
 
 static void put_classes(struct maq_page *page, const struct maq_report_graph *g)
 {
@@ -96,8 +97,9 @@ enum maq_status maq_report_graph_text(char **out, const struct maq_report_graph 
     maq_page_putf(&page, MAQ_INK_TITLE, "captured job of %u ranks", c->world);
     if (c->per_node > 0)
         maq_page_putf(&page, MAQ_INK_TITLE, ", %u to a node", c->per_node);
-    maq_page_putf(&page, MAQ_INK_PLAIN, ": %u classes, %llu records, %u operators, %u communicators\n", c->n_classes,
-                  (unsigned long long)graph->stats->records, c->n_ops, c->n_comms);
+    maq_page_putf(&page, MAQ_INK_PLAIN, ": %u class%s, %llu records, %u operator%s, %u communicator%s\n", c->n_classes,
+                  c->n_classes == 1 ? "" : "es", (unsigned long long)graph->stats->records, c->n_ops,
+                  maq_words_s(c->n_ops), c->n_comms, maq_words_s(c->n_comms));
     if (graph->stats->n_known < c->world)
         maq_page_putf(&page, MAQ_INK_BAD, "nothing is known of %u ranks\n", c->world - graph->stats->n_known);
     if (graph->checked)

@@ -7,7 +7,6 @@ void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
 {
     struct maq_arena arena;
     struct maq_buf line;
-    char n[32];
     maq_arena_init(&arena, 0);
     maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
     maq_buf_adds(&page->out, "\n\n");
@@ -21,8 +20,7 @@ void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
     maq_page_field(page, MAQ_JOB_LABEL, "cluster", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
     maq_buf_fini(&line);
     maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s sequences of ", maq_words_whole(n, job->workload.gbs));
-    maq_buf_addf(&line, "%s tokens per step", maq_words_whole(n, job->workload.seq));
+    maq_words_batch(&line, &job->workload);
     maq_page_field(page, MAQ_JOB_LABEL, "workload", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
     maq_arena_fini(&arena);

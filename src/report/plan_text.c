@@ -25,7 +25,7 @@ static void put_job(struct maq_page *page, const struct maq_job *job)
 {
     struct maq_arena arena;
     struct maq_buf line;
-    char n[32], t[32];
+    char t[32];
     maq_arena_init(&arena, 0);
     maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
     maq_buf_adds(&page->out, "\n\n");
@@ -39,9 +39,8 @@ static void put_job(struct maq_page *page, const struct maq_job *job)
     maq_page_field(page, LABEL, "cluster", clean(&arena, &line));
     maq_buf_fini(&line);
     maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s sequences of ", maq_words_whole(n, job->workload.gbs));
-    maq_buf_addf(&line, "%s tokens per step (%s tokens)", maq_words_whole(n, job->workload.seq),
-                 maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
+    maq_words_batch(&line, &job->workload);
+    maq_buf_addf(&line, " (%s tokens)", maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
     maq_page_field(page, LABEL, "workload", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
     maq_arena_fini(&arena);

@@ -142,9 +142,10 @@ static void put_job(struct maq_page *page, const struct maq_risk_step *step)
 {
     char a[32], b[32];
     maq_page_open_job(page, step->job);
-    maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%s replicas of %u stages, %s devices in lockstep each\n", LABEL, "joined",
-                  maq_words_whole(a, (int64_t)step->replicas), step->stages,
-                  maq_words_whole(b, (int64_t)step->lockstep));
+    maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%s replica%s of %u stage%s, %s device%s in lockstep each\n", LABEL,
+                  "joined", maq_words_whole(a, (int64_t)step->replicas), maq_words_s((int64_t)step->replicas),
+                  step->stages, maq_words_s(step->stages), maq_words_whole(b, (int64_t)step->lockstep),
+                  maq_words_s((int64_t)step->lockstep));
     maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%#.5g s: nothing varies\n\n", LABEL, "base", step->base_s);
 }
 

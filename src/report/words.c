@@ -86,7 +86,8 @@ void maq_words_model(struct maq_buf *b, const struct maq_model *model)
     maq_buf_addf(b, "%s parameters", maq_format_count(n, (double)model->params));
     if (model->active_params != model->params)
         maq_buf_addf(b, " (%s active)", maq_format_count(n, (double)model->active_params));
-    maq_buf_addf(b, ", %u layers (%s), hidden ", model->num_layers, maq_words_mixers(mixers, model));
+    maq_buf_addf(b, ", %u layer%s (%s), hidden ", model->num_layers, maq_words_s(model->num_layers),
+                 maq_words_mixers(mixers, model));
     maq_buf_adds(b, maq_words_whole(n, model->hidden));
     if (model->pyramid)
         maq_buf_addf(b, " to %s", maq_words_whole(n, model->output.hidden));
@@ -217,13 +218,19 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
         maq_buf_addf(b, ", LoRA rank %d", p->lora_rank);
 }
 
+void maq_words_batch(struct maq_buf *b, const struct maq_workload *w)
+{
+    char n[32];
+    maq_buf_addf(b, "%s sequence%s of ", maq_words_whole(n, w->gbs), maq_words_s(w->gbs));
+    maq_buf_addf(b, "%s token%s per step", maq_words_whole(n, w->seq), maq_words_s(w->seq));
+}
+
 void maq_words_workload(struct maq_buf *b, const struct maq_job *job)
 {
     const struct maq_workload *w = &job->workload;
     char n[32], t[32];
-    maq_buf_addf(b, "%s sequences of ", maq_words_whole(n, w->gbs));
-    maq_buf_addf(b, "%s tokens per step (%s tokens), ", maq_words_whole(n, w->seq),
-                 maq_format_count(t, (double)w->gbs * (double)w->seq));
+    maq_words_batch(b, w);
+    maq_buf_addf(b, " (%s tokens), ", maq_format_count(t, (double)w->gbs * (double)w->seq));
     maq_buf_addf(b, "%s microbatch%s of %d per pipeline", maq_words_whole(n, job->microbatches),
                  job->microbatches == 1 ? "" : "es", job->plan.mbs);
     if (w->length_mean > 0)

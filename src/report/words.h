@@ -14,11 +14,18 @@ void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster);
 void maq_words_degrees(struct maq_buf *b, const struct maq_plan *plan, int32_t dp);
 void maq_words_methods(struct maq_buf *b, const struct maq_job *job);
 void maq_words_workload(struct maq_buf *b, const struct maq_job *job);
+/* "64 sequences of 4,096 tokens per step", which the line above begins with. */
+void maq_words_batch(struct maq_buf *b, const struct maq_workload *workload);
 
 /* "gqa + moe", "mamba2 / gqa": the mixers of the model's layers, most frequent first. Returns buf. */
 const char *maq_words_mixers(char buf[64], const struct maq_model *model);
 /* 16,384 for whole numbers below 10^15. Returns buf. */
 const char *maq_words_whole(char buf[32], int64_t n);
+/* What a noun ends with behind that many: "" or "s". */
+static inline const char *maq_words_s(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 /* "2.4966 s": steps to be compared, all in seconds. Returns buf. */
 const char *maq_words_seconds(char buf[32], double s);
 /* "400 Gb/s": the way network ports are sold. Returns buf. */
