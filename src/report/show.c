@@ -66,6 +66,11 @@ static const char *nearest(struct maq_str word)
 {
     struct maq_nearest near;
     const char *name;
+    for (size_t k = 0; k < MAQ_COUNT(kinds) && word.len >= 3;
+         k++) /* "llama-3.1" is nearer to its sizes than to llama-30b */
+        for (size_t i = 0; (name = maq_catalogue_name((enum maq_catalogue_kind)k, i)) != NULL; i++)
+            if (strlen(name) > word.len && strncasecmp(name, word.ptr, word.len) == 0)
+                return name;
     maq__nearest_init(&near, word);
     for (size_t k = 0; k < MAQ_COUNT(kinds); k++) {
         maq__nearest_try(&near, maq_str_of(kinds[k].name));

@@ -76,11 +76,11 @@ const struct maq_catalogue_entry *maq__catalogue_find_in(const struct maq_catalo
     return NULL;
 }
 
-/* By edit distance over names and aliases; failing that, the first entry that the word is the beginning of. */
+/* The first entry whose name, else one of whose aliases, begins with the word; failing that by edit distance over both. */
 const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries, size_t n, const char *section,
                                       struct maq_str name)
 {
-    const char *nearest = NULL, *begins = NULL;
+    const char *nearest = NULL, *begins = NULL, *alias_begins = NULL;
     struct maq_nearest near;
     maq__nearest_init(&near, name);
     for (size_t i = 0; i < n; i++) {
@@ -93,13 +93,16 @@ const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries,
         while (rest.ptr) {
             rest = maq_str_split(rest, '|', &alias);
             maq__nearest_try(&near, alias);
+            if (!alias_begins && name.len >= 3 && begins_with(alias, name))
+                alias_begins = e->name;
         }
         if (near.distance < before)
             nearest = e->name;
         if (!begins && name.len >= 2 && begins_with(maq_str_of(e->name), name))
             begins = e->name;
     }
-    /* "h100" begins "h100-sxm"; "a100" one letter away from it is not what was meant. */
+    /* "h100" begins "h100-sxm", and "v100-sxm" another name of v100-32gb; "a100" one letter away is not what was meant. */
+    begins = begins ? begins : alias_begins;
     return begins ? begins : nearest;
 }
 
