@@ -395,6 +395,18 @@ static void test_stop(void **unused)
     done(&s);
 }
 
+/* With --full a stop finds the small part's best at hand, or nothing, and proves nothing of a whole that was not bounded. */
+static void test_stop_full(void **unused)
+{
+    (void)unused;
+    static const volatile sig_atomic_t now = 1;
+    struct maq_search_opts opts = {.stop = &now, .full = true};
+    struct searched s = search(jobs[0].text, &opts);
+    assert_false(s.result->complete);
+    assert_true(s.result->floor_s == 0);
+    done(&s);
+}
+
 static void test_vary(void **unused)
 {
     (void)unused;
@@ -456,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_remedies_of_kept_replicas),
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_full),
         cmocka_unit_test(test_vary),
         cmocka_unit_test(test_vary_workload),
         cmocka_unit_test(test_stages_recompute_by_themselves),

@@ -78,7 +78,8 @@ struct maq_search_result {
     struct maq_search_plan
         frugal; /* nothing fits: the plan that needs the least memory; possible = false: no plan at all */
     bool frugal_found;
-    double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete */
+    double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete; 0 when
+                       it was stopped before anything was proven of the whole space */
     bool complete;
     double
         unproven_share; /* of a step: offloading that could gain less was not looked at; 0 where nothing may be offloaded */

@@ -83,6 +83,8 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
         job->ceiling = table.n_options > 0 ? ceiling_of(&table) : 0;
         return true;
     }
+    if (run->options.stop && *run->options.stop)
+        return true;
     if (run->pass == REFUTE) {
         bool refuted;
         if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_refute(&refuted, &arcs, run->cutoff, arena))

@@ -8,6 +8,8 @@
 #ifndef MAQ_COMPOSE_COMPOSE_SEARCH_H
 #define MAQ_COMPOSE_COMPOSE_SEARCH_H
 
+#include <signal.h>
+
 #include "compose/compose_internal.h"
 
 struct maq_stage_source {
@@ -26,6 +28,7 @@ struct maq_compose_limits {
     double grain;     /* width of boxes, relative to the cutoff, that the exact search starts from */
     uint32_t boxes;   /* most boxes of one table */
     double aim; /* a gap that is good enough: nothing that is less than this better is looked for; 0: the optimum */
+    const volatile sig_atomic_t *stop; /* when set, what is left is bounded by its work alone; NULL: never */
 };
 #define MAQ_COMPOSE_LIMITS_INIT                                                                                        \
     {                                                                                                                  \

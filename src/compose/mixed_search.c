@@ -73,6 +73,7 @@ struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opt
     limits.boxes = MOST_BOXES;
     limits.beam = BEAM;
     limits.labels = FEW_LABELS;
+    limits.stop = opts->stop;
     return limits;
 }
 
@@ -248,6 +249,8 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
 {
     struct maq_compose_tables_result found;
     struct maq_mixed_search_plan plan = {.step_s = 0};
+    if (maq_chain_costs_stopped(&run->costs))
+        return MAQ_OK;
     MAQ_TRY(compose(&found, run, opts, 1, 1u << g, diag));
     if (maq_chain_costs_stopped(&run->costs))
         return MAQ_OK;

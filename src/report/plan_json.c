@@ -1,4 +1,6 @@
 /* plan_json.c - the best plans of a job as JSON, schema "maquette.plan/1"; see docs/json.md. */
+#include <math.h>
+
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
@@ -101,7 +103,7 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
     if (r->n_plans > 0) {
         maq_json_real(d, "step_time_s", r->plans[0].step_s);
         maq_json_real(d, "lower_bound_s", r->floor_s);
-        maq_json_real(d, "gap", r->plans[0].step_s / r->floor_s - 1);
+        maq_json_real(d, "gap", r->floor_s > 0 ? r->plans[0].step_s / r->floor_s - 1 : (double)NAN);
         maq_json_real(d, "unproven_share", r->unproven_share);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);

@@ -187,6 +187,9 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
                       100 * r->unproven_share);
     else if (r->complete)
         maq__snprintf(line, sizeof line, "no other plan of this space is faster and fits (gap 0 %%)");
+    else if (r->n_plans > 0 && r->floor_s == 0)
+        maq__snprintf(line, sizeof line,
+                      "stopped early: the best of the space without --full; nothing is proven of the rest");
     else if (r->n_plans > 0)
         maq__snprintf(line, sizeof line, "stopped early: no plan is faster than %s, so the best is at most %.1f %% off",
                       maq_words_seconds(step, r->floor_s), 100 * (r->plans[0].step_s / r->floor_s - 1));

@@ -54,6 +54,7 @@ struct search {
     uint32_t n_workers;
     /* the running round: cells order[from .. to) */
     bool bounding, trying; /* trying: in the small part */
+    bool gave_up;          /* stopped before all of the whole was bounded: what is known is the small part's */
     uint32_t from, to, taken;
     pthread_mutex_t lock;
     struct find finds[LARGEST_ROUND];
@@ -63,7 +64,7 @@ struct search {
     struct maq_search_plan *first; /* [n_first] the best of the small part, sorted */
     struct maq_search_plan frugal;
     struct maq_pareto front;
-    struct maq_search_counts counts;
+    struct maq_search_counts counts, small; /* small: of the small part */
 };
 
 /* ---- the best so far ---- */
@@ -139,13 +140,25 @@ static void explore(struct worker *w, uint32_t i)
     find->counts = leaves.counts;
 }
 
+static bool stopped(const struct search *s)
+{
+    return s->opts->stop && *s->opts->stop;
+}
+
+/* Stopped with the small part's best in hand: listing and bounding the whole could take a minute. */
+static bool gives_up(const struct search *s)
+{
+    return s->first && !s->trying && stopped(s);
+}
+
 static void *work(void *context)
 {
     struct worker *w = context;
     struct search *s = w->search;
     while (w->status == MAQ_OK) {
+        bool ends = s->bounding ? gives_up(s) : stopped(s);
         pthread_mutex_lock(&s->lock);
-        uint32_t i = s->taken < s->to ? s->taken++ : s->to;
+        uint32_t i = s->taken < s->to && !ends ? s->taken++ : s->to;
         pthread_mutex_unlock(&s->lock);
         if (i == s->to)
             break;
@@ -189,11 +202,6 @@ static enum maq_status merge(struct search *s)
     return MAQ_OK;
 }
 
-static bool stopped(const struct search *s)
-{
-    return s->opts->stop && *s->opts->stop;
-}
-
 static void tell(const struct search *s, uint32_t done)
 {
     if (!s->opts->progress || s->trying)
@@ -234,6 +242,7 @@ static enum maq_status explore_all(struct search *s, uint32_t *reached)
         while (to < s->cells.n && to - at < size && !s->order[to]->impossible && worth(s, s->order[to]))
             to++;
         MAQ_TRY(run_round(s, at, to));
+        to = s->to = s->taken; /* less than it was where the round was stopped */
         MAQ_TRY(merge(s));
         at = skip(s, to);
         size = 2 * size < LARGEST_ROUND ? 2 * size : LARGEST_ROUND;
@@ -269,6 +278,7 @@ static enum maq_status bound_all(struct search *s)
     s->bounding = true;
     enum maq_status status = run_round(s, 0, s->cells.n);
     s->bounding = false;
+    s->gave_up = s->taken < s->cells.n;
     for (uint32_t i = 0; i < s->cells.n; i++) {
         s->order[i] = &s->cells.at[i];
         s->counts.considered += s->cells.at[i].plans;
@@ -285,8 +295,9 @@ static enum maq_status list_cells(struct search *s)
 {
     MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
     MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->job, &s->arena));
-    for (uint32_t i = 0; i < s->cells.n; i++) {
+    for (uint32_t i = 0; i < s->cells.n && !s->gave_up; i++) {
         struct maq_plan plan;
+        s->gave_up = gives_up(s);
         maq_cell_plan(&plan, &s->space, &s->cells.at[i]);
         s->cells.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
     }
@@ -298,9 +309,11 @@ static enum maq_status list_cells(struct search *s)
 /* The best plans of the space as it is. */
 static enum maq_status search_space(struct search *s, uint32_t *reached)
 {
+    *reached = 0;
     MAQ_TRY(list_cells(s));
-    MAQ_TRY(bound_all(s));
-    return explore_all(s, reached);
+    if (!s->gave_up)
+        MAQ_TRY(bound_all(s));
+    return s->gave_up ? MAQ_OK : explore_all(s, reached);
 }
 
 /* The small part, if there is one: its best plans are what the whole has to beat. */
@@ -319,6 +332,7 @@ static enum maq_status search_first(struct search *s)
     s->n_first = s->n_best;
     s->n_best = 0;
     s->frugal = (struct maq_search_plan){0};
+    s->small = s->counts;
     s->counts = (struct maq_search_counts){0};
     return MAQ_OK;
 }
@@ -326,8 +340,9 @@ static enum maq_status search_first(struct search *s)
 static enum maq_status search_whole(struct search *s, uint32_t *reached, struct maq_diag *diag)
 {
     MAQ_TRY(search_space(s, reached));
-    if (s->cells.n == 0 || s->order[0]->impossible)
+    if (!s->gave_up && (s->cells.n == 0 || s->order[0]->impossible))
         return refuse_empty(s, diag);
+    s->counts = s->gave_up ? s->small : s->counts;
     uint32_t n = s->n_first;
     s->n_first = 0;
     for (uint32_t i = 0; i < n; i++) /* of a search that was stopped, and what gains under MAQ_NEGLIGIBLE_GAIN */
@@ -421,9 +436,11 @@ static enum maq_status finish(struct maq_search_result **out, struct search *s, 
     r->n_pareto = s->front.n;
     r->frugal = s->frugal;
     r->frugal_found = s->frugal.needed_bytes > 0;
-    r->complete = reached >= s->cells.n;
+    r->complete = reached >= s->cells.n && !s->gave_up;
     r->floor_s = s->n_best > 0 ? s->best[0].step_s : 0;
-    if (!r->complete && (s->n_best == 0 || s->order[reached]->floor_s < r->floor_s))
+    if (s->gave_up)
+        r->floor_s = 0;
+    else if (!r->complete && (s->n_best == 0 || s->order[reached]->floor_s < r->floor_s))
         r->floor_s = s->order[reached]->floor_s;
     r->unproven_share = !s->opts->exhaustive && may_offload(&s->space) ? MAQ_NEGLIGIBLE_GAIN : 0;
     r->counts = s->counts;
