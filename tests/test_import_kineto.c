@@ -391,6 +391,38 @@ static void test_two_ranks(void **state)
 }
 
 /* One rank of eight, with a group of two neighbours and one of four with stride 2: the others are filled in. */
+/* Three steps, each with one kernel that the host waits for: as long as they were, the first one and the last one, too. */
+static void test_steps(void **state)
+{
+    static const int64_t begin[] = {0, 100000, 250000}, length[] = {100000, 150000, 80000};
+    struct file t;
+    char buf[400], name[32];
+    file_open(&t, 0, facts(buf, 0, 1, ""));
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "ProfilerStep#%d", 5 + i);
+        event(&t, "user_annotation", name, begin[i], length[i], "");
+        call(&t, "cudaLaunchKernel", begin[i], 2000);
+        kernel(&t, "work", 7, begin[i] + 5000, length[i] - 10000, "");
+        call(&t, "cudaDeviceSynchronize", begin[i] + 3000, length[i] - 3000);
+    }
+    file_close(&t);
+    const char *path = t.path;
+    struct maq_capture *c = import(&path, 1);
+    struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
+    struct maq_replay *replay = NULL;
+    assert_int_equal(maq_capture_replay(&replay, c, &opts, NULL), MAQ_OK);
+    assert_true(replay->steps_marked);
+    assert_int_equal(replay->n_steps, 3);
+    for (int i = 0; i < 3; i++) {
+        int64_t took = replay->step_end_ns[i] - (i > 0 ? replay->step_end_ns[i - 1] : 0);
+        print_message("step %d: %lld ns of %lld\n", i, (long long)took, (long long)length[i]);
+        assert_true(llabs(took - length[i]) <= 10000);
+    }
+    maq_replay_free(replay);
+    maq_capture_free(c);
+    unlink(t.path);
+}
+
 static void test_symmetry(void **state)
 {
     struct file t;
@@ -663,10 +695,9 @@ static void test_deepseek(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait),
-        cmocka_unit_test(test_shapes),          cmocka_unit_test(test_two_ranks),
-        cmocka_unit_test(test_symmetry),        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_hostile),         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_two_ranks),       cmocka_unit_test(test_steps),         cmocka_unit_test(test_symmetry),
+        cmocka_unit_test(test_messages),        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_times),
         cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_deepseek),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -106,7 +106,7 @@ static void add_span(struct maq_kineto_timeline *t, uint32_t event)
     struct maq_kineto_step *s = add(t);
     s->kind = step ? MAQ_STEP_MARK : MAQ_STEP_PUSH;
     s->event = event;
-    s->at = s->end = e->start;
+    s->at = s->end = step ? e->end : e->start; /* a mark of a step is where it ends (emulate/replay_program.h) */
     if (step)
         return;
     s = add(t);
