@@ -395,6 +395,21 @@ static void test_stop(void **unused)
     done(&s);
 }
 
+/* A value that is listed twice is looked at once. */
+static void test_listed_twice(void **unused)
+{
+    (void)unused;
+    const char text[] = "{model: gpt2, cluster: 'h100-sxm:8', workload: {seq: 1024, gbs: 64}}";
+    static const char *const once[] = {"tp=1,2", "mbs=4"}, *const twice[] = {"tp=1,2,1,2", "mbs=4,4"};
+    struct maq_search_opts opts = {.lists = once, .n_lists = 2}, again = {.lists = twice, .n_lists = 2};
+    struct searched s = search(text, &opts), t = search(text, &again);
+    assert_true(s.result->counts.considered == t.result->counts.considered);
+    for (uint32_t i = 0; i < s.result->n_axes; i++)
+        assert_string_equal(s.result->axes[i].values, t.result->axes[i].values);
+    done(&s);
+    done(&t);
+}
+
 /* With --full a stop finds the small part's best at hand, or nothing, and proves nothing of a whole that was not bounded. */
 static void test_stop_full(void **unused)
 {
@@ -469,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_full),
+        cmocka_unit_test(test_listed_twice),
         cmocka_unit_test(test_vary),
         cmocka_unit_test(test_vary_workload),
         cmocka_unit_test(test_stages_recompute_by_themselves),

@@ -302,7 +302,10 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
             return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at,
                                  "maquette plan --help shows the form", "'%.*s' is no value of %s", (int)word.len,
                                  word.ptr, rows[axis].key);
-        values->n++;
+        bool again = false; /* "tp=2,2" has one value */
+        for (uint32_t i = 0; i < values->n; i++)
+            again = again || values->at[i] == values->at[values->n];
+        values->n += !again;
     }
     return values->n > 0 ? MAQ_OK
                          : maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at, NULL,
