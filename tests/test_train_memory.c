@@ -394,8 +394,8 @@ static void test_advice(void **state)
 {
     static const char *const jobs[] = {
         "model: llama-3.1-8b, cluster: 'h100-sxm:8'",
-        "model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {recompute: selective, sharding: optim_grads_params}, "
-        "workload: {seq: 65536}",
+        ("model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {recompute: selective, sharding: optim_grads_params}, "
+         "workload: {seq: 65536}"),
         "model: llama-3.1-8b, cluster: 'h100-sxm:1'",
         "model: llama-3.1-70b, cluster: 'h100-sxm:8 x 2', plan: {tp: 4}, workload: {gbs: 64}",
         "model: llama-3.1-70b, cluster: 'h100-sxm:8', plan: {tp: 8, sharding: no_shard}",
