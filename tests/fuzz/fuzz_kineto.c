@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!diag || maq_import_begin(&job, diag) != MAQ_OK)
         return 0;
     enum maq_status status = maq_kineto_parse(&k, "t", data, size, job.arena, diag);
-    if (status == MAQ_OK && k.rank < 64 && k.world <= 64) {
+    bool placed = k.world <= 0 || k.rank < k.world; /* the reader of files refuses others (MAQ1714) */
+    if (status == MAQ_OK && placed && k.rank < 64 && k.world <= 64) {
         job.world = k.world > 0 ? (uint32_t)k.world : 0;
         struct maq_import_rank *rank = maq_import_add_rank(&job, "t", k.rank > 0 ? (uint32_t)k.rank : 0);
         status = rank ? maq_kineto_records(&job, rank, &k) : MAQ_NO_MEMORY;
