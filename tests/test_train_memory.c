@@ -432,22 +432,14 @@ static void test_advice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_gradients),
-        cmocka_unit_test(test_flat_gradients),
-        cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_vocabulary_schedules),
-        cmocka_unit_test(test_checkpoint_by_op),
-        cmocka_unit_test(test_cross_entropy),
-        cmocka_unit_test(test_context_and_communicators),
-        cmocka_unit_test(test_gathered_parameters),
-        cmocka_unit_test(test_copied_heads),
-        cmocka_unit_test(test_cache_is_capped),
-        cmocka_unit_test(test_widened_softmax),
-        cmocka_unit_test(test_roots_of_lists),
-        cmocka_unit_test(test_logits_are_gone),
-        cmocka_unit_test(test_scores_apart),
-        cmocka_unit_test(test_fsdp_at_the_loss),
+        cmocka_unit_test(test_step_gradients),       cmocka_unit_test(test_flat_gradients),
+        cmocka_unit_test(test_side_by_side),         cmocka_unit_test(test_advice),
+        cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
+        cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
+        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_copied_heads),
+        cmocka_unit_test(test_cache_is_capped),      cmocka_unit_test(test_widened_softmax),
+        cmocka_unit_test(test_roots_of_lists),       cmocka_unit_test(test_logits_are_gone),
+        cmocka_unit_test(test_scores_apart),         cmocka_unit_test(test_fsdp_at_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
