@@ -1,6 +1,6 @@
 /*
- * test_model_more.c - families of src/model/hf_more.c: parameters of a small model of each, counted here by hand from what the modelling
- * code of the family has; and config.json files as tools write them.
+ * test_model_more.c - further families (src/model/hf_dense.c, hf_experts.c): parameters of a small model of each, counted here by hand
+ * from what the modelling code of the family has; and config.json files as tools write them.
  *
  * h hidden, f MLP, v vocabulary, q and k widths of all query and of all key heads.
  */

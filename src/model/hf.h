@@ -83,8 +83,8 @@ struct maq_hf {
 
 /* The families: i from 0 until NULL; those of the other files, each list ended by one without a type; and their keys. */
 const struct maq_family *maq__hf_family(size_t i);
-extern const struct maq_family maq__hf_gpt_families[], maq__hf_more_families[], maq__hf_dense_families[],
-    maq__hf_expert_families[], maq__hf_hybrid_families[];
+extern const struct maq_family maq__hf_gpt_families[], maq__hf_dense_families[], maq__hf_expert_families[],
+    maq__hf_hybrid_families[];
 extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],

@@ -12,6 +12,8 @@
 #define BOOL(member, key, ...) MAQ_FIELD_BOOL(struct maq_hf, member, key, __VA_ARGS__)
 #define REAL(member, key, ...) MAQ_FIELD_DOUBLE(struct maq_hf, member, key, __VA_ARGS__)
 #define NODE(member, key, ...) MAQ_FIELD_NODE(struct maq_hf, member, key, __VA_ARGS__)
+#define WIDTH .min = 1, .max = 16777216
+#define COUNT .min = 1, .max = 65536
 
 /* Apertus: norms on queries and keys, a plain MLP whose nonlinearity has two learned numbers (xIELU). */
 static void preset_apertus(struct maq_hf *hf)
@@ -174,6 +176,130 @@ static void adapt_gpt_neo(struct maq_arch *arch, struct maq_hf *hf, struct maq_m
                      "attention_layers does not fit %" PRId64 " layers", arch->num_layers);
 }
 
+/* MiMo: Qwen 2 with multi-token prediction (modeling_mimo.py of XiaomiMiMo/MiMo-7B-Base). */
+static void preset_mimo(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->qkv_bias = true;
+    hf->out_bias_never = true;
+}
+
+static const struct maq_field mimo_keys[] = {
+    I64(mtp_layers, "num_nextn_predict_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
+    MAQ_FIELD_END};
+
+/* OLMo: LayerNorm without weight or bias. */
+static void preset_olmo(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->norm = MAQ_NORM_PLAIN;
+}
+
+/* StarCoder 2: LayerNorm, a plain MLP, biases everywhere by use_bias. */
+static void preset_starcoder2(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->norm = MAQ_NORM_LAYER;
+    hf->gated = false;
+    hf->use_bias = true;
+    hf->tie = true;
+    hf->window_rule = MAQ_HF_WINDOW_ALL;
+}
+
+static void settle_starcoder2(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->bias = hf->use_bias;
+}
+
+static const struct maq_field starcoder2_keys[] = {BOOL(use_bias, "use_bias", .doc = "biases in all linears"),
+                                                   MAQ_FIELD_END};
+
+/* SantaCoder and StarCoder: GPT-2 with one key and value head. */
+static void preset_bigcode(struct maq_hf *hf)
+{
+    *hf = (struct maq_hf){.norm = MAQ_NORM_LAYER,
+                          .sparse_step = 1,
+                          .layer_freq = 1,
+                          .norm_before = true,
+                          .expansion = 4.0,
+                          .bias = true,
+                          .tie = true,
+                          .learned_positions = true,
+                          .no_rope = true,
+                          .multi_query = true,
+                          .attention_dropout = 0.1,
+                          .hidden_dropout = 0.1};
+}
+
+static void settle_bigcode(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->kv_heads = hf->multi_query ? 1 : hf->heads;
+}
+
+static const struct maq_field bigcode_keys[] = {BOOL(multi_query, "multi_query", .doc = "one key and value head"),
+                                                MAQ_FIELD_END};
+
+/* Command R: attention and MLP side by side behind one norm without bias; norms on queries and keys have weights of every head. */
+static void preset_cohere(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->norm = MAQ_NORM_LAYER_NO_BIAS;
+    hf->residual = MAQ_RESIDUAL_PARALLEL;
+    hf->tie = true;
+}
+
+static void settle_cohere(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->qk_norm = hf->use_qk_norm ? MAQ_QK_NORM_WIDE : MAQ_QK_NORM_NONE;
+    hf->tie = true; /* the classes tie whatever the key says: the checkpoints have no head */
+}
+
+/* Command R7B and A: every 4th layer sees everything and does not rotate. */
+static void preset_cohere2(struct maq_hf *hf)
+{
+    preset_cohere(hf);
+    hf->window_rule = MAQ_HF_WINDOW_PATTERN;
+    hf->window_pattern = 4;
+    hf->no_rope_interval = 4;
+}
+
+static void settle_cohere2(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->tie = true;
+    hf->no_rope_interval = hf->window_pattern;
+}
+
+/* Baichuan 2: the 13B model (hidden size 5,120) has linear position biases instead of rotation, and no key says so. */
+static void settle_baichuan(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->no_rope = hf->hidden == 5120;
+}
+
+static const struct maq_field baichuan_keys[] = {
+    I64(max_pos, "model_max_length", .min = 1, .max = 1e12, .doc = "positions the model was made for"), MAQ_FIELD_END};
+
+/* LLaDA: a Llama that sees the whole sequence, in the words of OLMo's first releases. */
+static const struct maq_field llada_keys[] = {
+    I64(kv_heads, "n_kv_heads", COUNT, .doc = "key and value heads"),
+    I64(ffn, "mlp_hidden_size", WIDTH, .doc = "width of the MLP"),
+    I64(vocab, "embedding_size", .min = 1, .max = 134217728, .doc = "rows of the token table"),
+    BOOL(tie, "weight_tying", .doc = "the head uses the token table"),
+    BOOL(bias, "include_bias", .doc = "biases in all linears"),
+    BOOL(qkv_bias, "include_qkv_bias", .doc = "biases in the query, key and value projections"),
+    MAQ_FIELD_END};
+
+static void adapt_llada(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)hf;
+    (void)r;
+    arch->attention.bidirectional = true;
+}
+
 #define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, maq__hf_attention, __VA_ARGS__, NULL})
 #define LLAMA_TABLES maq__hf_bias, maq__hf_window, maq__hf_dropout
 
@@ -233,5 +359,61 @@ const struct maq_family maq__hf_dense_families[] = {
      .tables = TABLES(gpt_neo_keys),
      .preset = preset_gpt_neo,
      .adapt = adapt_gpt_neo},
+    {.type = "mimo",
+     .read = maq__hf_read,
+     .architectures = "MiMoForCausalLM",
+     .tables = TABLES(LLAMA_TABLES, mimo_keys),
+     .preset = preset_mimo},
+    {.type = "olmo",
+     .read = maq__hf_read,
+     .architectures = "OlmoForCausalLM",
+     .tables = TABLES(LLAMA_TABLES),
+     .preset = preset_olmo},
+    {.type = "starcoder2",
+     .read = maq__hf_read,
+     .architectures = "Starcoder2ForCausalLM",
+     .tables = TABLES(LLAMA_TABLES, starcoder2_keys),
+     .preset = preset_starcoder2,
+     .settle = settle_starcoder2},
+    {.type = "gpt_bigcode",
+     .read = maq__hf_read,
+     .architectures = "GPTBigCodeForCausalLM",
+     .tables = TABLES(maq__hf_dropout, bigcode_keys),
+     .preset = preset_bigcode,
+     .settle = settle_bigcode},
+    {.type = "cohere",
+     .read = maq__hf_read,
+     .architectures = "CohereForCausalLM",
+     .tables = TABLES(LLAMA_TABLES, maq__hf_qk_norm),
+     .preset = preset_cohere,
+     .settle = settle_cohere},
+    {.type = "cohere2",
+     .read = maq__hf_read,
+     .architectures = "Cohere2ForCausalLM",
+     .tables = TABLES(LLAMA_TABLES, maq__hf_gemma3),
+     .preset = preset_cohere2,
+     .settle = settle_cohere2},
+    {.type = "baichuan",
+     .read = maq__hf_read,
+     .architectures = "BaichuanForCausalLM|BaiChuanForCausalLM",
+     .tables = TABLES(LLAMA_TABLES, baichuan_keys),
+     .preset = maq__hf_preset_llama,
+     .settle = settle_baichuan},
+    {.type = "exaone",
+     .read = maq__hf_read,
+     .architectures = "ExaoneForCausalLM",
+     .tables = TABLES(LLAMA_TABLES),
+     .preset = maq__hf_preset_llama},
+    {.type = "internlm3",
+     .read = maq__hf_read,
+     .architectures = "InternLM3ForCausalLM",
+     .tables = TABLES(LLAMA_TABLES),
+     .preset = maq__hf_preset_llama},
+    {.type = "llada",
+     .read = maq__hf_read,
+     .architectures = "LLaDAModelLM",
+     .tables = TABLES(maq__hf_dropout, llada_keys),
+     .preset = maq__hf_preset_llama,
+     .adapt = adapt_llada},
     {.type = NULL},
 };

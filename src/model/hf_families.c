@@ -503,8 +503,8 @@ static const struct maq_family families[] = {
 
 const struct maq_family *maq__hf_family(size_t i)
 {
-    const struct maq_family *const lists[] = {maq__hf_gpt_families, maq__hf_more_families, maq__hf_dense_families,
-                                              maq__hf_expert_families, maq__hf_hybrid_families};
+    const struct maq_family *const lists[] = {maq__hf_gpt_families, maq__hf_dense_families, maq__hf_expert_families,
+                                              maq__hf_hybrid_families};
     if (i < sizeof families / sizeof *families)
         return &families[i];
     i -= sizeof families / sizeof *families;
