@@ -194,22 +194,17 @@ def main():
             tap.skip(name, why)
             continue
         attempt(tap, name, lambda: check(python, script, arguments, look))
-    for name, module, job in [*jobs.CASES, *predicted.CASES]:
+    wholes = [(name, job, lambda module=module: (python, why if python is None else lacks(python, module)))
+              for name, module, job in [*jobs.CASES, *predicted.CASES]]
+    wholes += [(name, job, lambda place=place: by_path.folder_of(*place)) for name, place, job in by_path.CASES]
+    for name, job, find in wholes:
         if a.names and name not in a.names:
             continue
-        reason = why if python is None else lacks(python, module)
+        where, reason = find()
         if reason:
             tap.skip(name, reason)
         else:
-            attempt(tap, name, lambda: job(BUILD / "maquette", python))
-    for name, place, job in by_path.CASES:
-        if a.names and name not in a.names:
-            continue
-        folder, reason = by_path.folder_of(*place)
-        if reason:
-            tap.skip(name, reason)
-        else:
-            attempt(tap, name, lambda: job(BUILD / "maquette", folder))
+            attempt(tap, name, lambda: job(BUILD / "maquette", where))
     return tap.done()
 
 
