@@ -604,10 +604,57 @@ static void test_broadcast_in_turn(void **state)
     assert_true(seconds(&all, &c) < 64 * seconds(&one, &c));
 }
 
+/*
+ * DeepEP's own figures between H800 nodes (deepseek-ai/DeepEP, README: 4,096 tokens of 7,168, 8 of 256 experts within 4 nodes, FP8 out and
+ * BF16 back): bytes of the copies to nodes, the own one included, over the time. Two nodes are held up by their NVLink, not by the network,
+ * because every copy goes on to several ranks.
+ */
+static void test_published_exchanges(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t nodes;
+        double ranks_hit, out_GBps, back_GBps; /* distinct ranks of a token */
+    } cases[] = {{2, 6.36, 43, 43}, {4, 7.12, 58, 57}, {8, 7.12, 51, 50}};
+    struct maq_node_group g = h100();
+    g.domain_bps = 200e9;
+    struct maq_cluster c = cluster_of(&g);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int back = 0; back < 2; back++) {
+            double row = 4096.0 * 7168 * (back ? 2.0 : 1.0 + 4.0 / 128), copies = cases[i].nodes == 2 ? 2 : 4;
+            struct maq_coll coll =
+                coll_of(back ? MAQ_COLL_COMBINE : MAQ_COLL_DISPATCH, row * cases[i].ranks_hit, 8, cases[i].nodes);
+            coll.far_bytes = row * copies * (cases[i].nodes - 1) / cases[i].nodes;
+            double rate = row * copies / seconds(&coll, &c) / 1e9, want = back ? cases[i].back_GBps : cases[i].out_GBps;
+            print_message("%u nodes %s: %.1f GB/s, published %.0f\n", cases[i].nodes, back ? "back" : "out", rate,
+                          want);
+            assert_close(rate, want, 0.1);
+        }
+}
+
+/* What goes once to a domain and is copied on there is no slower than copies that cross by themselves. */
+static void test_copies_inside_domains(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    struct maq_cluster c = cluster_of(&g);
+    for (int k = MAQ_COLL_DISPATCH; k <= MAQ_COLL_COMBINE; k++) {
+        struct maq_coll each = coll_of((enum maq_coll_kind)k, 1e9, 8, 4), once = each, all = each;
+        once.far_bytes = 0.25e9;
+        all.far_bytes = 0.75e9; /* every copy for the other three nodes */
+        assert_true(seconds(&once, &c) < seconds(&each, &c));
+        assert_true(seconds(&all, &c) == seconds(&each, &c));
+        all.far_bytes = 1e12; /* no more than that */
+        assert_true(seconds(&all, &c) == seconds(&each, &c));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broadcast_in_turn),
+        cmocka_unit_test(test_published_exchanges),
+        cmocka_unit_test(test_copies_inside_domains),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_all_reduce_is_two_halves),

@@ -106,6 +106,7 @@ struct maq_ssm_geometry {
 
 struct maq_moe_geometry {
     int32_t experts, topk;
+    int32_t groups, group_topk; /* the experts lie in so many groups, and a token's in that many of them; 0 = in any */
 };
 
 struct maq_module {

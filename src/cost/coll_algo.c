@@ -296,21 +296,25 @@ static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_lib
     return combine ? MAQ_COLL_NEAR_EP_COMBINE : MAQ_COLL_NEAR_EP_DISPATCH;
 }
 
-/* Kernels that send tokens to the ranks of their experts: near and far at once, forwarded inside the far domain. */
+/*
+ * Kernels that send tokens to the ranks of their experts: near and far at once. A row crosses the network once for a domain, to the rank
+ * there that has the sender's place, and is copied on from it to the others that want it.
+ */
 static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, const struct maq_coll_links *l,
                                      enum maq_library library)
 {
     const struct maq_coll_curve *curve = near_of(l, expert_curve(coll, library)), *far = far_of(l, MAQ_COLL_FAR_EP);
-    double out = bytes * (l->ranks - l->per_domain) / l->ranks;
-    double near = bytes * (l->per_domain - 1.0) / l->ranks + out * (l->per_domain - 1.0) / l->per_domain;
-    double start = curve->start_s, hops = curve->hops * l->near_s, far_move = 0.0;
-
-    if (crosses(l)) {
-        start += far->start_s;
-        hops += far->hops * l->far_s;
-        far_move = far_move_s(out, l->rank_bps, far, l);
-    }
-    return parts_of("expert exchange", start, hops, move_s(near, l->near_bps, curve), far_move, curve->overlap);
+    double beyond = bytes * (l->ranks - l->per_domain) / l->ranks;
+    double inside = bytes * (l->per_domain - 1.0) / l->ranks + beyond * (l->per_domain - 1.0) / l->per_domain;
+    struct maq_coll_parts near = parts_of("expert exchange", curve->start_s, curve->hops * l->near_s,
+                                          move_s(inside, l->near_bps, curve), 0.0, curve->overlap);
+    if (!crosses(l))
+        return near;
+    double out = coll->far_bytes > 0.0 ? maq__min(coll->far_bytes, beyond) : beyond;
+    struct maq_coll_parts across =
+        parts_of("expert exchange", curve->start_s + far->start_s, curve->hops * l->near_s + far->hops * l->far_s, 0.0,
+                 far_move_s(out, l->rank_bps, far, l), far->overlap);
+    return across.total_s >= near.total_s ? across : near;
 }
 
 static struct maq_coll_parts fastest_ring(enum maq_coll_kind kind, double bytes, const struct maq_coll_links *l)

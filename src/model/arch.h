@@ -74,8 +74,9 @@ struct maq_arch_mlp {
 
 struct maq_arch_moe {
     int64_t experts, topk, ffn;
-    int64_t shared_ffn; /* width of all shared experts together */
-    int64_t latent;     /* routed experts work at this width, between two shared projections; 0 = hidden */
+    int64_t groups, group_topk; /* see struct maq_moe_geometry */
+    int64_t shared_ffn;         /* width of all shared experts together */
+    int64_t latent;             /* routed experts work at this width, between two shared projections; 0 = hidden */
     bool gated, squared_relu;
     bool bias;        /* in the experts */
     bool clamped;     /* the input of their activation is */

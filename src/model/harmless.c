@@ -145,8 +145,6 @@ static const char *const harmless[] = {
     "input_jitter_noise",
     "routed_scaling_factor",
     "scoring_func",
-    "n_group",
-    "topk_group",
     "moe_shared_expert_overlap",
     "aux_loss_alpha",
     "seq_aux",

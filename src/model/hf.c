@@ -42,6 +42,12 @@ static void check_heads(struct maq_hf *hf, struct maq_model_reader *r)
                      hf->kv_heads);
 }
 
+/* With greedy routing they do not (DeepSeek-V2-Lite). */
+static int64_t groups_that_count(const struct maq_hf *hf)
+{
+    return maq_str_is(hf->topk_method, "greedy") ? 0 : hf->groups_of_experts;
+}
+
 static void check_experts(const struct maq_hf *hf, struct maq_model_reader *r)
 {
     if (hf->experts == 0)
@@ -50,6 +56,7 @@ static void check_experts(const struct maq_hf *hf, struct maq_model_reader *r)
                          "the model has %" PRId64 " experts but no num_experts_per_tok", hf->experts))
         MAQ_READER_CHECK(r, hf->topk <= hf->experts, MAQ_CODE_MODEL_TOPK, TOPK_KEYS, NULL,
                          "a token cannot go to %" PRId64 " of %" PRId64 " experts", hf->topk, hf->experts);
+    maq__reader_expert_groups(r, hf->experts, hf->topk, groups_that_count(hf), hf->group_topk, "n_group", "topk_group");
     MAQ_READER_CHECK(r, hf->first_dense <= hf->layers, MAQ_CODE_MODEL_PATTERN, "first_k_dense_replace", NULL,
                      "%" PRId64 " dense layers at the start of %" PRId64 " layers", hf->first_dense, hf->layers);
 }
@@ -91,6 +98,8 @@ static void fill_ffn(struct maq_arch *arch, const struct maq_hf *hf)
         .gated = hf->gated, .bias = hf->mlp_bias || hf->bias, .squared_relu = squared, .act_params = hf->act_params};
     arch->moe = (struct maq_arch_moe){.experts = hf->experts,
                                       .topk = hf->topk,
+                                      .groups = groups_that_count(hf),
+                                      .group_topk = hf->group_topk,
                                       .ffn = expert,
                                       .gated = hf->gated,
                                       .squared_relu = squared,

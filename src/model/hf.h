@@ -41,7 +41,7 @@ struct maq_hf {
     /* latent attention */
     int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
     /* mixture of experts */
-    int64_t experts, topk, moe_ffn, shared_count, shared_ffn, latent, mtp_layers;
+    int64_t experts, topk, groups_of_experts, group_topk, moe_ffn, shared_count, shared_ffn, latent, mtp_layers;
     int64_t first_dense, layer_freq, sparse_step, dense_ffn;
     int64_t moe_end, dense_tail; /* ERNIE: last layer with experts as written; layers behind it */
     struct maq_node *mlp_only_layers, *moe_layers;

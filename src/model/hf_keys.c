@@ -86,7 +86,11 @@ const struct maq_field maq__hf_moe[] = {
     I64(topk, "num_experts_per_tok", .aliases = "num_experts_per_token|num_selected_experts", COUNT,
         .doc = "experts a token goes to"),
     I64(topk, "experts_per_token", COUNT, .doc = "the same, in the words of GPT-OSS"),
-    I64(moe_ffn, "moe_intermediate_size", WIDTH, .doc = "width of one routed expert"), MAQ_FIELD_END};
+    I64(groups_of_experts, "n_group", .min = 0, .max = 1024,
+        .doc = "groups of experts, of which a token's lie in a few"),
+    I64(group_topk, "topk_group", .min = 0, .max = 1024, .doc = "groups that a token's experts lie in"),
+    I64(moe_ffn, "moe_intermediate_size", WIDTH, .doc = "width of one routed expert"),
+    MAQ_FIELD_END};
 
 const struct maq_field maq__hf_moe_dense[] = {
     I64(shared_count, "n_shared_experts", .min = 0, .max = 65536,

@@ -28,7 +28,7 @@ struct megatron {
     double rotary_percent, hidden_dropout, attention_dropout;
     bool group_query, swiglu, squared_relu, bias, no_bias, qkv_bias, untie, qk_norm, output_gate;
     struct maq_node *window, *moe_freq, *window_skip;
-    int64_t experts, topk, moe_ffn, shared_ffn, latent, mtp;
+    int64_t experts, topk, expert_groups, group_topk, moe_ffn, shared_ffn, latent, mtp;
     bool expert_bias, shared_gate;
     bool mla;
     int64_t q_lora, kv_lora, qk_dim, qk_rope_dim, v_dim;
@@ -87,6 +87,10 @@ static const struct maq_field layer_fields[] = {
 static const struct maq_field moe_fields[] = {
     I64(experts, "num_experts", "num-experts|num_moe_experts", .min = 0, .max = 65536, .doc = "routed experts"),
     I64(topk, "moe_router_topk", "moe-router-topk", COUNT, .doc = "experts a token goes to"),
+    I64(expert_groups, "moe_router_num_groups", "moe-router-num-groups", .min = 0, .max = 1024,
+        .doc = "groups of experts, of which a token's lie in a few"),
+    I64(group_topk, "moe_router_group_topk", "moe-router-group-topk", .min = 0, .max = 1024,
+        .doc = "groups that a token's experts lie in"),
     I64(moe_ffn, "moe_ffn_hidden_size", "moe-ffn-hidden-size", WIDTH, .doc = "width of one routed expert"),
     I64(shared_ffn, "moe_shared_expert_intermediate_size", "moe-shared-expert-intermediate-size", OPTIONAL,
         .doc = "width of all shared experts together"),
@@ -166,6 +170,9 @@ static bool check(struct megatron *g, struct maq_model_reader *r)
     ok &= MAQ_READER_CHECK(r, g->experts == 0 || g->topk <= g->experts, MAQ_CODE_MODEL_TOPK,
                            "moe_router_topk|moe-router-topk", NULL,
                            "a token cannot go to %" PRId64 " of %" PRId64 " experts", g->topk, g->experts);
+    maq__reader_expert_groups(r, g->experts, g->topk, g->expert_groups, g->group_topk,
+                              "moe_router_num_groups|moe-router-num-groups",
+                              "moe_router_group_topk|moe-router-group-topk");
     return ok;
 }
 
@@ -221,6 +228,8 @@ static void fill(struct maq_arch *arch, const struct megatron *g)
     arch->mlp = (struct maq_arch_mlp){.gated = g->swiglu, .bias = g->bias, .squared_relu = g->squared_relu};
     arch->moe = (struct maq_arch_moe){.experts = g->experts,
                                       .topk = g->topk,
+                                      .groups = g->expert_groups,
+                                      .group_topk = g->group_topk,
                                       .ffn = g->moe_ffn > 0 ? g->moe_ffn : g->ffn,
                                       .shared_ffn = g->shared_ffn,
                                       .latent = g->latent,

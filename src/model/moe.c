@@ -82,7 +82,11 @@ static void write_shared(struct maq_block *b, const struct maq_arch *arch)
 void maq__write_moe(struct maq_block *b, const struct maq_arch *arch)
 {
     const struct maq_arch_moe *moe = &arch->moe;
-    struct maq_moe_geometry g = {.experts = (int32_t)moe->experts, .topk = (int32_t)moe->topk};
+    bool limited = moe->group_topk > 0 && moe->group_topk < moe->groups;
+    struct maq_moe_geometry g = {.experts = (int32_t)moe->experts,
+                                 .topk = (int32_t)moe->topk,
+                                 .groups = limited ? (int32_t)moe->groups : 0,
+                                 .group_topk = limited ? (int32_t)moe->group_topk : 0};
     struct maq_module *router = maq__block_plain(b, MAQ_MODULE_ROUTER, "router", MAQ_PART_ROUTER, MAQ_SHARD_SEQUENCE,
                                                  arch->hidden, moe->experts, MAQ_MODULE_FP32 | MAQ_MODULE_UNQUANTIZED);
     router->params = maq__block_mul(b, arch->hidden + (moe->router_bias ? 1 : 0), moe->experts);

@@ -3,6 +3,8 @@
  */
 #include "model/reader.h"
 
+#include <inttypes.h>
+
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
@@ -85,4 +87,19 @@ int64_t *maq__reader_i64_list(struct maq_model_reader *r, struct maq_node *node,
             r->bad = true;
     }
     return list;
+}
+
+void maq__reader_expert_groups(struct maq_model_reader *r, int64_t experts, int64_t topk, int64_t groups,
+                               int64_t group_topk, const char *groups_keys, const char *topk_keys)
+{
+    if (groups <= 1 || group_topk <= 0 || experts <= 0)
+        return;
+    if (MAQ_READER_CHECK(r, experts % groups == 0, MAQ_CODE_MODEL_TOPK, groups_keys, NULL,
+                         "%" PRId64 " experts cannot lie in %" PRId64 " equal groups", experts, groups) &&
+        MAQ_READER_CHECK(r, group_topk <= groups, MAQ_CODE_MODEL_TOPK, topk_keys, NULL,
+                         "a token's experts cannot lie in %" PRId64 " of %" PRId64 " groups", group_topk, groups))
+        MAQ_READER_CHECK(r, topk <= experts / groups * group_topk, MAQ_CODE_MODEL_TOPK, topk_keys, NULL,
+                         "a token cannot go to %" PRId64 " experts where only %" PRId64 " groups of %" PRId64
+                         " are open to it",
+                         topk, group_topk, experts / groups);
 }

@@ -41,6 +41,10 @@ void maq__reader_error(struct maq_model_reader *r, uint16_t code, const char *ke
 /* Reads the integers of a sequence node; NULL (reported) when it is none. *n receives the count. */
 int64_t *maq__reader_i64_list(struct maq_model_reader *r, struct maq_node *node, uint32_t *n);
 
+/* Faults of experts in groups (struct maq_moe_geometry), at the keys that say how many there are and how many are open. */
+void maq__reader_expert_groups(struct maq_model_reader *r, int64_t experts, int64_t topk, int64_t groups,
+                               int64_t group_topk, const char *groups_keys, const char *topk_keys);
+
 struct maq_hf;
 
 /* A family of model_type values that are read alike. */

@@ -98,7 +98,11 @@ static const char *geometry(char buf[96], const struct maq_module *m)
                      m->u.ssm.state);
         break;
     case MAQ_MODULE_ROUTER:
-        maq_buf_addf(&b, "%d of %d experts", m->u.moe.topk, m->u.moe.experts);
+        maq_buf_addf(&b, "%d of %d", m->u.moe.topk, m->u.moe.experts);
+        if (m->u.moe.groups > 0)
+            maq_buf_addf(&b, " in %d/%d groups", m->u.moe.group_topk, m->u.moe.groups);
+        else
+            maq_buf_adds(&b, " experts");
         break;
     case MAQ_MODULE_CONV1D:
         maq_buf_addf(&b, "%d taps", m->u.kernel);

@@ -9,17 +9,17 @@
  *   deepep      one fused exchange: a token goes once to each *domain* that holds one of its experts, and is copied on there
  *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the exchange
  *
- * A token's k experts, drawn evenly, lie on D * (1 - (1 - 1/D)^k) distinct ones of D domains (or ranks).
+ * A token's k experts, drawn evenly, lie on n * (1 - (1 - 1/n)^k) distinct ones of n ranks (or domains). Where they are drawn out of t of
+ * g groups of experts, on fewer (train/places.h).
  *
  * A busier rank than the mean (moe_imbalance) makes its group wait: rows of the grouped GEMMs and bytes of
  * the exchange are those of the busiest.
  *
  * Sources: Megatron-LM core/transformer/moe/token_dispatcher.py; DeepSeek-AI DeepEP.
  */
-#include <math.h>
-
 #include "base/check.h"
 #include "train/lower.h"
+#include "train/places.h"
 
 static bool fused_exchange(const struct maq_lower *lo)
 {
@@ -35,9 +35,10 @@ static int64_t busy_rows(const struct maq_lower *lo)
  * With EP communication hidden under the compute of another microbatch, compute does not wait for it; the segment's end
  * does. With moe_shared_expert_overlap the shared experts run beside the first exchange of the pass.
  */
-static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
+static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, double bytes, double far)
 {
-    struct maq_coll c = maq_coll_make(l->lower, kind, group, bytes);
+    struct maq_coll c = maq_coll_make(l->lower, kind, MAQ_GROUP_EP, bytes);
+    c.far_bytes = far;
     if (l->lower->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP)
         c.flags = MAQ_COLL_HYBRID;
     if (l->lower->plan->overlap_ep == MAQ_ON)
@@ -71,9 +72,17 @@ static double exchange_bytes(const struct maq_lower *lo, const struct maq_module
         return tokens * token * lo->plan->ep;
     if (!fused_exchange(lo))
         return (double)lo->expert_rows / lo->plan->etp * token * lo->imbalance;
-    double places = ep->domains > 1 ? ep->domains : ep->size;
-    double copies = places * (1 - pow(1 - 1 / places, m->u.moe.topk));
-    return tokens * token * copies * lo->imbalance;
+    return tokens * token * maq_places_hit(ep->size, &m->u.moe) * lo->imbalance;
+}
+
+/* Of those of a fused exchange, what leaves the domain: a row once for each other one. */
+static double far_bytes(const struct maq_lower *lo, const struct maq_module *m)
+{
+    double domains = lo->groups[MAQ_GROUP_EP].domains;
+    if (!fused_exchange(lo) || domains <= 1)
+        return 0;
+    double tokens = (double)lo->tokens_region, copies = maq_places_hit(domains, &m->u.moe) * (domains - 1) / domains;
+    return tokens * (double)m->in * lo->store_bytes * copies * lo->imbalance;
 }
 
 /*
@@ -92,17 +101,17 @@ static void read_token_counts(struct maq_lowering *l)
 static void send_out(struct maq_lowering *l, const struct maq_module *m, bool forward)
 {
     const struct maq_lower *lo = l->lower;
-    double bytes = exchange_bytes(lo, m);
+    double bytes = exchange_bytes(lo, m), far = far_bytes(lo, m);
     if (forward)
         read_token_counts(l);
     int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
-        exchange(l, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EP, bytes);
+        exchange(l, MAQ_COLL_ALL_GATHER, bytes, far);
     } else if (fused_exchange(lo)) {
-        exchange(l, MAQ_COLL_DISPATCH, MAQ_GROUP_EP, bytes);
+        exchange(l, MAQ_COLL_DISPATCH, bytes, far);
     } else {
         permute(l, sent, m->in);
-        exchange(l, MAQ_COLL_ALL_TO_ALL, MAQ_GROUP_EP, bytes);
+        exchange(l, MAQ_COLL_ALL_TO_ALL, bytes, far);
     }
     struct maq_coll gather =
         maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_ETP, (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
@@ -115,7 +124,7 @@ static void send_out(struct maq_lowering *l, const struct maq_module *m, bool fo
 static void bring_back(struct maq_lowering *l, const struct maq_module *m)
 {
     const struct maq_lower *lo = l->lower;
-    double bytes = exchange_bytes(lo, m);
+    double bytes = exchange_bytes(lo, m), far = far_bytes(lo, m);
     bool sorted = lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo);
     if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
         permute(l, busy_rows(lo), m->in);
@@ -123,11 +132,11 @@ static void bring_back(struct maq_lowering *l, const struct maq_module *m)
                                             (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
     maq_segment_coll(&l->w, &scatter, MAQ_STREAM_TP);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
-        exchange(l, MAQ_COLL_REDUCE_SCATTER, MAQ_GROUP_EP, bytes);
+        exchange(l, MAQ_COLL_REDUCE_SCATTER, bytes, far);
     } else if (fused_exchange(lo)) {
-        exchange(l, MAQ_COLL_COMBINE, MAQ_GROUP_EP, bytes);
+        exchange(l, MAQ_COLL_COMBINE, bytes, far);
     } else {
-        exchange(l, MAQ_COLL_ALL_TO_ALL, MAQ_GROUP_EP, bytes);
+        exchange(l, MAQ_COLL_ALL_TO_ALL, bytes, far);
         permute(l, (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5), m->in);
     }
 }
