@@ -201,8 +201,8 @@ static void test_pruned_experts(void **unused)
 }
 
 /*
- * A rank that holds four experts: three further calls for a quantization, a product, and twice that where scales of small blocks are
- * swizzled. Where the host is the slower clock, the step grows by them.
+ * A rank that holds four experts: three further calls for a product, and twice that where scales of small blocks are swizzled; three calls
+ * an expert for a quantization but with delayed scaling. Where the host is the slower clock, the step grows by them.
  */
 static void test_expert_loops(void **unused)
 {
@@ -212,7 +212,8 @@ static void test_expert_loops(void **unused)
         double calls; /* of the loops in a layer, forward and backward, beyond the first of each */
     } cases[] = {
         {"bf16", 6 * 3},                               /* six products */
-        {"fp8-delayed", 6 * 3 + 4 * 3},                /* and four tensors quantized */
+        {"fp8-delayed", 6 * 3},                        /* four tensors quantized, all experts in one kernel */
+        {"fp8-current", 6 * 3 + 4 * (12 - 1)},         /* largest values, scales, casts */
         {"mxfp8", (2 + 2) * 7 + 2 * 3 + 4 * (12 - 1)}, /* weights and quantized tensors swizzled */
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {

@@ -43,7 +43,7 @@ extern "C" {
     X(CROSS_ENTROPY_BWD, "cross_entropy_bwd") /* the same                                                                           */ \
     X(ROUTER, "router")               /* tokens     experts    topk: softmax and top-k in FP32, not its GEMM                        */ \
     X(PERMUTE, "permute")             /* rows       columns: gather or scatter of rows                                              */ \
-    X(QUANTIZE, "quantize")           /* rows       columns    copies (0 = 1; 2 = row- and column-wise): 16-bit in, dtype and scales out */ \
+    X(QUANTIZE, "quantize")           /* rows       columns    copies      kernels: 16-bit in, dtype and scales out (copies 0 = 1, 2 = row- and column-wise; kernels 0 = 1, over parts of the rows) */ \
     X(CONV1D, "conv1d")               /* tokens     channels   taps                                                                 */ \
     X(CONV1D_BWD, "conv1d_bwd")       /* the same                                                                                   */ \
     X(SSM_SCAN, "ssm_scan")           /* tokens     heads      head_dim   groups     state      chunk (0 = 128)                     */ \

@@ -89,6 +89,13 @@ struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *
     static const struct maq_costs all;
     struct maq_cost cost;
     costs = costs ? costs : &all;
+    if (op->kind == MAQ_OP_QUANTIZE && op->d[3] > 1) { /* the same work in more kernels */
+        struct maq_op one = *op;
+        one.d[3] = 0;
+        cost = maq_cost_op(costs, &one, device);
+        cost.seconds += (maq__count(op, 3) - 1.0) * maq__kernel_traits(device)->kernel_s;
+        return cost;
+    }
     if (maq_measured_op(&cost, costs, op, device) || maq__fitted_op(&cost, costs, op, device))
         return cost;
     cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};

@@ -105,6 +105,8 @@ struct maq_op maq_op_canonical(const struct maq_op *op)
         c.d[4] = 0;
     if (c.kind == MAQ_OP_QUANTIZE && c.d[2] == 1)
         c.d[2] = 0;
+    if (c.kind == MAQ_OP_QUANTIZE && c.d[3] == 1)
+        c.d[3] = 0;
     if ((c.kind == MAQ_OP_SSM_SCAN || c.kind == MAQ_OP_SSM_SCAN_BWD) && c.d[5] == 128)
         c.d[5] = 0;
     if ((c.kind == MAQ_OP_DELTA_RULE || c.kind == MAQ_OP_DELTA_RULE_BWD) && c.d[5] == 64)

@@ -45,7 +45,7 @@ static bool small_blocks(const struct maq_lower *lower)
 
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower)
 {
-    return small_blocks(lower) ? 3 : 1;
+    return small_blocks(lower) || lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ? 3 : 1;
 }
 
 uint32_t maq_lower_weight_calls(const struct maq_lower *lower)

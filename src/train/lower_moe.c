@@ -201,14 +201,19 @@ static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, 
         maq_lower_accumulate(l, groups * n * k);
 }
 
+/*
+ * Each expert's rows by themselves, one kernel after the other (Transformer Engine, csrc/extensions/cast.cpp, split_quantize), but with
+ * delayed scaling, which has a kernel for all of them.
+ */
 static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
 {
     const struct maq_lower *lo = l->lower;
     if (lo->math != MAQ_FP8 && lo->math != MAQ_FP4)
         return;
-    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, lo->math, 0, rows, columns, 2, 0, 0, 0);
-    /* each expert's rows by themselves */
-    maq_segment_calls(&l->w, &op, (uint32_t)groups_of(lo) * maq_lower_quantize_calls(lo));
+    bool together = lo->plan->precision == MAQ_PRECISION_FP8_DELAYED || lo->plan->op_fuser;
+    uint32_t calls = together ? 1 : (uint32_t)groups_of(lo) * maq_lower_quantize_calls(lo);
+    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, lo->math, 0, rows, columns, 2, calls, 0, 0);
+    maq_segment_calls(&l->w, &op, calls);
     maq_lower_maximum(l, rows * columns);
 }
 
