@@ -13,7 +13,7 @@
 struct maq_framework_facts {
     int arch; /* enum maq_device_arch of the first node group */
     bool moe; /* the model has routed experts */
-    bool tensor_parallel;
+    bool tensor_parallel, pipeline_parallel;
     struct maq_str precision; /* as the document writes it; empty when it does not */
 };
 

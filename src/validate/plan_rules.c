@@ -53,9 +53,10 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   re_layers[] = "recompute_num_layers", re_modules[] = "recompute_modules",
                   tp_overlap[] = "tp_comm_overlap", grad_overlap[] = "overlap_grad_reduce",
                   param_overlap[] = "overlap_param_gather", p2p_overlap[] = "overlap_p2p_comm",
-                  graphs[] = "enable_cuda_graph", dispatcher[] = "moe_token_dispatcher_type",
-                  ep_overlap[] = "overlap_moe_expert_parallel_comm", capacity[] = "moe_expert_capacity_factor",
-                  fused[] = "fused_kernels", main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
+                  graphs[] = "enable_cuda_graph", fuser[] = "use_transformer_engine_op_fuser",
+                  dispatcher[] = "moe_token_dispatcher_type", ep_overlap[] = "overlap_moe_expert_parallel_comm",
+                  capacity[] = "moe_expert_capacity_factor", fused[] = "fused_kernels",
+                  main_grads[] = "main_grads_dtype", reduce_dtype[] = "grad_reduce_dtype",
                   attention[] = "attention_backend", blocking[] = "launches_block",
                   rereads[] = "softmax_rereads_scores", /* of the framework, not of the plan */
     vocab_pipe[] = "vocab_parallel_pipeline", interlaced[] = "use_interlaced_schedule",
@@ -224,6 +225,8 @@ static const struct rule text_rules[] = {
        graphs, "true", STATED),
     IN(overlap_notes, "cuda graphs", graphs, "false",
        "launches as without CUDA graphs: those cover parts of the layers", 0, 0, 0),
+    /* the recipes that fuse these operators capture whole iterations */
+    IN(overlap_notes, "cuda graphs moe_|cuda graphs attn|cuda graphs transformer_engine", fuser, "false", STATED),
     IN(overlap_notes, "cross-entropy fusion", "cross_entropy_loss_fusion", "true", STATED),
     IN(overlap_notes, "no torch.compile", fused, "false", STATED),
     IN(overlap_notes, "torch.compile", fused, "true", STATED),
@@ -270,6 +273,7 @@ static const struct profile_rule {
      "neox|gptneox|bigscience",
      "megatron-deepspeed", 0, 0},
     {"megatron-bridge&26.06|megatron-bridge&26.08", "megatron-bridge-26.06", 0, 0},
+    {"megatron-bridge&25.09", "megatron-bridge-25.09", 0, 0},
     {"megatron-bridge|megatron bridge|megatron_bridge|megatronbridge", "megatron-bridge", 0, 0},
     {"mlperf*", "mlperf-nvidia", 2025, 0},
     {"mlperf*", "mlperf-nvidia-2024", 0, 0},
@@ -448,6 +452,7 @@ void maq__choose_profile(struct maq_interpretation *in)
         .arch = in->arch,
         .moe = in->experts > 0,
         .tensor_parallel = in->tp > 1,
+        .pipeline_parallel = in->pp > 1,
         .precision = maq_str_of(precision_stated ? precision_stated : ""),
     };
     in->profile = profile_of(in);
