@@ -6,7 +6,7 @@
  *
  *   alltoall    permute r*k rows, all-to-all over EP, (all-gather over expert-TP), sort by expert
  *   allgather   all tokens of the EP group to every rank, local permute; combine by reduce-scatter
- *   deepep      one fused exchange: a token goes once to each *domain* that holds one of its experts, and is copied on there
+ *   deepep      one fused exchange: a token crosses the network once for each domain that holds one of its experts, and is copied on there to ranks
  *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the exchange
  *
  * A token's k experts, drawn evenly, lie on n * (1 - (1 - 1/n)^k) distinct ones of n ranks (or domains). Where they are drawn out of t of

@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0457
+#define MAQ_TRAIN_ERROR_BASE 0.0463
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.832
+#define MAQ_TRAIN_ERROR_CHAIN 0.842
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.666
+#define MAQ_TRAIN_ERROR_NEAR 0.674
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.04
+#define MAQ_TRAIN_ERROR_FAR 1.05
 /* bubble */
 #define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.341
+#define MAQ_TRAIN_ERROR_MEMORY 0.345
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.174
+#define MAQ_TRAIN_ERROR_EXPERTS 0.141
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.927
+#define MAQ_TRAIN_ERROR_Z10 -0.974
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.64
+#define MAQ_TRAIN_ERROR_Z90 1.59
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
