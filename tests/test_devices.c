@@ -93,14 +93,14 @@ static void check_compute(const struct maq_device *d)
     BETWEEN(d, matrix_per_cycle, 500, 9000);
     BETWEEN(d, d->sms, 40, 320);
     BETWEEN(d, d->clock_hz, 1.3e9, 2.8e9);
-    BETWEEN(d, d->tdp_w, 70, 1500);
+    BETWEEN(d, d->tdp_w, 70, 2500);
     BETWEEN(d, d->launch_s, 1e-6, 2e-5);
 }
 
 static void check_memory(const struct maq_device *d)
 {
     BETWEEN(d, d->mem_bytes, 14.0 * (1 << 30), 300.0 * (1 << 30));
-    BETWEEN(d, d->mem_bps, 3e11, 8.5e12);
+    BETWEEN(d, d->mem_bps, 3e11, 2.5e13);
     BETWEEN(d, d->mem_bytes / d->mem_bps, 0.005, 0.09); /* seconds to read it all */
     BETWEEN(d, fabs(d->l2_bytes), 0, 300e6);
     if (d->l2_bps > 0)
@@ -111,7 +111,7 @@ static void check_memory(const struct maq_device *d)
 static void check_links(struct fixture *f, const struct maq_device *d)
 {
     BETWEEN(d, d->domain_devices, 2, 72);
-    BETWEEN(d, d->domain_bps, 15e9, 900e9);
+    BETWEEN(d, d->domain_bps, 15e9, 1800e9);
     BETWEEN(d, d->domain_latency_s, 3e-7, 3e-6);
     BETWEEN(d, d->host_bps, 15e9, 450e9);
     BETWEEN(d, d->devices_per_node, 4, 8);
