@@ -158,7 +158,7 @@ static double fitting_step_s(const struct maq_train_result *r)
     return needs <= 0 ? r->step_s : HUGE_VAL;
 }
 
-static double brute_force(const char *rest, uint32_t *n)
+static double brute_force(const char *rest, const char *more, uint32_t *n)
 {
     double best = INFINITY;
     for (size_t i = 0; i < MAQ_COUNT(tps) * MAQ_COUNT(pps) * MAQ_COUNT(vps) * MAQ_COUNT(mbss) * MAQ_COUNT(zeros) *
@@ -182,8 +182,8 @@ static double brute_force(const char *rest, uint32_t *n)
         static const char *const shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
         bool parts = strcmp(how, "core_attn") == 0;
         snprintf(text, sizeof text,
-                 "{%s, plan: {tp: %d, pp: %d, vp: %d, mbs: %d, zero: %s, recompute: %s, layout: balanced}}", rest, tp,
-                 pp, vp, mbs, shardings[zero], parts ? "selective" : how);
+                 "{%s, plan: {tp: %d, pp: %d, vp: %d, mbs: %d, zero: %s, recompute: %s, layout: balanced%s}}", rest, tp,
+                 pp, vp, mbs, shardings[zero], parts ? "selective" : how, more);
         struct maq_job_box *box;
         struct maq_train_result *r;
         if (maq_job_parse(&box, "brute force", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
@@ -201,21 +201,28 @@ static double brute_force(const char *rest, uint32_t *n)
 static void test_brute_force(void **unused)
 {
     (void)unused;
-    static const char *const rests[] = {
-        "model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16}",
-        "model: {base: gpt2, num_hidden_layers: 12}, cluster: 'a100-80gb:4', workload: {seq: 1024, gbs: 32}",
-        "model: {base: llama-3.1-8b, num_hidden_layers: 10}, cluster: 'h100-sxm:2 x 2', workload: {seq: 8192, gbs: 8}",
+    static const struct {
+        const char *rest, *more;
+    } cases[] = {
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16}",
+         ""},
+        {"model: {base: gpt2, num_hidden_layers: 12}, cluster: 'a100-80gb:4', workload: {seq: 1024, gbs: 32}", ""},
+        {"model: {base: gpt2, num_hidden_layers: 12}, cluster: 'a100-80gb:4', workload: {seq: 1024, gbs: 32}",
+         ", optimizer: muon"},
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 10}, cluster: 'h100-sxm:2 x 2',"
+         " workload: {seq: 8192, gbs: 8}",
+         ""},
     };
     static const char *const lists[] = {"tp=1,2,4",        "cp=1",
                                         "pp=1,2,4",        "vp=1,2,3",
                                         "mbs=1,2,4",       "zero=0,1,2,3",
                                         "hsdp_replicas=1", "recompute=none,core_attn,full",
                                         "layout=E0L0",     "order=tp-cp-ep-dp-pp"};
-    for (size_t i = 0; i < MAQ_COUNT(rests); i++) {
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];
         uint32_t n = 0;
-        double best = brute_force(rests[i], &n);
-        snprintf(text, sizeof text, "{%s}", rests[i]);
+        double best = brute_force(cases[i].rest, cases[i].more, &n);
+        snprintf(text, sizeof text, "{%s, plan: {precision: auto%s}}", cases[i].rest, cases[i].more);
         struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists)};
         struct searched s = search(text, &opts);
         print_message("# %u plans predicted one by one\n", n);

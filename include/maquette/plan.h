@@ -73,7 +73,10 @@ enum maq_loss_function { /* whose cross-entropy: Megatron-LM's works in place, P
                          MAQ_LOSS_TORCH
 };
 enum maq_selective_ac { MAQ_SELECTIVE_AC_LAYER, MAQ_SELECTIVE_AC_OP }; /* torchtitan's selective_ac_option */
-enum maq_module_loading { MAQ_MODULES_LAZY, MAQ_MODULES_EAGER };       /* CUDA_MODULE_LOADING */
+/* How parameters are updated: Adam; momentum; Muon for the matrices of the layers, Adam for the rest. */
+enum maq_update { MAQ_UPDATE_ADAM, MAQ_UPDATE_SGD, MAQ_UPDATE_MUON };
+enum maq_muon_tp { MAQ_MUON_DUPLICATED, MAQ_MUON_BLOCKWISE };    /* Megatron Core's muon_tp_mode */
+enum maq_module_loading { MAQ_MODULES_LAZY, MAQ_MODULES_EAGER }; /* CUDA_MODULE_LOADING */
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
 
 #define MAQ_MAX_STAGES 1024 /* pipeline stages times virtual stages */
@@ -128,6 +131,11 @@ struct maq_plan {
     bool fp32_upcast;         /* PyTorch's cross-entropy: logits become 4-byte numbers first */
     int cuda_module_loading;  /* enum maq_module_loading */
     double optimizer_offload; /* share of the optimizer state on the host, 0..1 */
+
+    /* the update */
+    int update;         /* enum maq_update */
+    int muon_tp_mode;   /* enum maq_muon_tp */
+    int32_t muon_steps; /* iterations */
 
     /* precision */
     int precision;           /* enum maq_precision */

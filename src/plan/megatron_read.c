@@ -235,6 +235,16 @@ static bool by_field(struct maq_megatron_reader *r, const struct maq_megatron_ar
     return false;
 }
 
+/* The name of two settings together (deprecated in favour of them). */
+static bool shared_muon(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
+{
+    if (!maq__megatron_same(a->name, "optimizer") || a->n != 1 || strcmp(a->words[0], "dist_muon") != 0)
+        return false;
+    maq__megatron_set(r, a->flag, "plan.optimizer", "muon");
+    maq__megatron_set(r, a->flag, "plan.data_parallel_sharding_strategy", "optim");
+    return true;
+}
+
 static bool by_model(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
     const char *key = maq_model_megatron_key(a->name);
@@ -245,8 +255,6 @@ static bool by_model(struct maq_megatron_reader *r, const struct maq_megatron_ar
 
 static bool says_nothing(const struct maq_megatron_argument *a)
 {
-    if (maq__megatron_same(a->name, "optimizer"))
-        return a->n == 1 && strcmp(a->words[0], "adam") == 0;
     if (maq__megatron_same(a->name, "transformer-impl"))
         return a->n == 1 && strcmp(a->words[0], "transformer_engine") == 0;
     return maq__megatron_says_nothing(a->name);
@@ -279,8 +287,8 @@ static const char *nearest(struct maq_str name)
 
 static void take(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
-    if (by_rule(r, a) || maq__megatron_keep(r, a) || by_field(r, a, "plan") || by_field(r, a, "workload") ||
-        by_model(r, a) || says_nothing(a))
+    if (by_rule(r, a) || shared_muon(r, a) || maq__megatron_keep(r, a) || by_field(r, a, "plan") ||
+        by_field(r, a, "workload") || by_model(r, a) || says_nothing(a))
         return;
     const char *near = nearest(a->name);
     maq_buf_addf(&r->unknown, "%s--%.*s", r->unknown.len ? ", " : "", (int)a->name.len, a->name.ptr);

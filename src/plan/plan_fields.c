@@ -22,6 +22,8 @@ static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep"
 static const char *const selective_ac_names[] = {"layer", "op", NULL};
 static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy", NULL};
 static const char *const module_loading_names[] = {"lazy", "eager", NULL};
+static const char *const update_names[] = {"adam", "sgd", "muon", NULL};
+static const char *const muon_tp_names[] = {"duplicated", "blockwise", NULL};
 static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
 
 #define P(member) plan.member
@@ -127,6 +129,12 @@ const struct maq_field maq_plan_fields[] = {
     BOOL(fp32_upcast, "fp32_upcast", .def = "true", .doc = "cross_entropy: logits in 4 bytes (NeMo AutoModel)"),
     ENUM(cuda_module_loading, "cuda_module_loading", module_loading_names, .def = "lazy",
          .doc = "CUDA_MODULE_LOADING: eager, the only one before CUDA 11.7, keeps every kernel in device memory"),
+    /* the update */
+    ENUM(update, "optimizer", update_names, .def = "adam",
+         .doc = "sgd keeps a momentum; muon orthogonalizes matrices and leaves the rest to Adam"),
+    ENUM(muon_tp_mode, "muon_tp_mode", muon_tp_names, .def = "duplicated",
+         .doc = "muon: every TP rank does whole matrices, or its part of them"),
+    I32(muon_steps, "muon_num_ns_steps", .def = "5", .min = 1, .max = 64, .doc = "muon: iterations of a matrix"),
     /* precision */
     ENUM(precision, "precision", precision_names, .def = "auto",
          .doc = "recipe; auto = bf16 where the device has it, else fp16"),

@@ -315,6 +315,22 @@ const char *maq_precision_name(enum maq_precision precision)
     return (unsigned)precision < MAQ_PRECISION_COUNT ? names[precision] : "?";
 }
 
+/* ---- update ---- */
+
+static void resolve_update(struct resolver *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    if (p->update != MAQ_UPDATE_MUON)
+        return;
+    if (p->sharding > MAQ_SHARDING_OPTIM)
+        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", "share the optimizer's state alone: optim",
+               "Muon works on whole matrices, and data_parallel_sharding_strategy cuts them");
+    if (p->lora_rank > 0)
+        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", NULL, "adapters are updated by Adam here, not by Muon");
+    if (p->optimizer_offload > 0)
+        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", NULL, "Muon's products do not run on the host");
+}
+
 /* ---- memory techniques ---- */
 
 static void add_recompute_module(struct resolver *r, struct maq_node *item)
@@ -448,9 +464,9 @@ static void resolve_switches(struct resolver *r)
 
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
-    static void (*const steps[])(struct resolver *) = {resolve_dp,        resolve_switches,  resolve_batch,
-                                                       resolve_schedule,  resolve_precision, resolve_experts,
-                                                       resolve_recompute, check_pyramid};
+    static void (*const steps[])(struct resolver *) = {resolve_dp,       resolve_switches,  resolve_batch,
+                                                       resolve_schedule, resolve_precision, resolve_update,
+                                                       resolve_experts,  resolve_recompute, check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

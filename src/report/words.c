@@ -200,6 +200,8 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     maq_buf_adds(b, replicated ? maq_words_sharding(p->sharding) : "no data parallelism");
     if (p->num_optimizer_instances > 1)
         maq_buf_addf(b, " x %d replicas", p->num_optimizer_instances);
+    if (p->update != MAQ_UPDATE_ADAM)
+        maq_buf_adds(b, p->update == MAQ_UPDATE_SGD ? ", momentum" : ", Muon");
     words_recompute(b, p);
     maq_buf_addf(b, ", %s", maq_precision_name((enum maq_precision)p->precision));
     if (p->sequence_parallel == MAQ_ON)

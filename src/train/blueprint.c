@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "train/contention.h"
 #include "train/host.h"
+#include "train/muon.h"
 
 static bool splits(const struct maq_blueprint *bp)
 {
@@ -22,10 +23,10 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
     for (uint32_t i = 0; i < b->layer->n_modules; i++) {
         const struct maq_module *m = &b->layer->modules[i];
         double p = maq_lower_local_params(lo, m);
-        if (m->shard == MAQ_SHARD_EXPERT)
-            b->expert_params += p;
-        else
-            b->dense_params += p;
+        bool expert = m->shard == MAQ_SHARD_EXPERT;
+        *(expert ? &b->expert_params : &b->dense_params) += p;
+        if (maq_muon_updates(m))
+            *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
         if (maq_lower_adapted(lo, m)) {
             struct maq_local d = maq_lower_local(lo, b->layer, m);
             b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);
@@ -156,6 +157,8 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->dense_params += b->dense_params;
     pr->expert_params += b->expert_params;
     pr->adapter_params += b->adapter_params;
+    pr->dense_matrices += b->dense_matrices;
+    pr->expert_matrices += b->expert_matrices;
     pr->plain_forward_ns += b->forward[redo]->dur_ns;
     pr->plain_backward_ns += b->backward[redo]->dur_ns;
     if (b->weight)
@@ -204,6 +207,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
             add_entry(bp, pr, set->mtp, is_redone(&job->plan, v, v->n_layers), UINT16_MAX);
             add_entry(bp, pr, set->output, false, UINT16_MAX); /* each depth predicts with the shared head */
             pr->dense_params -= bp->blocks[set->output]->dense_params;
+            pr->dense_matrices -= bp->blocks[set->output]->dense_matrices;
         }
     if (outputs)
         add_entry(bp, pr, set->output, false, UINT16_MAX);
@@ -281,17 +285,27 @@ uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage,
 
 /* ---- end of the step ---- */
 
-static struct maq_owned_params stage_params(const struct maq_blueprint *bp, uint32_t stage)
+struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n)
+{
+    struct maq_owned_params sum = {0, 0, 0, 0, 0};
+    for (uint32_t i = 0; i < n; i++) {
+        sum.dense += programs[i]->dense_params;
+        sum.expert += programs[i]->expert_params;
+        sum.adapters += programs[i]->adapter_params;
+        sum.dense_matrices += programs[i]->dense_matrices;
+        sum.expert_matrices += programs[i]->expert_matrices;
+    }
+    return sum;
+}
+
+/* The programs of a stage; returns how many. */
+static uint32_t stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n = maq_blueprint_positions(bp, stage, at);
-    struct maq_owned_params sum = {0, 0, 0};
-    for (uint32_t i = 0; i < n; i++) {
-        sum.dense += bp->programs[at[i]]->dense_params;
-        sum.expert += bp->programs[at[i]]->expert_params;
-        sum.adapters += bp->programs[at[i]]->adapter_params;
-    }
-    return sum;
+    for (uint32_t i = 0; i < n; i++)
+        programs[i] = bp->programs[at[i]];
+    return n;
 }
 
 /* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
@@ -320,38 +334,70 @@ static void put_pass(struct maq_segment_writer *w, double elements, double read,
         maq_segment_op(w, &op);
 }
 
+/* The update itself of parameters with so many moments. */
+static void put_moments(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double moments,
+                        double grad)
+{
+    struct optimizer_types t = optimizer_types(bp);
+    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    double read = grad + (t.master > 0 ? t.master : t.store) + moments * t.moment,
+           written = moments * t.moment + t.master + (t.apart ? 0 : t.store);
+    struct maq_op update = maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)params,
+                                       (int64_t)read, (int64_t)written, 0, 0, 0);
+    if (params >= 1)
+        maq_segment_op(w, &update);
+}
+
 /*
- * Squared norm of the gradients, (all-reduce over the job), clipping, Adam, and the cast of the new weights. Bytes of an updated
- * parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two moments and
- * writes master, moments and weight. With casts apart gradients of 16 bits are first copied to 32 (g, 4), which the others then read,
- * and the weight is written by a copy of the master (4, w).
+ * Muon's passes over a matrix beside its products: gradient and moment in, moment and X out; the norm of X, X divided by it; X, weight in,
+ * weight out.
  */
-static void put_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double mine)
+static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double grad,
+                     const struct maq_program *const *programs, uint32_t n)
+{
+    struct optimizer_types t = optimizer_types(bp);
+    double weight = t.master > 0 ? t.master : t.store;
+    put_pass(w, params, grad + t.moment, t.moment + 4);
+    put_pass(w, params, 4, 0);
+    put_pass(w, params, 4, 4);
+    maq_muon_put(w, bp, programs, n);
+    put_pass(w, params, 4 + weight, t.master + (t.apart ? 0 : t.store));
+}
+
+/*
+ * Squared norm of the gradients, (all-reduce over the job), clipping, the update, and the cast of the new weights. Bytes of an updated
+ * parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two moments and
+ * writes master, moments and weight; with momentum there is one moment. With casts apart gradients of 16 bits are first copied to 32 (g, 4),
+ * which the others then read, and the weight is written by a copy of the master (4, w).
+ */
+static void put_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double mine, double matrices,
+                       const struct maq_program *const *programs, uint32_t n)
 {
     const struct maq_plan *p = &bp->job->plan;
     struct optimizer_types t = optimizer_types(bp);
     double on_device = mine * (1 - p->optimizer_offload), g = t.grad;
-    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
     if (t.apart && g < t.master) {
         put_pass(w, on_device, g, t.master);
         g = t.master;
     }
     put_pass(w, mine, g, 0);
     put_pass(w, mine, g, g);
-    double read = g + (t.master > 0 ? t.master : t.store) + 2 * t.moment,
-           written = 2 * t.moment + t.master + (t.apart ? 0 : t.store);
-    struct maq_op update = maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)on_device,
-                                       (int64_t)read, (int64_t)written, 0, 0, 0);
-    if (on_device >= 1)
-        maq_segment_op(w, &update);
+    if (p->update == MAQ_UPDATE_MUON) {
+        put_muon(w, bp, matrices, g, programs, n);
+        put_moments(w, bp, on_device - matrices, 2, g);
+    } else {
+        put_moments(w, bp, on_device, p->update == MAQ_UPDATE_SGD ? 1 : 2, g);
+    }
     if (t.apart)
         put_pass(w, on_device, t.master, t.store);
 }
 
 /* End of the step on one rank of a stage: the update, what of it is on the host, cleared gradients, 8- and 4-bit weights. */
-const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, struct maq_owned_params held)
+const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
+                                                  uint32_t n)
 {
     const struct maq_plan *p = &bp->job->plan;
+    const struct maq_owned_params held = maq_owned_by(programs, n);
     struct maq_segment *out = MAQ_ARENA_NEW(bp->arena, struct maq_segment, 1);
     if (!out) {
         bp->lower.failed = true;
@@ -363,12 +409,15 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, stru
     w.name = "optimizer";
     double dense = p->lora_rank > 0 ? held.adapters : held.dense, expert = p->lora_rank > 0 ? 0 : held.expert,
            all = dense + expert;
+    double matrices[2] = {held.dense_matrices, held.expert_matrices};
     if (p->sharding != MAQ_SHARDING_NONE) {
         dense /= bp->lower.groups[MAQ_GROUP_SHARD].size;
+        matrices[0] /= bp->lower.groups[MAQ_GROUP_SHARD].size;
         expert /= bp->job->edp;
+        matrices[1] /= bp->job->edp;
     }
     double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
-    put_update(&w, bp, mine);
+    put_update(&w, bp, mine, matrices[0] + matrices[1], programs, n);
     if (p->optimizer_offload >
         0) { /* gradients down, weights up; the host's Adam runs at its memory bandwidth, about that of the link */
         uint16_t moved = maq_segment_copy(&w, mine * p->optimizer_offload * (g + bp->lower.store_bytes), MAQ_STEP_NONE);
@@ -432,14 +481,17 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     bp->unpaired_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
     if (!bp->optimizer || !bp->lost_ns || !bp->unpaired_ns)
         return MAQ_NO_MEMORY;
-    struct maq_owned_params last = {-1, -1, -1};
+    struct maq_owned_params last = {-1, -1, -1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
-        struct maq_owned_params held = stage_params(bp, s);
+        const struct maq_program *programs[MAQ_MAX_STAGES];
+        const uint32_t n = stage_programs(programs, bp, s);
+        struct maq_owned_params held = maq_owned_by(programs, n);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
-                    held.expert == last.expert && held.adapters == last.adapters;
-        bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, held);
+                    held.expert == last.expert && held.adapters == last.adapters &&
+                    held.dense_matrices == last.dense_matrices && held.expert_matrices == last.expert_matrices;
+        bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, programs, n);
         bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_contention_step_ns(bp, s);
         bp->unpaired_ns[s] = unpaired_ns(bp, s);
         last = held;

@@ -72,6 +72,7 @@ struct maq_block {
     const struct maq_segment *backward[2];              /* [recomputed]; the input half when the schedule splits */
     const struct maq_segment *weight;                   /* split schedules only */
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
+    double dense_matrices, expert_matrices;             /* of those, what Muon would update */
     double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
     struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */
     double forward_transient, backward_transient[2];
@@ -103,8 +104,9 @@ struct maq_program {
     double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
     double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
     double dense_params, expert_params, adapter_params;
-    double act_bytes;       /* kept per microbatch */
-    double transient_bytes; /* working set of the heaviest moment of a pass, beyond act_bytes */
+    double dense_matrices, expert_matrices; /* of those, what Muon would update */
+    double act_bytes;                       /* kept per microbatch */
+    double transient_bytes;                 /* working set of the heaviest moment of a pass, beyond act_bytes */
     /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
     double gather_bytes;
     double gather_ns, reduce_ns; /* sums over the buckets */
@@ -193,9 +195,13 @@ enum maq_status maq_blueprint_program(struct maq_program *out, struct maq_bluepr
 /* Parameters that one rank holds, before data-parallel sharding. */
 struct maq_owned_params {
     double dense, expert, adapters;
+    double dense_matrices, expert_matrices;
 };
-/* The end of the step on one rank that holds these, on the selected stage; NULL when out of memory. */
-const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, struct maq_owned_params held);
+struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n);
+
+/* The end of the step on one rank that holds n programs, on the selected stage; NULL when out of memory. */
+const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
+                                                  uint32_t n);
 
 /* Bytes of one transfer between two stages behind a layer, the mean of both directions. */
 double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before);

@@ -9,7 +9,8 @@
  *   optim_grads          P w + P (g + o) / N
  *   optim_grads_params   P (w' + g + o') / N, where the 4-byte master weight is the parameter itself (w' + o' = 4 + moments)
  *
- * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8.
+ * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8. Momentum has one moment, and so have the matrices
+ * that Muon updates (muon.h).
  *
  * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the working set of one pass.
  *
@@ -27,6 +28,7 @@
  */
 #include <math.h>
 
+#include "train/muon.h"
 #include "train/predict.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
@@ -42,12 +44,27 @@ struct states {
     double weights, gradients, optimizer;
 };
 
+/* Moments of every parameter; with Muon what is no matrix has a second one (second_moment()). */
+static double least_moments(const struct maq_plan *p)
+{
+    return p->update == MAQ_UPDATE_ADAM ? 2 : 1;
+}
+
+/* Of these, that are no matrices. */
+static double second_moment(const struct maq_plan *p, double params, double shards)
+{
+    if (p->update != MAQ_UPDATE_MUON)
+        return 0;
+    return params * maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) /
+           (p->sharding == MAQ_SHARDING_NONE ? 1 : shards);
+}
+
 static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double shards)
 {
     double w = maq_dtype_bytes((enum maq_dtype)job->store_dtype), g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
            m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
     double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 ? 0 : 4;
-    double o = (master + 2 * m) * (1 - p->optimizer_offload);
+    double moments = least_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
     bool eight_bit =
         job->math_dtype == MAQ_FP8 &&
         !p->fp8_param_gather; /* Transformer Engine keeps an 8-bit copy and its transpose beside the 16-bit weight */
@@ -66,7 +83,7 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
     }
     double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? held * w : 0; /* gathered at the peak */
     return (struct states){held * (master > 0 ? master : w) / shards + kept, held * g / shards,
-                           held * 2 * m * (1 - p->optimizer_offload) / shards};
+                           held * moments * m * (1 - p->optimizer_offload) / shards};
 }
 
 /* Frozen weights need neither gradient nor optimizer state. */
@@ -246,8 +263,12 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     out->states = maq_state_bytes(job, &job->plan, pr->dense_params, shards) +
                   maq_state_bytes(job, &job->plan, pr->expert_params, job->edp);
+    out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
+                   second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
     out->working = pr->transient_bytes;
     out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each;
+    if (job->plan.update == MAQ_UPDATE_MUON)
+        out->update += maq_muon_working_bytes(bp, &pr, 1);
 }
 
 void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
@@ -256,22 +277,24 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     const struct maq_job *job = bp->job;
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n_at = maq_blueprint_positions(bp, stage, at);
-    double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0, dense = 0, expert = 0, adapters = 0;
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0;
     for (uint32_t c = 0; c < n_at; c++) {
-        const struct maq_program *pr = bp->programs[at[c]];
-        dense += pr->dense_params;
-        expert += pr->expert_params;
-        adapters += pr->adapter_params;
-        double t = pr->transient_bytes;
-        transient = t > transient ? t : transient;
+        programs[c] = bp->programs[at[c]];
+        transient = fmax(transient, programs[c]->transient_bytes);
     }
+    const struct maq_owned_params held = maq_owned_by(programs, n_at);
+    const double dense = held.dense, expert = held.expert, adapters = held.adapters;
     bool lora = job->plan.lora_rank > 0;
     st->params = dense + expert;
     add_states(st, lora ? lora_states(bp, dense, adapters, shards) : model_states(job, &job->plan, dense, shards));
     add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(job, &job->plan, expert, job->edp));
+    st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
+                                    second_moment(&job->plan, expert - held.expert_matrices, job->edp);
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, at, n_at, &st->peak_microbatches);
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
-    double update = updated_params(bp, dense, expert, adapters) * each - st->bytes[MAQ_MEM_ACTIVATIONS];
+    double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n_at) : 0;
+    double update = updated_params(bp, dense, expert, adapters) * each + working - st->bytes[MAQ_MEM_ACTIVATIONS];
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;

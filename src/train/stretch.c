@@ -129,8 +129,7 @@ static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprin
 
 static enum maq_status cost_update(struct maq_stretch_cost *out, struct maq_blueprint *bp, const struct maq_program *pr)
 {
-    const struct maq_segment *end =
-        maq_blueprint_optimizer(bp, (struct maq_owned_params){pr->dense_params, pr->expert_params, pr->adapter_params});
+    const struct maq_segment *end = maq_blueprint_optimizer(bp, &pr, 1);
     if (!end || bp->lower.failed || bp->items->failed)
         return MAQ_NO_MEMORY;
     out->update_s = (end->dur_ns + maq_contention_program_ns(bp, pr)) * 1e-9;
