@@ -299,6 +299,7 @@ static void test_frameworks(void **state)
         {"Megatron-LM + DeepSpeed", "2022", "megatron-deepspeed"},
         {"GPT-NeoX", "2022", "megatron-deepspeed"},
         {"Megatron Bridge", "2025", "megatron-bridge"},
+        {"Megatron-Bridge (NeMo container 25.09)", "2025", "megatron-bridge-25.09"},
         {"NeMo 2.0", "2025", "nemo"},
         {"LLM Foundry", "2023", "llm-foundry"},
         {"LitGPT", "2024", "lit-gpt"},
@@ -343,6 +344,32 @@ static void test_flash_attention(void **state)
         interpret(&o, dense, "framework,year,notes", cells);
         const char *got = maq__setting(&o.in.plan, "attention_backend");
         if (cases[i].backend ? !got || strcmp(got, cases[i].backend) != 0 : got != NULL)
+            fail_msg("%s: %s", cells, got ? got : "nothing");
+        close_table(&o.t);
+    }
+}
+
+/* A word in the notes is enough, where whole matrices are left; graphs of parts of layers are none of the recipes that fuse operators. */
+static void test_update_and_graphs(void **state)
+{
+    static const struct {
+        const char *framework, *notes, *shared, *overlap, *key, *value;
+    } cases[] = {
+        {"Megatron-LM", "dist_muon", "", "", "optimizer", "muon"},
+        {"Megatron-LM", "optimizer: Muon", "ZeRO-1", "", "optimizer", "muon"},
+        {"torchtitan", "Muon", "FSDP", "", "optimizer", NULL},
+        {"Megatron-LM", "", "", "", "optimizer", NULL},
+        {"Megatron-Bridge (26.06)", "", "", "CUDA graphs moe_router", "use_transformer_engine_op_fuser", "false"},
+        {"Megatron-Bridge (26.06)", "", "", "CUDA graphs full_iteration", "use_transformer_engine_op_fuser", NULL},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        char cells[128];
+        snprintf(cells, sizeof cells, "%s,%s,%s,%s", cases[i].framework, cases[i].notes, cases[i].shared,
+                 cases[i].overlap);
+        interpret(&o, dense, "framework,notes,zero_or_fsdp,overlap_notes", cells);
+        const char *got = maq__setting(&o.in.plan, cases[i].key);
+        if (cases[i].value ? !got || strcmp(got, cases[i].value) != 0 : got != NULL)
             fail_msg("%s: %s", cells, got ? got : "nothing");
         close_table(&o.t);
     }
@@ -592,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_unread_cells_are_remarked),
         cmocka_unit_test(test_frameworks),
         cmocka_unit_test(test_flash_attention),
+        cmocka_unit_test(test_update_and_graphs),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_usual_nodes),
         cmocka_unit_test(test_networks),

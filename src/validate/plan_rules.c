@@ -31,6 +31,7 @@ enum when { /* bits; all must hold */
             WHEN_FULL = 128,            /* the row is complete: what it does not mention is off */
             WHEN_PROFILE_UNFUSED = 256, /* its framework's profile leaves attention unfused, unless told otherwise */
             WHEN_PAX = 512,             /* its framework is Pax */
+            WHEN_WHOLE_MATRICES = 1024, /* nothing has been decided that cuts them: ZeRO-2 and -3, the host */
 };
 
 struct rule {
@@ -60,7 +61,8 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
                   attention[] = "attention_backend", blocking[] = "launches_block",
                   rereads[] = "softmax_rereads_scores", /* of the framework, not of the plan */
     vocab_pipe[] = "vocab_parallel_pipeline", interlaced[] = "use_interlaced_schedule",
-                  split_output[] = "disable_backward_fusion", selective_ac[] = "selective_ac_option";
+                  split_output[] = "disable_backward_fusion", update[] = "optimizer",
+                  selective_ac[] = "selective_ac_option";
 
 #define BLOCK_LAYERS                                                                                                   \
     "block # layer*|block of # layer*|block #|block&# layer*&!transformer block|# layer* per stage|# layer* of each "  \
@@ -259,6 +261,12 @@ static const struct rule text_rules[] = {
     IN(overlap_notes, "vocabulary parallelism variant 1", split_output, "true", STATED), /* --disable-backward-fusion */
     IN(overlap_notes, "layer redistribution", NULL, NULL, "layers shared evenly: how they were moved is not stated", 0,
        0, 0),
+
+    /* the update */
+    IN(notes, "muon*|dist_muon", update, "muon", NULL, WHEN_WHOLE_MATRICES, 0, 0),
+    /* what it was trained with, and Megatron-Bridge's default for it (scripts/performance/argument_parser.py, --optimizer) */
+    IN(model, "kimi*k2*|kimi-k2*|kimi k2*|kimi_k2*", update, "muon", "Kimi K2 is updated by Muon: not stated",
+       WHEN_WHOLE_MATRICES, 0, 0),
 };
 
 /*
@@ -329,10 +337,13 @@ static bool holds(const struct maq_interpretation *in, uint16_t when)
                 : profile_sets(in, attention) && in->profile_plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
     bool full = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_completeness), "full", NULL);
     bool pax = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "pax|paxml", NULL);
+    const char *shared = maq__setting(&in->plan, sharding);
+    bool whole = (!shared || strcmp(shared, "optim") == 0 || strcmp(shared, "no_shard") == 0) &&
+                 !maq__setting(&in->plan, "optimizer_offload_fraction");
     unsigned now = (in->tp > 1 ? WHEN_TP : 0u) | (in->cp > 1 ? WHEN_CP : 0u) | (in->vp > 1 ? WHEN_VP : 0u) |
                    (in->dp * in->cp > 1 ? WHEN_DP : 0u) | (in->experts > 0 ? WHEN_MOE : 0u) |
                    (in->arch == MAQ_ARCH_BLACKWELL ? WHEN_BLACKWELL : 0u) | (unfused ? WHEN_UNFUSED : 0u) |
-                   (full ? WHEN_FULL : 0u) | (pax ? WHEN_PAX : 0u) |
+                   (full ? WHEN_FULL : 0u) | (pax ? WHEN_PAX : 0u) | (whole ? WHEN_WHOLE_MATRICES : 0u) |
                    (when & WHEN_PROFILE_UNFUSED && profile_is_unfused(in) ? WHEN_PROFILE_UNFUSED : 0u);
     return (now & when) == when;
 }
