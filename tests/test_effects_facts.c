@@ -235,6 +235,43 @@ static void test_expert_loops(void **unused)
     }
 }
 
+/* Step of a GPT whose host is the slower clock: 10 ms an operator forward, 20 ms backward, nothing else. */
+static double slow_host_s(const char *model, int layers, const char *plan)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "model: {base: %s, num_hidden_layers: %d}\ncluster: 'h100-sxm:8'\nplan: {mbs: 1, %s}\n"
+             "workload: {seq: 1024, gbs: 32}\n"
+             "framework: {host: {forward: 10 ms, backward: 20 ms, kernel: 0 s, collective: 0 s, skew: 0 s, "
+             "checkpoint: 0 s, read: 0 s, expert: 0 s, p2p: 0 s, pass: 0 s, step: 0 s}}\n",
+             model, layers, plan);
+    struct prediction p = predict_text(text);
+    double step = p.result->step_s;
+    drop(&p);
+    return step;
+}
+
+/* What is captured of a layer is one launch, forward and backward; with one half of it the other's operators remain. */
+static void test_graph_scope(void **unused)
+{
+    (void)unused;
+    const double beside = 1.4; /* the host of an H100 over the reference */
+#define TWO_LAYERS_S(plan) (slow_host_s("gpt2", 8, plan) - slow_host_s("gpt2", 6, plan))
+    double none = TWO_LAYERS_S("sp: false"), attn = TWO_LAYERS_S("cuda_graph_scope: [attn]"),
+           mlp = TWO_LAYERS_S("cuda_graph_scope: [mlp]"), both = TWO_LAYERS_S("cuda_graph_scope: 'attn, mlp'"),
+           all = TWO_LAYERS_S("cuda_graph_scope: full_iteration");
+    assert_close(both, 4 * 2 * (10 * MS + 20 * MS) / beside, 1e-3 * both, "a launch a layer and pass");
+    assert_close(attn + mlp, none + 2 * both, 1e-3 * both,
+                 "what one half is spared the other is not, and a launch for each");
+    assert_true(attn < none && mlp < none && all < 0.1 * both);
+#undef TWO_LAYERS_S
+    double whole = slow_host_s("mixtral-8x7b", 2, "ep: 8"),
+           routers = slow_host_s("mixtral-8x7b", 2, "ep: 8, cuda_graph_scope: [moe_router, moe_preprocess]"),
+           more = slow_host_s("mixtral-8x7b", 2, "ep: 8, cuda_graph_scope: [attn, moe_router, moe_preprocess]");
+    assert_true(routers < whole && more < routers);
+    assert_true(slow_host_s("mixtral-8x7b", 2, "ep: 8, cuda_graph_scope: [mlp, mamba]") == whole); /* it has neither */
+}
+
 /*
  * What surrounds the products of gpt-oss's experts, against the bytes that its kernels read and write for every element. Of the bias: with
  * probabilities in 16 bits (all-to-all) and in 32 (a fused exchange). Products that do it themselves cost nothing for it.
@@ -397,7 +434,7 @@ int main(void)
         cmocka_unit_test(test_forward_calls),     cmocka_unit_test(test_pruned_experts),
         cmocka_unit_test(test_expert_loops),      cmocka_unit_test(test_expert_pointwise),
         cmocka_unit_test(test_rowwise_scales),    cmocka_unit_test(test_layer_facts),
-        cmocka_unit_test(test_lookup_by_product),
+        cmocka_unit_test(test_lookup_by_product), cmocka_unit_test(test_graph_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

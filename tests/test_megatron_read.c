@@ -121,6 +121,7 @@ static void test_arguments(void **state)
         {"--num-virtual-stages-per-pipeline-rank 3", "plan.virtual_pipeline_model_parallel_size", "3"},
         {"--hierarchical-context-parallel-sizes 4 2", "plan.hierarchical_cp_a2a_size", "4"},
         {"--recompute-activations", "plan.recompute_granularity", "selective"},
+        {"--cuda-graph-scope attn moe_router", "plan.cuda_graph_scope", "[attn,moe_router]"},
         {"--recompute-modules mlp core_attn", "plan.recompute_modules", "[mlp,core_attn]"},
         {"--moe-token-dispatcher-type flex", "plan.moe_token_dispatcher_type", "deepep"},
         {"--moe-token-dispatcher-type flex --moe-enable-deepep", "plan.moe_token_dispatcher_type", "deepep"},

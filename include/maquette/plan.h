@@ -75,7 +75,18 @@ enum maq_loss_function { /* whose cross-entropy: Megatron-LM's works in place, P
 enum maq_selective_ac { MAQ_SELECTIVE_AC_LAYER, MAQ_SELECTIVE_AC_OP }; /* torchtitan's selective_ac_option */
 /* How parameters are updated: Adam; momentum; Muon for the matrices of the layers, Adam for the rest. */
 enum maq_update { MAQ_UPDATE_ADAM, MAQ_UPDATE_SGD, MAQ_UPDATE_MUON };
-enum maq_muon_tp { MAQ_MUON_DUPLICATED, MAQ_MUON_BLOCKWISE };    /* Megatron Core's muon_tp_mode */
+enum maq_muon_tp { MAQ_MUON_DUPLICATED, MAQ_MUON_BLOCKWISE }; /* Megatron Core's muon_tp_mode */
+/* Parts of a layer that are CUDA graphs of their own: bits of plan.graph_scope, Megatron Core's cuda_graph_scope. */
+enum maq_graphed_part {
+    MAQ_GRAPH_ATTN,           /* the mixer with the norm in front */
+    MAQ_GRAPH_MAMBA,          /* the same, where it is one of Mamba's or alike */
+    MAQ_GRAPH_MLP,            /* a dense MLP with the norm in front */
+    MAQ_GRAPH_MOE_ROUTER,     /* the norm in front of the experts, router, shared experts */
+    MAQ_GRAPH_MOE_PREPROCESS, /* what prepares the exchange: no module of its own here */
+    MAQ_GRAPH_MOE,            /* all of the experts' part */
+    MAQ_GRAPH_COUNT
+};
+MAQ_API const char *maq_graphed_part_name(enum maq_graphed_part part);
 enum maq_module_loading { MAQ_MODULES_LAZY, MAQ_MODULES_EAGER }; /* CUDA_MODULE_LOADING */
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
 
@@ -157,6 +168,7 @@ struct maq_plan {
     int overlap_tp;        /* tp_comm_overlap */
     int attention_backend; /* enum maq_attention_backend */
     bool cuda_graphs;      /* no host launch cost in the layers */
+    uint32_t graph_scope;  /* without it: bits of enum maq_graphed_part, one launch a layer */
     bool
         softmax_fusion; /* masked_softmax_fusion: scale, mask and softmax of unfused attention in one kernel; needs fused_kernels */
     bool

@@ -30,7 +30,7 @@ const struct maq_framework maq_framework_default = {
     .host = {.forward_s = 62e-6,
              .backward_s = 47e-6,
              .kernel_s = 12e-6,
-             .expert_s = 24e-6,
+             .expert_s = 27e-6,
              .collective_s = 20e-6,
              .skew_s = 35e-6,
              .checkpoint_s = 300e-6,

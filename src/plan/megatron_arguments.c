@@ -220,5 +220,12 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     experts(&b, job);
     flag(&b, job->plan.overlap_tp == MAQ_ON, "tp-comm-overlap");
     flag(&b, job->plan.cuda_graphs, "enable-cuda-graph");
+    if (job->plan.graph_scope != 0)
+        maq_buf_adds(&b, "--cuda-graph-scope");
+    for (int part = 0; part < MAQ_GRAPH_COUNT; part++)
+        if (job->plan.graph_scope & (1u << part))
+            maq_buf_addf(&b, " %s", maq_graphed_part_name((enum maq_graphed_part)part));
+    if (job->plan.graph_scope != 0)
+        maq_buf_addc(&b, '\n');
     return maq_buf_take(&b);
 }

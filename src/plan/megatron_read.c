@@ -56,6 +56,7 @@ static const struct rule {
     {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype", "bf16"},
     {"recompute-activations", TAKE_FIXED, "plan.recompute_granularity", "selective"},
     {"recompute-modules", TAKE_LIST, "plan.recompute_modules", NULL},
+    {"cuda-graph-scope", TAKE_LIST, "plan.cuda_graph_scope", NULL},
     {"use-flash-attn", TAKE_FIXED, "plan.attention_backend", "flash"},
     {"tp-comm-overlap", TAKE_FIXED, "plan.tp_comm_overlap", "true"},
     {"overlap-moe-expert-parallel-comm", TAKE_FIXED, "plan.overlap_moe_expert_parallel_comm", "true"},

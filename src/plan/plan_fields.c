@@ -164,6 +164,11 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "flash: the generation's best fused kernels; flash2: FlashAttention-2; flash1, triton: the first one, "
                 "in CUDA and in Triton; "
                 "auto = flash from Ampere on"),
+    {.type = MAQ_TYPE_NODE,
+     .key = "cuda_graph_scope",
+     .offset = offsetof(struct maq_plan_doc, graph_scope),
+     .doc = "parts of a layer that are graphs: list of attn, mamba, mlp, moe_router, moe_preprocess, moe; "
+            "full_iteration is enable_cuda_graph"},
     BOOL(cuda_graphs, "enable_cuda_graph", .aliases = "cuda_graphs", .def = "false",
          .doc = "layers replayed as graphs: no host launch cost in them"),
     BOOL(softmax_fusion, "masked_softmax_fusion", .def = "true",

@@ -9,7 +9,7 @@
 /* Keys whose value is not one scalar; read by plan_read(). */
 struct maq_plan_doc {
     struct maq_plan plan;
-    struct maq_node *recompute_modules;
+    struct maq_node *recompute_modules, *graph_scope;
 };
 
 extern const struct maq_field maq_plan_fields[];     /* of struct maq_plan_doc */

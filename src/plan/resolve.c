@@ -308,6 +308,12 @@ static void resolve_precision(struct resolver *r)
         p->grad_dtype = p->grad_reduce_dtype = p->optimizer_dtype = r->job->store_dtype;
 }
 
+const char *maq_graphed_part_name(enum maq_graphed_part part)
+{
+    static const char *const names[MAQ_GRAPH_COUNT] = {"attn", "mamba", "mlp", "moe_router", "moe_preprocess", "moe"};
+    return (unsigned)part < MAQ_GRAPH_COUNT ? names[part] : "?";
+}
+
 const char *maq_precision_name(enum maq_precision precision)
 {
     static const char *const names[MAQ_PRECISION_COUNT] = {
@@ -348,13 +354,31 @@ static void add_recompute_module(struct resolver *r, struct maq_node *item)
                  "'%.*s' is not a module that can be recomputed", (int)item->text.len, item->text.ptr);
 }
 
-static void read_recompute_modules(struct resolver *r)
+static void add_graph_part(struct resolver *r, struct maq_node *item)
 {
-    struct maq_node *list = r->at->recompute_modules;
+    struct maq_plan *p = &r->job->plan;
+    for (int part = 0; part < MAQ_GRAPH_COUNT; part++)
+        if (maq_str_is(item->text, maq_graphed_part_name((enum maq_graphed_part)part))) {
+            p->graph_scope |= 1u << part;
+            return;
+        }
+    if (maq_str_is(item->text, "full_iteration")) {
+        p->cuda_graphs = true;
+        return;
+    }
+    r->failed = true;
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_GRAPHS, item->at,
+                 "known: attn, mamba, mlp, moe_router, moe_preprocess, moe, full_iteration",
+                 "'%.*s' is no part of a layer that can be a graph", (int)item->text.len, item->text.ptr);
+}
+
+/* The words of a list, or of a text with commas between them. */
+static void each_word(struct resolver *r, struct maq_node *list, void (*add)(struct resolver *, struct maq_node *))
+{
     if (list && list->kind == MAQ_NODE_SEQ) {
         for (struct maq_node *n = list->first; n; n = n->next) {
             n->used = true;
-            add_recompute_module(r, n);
+            add(r, n);
         }
     } else if (list && list->kind == MAQ_NODE_SCALAR) {
         struct maq_str rest = list->text, word;
@@ -362,23 +386,28 @@ static void read_recompute_modules(struct resolver *r)
         while (rest.ptr && rest.len > 0) {
             rest = maq_str_split(rest, ',', &word);
             item.text = maq_str_trim(word);
-            add_recompute_module(r, &item);
+            add(r, &item);
         }
     }
 }
 
-enum maq_status maq_job_read_recompute_modules(struct maq_job *job, const struct maq_job_places *at,
-                                               struct maq_diag *diag)
+static void read_lists(struct resolver *r)
+{
+    each_word(r, r->at->recompute_modules, add_recompute_module);
+    each_word(r, r->at->graph_scope, add_graph_part);
+}
+
+enum maq_status maq_job_read_lists(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     struct resolver r = {.job = job, .at = at, .diag = diag};
-    read_recompute_modules(&r);
+    read_lists(&r);
     return r.failed ? MAQ_BAD_INPUT : MAQ_OK;
 }
 
 static void resolve_recompute(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
-    read_recompute_modules(r);
+    read_lists(r);
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
         p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
     if (p->recompute != MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0)

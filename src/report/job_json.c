@@ -75,6 +75,12 @@ void maq_json_plan(struct maq_json map, const struct maq_plan *plan)
 {
     struct maq_plan_doc doc = {.plan = *plan};
     add_section(map, maq_plan_fields, &doc);
+    if (plan->graph_scope != 0) {
+        struct maq_json scope = maq_json_list(map, "cuda_graph_scope");
+        for (int part = 0; part < MAQ_GRAPH_COUNT; part++)
+            if (plan->graph_scope & (1u << part))
+                maq_json_word(scope, maq_graphed_part_name((enum maq_graphed_part)part));
+    }
     if (plan->recompute != MAQ_RECOMPUTE_SELECTIVE)
         return;
     struct maq_json modules = maq_json_list(map, "recompute_modules");

@@ -22,7 +22,7 @@ struct block_key {
     int32_t flex_sms;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser;
+    uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope;
     uint16_t node_group;
 };
 
@@ -120,6 +120,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->vocab_cut = (int32_t)bp->lower.vocab_cut;
     k->recompute_parts = p->recompute_parts;
     k->flex_sms = p->flex_sms;
+    k->graph_scope = (uint8_t)p->graph_scope;
     k->sp = (uint8_t)p->sequence_parallel;
     k->cp_comm = (uint8_t)p->cp_comm;
     k->recompute = (uint8_t)p->recompute;

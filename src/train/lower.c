@@ -449,6 +449,58 @@ static bool ends_layer(const struct maq_module *m)
            (m->kind == MAQ_MODULE_EXPERT_LINEAR && last) || m->kind == MAQ_MODULE_COMBINE;
 }
 
+/*
+ * Where a layer's second half begins, MLP or experts: with the norm in front of the first module of either. The norm of a layer that has
+ * both branches side by side is the first half's.
+ */
+static uint32_t second_half(const struct maq_layer *layer)
+{
+    const uint32_t parts =
+        1u << MAQ_PART_MLP | 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE | 1u << MAQ_PART_SHARED_EXPERTS;
+    uint32_t i = 0;
+    while (i < layer->n_modules && !(parts & (1u << layer->modules[i].part)))
+        i++;
+    return i > 1 && layer->modules[i - 1].kind == MAQ_MODULE_NORM ? i - 1 : i;
+}
+
+static bool is_mamba(const struct maq_layer *layer)
+{
+    bool scans = false;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        if (layer->modules[i].kind == MAQ_MODULE_ATTENTION)
+            return false;
+        scans |= layer->modules[i].kind == MAQ_MODULE_SSM_SCAN;
+    }
+    return scans;
+}
+
+/* Whether a module is in a graph that covers a part of its layer (Megatron Core, transformer_layer.py and its cuda_graph_scope). */
+static bool captured(const struct maq_lowering *l, const struct maq_module *m, uint32_t second)
+{
+    const uint32_t scope = l->lower->plan->graph_scope, at = (uint32_t)(m - l->layer->modules);
+    if (scope == 0)
+        return false;
+    if (at < second)
+        return scope & (is_mamba(l->layer) ? 1u << MAQ_GRAPH_MAMBA : 1u << MAQ_GRAPH_ATTN);
+    if (!l->layer->moe)
+        return scope & 1u << MAQ_GRAPH_MLP;
+    bool routes = at == second || m->kind == MAQ_MODULE_ROUTER || m->part == MAQ_PART_SHARED_EXPERTS;
+    return scope & ((routes ? 1u << MAQ_GRAPH_MOE_ROUTER : 0) | 1u << MAQ_GRAPH_MOE);
+}
+
+/* What the host pays for what follows: a call for every operator, or one for a graph of them. Neighbours are one graph. */
+static void set_host(struct maq_lowering *l, enum maq_pass pass, bool graph, bool begins)
+{
+    const struct maq_host_rates *h = &l->lower->host;
+    double launch = pass == MAQ_PASS_FORWARD ? h->forward_ns : h->backward_ns;
+    if (begins)
+        maq_segment_host(&l->w, launch);
+    l->w.launch_ns = graph ? 0 : launch;
+    l->w.kernel_ns = graph ? 0 : h->kernel_ns;
+    l->w.expert_ns = graph ? 0 : h->expert_ns;
+    l->w.collective_ns = graph ? 0 : h->collective_ns;
+}
+
 /* The modules of the chosen parts in the direction of the pass. */
 static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
 {
@@ -457,12 +509,16 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
                   (parts & moe) == moe;
     l->pass = pass;
     l->shared_pending = beside;
-    l->w.launch_ns = pass == MAQ_PASS_FORWARD ? l->lower->host.forward_ns : l->lower->host.backward_ns;
+    const uint32_t second = second_half(l->layer);
+    bool graph = false;
     for (uint32_t i = 0; i < l->layer->n_modules; i++) {
         const struct maq_module *m = module_at(l, i);
-        bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS;
-        if ((parts & (1u << m->part)) && !later && !(l->pruned && ends_layer(m)))
-            lower_module(l, m, pass);
+        bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS, before = graph;
+        if (!(parts & (1u << m->part)) || later || (l->pruned && ends_layer(m)))
+            continue;
+        graph = captured(l, m, second);
+        set_host(l, pass, graph, graph && !before);
+        lower_module(l, m, pass);
     }
     l->shared_pending = false;
 }
@@ -496,10 +552,7 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     l.w.serial = lower->job->framework.launches_block;
     l.w.tp_stops = lower->job->framework.tp_synchronizes && !l.w.serial;
     l.w.read_ns = lower->host.read_ns;
-    l.w.collective_ns = lower->host.collective_ns;
     l.w.skew_ns = lower->host.skew_ns;
-    l.w.kernel_ns = lower->host.kernel_ns;
-    l.w.expert_ns = lower->host.expert_ns;
     l.w.contention = lower->contention;
     if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
         maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
