@@ -361,6 +361,9 @@ static void test_update_and_graphs(void **state)
         {"Megatron-LM", "", "", "", "optimizer", NULL},
         {"Megatron-Bridge (26.06)", "", "", "CUDA graphs moe_router", "use_transformer_engine_op_fuser", "false"},
         {"Megatron-Bridge (26.06)", "", "", "CUDA graphs full_iteration", "use_transformer_engine_op_fuser", NULL},
+        {"Megatron-Bridge (26.06)", "", "", "CUDA graphs moe_router", "cuda_graph_scope",
+         "[moe_router, moe_preprocess]"},
+        {"Megatron-Bridge (26.06)", "", "", "CUDA graphs full_iteration", "cuda_graph_scope", NULL},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct one o;
