@@ -8,25 +8,25 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0463
+#define MAQ_TRAIN_ERROR_BASE 0.0455
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.842
+#define MAQ_TRAIN_ERROR_CHAIN 0.828
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.674
+#define MAQ_TRAIN_ERROR_NEAR 0.662
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.05
+#define MAQ_TRAIN_ERROR_FAR 1.03
 /* bubble */
 #define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.345
+#define MAQ_TRAIN_ERROR_MEMORY 0.271
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.141
+#define MAQ_TRAIN_ERROR_EXPERTS 0.217
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.974
+#define MAQ_TRAIN_ERROR_Z10 -0.938
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.59
+#define MAQ_TRAIN_ERROR_Z90 1.63
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
