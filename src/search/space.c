@@ -312,9 +312,22 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
                                          "there are no values for %s", rows[axis].key);
 }
 
-/* `search: {tp: [1, 2], recompute: none}` */
-static enum maq_status read_section(struct list_reader *r, struct maq_node *section)
+/* A flag sets the axis: that holds against the document's list. A list by a flag beside it says two things at once. */
+static enum maq_status held_by_flag(bool *out, const struct maq_job_box *box, const struct maq_node *list,
+                                    enum maq_axis axis, struct maq_diag *diag)
 {
+    *out = maq_job_flag_sets(box, rows[axis].key);
+    if (!*out || list->origin != MAQ_ORIGIN_FLAG)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS, list->key_at,
+                         "leave one out: a list of one value fixes it too", "a flag sets %s, and --space searches it",
+                         rows[axis].key);
+}
+
+/* `search: {tp: [1, 2], recompute: none}` */
+static enum maq_status read_section(struct list_reader *r, const struct maq_job_box *box)
+{
+    struct maq_node *section = maq_job_search_node(box);
     if (!section)
         return MAQ_OK;
     section->used = true;
@@ -331,6 +344,10 @@ static enum maq_status read_section(struct list_reader *r, struct maq_node *sect
         if (axis == MAQ_AXIS_COUNT)
             return refuse_key(r, n->key, n->key_at);
         maq_node_use_all(n);
+        bool held;
+        MAQ_TRY(held_by_flag(&held, box, n, axis, r->diag));
+        if (held)
+            continue;
         maq_buf_init(&text, 1 << 16);
         if (n->kind == MAQ_NODE_SCALAR)
             maq_buf_add(&text, n->text.ptr, n->text.len);
@@ -464,7 +481,7 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_jo
     *out = (struct maq_search_space){.base = job->plan};
     if (opts->free)
         release(&out->base, open);
-    MAQ_TRY(read_section(&r, maq_job_search_node(open)));
+    MAQ_TRY(read_section(&r, open));
     MAQ_TRY(read_options(&r, opts));
     for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
         struct maq_axis_values *values = &out->axis[a];
