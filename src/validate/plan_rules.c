@@ -29,7 +29,7 @@ enum when { /* bits; all must hold */
             WHEN_DP = 32,
             WHEN_MOE = 64,
             WHEN_FULL = 128,            /* the row is complete: what it does not mention is off */
-            WHEN_PROFILE_UNFUSED = 256, /* its framework's profile leaves attention unfused, unless told otherwise */
+            WHEN_PROFILE_UNFUSED = 256, /* the profile leaves attention unfused: what the row says comes before that */
             WHEN_PAX = 512,             /* its framework is Pax */
             WHEN_WHOLE_MATRICES = 1024, /* nothing has been decided that cuts them: ZeRO-2 and -3, the host */
 };
@@ -73,10 +73,10 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
 
 /* Megatron's --use-flash-attn, which its older profiles leave off. FlashAttention-2 came in the middle of 2023. */
 #define FLASH "flash attention*|flashattention*|flash-attention*|flash-attn*|flash attn*|flash_attn*|use_flash_attn*"
+#define NO_FLASH_IN(column_) IN(column_, "no flash*|without flash*", attention, "unfused", STATED)
 #define FLASH_IN(column_)                                                                                              \
-    IN(column_, "no flash*|without flash*", attention, "unfused", STATED),                                             \
-        IN(column_, "fa3|flash*attention-3|flashattention3|flash attention 3|flashattention 3", attention, "flash",    \
-           NULL, WHEN_PROFILE_UNFUSED, 0, 0),                                                                          \
+    IN(column_, "fa3|flash*attention-3|flashattention3|flash attention 3|flashattention 3", attention, "flash", NULL,  \
+       WHEN_PROFILE_UNFUSED, 0, 0),                                                                                    \
         IN(column_, "fa2|flash-attn 2|flash attn 2|flashattention2|flashattention-2|flash attention 2", attention,     \
            "flash2", NULL, WHEN_PROFILE_UNFUSED, 0, 0),                                                                \
         IN(column_, FLASH, attention, "flash1", NULL, WHEN_PROFILE_UNFUSED, 1, 2022),                                  \
@@ -243,9 +243,9 @@ static const struct rule text_rules[] = {
     IN(notes, "cuda_launch_blocking", blocking, "true",
        "the host waits for every kernel: CUDA_LAUNCH_BLOCKING may have been set", 0, 0, 0),
 
-    FLASH_IN(framework),
-    FLASH_IN(overlap_notes),
-    FLASH_IN(notes),
+    NO_FLASH_IN(framework),
+    NO_FLASH_IN(overlap_notes),
+    NO_FLASH_IN(notes),
 
     /* experts */
     IN(overlap_notes, "hybridep", dispatcher, "hybridep", STATED),
@@ -314,6 +314,9 @@ static const struct profile_rule {
 };
 
 static const struct rule default_rules[] = {
+    FLASH_IN(framework),
+    FLASH_IN(overlap_notes),
+    FLASH_IN(notes),
     /* The selective recomputation of 2022 exists because unfused attention keeps its scores. */
     IN(recompute, "", recompute, "selective", "core attention is recomputed: recomputation is not stated", WHEN_UNFUSED,
        0, 0),
@@ -329,20 +332,12 @@ static bool profile_sets(const struct maq_interpretation *in, const char *key)
     return field && in->profile_plan && in->profile_plan->set[field - maq_plan_fields];
 }
 
-static const char *profile_of(const struct maq_interpretation *in);
-
-static bool profile_is_unfused(const struct maq_interpretation *in)
-{
-    const char *profile = profile_of(in);
-    return profile && (strcmp(profile, "megatron-lm-2022") == 0 || strcmp(profile, "megatron-deepspeed") == 0);
-}
-
 static bool holds(const struct maq_interpretation *in, uint16_t when)
 {
     const char *backend = maq__setting(&in->plan, attention);
-    bool unfused =
-        backend ? strcmp(backend, "unfused") == 0
-                : profile_sets(in, attention) && in->profile_plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
+    bool profile_unfused =
+        profile_sets(in, attention) && in->profile_plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
+    bool unfused = backend ? strcmp(backend, "unfused") == 0 : profile_unfused;
     bool full = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_completeness), "full", NULL);
     bool pax = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "pax|paxml", NULL);
     const char *shared = maq__setting(&in->plan, sharding);
@@ -352,7 +347,7 @@ static bool holds(const struct maq_interpretation *in, uint16_t when)
                    (in->dp * in->cp > 1 ? WHEN_DP : 0u) | (in->experts > 0 ? WHEN_MOE : 0u) |
                    (in->arch == MAQ_ARCH_BLACKWELL ? WHEN_BLACKWELL : 0u) | (unfused ? WHEN_UNFUSED : 0u) |
                    (full ? WHEN_FULL : 0u) | (pax ? WHEN_PAX : 0u) | (whole ? WHEN_WHOLE_MATRICES : 0u) |
-                   (when & WHEN_PROFILE_UNFUSED && profile_is_unfused(in) ? WHEN_PROFILE_UNFUSED : 0u);
+                   (profile_unfused ? WHEN_PROFILE_UNFUSED : 0u);
     return (now & when) == when;
 }
 
@@ -402,7 +397,8 @@ static void run(struct maq_interpretation *in, const struct rule *rules, size_t 
     for (size_t i = 0; i < n; i++) {
         const struct rule *r = &rules[i];
         struct maq_phrase_match m = {0};
-        bool set = r->key && (maq__setting(&in->plan, r->key) || profile_sets(in, r->key));
+        bool by_profile = r->key && !(r->when & WHEN_PROFILE_UNFUSED) && profile_sets(in, r->key);
+        bool set = by_profile || (r->key && maq__setting(&in->plan, r->key));
         if (set || !holds(in, r->when) || !in_years(in, r))
             continue;
         struct maq_str text = maq_row_text(&in->row, r->column);
