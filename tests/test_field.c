@@ -303,6 +303,21 @@ static void expect_format(size_t row, const char *expected)
     assert_string_equal(maq_field_format(buf, &fields[row], &thing), expected);
 }
 
+/* A name in either case; its place only where the row says so, and only a place that there is. */
+static void test_names(void **state)
+{
+    (void)state;
+    struct maq_field named = *maq_fields_find(fields, MAQ_STR("recompute")), numbered = named;
+    numbered.numbered = true;
+    assert_int_equal(maq_field_name(&numbered, MAQ_STR("Selective")), 1);
+    assert_int_equal(maq_field_name(&numbered, MAQ_STR("0")), 0);
+    assert_int_equal(maq_field_name(&numbered, MAQ_STR("2")), 2);
+    static const char *const none[] = {"3", "-1", "02", "", "sel"};
+    for (size_t i = 0; i < MAQ_COUNT(none); i++)
+        assert_int_equal(maq_field_name(&numbered, maq_str_of(none[i])), -1);
+    assert_int_equal(maq_field_name(&named, MAQ_STR("0")), -1);
+}
+
 static void test_format(void **state)
 {
     (void)state;
@@ -451,6 +466,7 @@ int main(void)
         TEST(test_unknown_keys),
         TEST(test_many_unknown_keys),
         TEST(test_find),
+        TEST(test_names),
         TEST(test_format),
         TEST(test_round_trip),
         TEST(test_bad_default_is_a_bug),

@@ -101,8 +101,7 @@ static void put_job_option(struct help *h, const struct cli_job_option *o, size_
         used += (size_t)snprintf(text + used, sizeof text - used, " [");
         for (size_t i = 0; o->words[i] && used < 460; i++)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "|" : "", o->words[i]);
-        used += (size_t)snprintf(text + used, sizeof text - used, "]%s",
-                                 cli_job_option_is(o, "--zero", 6) ? " or 0 to 3 with --zero" : "");
+        used += (size_t)snprintf(text + used, sizeof text - used, "]");
     }
     if (o->option.def[0] && used < sizeof text)
         (void)snprintf(text + used, sizeof text - used, " (%s)", o->option.def);

@@ -96,22 +96,11 @@ enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size
     return MAQ_OK;
 }
 
-/* ZeRO stages are known by number. */
-static const char *zero_stage(const struct cli_job_option *option, const char *flag, const char *value)
-{
-    size_t n = 0;
-    if (strcmp(flag, "--zero") != 0 || !option->words || strlen(value) != 1)
-        return value;
-    while (option->words[n])
-        n++;
-    return value[0] >= '0' && (size_t)(value[0] - '0') < n ? option->words[value[0] - '0'] : value;
-}
-
 enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *option, const char *flag,
                                  const char *value)
 {
     const char *path = cli_printf(cli, "%s.%s", option->section, option->option.key);
-    return path ? cli_add_override(cli, flag, path, zero_stage(option, flag, value)) : MAQ_NO_MEMORY;
+    return path ? cli_add_override(cli, flag, path, value) : MAQ_NO_MEMORY;
 }
 
 enum maq_status cli_job_set(struct cli *cli, const char *assignment)

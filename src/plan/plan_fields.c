@@ -83,7 +83,9 @@ const struct maq_field maq_plan_fields[] = {
         .doc = "microbatches per interleaving group; 0 = PP"),
     /* data parallelism */
     ENUM(sharding, "data_parallel_sharding_strategy", sharding_names, .aliases = "zero|sharding", .def = "optim",
-         .doc = "what DP ranks share: nothing, optimizer (ZeRO-1), gradients (2), parameters (3, FSDP)"),
+         .numbered = true,
+         .doc =
+             "what DP ranks share, or ZeRO's number: nothing (0), optimizer (1), gradients (2), parameters (3, FSDP)"),
     I32(num_optimizer_instances, "num_distributed_optimizer_instances", .aliases = "hsdp_replicas", .def = "1",
         .min = 1, .max = 65536, .doc = "copies of the sharded state across DP (HSDP)"),
     AUTO(overlap_grad_reduce, "overlap_grad_reduce",

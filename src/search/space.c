@@ -230,21 +230,6 @@ static bool read_number(int32_t *out, enum maq_axis axis, const struct maq_field
     return ok && (axis == MAQ_AXIS_HOST_OPTIM || *out == x);
 }
 
-static bool read_enum(int32_t *out, const struct maq_field *field, struct maq_str word)
-{
-    for (int32_t i = 0; field->names[i]; i++)
-        if (maq_str_is(word, field->names[i])) {
-            *out = i;
-            return true;
-        }
-    if (strcmp(field->key, rows[MAQ_AXIS_SHARDING].key) == 0 && word.len == 1 && word.ptr[0] >= '0' &&
-        word.ptr[0] <= '3') { /* ZeRO by number */
-        *out = word.ptr[0] - '0';
-        return true;
-    }
-    return false;
-}
-
 static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_axis axis, struct maq_str word,
                        struct maq_arena *arena)
 {
@@ -255,7 +240,10 @@ static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_ax
         return read_layout(out, word);
     if (axis == MAQ_AXIS_ORDER)
         return word.len > 0 && read_order(out, space, word, arena);
-    return field->type == MAQ_TYPE_ENUM ? read_enum(out, field, word) : read_number(out, axis, field, word);
+    if (field->type != MAQ_TYPE_ENUM)
+        return read_number(out, axis, field, word);
+    *out = maq_field_name(field, word);
+    return *out >= 0;
 }
 
 static enum maq_axis axis_of(struct maq_str key)

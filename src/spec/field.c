@@ -68,13 +68,16 @@ static void store_int(void *target, const struct maq_field *field, int value)
     memcpy(member(target, field), &value, sizeof(value));
 }
 
-static int enum_index(const struct maq_field *field, struct maq_str text)
+int maq_field_name(const struct maq_field *field, struct maq_str text)
 {
     for (int i = 0; field->names[i]; i++)
         if (maq_str_is(text, field->names[i]))
             return i;
     for (int i = 0; field->names[i]; i++)
         if (maq_str_ieq(text, field->names[i]))
+            return i;
+    for (int i = 0; field->numbered && field->names[i]; i++)
+        if (text.len == 1 && text.ptr[0] == '0' + i)
             return i;
     return -1;
 }
@@ -118,8 +121,8 @@ static void store_default(void *target, const struct maq_field *field)
         memcpy(member(target, field), &text, sizeof(text));
         break;
     case MAQ_TYPE_ENUM:
-        ok = enum_index(field, text) >= 0;
-        store_int(target, field, enum_index(field, text));
+        ok = maq_field_name(field, text) >= 0;
+        store_int(target, field, maq_field_name(field, text));
         break;
     case MAQ_TYPE_NODE:
     case MAQ_TYPE_END:
@@ -236,7 +239,7 @@ static enum maq_status read_enum(void *target, const struct maq_field *field, st
     struct maq_str text;
     if (!maq__node_scalar(&text, node, "a word", diag))
         return MAQ_BAD_INPUT;
-    int index = enum_index(field, text);
+    int index = maq_field_name(field, text);
     if (index >= 0) {
         store_int(target, field, index);
         return MAQ_OK;

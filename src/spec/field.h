@@ -39,6 +39,7 @@ struct maq_field {
     size_t offset;
     enum maq_dim dim;         /* QTY */
     const char *const *names; /* ENUM: NULL-terminated */
+    bool numbered;            /* ENUM: a name's place, from 0, is as good as the name (ZeRO's stages) */
     const char *def;          /* as it would be written in a document; NULL = leave the target as it is (zero) */
     double min, max;          /* inclusive; both 0 = no range */
     bool required;
@@ -86,6 +87,9 @@ enum maq_status maq_fields_check_keys(const struct maq_field *fields, const char
 /* Row of a key or alias; NULL when there is none. */
 const struct maq_field *maq_fields_find(const struct maq_field *fields, struct maq_str key);
 size_t maq_fields_count(const struct maq_field *fields);
+
+/* Place of the name of an ENUM, as documents may write it; -1 when it is none. */
+int maq_field_name(const struct maq_field *field, struct maq_str text);
 
 /* The value of a row as text, in the form a document would have it (for --explain and dumps), into buf;
  * returns buf. */
