@@ -120,7 +120,7 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
         maq_buf_addf(b, "--optimizer %s\n", p->update == MAQ_UPDATE_SGD ? "sgd" : "muon");
     if (p->update == MAQ_UPDATE_MUON && p->muon_tp_mode == MAQ_MUON_BLOCKWISE)
         maq_buf_adds(b, "--muon-tp-mode blockwise\n");
-    number(b, p->update == MAQ_UPDATE_MUON && p->muon_steps != 5, "muon-num-ns-steps", p->muon_steps);
+    number(b, p->update == MAQ_UPDATE_MUON, "muon-num-ns-steps", p->muon_steps);
     flag(b, p->overlap_grad_reduce == MAQ_ON, "overlap-grad-reduce");
     flag(b, p->overlap_param_gather == MAQ_ON, "overlap-param-gather");
     number(b, p->num_optimizer_instances > 1, "num-distributed-optimizer-instances", p->num_optimizer_instances);
