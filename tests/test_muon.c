@@ -1,4 +1,4 @@
-/* test_muon.c - the update by Muon against the products of every matrix, its share of the ranks, its memory, and what it refuses. */
+/* test_muon.c - the update by Muon against the products of every matrix, its share of the ranks, and its memory. */
 #include "effects.h"
 
 /* Two layers of Llama 3 8B, on `nodes` times eight devices. */

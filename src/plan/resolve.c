@@ -332,9 +332,11 @@ static void resolve_update(struct resolver *r)
         REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", "share the optimizer's state alone: optim",
                "Muon works on whole matrices, and data_parallel_sharding_strategy cuts them");
     if (p->lora_rank > 0)
-        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", NULL, "adapters are updated by Adam here, not by Muon");
+        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", "leave it out, or lora_rank",
+               "adapters are updated by Adam here, not by Muon");
     if (p->optimizer_offload > 0)
-        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", NULL, "Muon's products do not run on the host");
+        REFUSE(r, MAQ_CODE_PLAN_UPDATE, "optimizer", "leave it out, or optimizer_offload_fraction",
+               "Muon's products do not run on the host");
 }
 
 /* ---- memory techniques ---- */

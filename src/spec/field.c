@@ -254,7 +254,8 @@ static enum maq_status read_enum(void *target, const struct maq_field *field, st
         maq__nearest_try(&near, maq_str_of(field->names[i]));
         list_add(&list, field->names[i]);
     }
-    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_BAD_ENUM, node->at, finish_hint(&hint, &near, "one of", &list),
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_BAD_ENUM, node->at,
+                 finish_hint(&hint, &near, field->numbered ? "a number from 0, or one of" : "one of", &list),
                  "unknown value '%s' for %s", maq_str_show(show, text), maq__node_label(label, node));
     maq_buf_fini(&hint);
     return MAQ_BAD_INPUT;
