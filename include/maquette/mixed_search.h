@@ -155,7 +155,8 @@ MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, c
                                          const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
 
-/* What would make a job fit that does not; 0 = nothing of the kind that was tried. */
+/* What would make a job fit that does not; 0 = nothing of the kind that was tried. MAQ_BAD_INPUT where nothing helps because what the
+ * job keeps goes together on no node group. */
 struct maq_mixed_search_remedies {
     bool techniques;   /* ZeRO-2, ZeRO-3 or the optimizer on the host, which nobody asked for */
     double more_bytes; /* on every device */

@@ -4,7 +4,7 @@
 
 #define MAQ_CODE_LIST_COMPOSE(X)                                                                                       \
     X(SEARCH_LIMIT, 1625, "a search over more node groups, layers or ways to run a stage than it can hold")            \
-    X(SEARCH_MIXED, 1626, "something that a plan over several node groups cannot do")
+    X(SEARCH_MIXED, 1626, "something that a plan over several node groups, or a stage on any of them, cannot do")
 
 enum maq_compose_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

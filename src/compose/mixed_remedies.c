@@ -118,6 +118,44 @@ static enum maq_status techniques(struct maq_mixed_search_remedies *out, const s
     return try(&out->techniques, open, &opts, diag);
 }
 
+/* The job on one of its node groups. */
+static struct maq_job job_on(const struct maq_job *whole, struct maq_node_group *group)
+{
+    struct maq_job job = *whole;
+    group->first_rank = 0;
+    job.cluster.groups = group;
+    job.cluster.n_groups = 1;
+    job.cluster.n_links = 0;
+    job.cluster.devices = (uint32_t)group->nodes * (uint32_t)group->devices_per_node;
+    return job;
+}
+
+/* MAQ_OK where the group by itself can run what the job keeps, with the rest at its default. */
+static enum maq_status check_group(const struct maq_job *whole, uint32_t g, struct maq_diag *diag)
+{
+    struct maq_node_group group = whole->cluster.groups[g];
+    const struct maq_job job = job_on(whole, &group);
+    struct maq_train_sweep *sweep = NULL;
+    enum maq_status status = maq_train_sweep_new(&sweep, &job, diag);
+    if (status == MAQ_OK)
+        status = maq_train_sweep_check(sweep, &job.plan, diag);
+    maq_train_sweep_free(sweep);
+    return status;
+}
+
+/* Nothing helps: where no node group can run what the job keeps, that is why. */
+static enum maq_status check_kept(const struct maq_job *job, struct maq_diag *diag)
+{
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        if (check_group(job, g, NULL) == MAQ_OK)
+            return MAQ_OK;
+    enum maq_status status = check_group(job, 0, diag);
+    return maq_diag_fail(status, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0},
+                         "look at what stands above and at what the job keeps fixed",
+                         "no stage of %s goes together with what the job keeps, on any of the %u node groups",
+                         job->model.name, job->cluster.n_groups);
+}
+
 enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies *out, const struct maq_job_box *open,
                                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -128,6 +166,7 @@ enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies 
     MAQ_TRY(techniques(out, open, one, diag));
     MAQ_TRY(least(&gibs, &memory, open, one, diag));
     out->more_bytes = gibs * GIB;
+    bool helps = gibs > 0 || out->techniques;
     const struct maq_cluster *c = &maq_job_get(open)->cluster;
     for (uint32_t g = 0; g < c->n_groups && g < MAQ_COUNT(out->islands); g++) {
         const struct dial nodes = {MOST_NODES * (double)c->groups[g].nodes, turn_nodes};
@@ -137,6 +176,7 @@ enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies 
         MAQ_TRY(least(&more, &nodes, open, one, diag));
         out->islands[g].more_nodes = (uint32_t)more;
         out->n_islands = g + 1;
+        helps = helps || more > 0;
     }
-    return MAQ_OK;
+    return helps || stopped(opts) ? MAQ_OK : check_kept(maq_job_get(open), diag);
 }

@@ -139,6 +139,12 @@ static bool useless(const struct explorer *e, double step_s, double bytes)
     return !s->front || maq_pareto_beats(s->front, step_s, bytes) || maq_pareto_beats(s->found, step_s, bytes);
 }
 
+void maq_refused_keep(struct maq_refused *kept, const struct maq_refused *other)
+{
+    if (other->by > kept->by)
+        *kept = *other;
+}
+
 static enum maq_status note(struct explorer *e, const struct maq_plan *plan, const struct maq_train_quick *q)
 {
     struct maq_leaf_search *s = e->s;
@@ -146,6 +152,7 @@ static enum maq_status note(struct explorer *e, const struct maq_plan *plan, con
     e->group_left--;
     if (!q->possible) {
         s->counts.impossible++;
+        maq_refused_keep(&s->refused, &(struct maq_refused){*plan, MAQ_REFUSED_PLAN});
         return MAQ_OK;
     }
     if (!q->fits) {
@@ -464,9 +471,10 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell,
     e->base.layout = p->layout;
     uint64_t plans = e->n_ways * saving_count(s->space, p);
     if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.cell.microbatches,
-                            (uint32_t)e->base.microbatch_group))
+                            (uint32_t)e->base.microbatch_group)) {
         s->counts.impossible += plans;
-    else if (useless(e, floor_s, 0))
+        maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_SCHEDULE});
+    } else if (useless(e, floor_s, 0))
         s->counts.bounded += plans;
     else
         for (uint32_t i = 0; i < e->n_ways; i++)

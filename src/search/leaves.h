@@ -18,6 +18,13 @@
 #define MAQ_NEGLIGIBLE_GAIN 1e-3
 
 /* One thread's tools and what it found in a cell. Counts are of this cell alone. */
+/* A plan that cannot be. Of several the one that tells most is kept. */
+struct maq_refused {
+    struct maq_plan plan;
+    enum { MAQ_REFUSED_NONE, MAQ_REFUSED_SCHEDULE, MAQ_REFUSED_PLAN } by;
+};
+void maq_refused_keep(struct maq_refused *kept, const struct maq_refused *other);
+
 struct maq_leaf_search {
     const struct maq_search_space *space;
     const struct maq_pipelines *pipelines;
@@ -31,6 +38,7 @@ struct maq_leaf_search {
     /* found */
     struct maq_search_plan best;   /* step_s = 0: nothing under the limit */
     struct maq_search_plan frugal; /* of those that do not fit, the least memory; needed_bytes = 0: none */
+    struct maq_refused refused;    /* the first of those that cannot be */
     struct maq_pareto *found;      /* with a front: what to add to it */
     struct maq_search_counts counts;
     enum maq_status status;

@@ -38,6 +38,7 @@ struct worker {
 /* What a cell of the running round gave. */
 struct find {
     struct maq_search_plan best, frugal;
+    struct maq_refused refused;
     struct maq_search_counts counts;
     struct maq_pareto front;
 };
@@ -63,6 +64,7 @@ struct search {
     struct maq_search_plan *best;  /* [top], sorted */
     struct maq_search_plan *first; /* [n_first] the best of the small part, sorted */
     struct maq_search_plan frugal;
+    struct maq_refused refused;
     struct maq_pareto front;
     struct maq_search_counts counts, small; /* small: of the small part */
 };
@@ -137,6 +139,7 @@ static void explore(struct worker *w, uint32_t i)
     w->status = maq_leaves_explore(&leaves, cell);
     find->best = leaves.best;
     find->frugal = leaves.frugal;
+    find->refused = leaves.refused;
     find->counts = leaves.counts;
 }
 
@@ -196,6 +199,7 @@ static enum maq_status merge(struct search *s)
         if (find->frugal.needed_bytes > 0 &&
             (s->frugal.needed_bytes == 0 || find->frugal.needed_bytes < s->frugal.needed_bytes))
             s->frugal = find->frugal;
+        maq_refused_keep(&s->refused, &find->refused);
         for (uint32_t k = 0; k < find->front.n; k++)
             MAQ_TRY(maq_pareto_add(&s->front, &find->front.at[k]));
     }
@@ -262,13 +266,16 @@ static int by_floor(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static enum maq_status refuse_empty(const struct search *s, struct maq_diag *diag)
+/* No plan of the space can be. `example` is one of them and says why; NULL: there is none to show. */
+static enum maq_status refuse_empty(struct search *s, const struct maq_plan *example, struct maq_diag *diag)
 {
     const struct maq_job *job = &s->job;
+    bool says_why = example && maq_train_sweep_check(s->workers[0].sweep, example, diag) != MAQ_OK;
     return maq_diag_fail(
         MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_EMPTY, (struct maq_span){0},
-        "the product of the degrees must divide the devices, dp x micro batch the global batch, tp the "
-        "attention heads: look at what the job keeps fixed",
+        says_why ? "one of them is refused for what stands above, and none is not: look at what the job keeps fixed"
+                 : "the product of the degrees must divide the devices, dp x micro batch the global batch, tp the "
+                   "attention heads: look at what the job keeps fixed",
         "no plan goes together with %u devices, %d sequences per step and %s", job->cluster.devices, job->workload.gbs,
         job->model.name);
 }
@@ -340,8 +347,15 @@ static enum maq_status search_first(struct search *s)
 static enum maq_status search_whole(struct search *s, uint32_t *reached, struct maq_diag *diag)
 {
     MAQ_TRY(search_space(s, reached));
-    if (!s->gave_up && (s->cells.n == 0 || s->order[0]->impossible))
-        return refuse_empty(s, diag);
+    if (!s->gave_up && s->cells.n == 0) {
+        bool dp_kept = s->space.base.dp > 0; /* then what is found fault with is dp, beside the defaults of the rest */
+        return refuse_empty(s, dp_kept ? NULL : &s->space.base, diag);
+    }
+    if (!s->gave_up && (s->order[0]->impossible || s->counts.considered == 0)) {
+        struct maq_plan first;
+        maq_cell_plan(&first, &s->space, s->order[0]);
+        return refuse_empty(s, &first, diag);
+    }
     s->counts = s->gave_up ? s->small : s->counts;
     uint32_t n = s->n_first;
     s->n_first = 0;
@@ -424,6 +438,29 @@ static bool may_offload(const struct maq_search_space *space)
     return any;
 }
 
+#define NO_LIMIT 1e18 /* bytes: no bound on memory leaves a plan out */
+
+/*
+ * A search that found no plan, not even one that does not fit: what the job keeps may contradict itself, and only bounds on memory
+ * kept the rest from being refused. Then memory does not help, and the reason is that of the first plan.
+ */
+static enum maq_status refuse_contradiction(struct search *s, const struct maq_job_box *open, struct maq_diag *diag)
+{
+    const struct maq_search_counts *c = &s->counts;
+    if (s->n_best > 0 || c->unfit > 0 || c->scored > 0 || s->refused.by == MAQ_REFUSED_NONE || s->gave_up || stopped(s))
+        return MAQ_OK;
+    if (c->bounded == 0 || s->opts->memory_bytes >= NO_LIMIT) /* what bounds call too large there cannot be either */
+        return refuse_empty(s, &s->refused.plan, diag);
+    struct maq_search_opts roomy = *s->opts;
+    struct maq_search_result *r = NULL;
+    roomy.memory_bytes = NO_LIMIT;
+    roomy.pareto_memory = false;
+    roomy.progress = NULL;
+    MAQ_TRY(maq_search(&r, open, &roomy, diag));
+    maq_search_result_free(r);
+    return MAQ_OK;
+}
+
 /* The result lives in the search, which it owns. */
 static enum maq_status finish(struct maq_search_result **out, struct search *s, uint32_t reached)
 {
@@ -465,6 +502,8 @@ enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_
         status = search_first(s);
     if (status == MAQ_OK)
         status = search_whole(s, &reached, diag);
+    if (status == MAQ_OK)
+        status = refuse_contradiction(s, open, diag);
     if (status == MAQ_OK)
         status = finish(out, s, reached);
     if (status != MAQ_OK)

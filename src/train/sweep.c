@@ -48,7 +48,7 @@ void maq_train_sweep_free(struct maq_train_sweep *sweep)
 
 /* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
 static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                                uint32_t index, int32_t gbs)
+                                uint32_t index, int32_t gbs, struct maq_diag *diag)
 {
     const struct maq_job_places nowhere = {0};
     c->job = s->job;
@@ -57,17 +57,25 @@ static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate 
         c->job.workload.gbs = gbs;
     c->index = index;
     c->done = false;
-    MAQ_TRY(maq_job_resolve(&c->job, &nowhere, NULL));
-    MAQ_TRY(maq_job_split_layers(&c->job, &nowhere, &s->scratch, NULL));
-    return maq_job_place_groups(&c->job, &nowhere, &s->scratch, NULL);
+    MAQ_TRY(maq_job_resolve(&c->job, &nowhere, diag));
+    MAQ_TRY(maq_job_split_layers(&c->job, &nowhere, &s->scratch, diag));
+    return maq_job_place_groups(&c->job, &nowhere, &s->scratch, diag);
 }
 
 /* Completes a plan and builds its blueprint. */
 static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                               uint32_t index)
+                               uint32_t index, struct maq_diag *diag)
 {
-    MAQ_TRY(complete(s, c, plan, index, 0));
-    return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, NULL);
+    MAQ_TRY(complete(s, c, plan, index, 0, diag));
+    return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, diag);
+}
+
+enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struct maq_plan *plan, struct maq_diag *diag)
+{
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    enum maq_status status = prepare(sweep, &sweep->window[0], plan, 0, diag);
+    maq_arena_reset(&sweep->scratch, mark);
+    return status;
 }
 
 static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint *bp)
@@ -122,7 +130,7 @@ static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quic
         uint32_t held = 0;
         for (size_t i = from; i < n && i < from + WINDOW; i++) {
             struct maq_candidate *c = &sweep->window[held];
-            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i);
+            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, NULL);
             out[i] = (struct maq_train_quick){0};
             if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
                 continue;
@@ -162,7 +170,7 @@ enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_tr
     struct maq_candidate *c = &sweep->window[0];
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     memset(fits, 0, n * sizeof *fits);
-    enum maq_status status = prepare(sweep, c, plan, 0);
+    enum maq_status status = prepare(sweep, c, plan, 0, NULL);
     for (uint32_t st = 0; status == MAQ_OK && st < n && st < c->bp.schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, &c->bp, st);
@@ -216,7 +224,7 @@ static enum maq_status prepare_atoms(struct maq_train_sweep *sweep, const struct
 {
     int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
     struct maq_candidate *c = &sweep->window[0];
-    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp)));
+    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp), NULL));
     return maq_blueprint_blocks(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
 }
 
