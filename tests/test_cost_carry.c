@@ -121,7 +121,7 @@ static void test_hosts(void **state)
     grace.host_bps = 225e9;
     clock.name = "clock";
     clock.clock_hz *= 0.5;
-    double host = maq__host_speed(&a) / maq__host_speed(&grace);
+    double host = maq_device_host_speed(&a) / maq_device_host_speed(&grace);
     assert_true(host > 1.1);
     assert_near(carried(200e-6, &op, MAQ_LIBRARY_VLLM, &a, &grace), 200e-6 * host, 0.01);
     assert_near(carried(200e-6, &op, MAQ_LIBRARY_VLLM, &a, &clock), 200e-6, CLOSE);

@@ -197,22 +197,19 @@ static void test_amp_homogeneous(void **state)
     maq_validate_plan_ranking_free(r);
 }
 
-/*
- * Layers of two widths, with what is between them and is no layer. The bar is not met with the host rates of the profile: AMP's own profile
- * of a layer says 1.75 times as much, but is not measured here.
- */
+/* Layers of two widths, with what is between them and is no layer. */
 static void test_amp_transgan(void **state)
 {
     (void)state;
     struct maq_validate_plan_ranking *r =
         published("amp_het_model_measured.csv", "examples/transgan-16xv100-deepspeed.yaml", "3-14,41-52");
     assert_int_equal(r->own.rows, 19);
-    assert_true(r->own.tau >= 0.7 && r->own.tau > r->rival.tau);
-    assert_true(r->own.error.mean <= 0.12 && r->own.regret <= 0.35);
+    assert_true(r->own.tau >= 0.78 && r->own.tau > r->rival.tau);
+    assert_true(r->own.error.mean <= 0.09 && r->own.regret <= 0.05);
     maq_validate_plan_ranking_free(r);
 }
 
-/* All of them as one list: the bar is 0.8, what is reached is kept. */
+/* All of them as one list: the bar is 0.8, which is just met. */
 static void test_amp_pooled(void **state)
 {
     (void)state;
@@ -232,7 +229,7 @@ static void test_amp_pooled(void **state)
     assert_true(maq_kendall_tau(&tau, pairs, n));
     print_message("%u plans, tau %.3f\n", n, tau);
     assert_int_equal(n, 109);
-    assert_true(tau >= 0.78);
+    assert_true(tau >= 0.8);
 }
 
 /*
@@ -245,8 +242,8 @@ static void test_amp_mixed(void **state)
     struct maq_validate_plan_ranking *r =
         published("amp_het_cluster_measured.csv", "examples/gpt2-12xv100-4xt4-deepspeed.yaml", NULL);
     assert_int_equal(r->own.rows, 43);
-    assert_true(r->own.tau >= 0.6 && r->own.tau > r->rival.tau);
-    assert_true(r->own.error.median <= 0.07 && r->own.regret <= 0.05);
+    assert_true(r->own.tau >= 0.65 && r->own.tau > r->rival.tau);
+    assert_true(r->own.error.median <= 0.05 && r->own.regret <= 0.05);
     maq_validate_plan_ranking_free(r);
 }
 

@@ -57,6 +57,25 @@ enum maq_device_arch {
     MAQ_ARCH_COUNT
 };
 
+/* Core of the CPU that feeds the devices. Decides how long the host takes per operator (docs/frameworks.md), nothing else. */
+enum maq_host_cpu {
+    MAQ_HOST_CPU_USUAL, /* the one that a device of its generation is usually sold with */
+    MAQ_HOST_CPU_HASWELL,
+    MAQ_HOST_CPU_BROADWELL,
+    MAQ_HOST_CPU_SKYLAKE,
+    MAQ_HOST_CPU_CASCADE_LAKE,
+    MAQ_HOST_CPU_ICE_LAKE,
+    MAQ_HOST_CPU_SAPPHIRE_RAPIDS,
+    MAQ_HOST_CPU_ZEN,
+    MAQ_HOST_CPU_ZEN2,
+    MAQ_HOST_CPU_ZEN3,
+    MAQ_HOST_CPU_ZEN4,
+    MAQ_HOST_CPU_ZEN5,
+    MAQ_HOST_CPU_NEOVERSE_V2, /* Grace */
+    MAQ_HOST_CPU_COUNT
+};
+MAQ_API const char *maq_host_cpu_name(enum maq_host_cpu cpu);
+
 struct maq_device {
     const char *name;   /* catalogue name, "h100-sxm" */
     const char *title;  /* "NVIDIA H100 SXM5 80GB" */
@@ -81,11 +100,19 @@ struct maq_device {
     bool
         domain_unshared; /* PCIe: domain_bps holds for every device while all send; false: it falls with their number */
     double host_bps;     /* PCIe or C2C to the CPU, per direction, line rate after its coding */
-    double usd_per_hour; /* 0 = unknown */
+    int host_cpu;        /* enum maq_host_cpu; never USUAL in a device that was loaded */
+    double host_clock_hz;     /* what its busy cores reach */
+    double usd_per_hour;      /* 0 = unknown */
     int32_t devices_per_node; /* as it is usually sold; a domain larger than this spans nodes */
     const char *fabric;       /* catalogue name of the network it is usually sold with; NULL = none */
     double nics_per_device;   /* ports of that network; 0 = as many as the fabric usually has */
 };
+
+/*
+ * Speed of one thread of the device's host over the reference, Zen 2 at 3.4 GHz, on which the host times of framework
+ * profiles are stated. An estimate from clock and instructions per cycle.
+ */
+MAQ_API double maq_device_host_speed(const struct maq_device *device);
 
 /* The library and protocol that NCCL reaches a network through. */
 enum maq_transport {

@@ -14,6 +14,7 @@
 #include "cluster/cluster_internal.h"
 
 #include "base/check.h"
+#include "cluster/host_cpu.h"
 #include "spec/field.h"
 
 struct group_reader {
@@ -43,6 +44,10 @@ static const struct maq_field group_fields[] = {
     MAQ_FIELD_QTY(struct group_reader, spec.nic_bps, "nic_rate", MAQ_DIM_RATE, .min = MAQ_MIN_LINK_BPS,
                   .max = MAQ_MAX_LINK_BPS, .doc = "line rate of one port; the fabric's own"),
     ROW(MAQ_FIELD_NODE, fabric, "fabric", .doc = "catalogue name, a kind beside nic_rate, file, or a map"),
+    MAQ_FIELD_ENUM(struct group_reader, spec.host_cpu, "host_cpu", maq__host_cpu_names,
+                   .doc = "core of the nodes' CPUs; usual for the device"),
+    MAQ_FIELD_QTY(struct group_reader, spec.host_clock_hz, "host_clock", MAQ_DIM_FREQ, .min = 1e8, .max = 1e11,
+                  .doc = "clock that their busy cores reach; usual for the core"),
     ROW(MAQ_FIELD_BOOL, spec.rail, "rail_optimized", .doc = "device i of every node is cabled to rail i"),
     MAQ_FIELD_END};
 

@@ -7,6 +7,7 @@
  */
 #include "base/text.h"
 #include "cluster/entry.h"
+#include "cluster/host_cpu.h"
 #include "spec/field.h"
 
 static const char *const arch_names[] = {"volta", "turing", "ampere", "ada",   "hopper", "blackwell",
@@ -45,6 +46,9 @@ static const struct maq_field device_fields[] = {
     MAQ_FIELD_NODE(struct device_reader, domain, "domain",
                    .doc = "scale-up link: devices, bandwidth, latency, multicast"),
     QTY(host_bps, "host", MAQ_DIM_RATE, .min = 1e6, .max = 1e15, .doc = "link to the host, per direction"),
+    MAQ_FIELD_ENUM(struct device_reader, d.host_cpu, "host_cpu", maq__host_cpu_names,
+                   .doc = "core of the CPU that it is usually sold with"),
+    QTY(host_clock_hz, "host_clock", MAQ_DIM_FREQ, .min = 1e8, .max = 1e11, .doc = "clock of its busy cores"),
     QTY(usd_per_hour, "price", MAQ_DIM_MONEY, .min = 0, .max = 1e6, .doc = "rent of one device"),
     I32(devices_per_node, "devices_per_node", .min = 1, .max = MAQ_MAX_PER_NODE, .doc = "usual devices in a node"),
     MAQ_FIELD_STR(struct device_reader, fabric, "fabric", .doc = "network it is usually sold with"),
@@ -180,6 +184,7 @@ static void complete(struct maq_device *d)
         d->domain_bps = d->host_bps;
     if (d->devices_per_node == 0)
         d->devices_per_node = 8;
+    maq__host_cpu_complete(d);
 }
 
 static enum maq_status check(struct maq_device *d, struct maq_span at, struct maq_diag *diag)

@@ -6,6 +6,7 @@
  *   domain             the device's own. One that is sold to span nodes (larger than the usual node: NVL72) becomes
  *                      the largest multiple of this group's node in it; any other becomes the largest divisor of the
  *                      node in it. So `a100-80gb:4` has domains of 4, `h100-pcie:8` of 2, `gb200:4` of 72
+ *   host CPU           the device's; its clock is lost where the core is another one
  *   fabric             the device's usual; with a rate, that kind of fabric at that rate: ib-ndr at 200G is ib-hdr
  *   ports              one per device on rails; else, per device, as many as the device usually has on its own
  *                      fabric, or as the fabric usually has; at least one
@@ -15,6 +16,7 @@
 #include <math.h>
 
 #include "base/text.h"
+#include "cluster/host_cpu.h"
 #include "spec/catalogue.h"
 
 static int32_t largest_divisor(int32_t n, int32_t at_most)
@@ -114,6 +116,17 @@ static int32_t usual_nics(const struct maq_node_group *g, const struct maq__grou
     return ports > 1 ? (int32_t)ports : 1;
 }
 
+static void set_host(struct maq_device *device, const struct maq__group_spec *spec)
+{
+    if (spec->host_cpu != MAQ_HOST_CPU_USUAL && spec->host_cpu != device->host_cpu) {
+        device->host_cpu = spec->host_cpu;
+        device->host_clock_hz = 0;
+    }
+    if (spec->host_clock_hz > 0)
+        device->host_clock_hz = spec->host_clock_hz;
+    maq__host_cpu_complete(device);
+}
+
 enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__group_spec *spec,
                                   struct maq_arena *arena, struct maq_diag *diag)
 {
@@ -126,6 +139,7 @@ enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__
     g.domain_latency_s = spec->domain_latency_s > 0 ? spec->domain_latency_s : device->domain_latency_s;
     g.domain_multicast = spec->multicast < 0 ? device->domain_multicast : spec->multicast != 0;
     g.rail_optimized = spec->rail;
+    set_host(&g.device, spec);
     enum maq_status status = check_domain(g.domain_devices, g.devices_per_node, spec->domain_at, arena, diag);
     enum maq_status fabric = choose_fabric(&g.fabric, spec, arena, diag);
     if (status != MAQ_OK)

@@ -106,6 +106,6 @@ double maq__carry_over_s(double t, const struct maq_op *op, enum maq_library lib
     double most = bound_s(there->point, op, from, library), bound = maq__min(t, LOST_MOST * most);
     double scaled = most > 0.0 ? bound / most * bound_s(here->point, op, to, library) : 0.0;
     double clock = from->clock_hz > 0.0 && to->clock_hz > 0.0 ? from->clock_hz / to->clock_hz : 1.0;
-    double host = maq__host_speed(from) / maq__host_speed(to);
+    double host = maq_device_host_speed(from) / maq_device_host_speed(to);
     return scaled + (t - bound) * (launched_singly(op, library) ? host : clock);
 }

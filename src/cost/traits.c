@@ -252,34 +252,3 @@ double maq__memory_s(const struct maq_device *device, double bytes, double share
     double kept = device->l2_bps > 0.0 ? maq__min(bytes, CACHE_KEPT * maq__max(device->l2_bytes, 0.0)) : 0.0;
     return maq__over(kept, cache) + maq__over(bytes - kept, memory);
 }
-
-/*
- * Single-thread speed of the host over the reference (EPYC 7742, Zen 2 at 3.4 GHz). The host is not part of a cluster's
- * description, so it is the one that a device is usually sold with: Xeon 8480C and 8570 (3.8 and 4.0 GHz) beside Hopper and
- * Blackwell on PCIe, Grace (Neoverse V2, 3.1 GHz) where the host link is NVLink-C2C. Estimates from clock and instructions per cycle.
- */
-#define C2C_BPS 200e9 /* faster than any PCIe */
-#define GRACE_SPEED 1.1
-#define XEON_SPEED 1.4
-
-double maq__host_speed(const struct maq_device *device)
-{
-    if (device->host_bps > C2C_BPS)
-        return GRACE_SPEED;
-    switch ((enum maq_device_arch)device->arch) {
-    case MAQ_ARCH_HOPPER:
-    case MAQ_ARCH_BLACKWELL:
-    case MAQ_ARCH_ADA:
-    case MAQ_ARCH_CDNA3:
-    case MAQ_ARCH_CDNA4:
-        return XEON_SPEED;
-    case MAQ_ARCH_VOLTA:
-    case MAQ_ARCH_TURING:
-    case MAQ_ARCH_AMPERE:
-    case MAQ_ARCH_CDNA2:
-    case MAQ_ARCH_OTHER:
-    case MAQ_ARCH_COUNT:
-        break;
-    }
-    return 1.0;
-}

@@ -139,6 +139,8 @@ void maq_json_device(struct maq_json map, const struct maq_device *d)
     maq_json_real(map, "domain_latency_s", d->domain_latency_s);
     maq_json_bool(map, "domain_multicast", d->domain_multicast);
     maq_json_real(map, "host_bytes_per_s", d->host_bps);
+    maq_json_text(map, "host_cpu", maq_host_cpu_name((enum maq_host_cpu)d->host_cpu));
+    maq_json_real(map, "host_clock_hz", d->host_clock_hz);
     maq_json_int(map, "devices_per_node", d->devices_per_node);
     maq_json_text(map, "fabric", d->fabric);
     if (d->usd_per_hour > 0)

@@ -118,6 +118,8 @@ static void text_device(struct maq_page *page, const struct maq_device *d)
           maq_format_rate(a, d->domain_bps), maq_format_time(b, d->domain_latency_s),
           d->domain_multicast ? ", switch reduces and multicasts" : "");
     field(page, "host link", "%s per direction", maq_format_rate(a, d->host_bps));
+    field(page, "host CPU", "%s at %.4g GHz", maq_host_cpu_name((enum maq_host_cpu)d->host_cpu),
+          d->host_clock_hz * 1e-9);
     field(page, "usual node", "%d GPUs%s%s", d->devices_per_node, d->fabric ? ", network " : "",
           d->fabric ? d->fabric : "");
     if (d->usd_per_hour > 0)

@@ -22,13 +22,11 @@
  * With blocking launches nothing overlaps: the gap is the whole host time, and collectives inside a layer wait for
  * each other and for compute. (Those of data parallelism still run beside the passes here.)
  *
- * Only the CPU's speed depends on the hardware. A table gives it by the generation of the device, whose usual hosts are known.
+ * Only the CPU's speed depends on the hardware (src/cluster/host_cpu.c).
  */
 #include "train/host.h"
 
 #include <math.h>
-
-#include "cost/model.h"
 
 /*
  * Kernels in flight before a launch blocks: "1024" in NVIDIA's forums and in the traces of PyTorch; CUDA does not document it.
@@ -38,7 +36,7 @@
 struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct maq_device *device)
 {
     const struct maq_host_costs *c = &job->framework.host;
-    double ns = 1e9 / maq__host_speed(device);
+    double ns = 1e9 / maq_device_host_speed(device);
     if (job->plan.cuda_graphs)
         return (struct maq_host_rates){0};
     return (struct maq_host_rates){.forward_ns = c->forward_s * ns,
@@ -55,7 +53,7 @@ struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct 
 
 double maq_host_step_ns(const struct maq_job *job, const struct maq_device *device)
 {
-    return job->framework.step_synchronizes ? job->framework.host.step_s * 1e9 / maq__host_speed(device) : 0;
+    return job->framework.step_synchronizes ? job->framework.host.step_s * 1e9 / maq_device_host_speed(device) : 0;
 }
 
 /* Both clocks over a pass that starts with neither ahead. */

@@ -1,0 +1,88 @@
+/*
+ * host_cpu.c - how fast a thread of the CPU beside the devices is.
+ *
+ * What the host does per operator is one thread's work: Python, dispatcher, launch. Its speed is instructions per cycle times
+ * clock, over the reference on which the host times of framework profiles were read, Zen 2 at 3.4 GHz (EPYC 7742 of a DGX A100).
+ *
+ * Estimates: the makers' own figures for successive cores, but for Skylake over Broadwell, where 5 % is taken; Zen stands beside
+ * Broadwell. Clocks are the highest turbo of a usual server part; what a provider states for its machines is written in a cluster.
+ */
+#include "cluster/host_cpu.h"
+
+#include "base/check.h"
+
+const char *const maq__host_cpu_names[] = {
+    "usual", "haswell", "broadwell", "skylake", "cascade-lake", "ice-lake",    "sapphire-rapids",
+    "zen",   "zen2",    "zen3",      "zen4",    "zen5",         "neoverse-v2", NULL};
+_Static_assert(MAQ_COUNT(maq__host_cpu_names) == MAQ_HOST_CPU_COUNT + 1, "a name per core");
+
+const char *maq_host_cpu_name(enum maq_host_cpu cpu)
+{
+    return (unsigned)cpu < MAQ_HOST_CPU_COUNT ? maq__host_cpu_names[cpu] : "unknown";
+}
+
+struct core {
+    double clock_hz, speed; /* at that clock, over the reference */
+};
+
+static const struct core cores[] = {
+    [MAQ_HOST_CPU_HASWELL] = {3.6e9, 0.88},        /* E5-2698 v3 */
+    [MAQ_HOST_CPU_BROADWELL] = {3.6e9, 0.92},      /* E5-2698 v4: DGX-1 */
+    [MAQ_HOST_CPU_SKYLAKE] = {3.7e9, 1.0},         /* Platinum 8168: DGX-2 */
+    [MAQ_HOST_CPU_CASCADE_LAKE] = {3.9e9, 1.05},   /* Platinum 8275CL: AWS P4d */
+    [MAQ_HOST_CPU_ICE_LAKE] = {3.5e9, 1.1},        /* Platinum 8375C */
+    [MAQ_HOST_CPU_SAPPHIRE_RAPIDS] = {3.8e9, 1.4}, /* Platinum 8480C: DGX H100; Emerald Rapids has its core */
+    [MAQ_HOST_CPU_ZEN] = {3.2e9, 0.82},            /* EPYC 7601 */
+    [MAQ_HOST_CPU_ZEN2] = {3.4e9, 1.0},            /* EPYC 7742: DGX A100 */
+    [MAQ_HOST_CPU_ZEN3] = {3.5e9, 1.22},           /* EPYC 7763 */
+    [MAQ_HOST_CPU_ZEN4] = {3.7e9, 1.46},           /* EPYC 9654 */
+    [MAQ_HOST_CPU_ZEN5] = {4.5e9, 2.05},           /* EPYC 9655 */
+    [MAQ_HOST_CPU_NEOVERSE_V2] = {3.1e9, 1.1},     /* Grace */
+};
+_Static_assert(MAQ_COUNT(cores) == MAQ_HOST_CPU_COUNT, "a core per name");
+
+#define C2C_BPS 200e9 /* a host link that is faster than any PCIe: NVLink-C2C, so Grace */
+
+static enum maq_host_cpu usual_of(const struct maq_device *d)
+{
+    if (d->host_bps > C2C_BPS)
+        return MAQ_HOST_CPU_NEOVERSE_V2;
+    switch ((enum maq_device_arch)d->arch) {
+    case MAQ_ARCH_VOLTA:
+        return MAQ_HOST_CPU_BROADWELL;
+    case MAQ_ARCH_TURING:
+        return MAQ_HOST_CPU_SKYLAKE;
+    case MAQ_ARCH_CDNA2:
+        return MAQ_HOST_CPU_ZEN3;
+    case MAQ_ARCH_HOPPER:
+    case MAQ_ARCH_BLACKWELL:
+    case MAQ_ARCH_ADA:
+    case MAQ_ARCH_CDNA3:
+    case MAQ_ARCH_CDNA4:
+        return MAQ_HOST_CPU_SAPPHIRE_RAPIDS;
+    case MAQ_ARCH_AMPERE:
+    case MAQ_ARCH_OTHER:
+    case MAQ_ARCH_COUNT:
+        break;
+    }
+    return MAQ_HOST_CPU_ZEN2;
+}
+
+/* Devices that kernel tables were measured on come without a CPU: theirs is the usual one. */
+static enum maq_host_cpu core_of(const struct maq_device *d)
+{
+    return d->host_cpu == MAQ_HOST_CPU_USUAL ? usual_of(d) : (enum maq_host_cpu)d->host_cpu;
+}
+
+void maq__host_cpu_complete(struct maq_device *d)
+{
+    d->host_cpu = core_of(d);
+    if (!(d->host_clock_hz > 0))
+        d->host_clock_hz = cores[d->host_cpu].clock_hz;
+}
+
+double maq_device_host_speed(const struct maq_device *d)
+{
+    const struct core *core = &cores[core_of(d)];
+    return d->host_clock_hz > 0 ? core->speed * (d->host_clock_hz / core->clock_hz) : core->speed;
+}
