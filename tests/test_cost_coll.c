@@ -632,6 +632,26 @@ static void test_published_exchanges(void **state)
         }
 }
 
+/*
+ * HybridEP inside the scale-up domain of Blackwell against the figures of DeepEP V2, kernels of the same kind (its README: SM100, EP8 without
+ * a network, 24 SMs): bytes of the copies to ranks, the own one included, over the time of a large exchange.
+ */
+static void test_published_hybrid(void **state)
+{
+    (void)state;
+    struct maq_node_group g = h100();
+    g.device.arch = MAQ_ARCH_BLACKWELL;
+    g.domain_bps = 900e9;
+    struct maq_cluster c = cluster_of(&g);
+    for (int back = 0; back < 2; back++) {
+        struct maq_coll coll = coll_of(back ? MAQ_COLL_COMBINE : MAQ_COLL_DISPATCH, 1e9, 8, 1);
+        coll.flags = MAQ_COLL_HYBRID;
+        double rate = coll.bytes / seconds(&coll, &c) / 1e9, want = back ? 675 : 643;
+        print_message("%s: %.0f GB/s, published %.0f\n", back ? "back" : "out", rate, want);
+        assert_close(rate, want, 0.1);
+    }
+}
+
 /* What goes once to a domain and is copied on there is no slower than copies that cross by themselves. */
 static void test_copies_inside_domains(void **state)
 {
@@ -654,6 +674,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broadcast_in_turn),
         cmocka_unit_test(test_published_exchanges),
+        cmocka_unit_test(test_published_hybrid),
         cmocka_unit_test(test_copies_inside_domains),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_closed_forms),

@@ -139,7 +139,7 @@ MAQ_API const char *maq_coll_kind_name(enum maq_coll_kind kind);
 enum maq_coll_flag {
     MAQ_COLL_LOW_LATENCY = 1u << 0, /* DeepEP's low-latency kernels: every copy goes straight to its expert's rank */
     MAQ_COLL_ONE_SIDED = 1u << 1,   /* TensorRT-LLM's one-sided exchange */
-    MAQ_COLL_HYBRID = 1u << 2       /* HybridEP: kernels of its own */
+    MAQ_COLL_HYBRID = 1u << 2       /* HybridEP: one-sided as well, by training frameworks */
 };
 /* BROADCAST: the bytes come from n members in turn, a part from each. In the upper 16 bits of the flags. */
 #define MAQ_COLL_TURNS(n) ((uint32_t)(n) << 16)
