@@ -3,11 +3,11 @@
  *
  * Blocks form one list from the oldest to the newest. `arena->block` is the one in use; what lies after it was given
  * back by a reset and waits to be used again, so that a loop of mark, work, reset stops asking the heap after its first
- * turn. A request that does not fit moves on to the next block, which costs the tail of the current one: blocks come
- * from calloc, so an untouched tail is address space, not memory.
+ * turn. A request that does not fit moves on to the next block, which costs the tail of the current one: an untouched tail
+ * is address space, not memory.
  *
- * Everything handed out is zero. A fresh block is zero already; `dirty` says how far it has been handed out before, and
- * only that part is cleared again.
+ * What is handed out is cleared then, unless it was asked for raw. Blocks come from malloc: calloc would clear all of a block
+ * that the heap used before, of which little may be asked for.
  *
  * Under AddressSanitizer free space is poisoned and every allocation is followed by a red zone.
  */
@@ -46,10 +46,9 @@
 
 struct maq_arena_block {
     struct maq_arena_block *older, *newer;
-    char *data;   /* aligned to BLOCK_ALIGN, inside this same allocation */
-    size_t size;  /* bytes at data */
-    size_t used;  /* of them handed out */
-    size_t dirty; /* high-water mark of used: beyond it the block is still zero */
+    char *data;  /* aligned to BLOCK_ALIGN, inside this same allocation */
+    size_t size; /* bytes at data */
+    size_t used; /* of them handed out */
 };
 
 void maq_arena_init(struct maq_arena *a, size_t cap_bytes)
@@ -77,13 +76,13 @@ static struct maq_arena_block *block_new(size_t size)
     struct maq_arena_block *b;
     if (size > SIZE_MAX - sizeof(*b) - BLOCK_ALIGN)
         return NULL;
-    char *raw = maq__calloc(sizeof(*b) + BLOCK_ALIGN + size);
+    char *raw = maq__malloc(sizeof(*b) + BLOCK_ALIGN + size);
     if (!raw)
         return NULL;
     b = (struct maq_arena_block *)(void *)raw;
+    *b = (struct maq_arena_block){.size = size};
     uintptr_t body = (uintptr_t)raw + sizeof(*b);
     b->data = raw + sizeof(*b) + (-body & (BLOCK_ALIGN - 1));
-    b->size = size;
     POISON(b->data, b->size);
     return b;
 }
@@ -122,8 +121,8 @@ static bool arena_advance(struct maq_arena *a, size_t need)
     return fresh != NULL;
 }
 
-/* *stale: bytes of it that may not be zero. */
-static char *take(struct maq_arena *a, size_t *stale, size_t size, size_t align)
+/* What it holds is not defined. */
+static char *take(struct maq_arena *a, size_t size, size_t align)
 {
     MAQ_ASSERT(align && (align & (align - 1)) == 0 && align <= BLOCK_ALIGN);
     size_t bytes = size ? size : 1;
@@ -140,27 +139,22 @@ static char *take(struct maq_arena *a, size_t *stale, size_t size, size_t align)
     }
     char *p = b->data + at;
     UNPOISON(p, bytes);
-    *stale = at >= b->dirty ? 0 : bytes < b->dirty - at ? bytes : b->dirty - at;
     b->used = at + bytes + RED_ZONE;
-    if (b->dirty < b->used)
-        b->dirty = b->used;
     a->used += bytes;
     return p;
 }
 
 void *maq_arena_alloc(struct maq_arena *a, size_t size, size_t align)
 {
-    size_t stale = 0;
-    char *p = take(a, &stale, size, align);
+    char *p = take(a, size, align);
     if (p)
-        memset(p, 0, stale);
+        memset(p, 0, size);
     return p;
 }
 
 void *maq_arena_raw(struct maq_arena *a, size_t n, size_t size, size_t align)
 {
-    size_t stale = 0;
-    return size && n > SIZE_MAX / size ? NULL : take(a, &stale, n * size, align);
+    return size && n > SIZE_MAX / size ? NULL : take(a, n * size, align);
 }
 
 void *maq_arena_array(struct maq_arena *a, size_t n, size_t size, size_t align)
