@@ -670,7 +670,7 @@ static void test_set_refused(void **state)
     expect_diag("--set:1:1: error[MAQ1027]: 'cluster' is the text 'h100', so nothing can be set inside it\n"
                 "  1 | cluster.nodes=3\n"
                 "    | ^~~~~~~\n"
-                "hint: to change a part of it, write it as a map first: {base: h100}\n"
+                "hint: set all of it, or write it as a map in the document\n"
                 "\n"
                 "--set:1:1: error[MAQ1027]: there is no '=' in it\n"
                 "  1 | plan.tp\n"

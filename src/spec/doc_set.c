@@ -128,7 +128,7 @@ static enum maq_status map_entry(struct maq_node **out, const struct assignment 
 /* Keys whose value is a name, or a map that starts from one with `base`. */
 static bool starts_from_a_name(struct maq_str key)
 {
-    static const char *const keys[] = {"model", "framework", "device"};
+    static const char *const keys[] = {"model", "framework", "device", "fabric"};
     for (size_t i = 0; i < MAQ_COUNT(keys); i++)
         if (maq_str_is(key, keys[i]))
             return true;
@@ -163,10 +163,10 @@ static enum maq_status open_node(struct maq_node *node, const struct assignment 
     if (!maq_node_is_null(node) && starts_from_a_name(node->key))
         return name_to_map(node, a, segment);
     if (!maq_node_is_null(node)) {
-        char show[MAQ_SHOW_SIZE], label[MAQ_LABEL_SIZE], hint[256];
+        char show[MAQ_SHOW_SIZE], label[MAQ_LABEL_SIZE];
         maq_str_show(show, node->text);
-        maq__snprintf(hint, sizeof(hint), "to change a part of it, write it as a map first: {base: %s}", show);
-        return maq_diag_fail(MAQ_BAD_INPUT, a->diag, MAQ_CODE_BAD_SET, part_span(a, segment), hint,
+        return maq_diag_fail(MAQ_BAD_INPUT, a->diag, MAQ_CODE_BAD_SET, part_span(a, segment),
+                             "set all of it, or write it as a map in the document",
                              "%s is the text '%s', so nothing can be set inside it", maq__node_label(label, node),
                              show);
     }
