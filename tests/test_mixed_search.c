@@ -535,6 +535,7 @@ static void test_replicas_over_groups(void **state)
         }
         assert_true(fit > 0);
         assert_true(s.result->gap >= 0 && s.result->bound_s <= s.result->plans[0].composed_s * (1 + 1e-12));
+        assert_true(s.result->search_gap >= -1e-12 && s.result->search_gap <= s.result->gap + 1e-12);
         if (s.result->plans[0].uniform)
             for (uint32_t g = 0; g < 2; g++)
                 assert_int_equal(s.result->islands[g].used,

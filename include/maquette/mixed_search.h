@@ -138,6 +138,7 @@ struct maq_mixed_search_result {
     double
         bound_s; /* by the closed form no plan of the class is faster; 0 when none fits, and where a planner saw other costs */
     double gap;        /* plans[0].composed_s / bound_s - 1 */
+    double search_gap; /* composed_s / bound_s - 1: how far the search is from its best */
     double composed_s; /* the least closed form that was found; plans[0] is the one that plays fastest */
     bool exact;        /* it is the least of the class */
     bool complete;     /* false when the search was stopped */

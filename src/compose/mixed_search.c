@@ -346,6 +346,7 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     r->n_islands = n;
     r->bound_s = run->blind ? 0 : r->bound_s;
     r->gap = r->n_plans > 0 && !run->blind ? r->plans[0].composed_s / r->bound_s - 1 : 0;
+    r->search_gap = r->n_plans > 0 && !run->blind ? r->composed_s / r->bound_s - 1 : 0;
     r->exact = r->complete && r->n_plans > 0 && !run->blind && r->composed_s <= r->bound_s * (1 + 1e-12);
     return MAQ_OK;
 }

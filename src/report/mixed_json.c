@@ -130,6 +130,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
         maq_json_real(d, "composed_s", r->plans[0].composed_s);
         maq_json_real(d, "lower_bound_s", r->bound_s);
         maq_json_real(d, "gap", r->gap);
+        maq_json_real(d, "search_gap", r->search_gap);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
     add_planners(d, p);

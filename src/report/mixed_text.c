@@ -12,6 +12,7 @@
 #include "report/words.h"
 
 #define LABEL MAQ_JOB_LABEL
+#define SHOWN_GAP 5e-4 /* half a digit of what is printed */
 
 /* "a100-40gb", or "a100-40gb to v100-16gb" where the devices fall so. */
 static void add_place(struct maq_buf *b, const struct maq_mixed_search_stage *s,
@@ -181,6 +182,11 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     maq_page_field(page, LABEL, "composed", line);
     if (r->complete && r->gap <= 1e-12)
         maq__snprintf(line, sizeof line, "by that form no other plan of the class is faster (gap 0 %%)");
+    else if (r->gap - r->search_gap >= SHOWN_GAP)
+        maq__snprintf(line, sizeof line,
+                      "by that form no plan of the class is faster than %s: the best by it is at most %.1f %% off, and "
+                      "slower as played than this one, which is at most %.1f %% off",
+                      maq_words_seconds(step, r->bound_s), 100 * r->search_gap, 100 * r->gap);
     else
         maq__snprintf(line, sizeof line,
                       "by that form no plan of the class is faster than %s, so this one is at most %.1f %% off",
