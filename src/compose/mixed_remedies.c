@@ -150,6 +150,8 @@ static enum maq_status check_kept(const struct maq_job *job, struct maq_diag *di
         if (check_group(job, g, NULL) == MAQ_OK)
             return MAQ_OK;
     enum maq_status status = check_group(job, 0, diag);
+    if (status == MAQ_OK)
+        return MAQ_OK;
     return maq_diag_fail(status, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0},
                          "look at what stands above and at what the job keeps fixed",
                          "no stage of %s goes together with what the job keeps, on any of the %u node groups",

@@ -17,7 +17,6 @@
 /* Of a step: what offloading more may gain at most, by hiding in a wait, and not be looked at. */
 #define MAQ_NEGLIGIBLE_GAIN 1e-3
 
-/* One thread's tools and what it found in a cell. Counts are of this cell alone. */
 /* A plan that cannot be. Of several the one that tells most is kept. */
 struct maq_refused {
     struct maq_plan plan;
@@ -25,6 +24,7 @@ struct maq_refused {
 };
 void maq_refused_keep(struct maq_refused *kept, const struct maq_refused *other);
 
+/* One thread's tools and what it found in a cell. Counts are of this cell alone. */
 struct maq_leaf_search {
     const struct maq_search_space *space;
     const struct maq_pipelines *pipelines;
