@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,15 +15,16 @@
 #include "maquette/job.h"
 #include "maquette/train.h"
 
-/* A job of a small model on one node that the host holds back; `cluster` is in YAML's flow style. */
+/* A job of a small model on one node that the host holds back; `cluster` is keys in YAML's flow style, or behind "= " one line. */
 static struct maq_job_box *job_on(const char *cluster, const char *plan, struct maq_diag *diag)
 {
     char text[1024];
     struct maq_job_box *box = NULL;
+    bool line = strncmp(cluster, "= ", 2) == 0;
     snprintf(text, sizeof text,
-             "{model: gpt2, framework: megatron-lm, cluster: {%s}, plan: {dp: 8, mbs: 1%s}, "
+             "{model: gpt2, framework: megatron-lm, cluster: %s%s%s, plan: {dp: 8, mbs: 1%s}, "
              "workload: {seq_length: 128, global_batch_size: 32}}",
-             cluster, plan);
+             line ? "'" : "{", line ? cluster + 2 : cluster, line ? "'" : "}", plan);
     maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, diag);
     return box;
 }
@@ -82,6 +84,17 @@ static void test_said(void **state)
     expect("device: a100-80gb, host_cpu: usual", MAQ_HOST_CPU_ZEN2, 3.4e9, 1.0);
 }
 
+static void expect_refused(const char *cluster, const char *says)
+{
+    struct maq_diag *diag = maq_diag_new();
+    assert_null(job_on(cluster, "", diag));
+    char *text = maq_diag_format(diag, 0, false);
+    if (!strstr(text, says))
+        fail_msg("%s: %s", cluster, text);
+    free(text);
+    maq_diag_free(diag);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -93,13 +106,30 @@ static void test_refused(void **state)
         {"device: a100-80gb, host_clock: 1 MHz", "host_clock"},
         {"device: {base: a100-80gb, host_clock: 0 GHz}", "host_clock"},
     };
-    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
-        struct maq_diag *diag = maq_diag_new();
-        assert_null(job_on(cases[i].cluster, "", diag));
-        if (!strstr(maq_diag_format(diag, 0, false), cases[i].says))
-            fail_msg("%s: %s", cases[i].cluster, maq_diag_format(diag, 0, false));
-        maq_diag_free(diag);
-    }
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++)
+        expect_refused(cases[i].cluster, cases[i].says);
+}
+
+/* The same in a line. */
+static void test_in_a_line(void **state)
+{
+    (void)state;
+    expect("= v100-16gb:8, cpu broadwell 2.7 GHz", MAQ_HOST_CPU_BROADWELL, 2.7e9, 0.92 * 0.75);
+    expect("= a100-80gb:8 x 1, cpu Zen3, rail 200G", MAQ_HOST_CPU_ZEN3, 3.5e9, 1.22);
+    expect("= h100-sxm:8, rail, cpu usual 1900MHz", MAQ_HOST_CPU_SAPPHIRE_RAPIDS, 1.9e9, 0.7);
+    static const struct {
+        const char *cluster, *says;
+    } cases[] = {
+        {"= a100-80gb:8, cpu", "expected the core of a CPU, for example zen3, not the end"},
+        {"= a100-80gb:8, cpu xeon", "unknown core 'xeon'\n"},
+        {"= a100-80gb:8, cpu xeon", "hint: one of: haswell, broadwell, "},
+        {"= a100-80gb:8, cpu zen3 4", "'4' is not a clock of a CPU: no unit"},
+        {"= a100-80gb:8, cpu zen3 4 MHz", "'4 MHz' is not a clock of a CPU\n"},
+        {"= a100-80gb:8, cpu zen3, cpu zen4", "the CPU of a group is given twice"},
+        {"= a100-80gb:8, cpu zen3 4 GHz fast", "expected ',' or '+', not 'fast'"},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++)
+        expect_refused(cases[i].cluster, cases[i].says);
 }
 
 /* Every core can be written, and a later one of the same maker is not slower. */
@@ -136,8 +166,8 @@ static void test_step(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_usual), cmocka_unit_test(test_said),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_cores),
-                                       cmocka_unit_test(test_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_usual),   cmocka_unit_test(test_said),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_in_a_line),
+                                       cmocka_unit_test(test_cores),   cmocka_unit_test(test_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

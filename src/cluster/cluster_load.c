@@ -46,8 +46,8 @@ static const struct maq_field group_fields[] = {
     ROW(MAQ_FIELD_NODE, fabric, "fabric", .doc = "catalogue name, a kind beside nic_rate, file, or a map"),
     MAQ_FIELD_ENUM(struct group_reader, spec.host_cpu, "host_cpu", maq__host_cpu_names,
                    .doc = "core of the nodes' CPUs; usual for the device"),
-    MAQ_FIELD_QTY(struct group_reader, spec.host_clock_hz, "host_clock", MAQ_DIM_FREQ, .min = 1e8, .max = 1e11,
-                  .doc = "clock that their busy cores reach; usual for the core"),
+    MAQ_FIELD_QTY(struct group_reader, spec.host_clock_hz, "host_clock", MAQ_DIM_FREQ, .min = MAQ_MIN_CLOCK_HZ,
+                  .max = MAQ_MAX_CLOCK_HZ, .doc = "clock that their busy cores reach; usual for the core"),
     ROW(MAQ_FIELD_BOOL, spec.rail, "rail_optimized", .doc = "device i of every node is cabled to rail i"),
     MAQ_FIELD_END};
 

@@ -21,6 +21,14 @@ const char *maq_host_cpu_name(enum maq_host_cpu cpu)
     return (unsigned)cpu < MAQ_HOST_CPU_COUNT ? maq__host_cpu_names[cpu] : "unknown";
 }
 
+const char *maq__host_cpu_list(struct maq_arena *arena)
+{
+    const char *list = maq__host_cpu_names[1];
+    for (int cpu = 2; cpu < MAQ_HOST_CPU_COUNT && list; cpu++)
+        list = maq_arena_printf(arena, "%s, %s", list, maq__host_cpu_names[cpu]);
+    return list;
+}
+
 struct core {
     double clock_hz, speed; /* at that clock, over the reference */
 };

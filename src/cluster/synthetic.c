@@ -6,6 +6,7 @@
  *   property = "rail" [ RATE ] [ FABRIC ]             one port per device, device i of every node on rail i
  *            | "nics" COUNT [ "x" RATE ] [ FABRIC ]   ports of a node
  *            | "domain" COUNT [ RATE ]                devices in a scale-up domain, their link rate per direction
+ *            | "cpu" CORE [ CLOCK ]                   the host's: "zen3", "broadwell 2.7 GHz"
  *            | "leaf" COUNT                           nodes under one leaf switch or in one rail group
  *            | "oversubscription" NUMBER
  *            | FABRIC                                 a catalogue name ("efa-v2") or, beside a rate, a kind ("roce")
@@ -20,10 +21,11 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "cluster/host_cpu.h"
 #include "spec/catalogue.h"
 
 #define MAX_TEXT 65536
-#define WORDS "rail, nics, domain, leaf, oversubscription"
+#define WORDS "rail, nics, domain, cpu, leaf, oversubscription"
 
 struct scanner {
     struct maq_str text;
@@ -41,7 +43,7 @@ struct scanner {
 /* The group being read, and which of its properties were given. */
 struct group_reader {
     struct maq__group_spec spec;
-    bool domain_given, ports_given, fabric_given;
+    bool domain_given, ports_given, fabric_given, cpu_given;
 };
 
 /* --- characters and tokens ----------------------------------------------------------------------------------- */
@@ -208,8 +210,8 @@ static bool looks_like_number(struct maq_str s)
     return s.len > 0 && is_digit(s.ptr[sign ? 1 : 0]);
 }
 
-/* The unit may stand apart ("400 Gb/s"): then the next word belongs to the rate, unless it names a fabric. */
-static struct maq_str take_rate_text(struct scanner *s)
+/* The unit may stand apart ("400 Gb/s"): then the next word belongs to the number, unless it names a fabric. */
+static struct maq_str take_quantity_text(struct scanner *s)
 {
     struct maq_str text = take_word(s);
     double number;
@@ -224,7 +226,7 @@ static struct maq_str take_rate_text(struct scanner *s)
 
 static bool take_rate(struct scanner *s, double *out, struct maq_span *at)
 {
-    struct maq_str text = take_rate_text(s);
+    struct maq_str text = take_quantity_text(s);
     static const char hint[] = "write 400G for 400 Gb/s, or the unit in full: 400Gb/s, 50GB/s";
     const char *why = "";
     char show[MAQ_SHOW_SIZE];
@@ -257,7 +259,7 @@ static bool twice(struct scanner *s, struct maq_str word, const char *what)
 
 static bool unknown_word(struct scanner *s, struct maq_str word)
 {
-    static const char *const words[] = {"rail", "nics", "domain", "leaf", "oversubscription"};
+    static const char *const words[] = {"rail", "nics", "domain", "cpu", "leaf", "oversubscription"};
     uint32_t limit = word.len < 4 ? 2 : 3, best = limit;
     const char *near = NULL;
     for (size_t i = 0; i < MAQ_COUNT(words); i++) {
@@ -346,6 +348,45 @@ static bool read_domain(struct scanner *s, struct group_reader *g, struct maq_st
     return at_end_of_property(s) || take_rate(s, &g->spec.domain_bps, &at);
 }
 
+static bool take_core(struct scanner *s, int *out)
+{
+    struct maq_str name = take_name(s);
+    char show[MAQ_SHOW_SIZE];
+    if (name.len == 0)
+        return expected(s, "the core of a CPU, for example zen3");
+    for (int cpu = 0; cpu < MAQ_HOST_CPU_COUNT; cpu++)
+        if (maq_str_ieq(name, maq__host_cpu_names[cpu])) {
+            *out = cpu;
+            return true;
+        }
+    maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_WORD, span_of(s, name),
+                 maq_arena_printf(s->arena, "one of: %s", maq__host_cpu_list(s->arena)), "unknown core '%s'",
+                 maq_str_show(show, name));
+    s->bad = true;
+    return false;
+}
+
+static bool take_clock(struct scanner *s, double *out)
+{
+    struct maq_str text = take_quantity_text(s);
+    const char *why = "";
+    char show[MAQ_SHOW_SIZE];
+    if (maq_quantity_parse(out, text, MAQ_DIM_FREQ, &why) && *out >= MAQ_MIN_CLOCK_HZ && *out <= MAQ_MAX_CLOCK_HZ)
+        return true;
+    maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_RANGE, span_of(s, text), "for example 2.7 GHz",
+                 "'%s' is not a clock of a CPU%s%s", maq_str_show(show, text), *why ? ": " : "", why);
+    s->bad = true;
+    return false;
+}
+
+static bool read_cpu(struct scanner *s, struct group_reader *g, struct maq_str word)
+{
+    if (g->cpu_given)
+        return twice(s, word, "the CPU of a group is");
+    g->cpu_given = true;
+    return take_core(s, &g->spec.host_cpu) && (at_end_of_property(s) || take_clock(s, &g->spec.host_clock_hz));
+}
+
 static bool read_leaf(struct scanner *s, struct maq_str word)
 {
     if (s->leaf_given)
@@ -387,6 +428,8 @@ static bool read_property(struct scanner *s, struct group_reader *g)
         return read_nics(s, g, word);
     if (maq_str_ieq(word, "domain"))
         return read_domain(s, g, word);
+    if (maq_str_ieq(word, "cpu"))
+        return read_cpu(s, g, word);
     if (maq_str_ieq(word, "leaf"))
         return read_leaf(s, word);
     if (maq_str_ieq(word, "oversubscription"))
