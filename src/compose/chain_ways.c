@@ -47,7 +47,7 @@ static bool takes_cp(const struct lister *l, uint32_t tp, uint32_t cp)
 static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
 {
     if (l->experts == 0)
-        return ep == 1;
+        return ep == 1 && listed(l->space->ep, l->space->n_ep, ep);
     return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->at->count && listed(l->space->ep, l->space->n_ep, ep);
 }
 

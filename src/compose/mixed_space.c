@@ -15,16 +15,11 @@ static enum maq_status refuse(const char *key, const char *why, struct maq_diag 
 
 /* ---- axes that are not chosen ---- */
 
-static enum maq_status check_settled(const struct maq_search_space *space, const struct maq_model *model,
-                                     struct maq_diag *diag)
+static enum maq_status check_settled(const struct maq_search_space *space, struct maq_diag *diag)
 {
     if (space->axis[MAQ_AXIS_PP].fixed || space->axis[MAQ_AXIS_LAYOUT].fixed)
         return refuse(maq_axis_key(space->axis[MAQ_AXIS_PP].fixed ? MAQ_AXIS_PP : MAQ_AXIS_LAYOUT),
                       "cuts the layers by what its stages run on", diag);
-    if (space->base.ep > 1 && !maq_model_find_module(model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0}, "leave it out",
-                             "expert_model_parallel_size %d, but %s has no routed experts", space->base.ep,
-                             model->name);
     if (space->base.dp > 0)
         return refuse("data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
@@ -314,7 +309,7 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     MAQ_TRY(maq_search_job(&out->job, open, &opts, arena, diag)); /* its node groups are its own */
     enlarge(&out->job.cluster, lists);
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
-    MAQ_TRY(check_settled(&space, &out->job.model, diag));
+    MAQ_TRY(check_settled(&space, diag));
     MAQ_TRY(take_axes(out, &space, diag));
     restrict_to(out, &space, lists->planner);
     return MAQ_OK;
