@@ -57,7 +57,10 @@ enum maq_device_arch {
     MAQ_ARCH_COUNT
 };
 
-/* Core of the CPU that feeds the devices. Decides how long the host takes per operator (docs/frameworks.md), nothing else. */
+/*
+ * Core of the CPU that feeds the devices. Decides how long the host takes per operator (docs/frameworks.md), and what of another
+ * device's kernel table is a host's launches.
+ */
 enum maq_host_cpu {
     MAQ_HOST_CPU_USUAL, /* the one that a device of its generation is usually sold with */
     MAQ_HOST_CPU_HASWELL,

@@ -89,7 +89,8 @@ struct maq_search_result {
     void *owner; /* internal */
 };
 
-/* *out is owned by the caller (maq_search_result_free) and borrows the job. No plan that fits is a result without plans. */
+/* *out is owned by the caller (maq_search_result_free) and borrows the job. No plan that fits is a result without plans;
+ * no plan that can be at all is MAQ_BAD_INPUT, with the reason of one of them. */
 MAQ_API enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
                                    const struct maq_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_search_result_free(struct maq_search_result *result);

@@ -4,8 +4,8 @@
  * What the host does per operator is one thread's work: Python, dispatcher, launch. Its speed is instructions per cycle times
  * clock, over the reference on which the host times of framework profiles were read, Zen 2 at 3.4 GHz (EPYC 7742 of a DGX A100).
  *
- * Estimates: the makers' own figures for successive cores, but for Skylake over Broadwell, where 5 % is taken; Zen stands beside
- * Broadwell. Clocks are the highest turbo of a usual server part; what a provider states for its machines is written in a cluster.
+ * Estimates, typed in from memory; docs/clusters.md has the work per cycle that they are made of. Clocks are the highest turbo of a
+ * usual server part; what a provider states for its machines is written in a cluster.
  */
 #include "cluster/host_cpu.h"
 
@@ -38,7 +38,7 @@ static const struct core cores[] = {
     [MAQ_HOST_CPU_BROADWELL] = {3.6e9, 0.92},      /* E5-2698 v4: DGX-1 */
     [MAQ_HOST_CPU_SKYLAKE] = {3.7e9, 1.0},         /* Platinum 8168: DGX-2 */
     [MAQ_HOST_CPU_CASCADE_LAKE] = {3.9e9, 1.05},   /* Platinum 8275CL: AWS P4d */
-    [MAQ_HOST_CPU_ICE_LAKE] = {3.5e9, 1.1},        /* Platinum 8375C */
+    [MAQ_HOST_CPU_ICE_LAKE] = {3.5e9, 1.11},       /* Platinum 8375C */
     [MAQ_HOST_CPU_SAPPHIRE_RAPIDS] = {3.8e9, 1.4}, /* Platinum 8480C: DGX H100; Emerald Rapids has its core */
     [MAQ_HOST_CPU_ZEN] = {3.2e9, 0.82},            /* EPYC 7601 */
     [MAQ_HOST_CPU_ZEN2] = {3.4e9, 1.0},            /* EPYC 7742: DGX A100 */
