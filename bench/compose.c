@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "compose/compose_search.h"
+#include "compose/search.h"
 #include "maquette/compose.h"
 
 static double cpu_s(void)

@@ -20,9 +20,13 @@
 
 #include "sanitized.h"
 
-#include "compose/compose_chain_bound.h"
-#include "compose/compose_pipelines.h"
-#include "compose/compose_search.h"
+#include "compose/counted.h"
+#include "compose/labels.h"
+#include "compose/left.h"
+#include "compose/pipelines.h"
+#include "compose/pipelines_bound.h"
+#include "compose/priced.h"
+#include "compose/search.h"
 #include "random_draws.h"
 
 #define TABLES 100

@@ -18,10 +18,10 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "compose/chain_folded.h"
-#include "compose/mixed_folded.h"
 #include "mixed_brute.h"
+#include "mixed_search/folded.h"
 #include "plan/schedule.h"
+#include "stages/chain_folded.h"
 
 #define GROUPS                                                                                                         \
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "compose/mixed_search.h"
 #include "mixed_brute.h"
+#include "mixed_search/run.h"
 #include "random_draws.h"
 #include "sanitized.h"
 

@@ -18,10 +18,10 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "compose/mixed_fits.h"
-#include "compose/mixed_search.h"
 #include "maquette/report.h"
 #include "mixed_brute.h"
+#include "mixed_search/fits.h"
+#include "mixed_search/run.h"
 #include "sanitized.h"
 
 #define TINY                                                                                                           \

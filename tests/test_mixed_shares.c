@@ -18,8 +18,8 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "compose/mixed_shares.h"
 #include "mixed_brute.h"
+#include "mixed_search/shares.h"
 
 /* Two kinds of nodes behind a slow network: hops cost more than gradients. */
 #define CLUSTER                                                                                                        \

@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "cli/codes.h"
 #include "cluster/codes.h"
-#include "compose/codes.h"
 #include "cost/codes.h"
 #include "emulate/codes.h"
 #include "imports/codes.h"
@@ -34,6 +33,7 @@
 #include "search/codes.h"
 #include "session/codes.h"
 #include "slices/codes.h"
+#include "stages/codes.h"
 #include "trace/codes.h"
 #if __has_include("validate/codes.h")
 #include "validate/codes.h"
@@ -484,7 +484,7 @@ static const struct code_row {
         MAQ_CODE_LIST_VALIDATE(ROW)
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
-                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_COMPOSE(ROW)
+                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_STAGES(ROW)
                     MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW) MAQ_CODE_LIST_EMULATE(ROW)
                         MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_SESSION(ROW)
 #undef ROW

@@ -14,7 +14,7 @@ import tempfile
 
 FLOOR = {
     "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "train": 5, "serve": 5,
-    "risk": 6, "search": 6, "mixed": 6, "compose": 6, "slices": 6, "emulate": 6, "imports": 6, "session": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
+    "risk": 6, "search": 6, "mixed": 6, "compose": 6, "stages": 6, "mixed_search": 6, "slices": 6, "emulate": 6, "imports": 6, "session": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
@@ -28,9 +28,11 @@ STRANGERS |= {(a, b) for a in ("risk", "search", "emulate") for b in ("risk", "s
 # What makes captured jobs stands on the room of captured jobs, which knows neither maker; they do not know each other.
 STRANGERS |= {("emulate", "imports"), ("emulate", "session"), ("imports", "session"), ("session", "imports")}
 
-# Composition stands on both of its neighbours; they do not know it, nor each other.
-STRANGERS |= {("search", "compose"), ("search", "mixed"), ("mixed", "compose"), ("mixed", "search")}
-STRANGERS |= {(a, "slices") for a in ("search", "mixed", "compose")}  # and slices on composition
+# Plans on mixed GPUs, from the ground up: the search of one kind of node, plans and profiles, and the composer know nothing of each
+# other; stage costs stand on the last two, the search over node groups on all of them, slices on what finds stages and composes them.
+PLANNERS = [("search", "mixed", "compose"), ("stages",), ("mixed_search",), ("slices",)]
+STRANGERS |= {(a, b) for i, low in enumerate(PLANNERS) for a in low for high in PLANNERS[i:] for b in high if a != b}
+STRANGERS |= {("stages", "search")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(maquette/[^>]+)>)')
 GENERATED = {"maq_build.h"}

@@ -5,7 +5,7 @@
  * stages each run on one node group (island), with TP, CP, EP, expert-TP, recomputation, ZeRO (and copies of its
  * shards), a place of the optimizer and of activations of their own; all stages have as many replicas, and one micro
  * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the
- * cost chain (src/compose/chain_costs.h has the equations and what they leave out).
+ * cost chain (src/stages/chain_costs.h has the equations and what they leave out).
  *
  * Beside these compositions the uniform plans are looked at, all of them: one way for all stages, over all devices in the cluster's
  * order, as maq_train_predict() has them. Replicas of a stage may then lie on several node groups.

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "compose/mixed_space.h"
+#include "mixed_search/space.h"
 #include "plan/job_build.h"
 #include "slices/codes.h"
 #include "train/predict.h"

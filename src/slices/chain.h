@@ -5,9 +5,9 @@
 #ifndef MAQ_SLICES_CHAIN_H
 #define MAQ_SLICES_CHAIN_H
 
-#include "compose/chain_costs.h"
 #include "maquette/parallelizer.h"
 #include "slices/piece_table.h"
+#include "stages/chain_costs.h"
 
 struct maq_slices_chain {
     struct maq_arena *arena; /* borrowed */

@@ -1,5 +1,5 @@
 /*
- * chain_parallelizer.c - maquette's own parallelizer: a slice as one stage, with costs of the cost chain (compose/chain_costs.h).
+ * chain_parallelizer.c - maquette's own parallelizer: a slice as one stage, with costs of the cost chain (stages/chain_costs.h).
  *
  * Its atoms are the embedding, the layers, multi-token prediction and the output. Plans of a slice for a wave are all
  * options of a table of that wave (TP, CP, EP, what is recomputed, ZeRO, the optimizer on the host) for each micro

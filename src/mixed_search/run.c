@@ -1,0 +1,79 @@
+/* run.c - what the searches over node groups share: see run.h. */
+#include "mixed_search/run.h"
+
+#include "base/codes.h"
+#include "stages/codes.h"
+
+#define FEW_LABELS (1u << 12) /* enough for most dense models */
+#define MOST_BOXES 60u
+#define BEAM 40u /* of the first pass: a dozen leave a plan 4 % slower on the 20 devices of examples/tangram/c3.yaml */
+
+enum maq_status maq_mixed_run_no_memory(struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
+                         "out of memory for the search");
+}
+
+bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
+{
+    const struct maq_mixed_run *run = ctx;
+    return maq_chain_costs_table(out, &run->costs, &run->waves[i], arena);
+}
+
+struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opts *opts)
+{
+    struct maq_compose_limits limits = MAQ_COMPOSE_LIMITS_INIT;
+    limits.threads = opts->threads;
+    limits.boxes = MOST_BOXES;
+    limits.beam = BEAM;
+    limits.labels = FEW_LABELS;
+    limits.stop = opts->stop;
+    return limits;
+}
+
+void maq_mixed_run_insert(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                          const struct maq_mixed_search_plan *plan)
+{
+    uint32_t *n = &run->result.n_plans, at = *n, room = opts->top > 0 ? opts->top : 1;
+    while (at > 0 && run->plans[at - 1].step_s > plan->step_s)
+        at--;
+    if (at == room)
+        return;
+    *n += *n < room;
+    for (uint32_t i = *n - 1; i > at; i--)
+        run->plans[i] = run->plans[i - 1];
+    run->plans[at] = *plan;
+}
+
+void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,
+                         const struct maq_stage_table *t)
+{
+    const struct maq_stage_option *o = &t->options[s->parts[0].option];
+    struct maq_chain_option is = maq_chain_option_of(&run->costs, o->id);
+    const struct maq_chain_redo *redo = &run->space.redo[is.redo];
+    double capacity = t->capacity_bytes[o->kind];
+    *out = (struct maq_mixed_search_stage){.first_layer = s->first,
+                                           .layers = s->end - s->first,
+                                           .island = is.pool,
+                                           .islands = 1,
+                                           .tp = is.tp,
+                                           .cp = is.cp,
+                                           .ep = is.ep,
+                                           .etp = is.etp,
+                                           .cp_comm = is.cp_comm,
+                                           .optimizer_offload = is.host,
+                                           .optimizer_instances = is.copies,
+                                           .offload = is.offload,
+                                           .replicas = s->parts[0].replicas,
+                                           .devices = o->devices * s->parts[0].replicas,
+                                           .recompute = redo->recompute,
+                                           .recompute_parts = redo->parts,
+                                           .sharding = is.sharding,
+                                           .compute_s = s->compute_s,
+                                           .hop_s = s->hop_s,
+                                           .sync_s = s->sync_s,
+                                           .memory_bytes = s->memory_share * capacity,
+                                           .capacity_bytes = capacity,
+                                           .in_flight = s->in_flight,
+                                           .on_devices_of = -1};
+}

@@ -1,0 +1,45 @@
+/*
+ * run.h - a search over node groups while it runs: what its parts, the writer of mixed plans and the tests share. The noun is in
+ * maquette/mixed_search.h.
+ */
+#ifndef MAQ_MIXED_SEARCH_RUN_H
+#define MAQ_MIXED_SEARCH_RUN_H
+
+#include "compose/search.h"
+#include "maquette/mixed_search.h"
+#include "stages/chain_costs.h"
+
+/* Owns a result and everything it points to. */
+struct maq_mixed_run {
+    struct maq_mixed_search_result result;
+    struct maq_arena arena;
+    struct maq_chain_space space, seen;  /* seen: as the search takes it */
+    struct maq_chain_costs costs;        /* of what is seen */
+    struct maq_chain_costs real;         /* where that is not what there is */
+    bool blind;                          /* it is not */
+    struct maq_mixed_search_plan *plans; /* the result's */
+    uint32_t n_waves, n_folded;
+    struct maq_chain_wave *waves, *folded; /* 1F1B; with virtual stages (folded.c) */
+};
+
+enum maq_status maq_mixed_run_no_memory(struct maq_diag *diag);
+
+/* The limits of a search that looks for what a first one may have missed. */
+struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opts *opts);
+
+/* Plans by their step, no more than the caller wants; of two alike the one found first. */
+void maq_mixed_run_insert(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                          const struct maq_mixed_search_plan *plan);
+
+/* What a plan says of a stage of a composition. */
+void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run,
+                         const struct maq_stage *stage, const struct maq_stage_table *table);
+
+/* A plan in the form of mixed plans, in the arena. false when out of memory. found.c */
+bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
+                          const struct maq_mixed_search_plan *plan, struct maq_arena *arena);
+
+/* The table of a wave; `ctx` is a struct maq_mixed_run, of which only what was costed so far changes. */
+bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena);
+
+#endif

@@ -1,0 +1,357 @@
+/* chain_costs.c - stage tables from the cost chain: see chain_costs.h for the equations. */
+#include "stages/chain_costs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "stages/chain_folded.h"
+#include "stages/chain_ways.h"
+#include "stages/codes.h"
+
+struct table_costs {
+    const struct maq_chain_column *columns[MAQ_STAGE_OPTIONS];
+};
+
+static enum maq_status no_memory(struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
+                         "out of memory for the search");
+}
+
+/* ---- pools ---- */
+
+static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct maq_diag *diag)
+{
+    const struct maq_pool *at = &c->groups.at[g];
+    struct maq_chain_pool *pool = &c->pools[g];
+    *pool = (struct maq_chain_pool){.at = at, .capacity_bytes = at->group.device.mem_bytes};
+    c->most_replicas = at->count > c->most_replicas ? at->count : c->most_replicas;
+    return maq_chain_ways_list(pool, c->space, g, &c->memo->arena) ? MAQ_OK : no_memory(diag);
+}
+
+static enum maq_status open_memo(struct maq_chain_costs *c, struct maq_diag *diag)
+{
+    struct maq_chain_memo *memo = maq__calloc(sizeof *memo);
+    if (!memo || pthread_mutex_init(&memo->lock, NULL) != 0) {
+        free(memo);
+        return no_memory(diag);
+    }
+    maq_arena_init(&memo->arena, 0);
+    c->memo = memo;
+    return MAQ_OK;
+}
+
+static void close_memo(struct maq_chain_costs *c)
+{
+    if (!c->memo)
+        return;
+    pthread_mutex_destroy(&c->memo->lock);
+    maq_arena_fini(&c->memo->arena);
+    free(c->memo);
+    c->memo = NULL;
+}
+
+static enum maq_status open_costs(struct maq_chain_costs *c, struct maq_diag *diag)
+{
+    const struct maq_job *job = &c->space->job;
+    MAQ_TRY(open_memo(c, diag));
+    MAQ_TRY(maq_pools_open(&c->groups, job, diag));
+    for (uint32_t g = 0; g < c->n_pools; g++)
+        MAQ_TRY(take_pool(c, g, diag));
+    c->n_atoms = job->model.num_layers + 2 + (job->model.mtp_layers > 0);
+    c->norm_s = maq_pools_norm_s(&c->groups);
+    c->memo->offers =
+        MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_offer *, (size_t)c->space->n_mbs *(c->most_replicas + 1));
+    return c->memo->offers ? MAQ_OK : no_memory(diag);
+}
+
+enum maq_status maq_chain_costs_init(struct maq_chain_costs *c, const struct maq_chain_space *space,
+                                     struct maq_diag *diag)
+{
+    const struct maq_job *job = &space->job;
+    *c = (struct maq_chain_costs){.space = space, .n_pools = job->cluster.n_groups, .pools_used = UINT32_MAX};
+    enum maq_status status = MAQ_OK;
+    if (c->n_pools > MAQ_STAGE_KINDS || job->model.num_layers + 3 > MAQ_STAGE_ATOMS)
+        status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
+                               "%u node groups and %u layers: a composition has at most %u and %u", c->n_pools,
+                               job->model.num_layers, MAQ_STAGE_KINDS, MAQ_STAGE_ATOMS - 3);
+    if (status == MAQ_OK)
+        status = open_costs(c, diag);
+    if (status != MAQ_OK)
+        maq_chain_costs_fini(c);
+    return status;
+}
+
+void maq_chain_costs_fini(struct maq_chain_costs *c)
+{
+    maq_pools_close(&c->groups);
+    close_memo(c);
+}
+
+enum maq_status maq_chain_costs_check(const struct maq_chain_costs *c, struct maq_diag *diag)
+{
+    if (c->memo->most_options <= MAQ_STAGE_OPTIONS)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0},
+                         "narrow it: --tp, --space tp=2,4,8 or --space recompute=none,full",
+                         "%u ways to run a stage on %u node groups; a composition chooses from at most %u",
+                         c->memo->most_options, c->n_pools, MAQ_STAGE_OPTIONS);
+}
+
+/* ---- ids ---- */
+
+#define WAY_BITS 24
+
+struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *c, uint32_t id)
+{
+    return c->pools[id >> WAY_BITS].ways[id & ((1u << WAY_BITS) - 1)];
+}
+
+/* ---- offers ---- */
+
+static uint32_t waves_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave)
+{
+    uint32_t samples = c->space->mbs[wave->mbs] * wave->replicas, gbs = (uint32_t)c->space->job.workload.gbs;
+    return (gbs + samples - 1) / samples;
+}
+
+/* The sum over two halves of a tied table, in the pool's own network. */
+static double tied_s(const struct maq_chain_costs *c, uint32_t g, double bytes, uint32_t devices)
+{
+    const struct maq_pool *pool = &c->groups.at[g];
+    struct maq_coll tied = {.kind = MAQ_COLL_ALL_REDUCE, .bytes = bytes};
+    bool inside = pool->group.nodes == 1 && devices < pool->count;
+    if (bytes == 0)
+        return 0;
+    tied.sharers = (uint16_t)(devices < pool->per_node ? devices : pool->per_node);
+    tied.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
+    if (inside)
+        tied.at = maq_cluster_place(&pool->cluster, 0, 2, devices);
+    return maq_cost_coll(&c->groups.chain, &tied, &pool->cluster).seconds;
+}
+
+/* *out = NULL where a stage cannot be run so, or holds no atom. */
+static enum maq_status cost_way(const struct maq_chain_column **out, const struct maq_chain_costs *c,
+                                const struct maq_chain_wave *wave, uint32_t pool, uint32_t way)
+{
+    const struct maq_chain_option *is = &c->pools[pool].ways[way];
+    struct maq_plan plan = maq_chain_ways_plan(c->space, is, c->space->mbs[wave->mbs]);
+    struct maq_stretches stretches;
+    struct maq_chain_column *column = MAQ_ARENA_NEW(&c->memo->arena, struct maq_chain_column, 1);
+    *out = NULL;
+    if (!column)
+        return MAQ_NO_MEMORY;
+    enum maq_status status =
+        maq_stretches_begin(&stretches, c->groups.at[pool].sweep, &plan, wave->replicas, waves_of(c, wave), false);
+    if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
+        return MAQ_OK;
+    MAQ_TRY(status);
+    column->option = (struct maq_stage_option){
+        .id = pool << WAY_BITS | way, .kind = pool, .devices = is->tp * is->cp, .samples = c->space->mbs[wave->mbs]};
+    const struct maq_chain_around around = {c->pools[pool].capacity_bytes, c->norm_s,
+                                            tied_s(c, pool, stretches.tied_bytes, is->tp * is->cp * wave->replicas)};
+    status = maq_chain_column_fill(column, &stretches, &around, &c->memo->arena);
+    maq_stretches_end(&stretches);
+    if (status == MAQ_OK)
+        *out = column;
+    return status == MAQ_LIMIT ? MAQ_OK : status;
+}
+
+/* Of two that are the same in everything the first one stays. */
+static bool is_useless(const struct maq_chain_column *const *columns, uint32_t n, uint32_t i, uint32_t n_atoms)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (k != i && columns[k] && maq_chain_column_useless(columns[i], columns[k], n_atoms))
+            return true;
+    return false;
+}
+
+static uint32_t drop_useless(const struct maq_chain_column **columns, uint32_t n, uint32_t n_atoms)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = n; i-- > 0;)
+        if (is_useless(columns, n, i, n_atoms))
+            columns[i] = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (columns[i])
+            columns[kept++] = columns[i];
+    return kept;
+}
+
+static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_costs *c,
+                       const struct maq_chain_wave *wave, uint32_t g)
+{
+    const struct maq_chain_pool *pool = &c->pools[g];
+    const struct maq_chain_column **mine = offer->columns + offer->n;
+    uint32_t n = 0;
+    for (uint32_t way = 0; way < pool->n_ways; way++) {
+        const struct maq_chain_option *is = &pool->ways[way];
+        if ((uint64_t)is->tp * is->cp * wave->replicas > pool->at->count ||
+            !maq_chain_ways_differs(c->space, is, wave->replicas))
+            continue;
+        if (cost_way(&mine[n], c, wave, g, way) != MAQ_OK)
+            return false;
+        n += mine[n] != NULL;
+        c->memo->ways++;
+    }
+    offer->n += c->keep_useless ? n : drop_useless(mine, n, c->n_atoms);
+    return true;
+}
+
+/* What a wave may choose from: costed when it is first asked for. NULL when out of memory. */
+static const struct maq_chain_offer *offer_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave)
+{
+    const struct maq_chain_offer **slot = &c->memo->offers[(size_t)wave->mbs * (c->most_replicas + 1) + wave->replicas];
+    const struct maq_chain_offer *known = *slot;
+    struct maq_chain_offer *offer;
+    uint32_t most = 0;
+    if (known)
+        return known;
+    for (uint32_t g = 0; g < c->n_pools; g++)
+        most += c->pools[g].n_ways;
+    offer = MAQ_ARENA_NEW(&c->memo->arena, struct maq_chain_offer, 1);
+    if (!offer || !(offer->columns = MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_column *, most)))
+        return NULL;
+    for (uint32_t g = 0; g < c->n_pools; g++)
+        if (!offer_pool(offer, c, wave, g))
+            return NULL;
+    c->memo->most_options = offer->n > c->memo->most_options ? offer->n : c->memo->most_options;
+    return *slot = offer;
+}
+
+/* ---- synchronization and hops ---- */
+
+static double sync_s(const struct maq_stage_table *t, const struct maq_stage_part *parts, uint32_t n_parts,
+                     double bytes, uint32_t ranks)
+{
+    const struct table_costs *costs = t->costs;
+    double slowest = 0;
+    (void)ranks; /* one kind of replicas to a stage, of a number that the table fixes */
+    for (uint32_t i = 0; i < n_parts; i++)
+        slowest = fmax(slowest, maq_chain_column_sync_s(costs->columns[parts[i].option], bytes));
+    return slowest;
+}
+
+double maq_chain_hop_s(const struct maq_chain_costs *c, uint32_t from, uint32_t to, double bytes, uint32_t senders,
+                       bool inside)
+{
+    return from == to ? maq_pools_side_s(&c->groups, from, bytes, senders, inside)
+                      : maq_pools_between_s(&c->groups, from, to, bytes, senders);
+}
+
+static double pair_s(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
+                     const struct maq_chain_column *from, const struct maq_chain_column *to)
+{
+    const struct maq_pool *pool = &c->groups.at[from->option.kind];
+    bool inside = from->option.kind == to->option.kind && pool->group.nodes == 1 && pool->count > 1;
+    uint32_t fewest = from->option.devices < to->option.devices ? from->option.devices : to->option.devices;
+    return maq_chain_hop_s(c, from->option.kind, to->option.kind, fmax(from->hop_bytes, to->hop_bytes),
+                           wave->replicas * fewest, inside) +
+           from->extra_s;
+}
+
+/* Ways of a pool with as many devices and bytes hop alike, so few pairs are priced. */
+static bool fill_hops(struct maq_stage_table *t, const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
+                      struct maq_arena *arena)
+{
+    const struct table_costs *costs = t->costs;
+    double *seconds = MAQ_ARENA_RAW(arena, double, (size_t)t->n_options * t->n_options * t->n_atoms);
+    if (!seconds)
+        return false;
+    for (uint32_t i = 0; i < t->n_options; i++)
+        for (uint32_t j = 0; j < t->n_options; j++) {
+            const struct maq_chain_column *last = j > 0 ? costs->columns[j - 1] : NULL, *to = costs->columns[j];
+            double *row = &seconds[((size_t)i * t->n_options + j) * t->n_atoms];
+            bool alike = last && last->option.kind == to->option.kind && last->option.devices == to->option.devices &&
+                         last->hop_bytes == to->hop_bytes;
+            double s = alike ? row[-1] : pair_s(c, wave, costs->columns[i], to);
+            for (uint32_t a = 0; a < t->n_atoms; a++)
+                row[a] = s;
+        }
+    t->forward_s = t->backward_s = seconds; /* the mean of both directions */
+    return true;
+}
+
+/* ---- tables ---- */
+
+bool maq_chain_costs_stopped(const struct maq_chain_costs *c)
+{
+    return c->watch.stop && *c->watch.stop;
+}
+
+static bool is_wanted(const struct maq_chain_costs *c, const struct maq_stage_option *o)
+{
+    struct maq_chain_option is = maq_chain_option_of(c, o->id);
+    bool plain = is.sharding == MAQ_SHARDING_NONE && c->space->redo[is.redo].recompute == MAQ_RECOMPUTE_NONE;
+    return (c->pools_used >> o->kind & 1) && (plain || !c->plain);
+}
+
+static void take_options(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
+                         const struct maq_chain_costs *c, const struct maq_chain_offer *offer)
+{
+    for (uint32_t i = 0; i < offer->n && t->n_options < MAQ_STAGE_OPTIONS; i++)
+        if (is_wanted(c, &offer->columns[i]->option)) {
+            options[t->n_options] = offer->columns[i]->option;
+            costs->columns[t->n_options++] = offer->columns[i];
+        }
+}
+
+/* Micro batches become chunks. false when out of memory. */
+static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
+                 const struct maq_chain_costs *c, const struct maq_chain_wave *wave, struct maq_arena *arena)
+{
+    if (wave->chunks == 0)
+        return true;
+    t->n_atoms = maq_chain_folded_atoms(c->n_atoms, wave->chunks);
+    maq_chain_fold_waves(t, wave->chunks, wave->group);
+    t->hops_beside = c->space->job.plan.overlap_p2p != MAQ_OFF;
+    const struct maq_chain_folding how = {wave->chunks, wave->heaviest, t->hops_beside};
+    for (uint32_t i = 0; i < t->n_options; i++) {
+        if (!(costs->columns[i] = maq_chain_column_fold(costs->columns[i], c->n_atoms, &how, arena)))
+            return false;
+        options[i] = costs->columns[i]->option;
+    }
+    return true;
+}
+
+bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_costs *c,
+                           const struct maq_chain_wave *wave, struct maq_arena *arena)
+{
+    struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, MAQ_STAGE_OPTIONS);
+    struct table_costs *costs = MAQ_ARENA_NEW(arena, struct table_costs, 1);
+    MAQ_ASSERT(wave->replicas > 0 && wave->replicas <= c->most_replicas && wave->mbs < c->space->n_mbs);
+    pthread_mutex_lock(&c->memo->lock);
+    const struct maq_chain_offer *offer = offer_of(c, wave);
+    c->memo->tables++;
+    if (c->watch.report)
+        c->watch.report(c->watch.user, c->memo->tables, c->memo->ways);
+    pthread_mutex_unlock(&c->memo->lock);
+    if (!options || !costs || !offer)
+        return false;
+    *t = (struct maq_stage_table){.n_atoms = c->n_atoms,
+                                  .n_kinds = c->n_pools,
+                                  .waves = waves_of(c, wave),
+                                  .wave_samples = c->space->mbs[wave->mbs] * wave->replicas,
+                                  .max_parts = 1,
+                                  .options = options,
+                                  .hops = {.first_short = 1, .first_deep = 1, .last = 1, .short_depth = 1},
+                                  .sync_s = sync_s,
+                                  .costs = costs};
+    t->max_in_flight = t->waves;
+    for (uint32_t g = 0; g < c->n_pools; g++) {
+        t->available[g] = c->pools[g].at->count;
+        t->capacity_bytes[g] = c->pools[g].capacity_bytes;
+    }
+    take_options(t, options, costs, c, offer);
+    if (maq_chain_costs_stopped(c) && t->n_options > 1)
+        t->n_options = 1;
+    return fold(t, options, costs, c, wave, arena) && fill_hops(t, c, wave, arena);
+}
+
+struct maq_chain_sends maq_chain_costs_sends(const struct maq_stage_table *table, uint32_t option)
+{
+    const struct table_costs *costs = table->costs;
+    return (struct maq_chain_sends){costs->columns[option]->hop_bytes, costs->columns[option]->extra_s};
+}

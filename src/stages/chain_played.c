@@ -1,0 +1,162 @@
+/*
+ * chain_played.c - a composition, played pass by pass: what train/step_time.c does, with a plan of its own for every stage.
+ *
+ *   pipeline    max-plus over the 1F1B skeleton (plan/schedule.h), passes and hops of each stage and border
+ *   reduction   of each stage after its own last backward pass; first and last stage add up the halves of a tied table
+ *   end         norm over all devices; the slowest update and gathering of parameters
+ *
+ * Stages take the devices of their pools side by side, in the order of the pipeline, each beginning where the one before it ended.
+ * Where all stages are alike that is how a job places them (rank order tp-cp-ep-dp-pp), and the step is that of maq_train_predict().
+ */
+#include <math.h>
+
+#include "base/check.h"
+#include "plan/schedule.h"
+#include "stages/chain_costs.h"
+#include "stages/chain_ways.h"
+#include "train/stretch.h"
+
+struct played_stage {
+    struct maq_stretch_cost cost;
+    double hop_bytes, tied_bytes, held_bytes; /* held: at the peak */
+    bool stalls;
+    uint32_t pool, first_device, devices; /* in its pool; of all replicas */
+};
+
+struct play {
+    const struct maq_chain_costs *costs;
+    struct maq_schedule schedule;
+    uint32_t n;
+    struct played_stage *stages;
+};
+
+static enum maq_status cost_stage(struct played_stage *out, const struct maq_chain_costs *c,
+                                  const struct maq_chain_wave *wave, const struct maq_stage *s,
+                                  const struct maq_stage_table *t, bool alone)
+{
+    struct maq_chain_option is = maq_chain_option_of(c, t->options[s->parts[0].option].id);
+    struct maq_plan plan = maq_chain_ways_plan(c->space, &is, c->space->mbs[wave->mbs]);
+    struct maq_stretches stretches;
+    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, wave->replicas, t->waves, alone));
+    enum maq_status status = maq_stretches_cost(&out->cost, &stretches, s->first, s->end, true);
+    out->hop_bytes = stretches.hop_bytes;
+    out->tied_bytes = stretches.tied_bytes;
+    out->stalls = stretches.stalls;
+    out->pool = is.pool;
+    out->devices = is.tp * is.cp * wave->replicas;
+    double held = out->cost.act_bytes * s->in_flight;
+    out->held_bytes = stretches.context_bytes + out->cost.states_bytes + held +
+                      fmax(out->cost.working_bytes, out->cost.ending_bytes - held);
+    maq_stretches_end(&stretches);
+    return status;
+}
+
+/* ---- transfers ---- */
+
+static uint32_t sharers_of(const struct play *p, const struct played_stage *s)
+{
+    uint32_t of_pool = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        of_pool += p->stages[i].pool == s->pool;
+    return maq_pool_sharers(&p->costs->groups.at[s->pool], s->devices, of_pool);
+}
+
+static double border_s(const struct play *p, const struct played_stage *a, const struct played_stage *b)
+{
+    const struct maq_pools *groups = &p->costs->groups;
+    double bytes = fmax(a->hop_bytes, b->hop_bytes);
+    uint32_t fewest = a->devices < b->devices ? a->devices : b->devices;
+    return a->pool == b->pool
+               ? maq_pools_inside_s(groups, a->pool, a->first_device, b->first_device, bytes, sharers_of(p, a))
+               : maq_pools_between_s(groups, a->pool, b->pool, bytes, fewest);
+}
+
+static double tied_s(const struct play *p)
+{
+    const struct played_stage *a = &p->stages[0], *b = &p->stages[p->n - 1];
+    double bytes = fmax(a->tied_bytes, b->tied_bytes);
+    if (p->n < 2 || bytes == 0)
+        return 0;
+    return maq_pools_tied_s(&p->costs->groups, (uint32_t[]){a->pool, b->pool},
+                            (uint32_t[]){a->first_device, b->first_device}, bytes, sharers_of(p, a));
+}
+
+/* ---- time ---- */
+
+static double *doubles(struct maq_arena *arena, size_t n)
+{
+    return MAQ_ARENA_NEW(arena, double, n > 0 ? n : 1);
+}
+
+static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena *arena)
+{
+    const struct maq_schedule *s = &p->schedule;
+    double *dur = doubles(arena, (size_t)MAQ_TASK_KIND_COUNT * p->n), *hop = doubles(arena, p->n),
+           *stall = doubles(arena, p->n), *ready = doubles(arena, p->n), *finish = doubles(arena, s->n_tasks),
+           makespan = 0;
+    if (!dur || !hop || !stall || !ready || !finish)
+        return false;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct played_stage *st = &p->stages[i];
+        dur[MAQ_TASK_F * p->n + i] = nearbyint(st->cost.forward_s * 1e9);
+        dur[MAQ_TASK_B * p->n + i] = nearbyint(st->cost.backward_s * 1e9);
+        ready[i] = nearbyint(st->cost.ready_s * 1e9);
+        hop[i] = i > 0 ? nearbyint(border_s(p, &p->stages[i - 1], st) * 1e9) : 0;
+        stall[i] = st->stalls ? hop[i] : 0;
+    }
+    maq_schedule_eval(&makespan, finish, s, 1, dur, NULL, hop, stall, ready);
+    for (uint32_t i = 0; i < p->n; i++)
+        end_s[i] = finish[s->stage_last[i]] * 1e-9;
+    return true;
+}
+
+static enum maq_status play(double *step_s, struct play *p, uint32_t waves, struct maq_arena *arena)
+{
+    double *end = doubles(arena, p->n), pipeline = 0, after = 0;
+    MAQ_TRY(maq_schedule_build(&p->schedule, MAQ_SCHEDULE_1F1B, p->n, 1, waves, 0, arena, NULL));
+    if (!end || !play_pipeline(end, p, arena))
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct maq_stretch_cost *c = &p->stages[i].cost;
+        end[i] += c->exposed_s;
+        pipeline = fmax(pipeline, end[i]);
+        after = fmax(after, c->update_s + c->gather_s);
+    }
+    pipeline = fmax(pipeline, fmax(end[0], end[p->n - 1]) + tied_s(p));
+    *step_s = pipeline + p->costs->norm_s + after;
+    return MAQ_OK;
+}
+
+static enum maq_status cost_stages(struct play *p, bool *fits, const struct maq_chain_costs *c,
+                                   const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                                   const struct maq_stage_table *table)
+{
+    uint32_t used[MAQ_STAGE_KINDS] = {0};
+    *fits = true;
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct played_stage *s = &p->stages[i];
+        MAQ_TRY(cost_stage(s, c, wave, &composition->stages[i], table, p->n == 1));
+        s->first_device = used[s->pool];
+        used[s->pool] += s->devices;
+        *fits = *fits && s->held_bytes <= c->pools[s->pool].capacity_bytes;
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct maq_chain_costs *c,
+                                     const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                                     const struct maq_stage_table *table)
+{
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    struct play p = {.costs = c,
+                     .n = composition->n_stages,
+                     .stages = MAQ_ARENA_NEW(&arena, struct played_stage, composition->n_stages)};
+    pthread_mutex_lock(&c->memo->lock);
+    enum maq_status status = p.stages ? cost_stages(&p, &out->fits, c, wave, composition, table) : MAQ_NO_MEMORY;
+    pthread_mutex_unlock(&c->memo->lock);
+    if (status == MAQ_OK)
+        status = play(&out->step_s, &p, table->waves, &arena);
+    maq_arena_fini(&arena);
+    return status;
+}
