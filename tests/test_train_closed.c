@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "maquette/train.h"
 #include "train/blueprint.h"
+#include "train/cache.h"
 #include "train/predict.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)

@@ -1,10 +1,10 @@
 /*
  * arcs.c - a table's stretches: how deep in the pipeline each fits, what it synchronizes at least, its cheapest hops.
  */
+#include "compose/arcs.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "compose/arcs.h"
 
 double maq_forward_weight(const struct maq_stage_table *t, uint32_t behind, bool first)
 {

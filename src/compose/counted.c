@@ -19,10 +19,11 @@
  *
  * What is left of the relaxation: the bottleneck, the synchronization and the update inside the box's limits.
  */
+#include "compose/counted.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "compose/counted.h"
 #include "compose/left.h"
 #include "compose/units.h"
 

@@ -15,11 +15,12 @@
  *
  * Without a path the halves of a box that is smaller than the grain are not looked at: it is kept for the search over labels.
  */
+#include "compose/cover.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "compose/counted.h"
-#include "compose/cover.h"
 #include "compose/priced.h"
 #include "compose/units.h"
 

@@ -21,10 +21,10 @@
  * With `beam` set only that many labels are kept per front atom and front parts, those with the least bound: a quick good answer
  * without a proof.
  */
+#include "compose/labels.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "compose/labels.h"
 
 #define NONE UINT32_MAX
 #define SLACK 1e-12 /* relative: sums in another order must not prune a tie */

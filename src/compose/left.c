@@ -18,10 +18,10 @@
     "O3") /* at -O2 gcc 12 leaves the rows scalar; nothing here but sums and minima, so no value can change */
 #endif
 
+#include "compose/left.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "compose/left.h"
 
 #define SHORT 4u            /* stride of a kind whose runs are short */
 #define ROUNDED (1 - 1e-5f) /* 128 additions of floats are off by 128 x 6e-8 at most */

@@ -8,13 +8,13 @@
  * out for the chains that were chosen.
  */
 #include "compose/pipelines.h"
-#include "compose/cover.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "compose/cover.h"
 
 #define STATES (1u << 20) /* of the knapsack */
 #define USES 512u         /* different uses of devices in one knapsack */

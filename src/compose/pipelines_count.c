@@ -20,10 +20,11 @@
  * their range of the bottleneck is halved, until the chains do too little or nothing is left to do.
  */
 #include "compose/pipelines_count.h"
-#include "compose/left.h"
-#include "compose/units.h"
 
 #include <string.h>
+
+#include "compose/left.h"
+#include "compose/units.h"
 
 #define CELLS 96u       /* ranges of the bottleneck */
 #define FIRST_CELLS 12u /* to begin with */

@@ -22,10 +22,10 @@
  * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are taken
  * for that one, which fits whatever fits behind it.
  */
+#include "compose/priced.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "compose/priced.h"
 
 #define STEPS 24
 #define LOOK_STEPS 8 /* without a bound as the aim */

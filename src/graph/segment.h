@@ -10,7 +10,7 @@
  *
  * This is what makes the fast path exact: a layer is evaluated once and then only counted. Communication that
  * crosses the border of a layer (gradient reduction, parameter gathering, pipeline transfers) is therefore
- * not in segments but in train/dp.c and in the schedule.
+ * not in segments but in train/sync.c and in the schedule.
  */
 #ifndef MAQ_GRAPH_SEGMENT_H
 #define MAQ_GRAPH_SEGMENT_H

@@ -4,7 +4,7 @@
  * Cases. A step of M waves needs waves of at least global batch / M samples. More replicas for the same M only add to the
  * synchronization, so of all numbers of replicas only those are cases that are the least for their M.
  */
-#include "maquette/compose.h"
+#include "mixed_search/profile_search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "maquette/compose.h"
 #include "mixed/codes.h"
-#include "mixed_search/profile_search.h"
 
 #define MAX_SPLIT 4u
 

@@ -120,6 +120,25 @@ void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t st
     *chunk = (uint16_t)c;
 }
 
+uint32_t maq_positions_of(uint16_t *positions, int kind, uint32_t stages, uint32_t n_positions, uint32_t stage)
+{
+    uint32_t n = 0;
+    positions[n++] = (uint16_t)stage;
+    if (kind == MAQ_SCHEDULE_DUALPIPE)
+        positions[n++] = (uint16_t)(stages - 1 - stage);
+    else if (kind == MAQ_SCHEDULE_ZB_V || kind == MAQ_SCHEDULE_DUALPIPE_V)
+        positions[n++] = (uint16_t)(2 * stages - 1 - stage);
+    else
+        for (uint32_t p = stage + stages; p < n_positions; p += stages)
+            positions[n++] = (uint16_t)p;
+    return n;
+}
+
+uint32_t maq_schedule_positions(const struct maq_schedule *s, uint32_t stage, uint16_t *positions)
+{
+    return maq_positions_of(positions, s->kind, s->stages, s->n_positions, stage);
+}
+
 /* ---- what is refused ---- */
 
 const char *maq__refused(char buf[160], const char *format, ...)

@@ -113,6 +113,9 @@ uint32_t maq_schedule_chunks(int kind, uint32_t vp);
 /* Device stage and chunk of a position (dualpipe: of direction d). */
 void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t stages, uint32_t position,
                          uint32_t direction);
+/* Positions that a stage holds, of n_positions in all; returns how many: one per chunk, of dualpipe two. */
+uint32_t maq_positions_of(uint16_t *positions, int kind, uint32_t stages, uint32_t n_positions, uint32_t stage);
+uint32_t maq_schedule_positions(const struct maq_schedule *s, uint32_t stage, uint16_t *positions);
 
 /*
  * Why (kind, stages, chunks, microbatches) cannot be, as a sentence with the numbers, or NULL when it can:

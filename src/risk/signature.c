@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "train/cache.h"
 #include "train/predict.h"
 
 #define LEAST_STRETCH 0.1

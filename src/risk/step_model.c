@@ -5,7 +5,9 @@
 
 #include "base/check.h"
 #include "base/codes.h"
+#include "train/cache.h"
 #include "train/predict.h"
+#include "train/sync.h"
 
 static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, const struct maq_task *t,
                       const struct maq_blueprint *bp)
@@ -72,7 +74,7 @@ static void set_ready(struct maq_step_model *m, const struct maq_schedule *s, co
     for (uint32_t stage = 0; bp->gather_first && stage < s->stages; stage++) {
         uint16_t at[MAQ_MAX_STAGES];
         double stream = 0;
-        uint32_t chunks = maq_blueprint_positions(bp, stage, at);
+        uint32_t chunks = maq_schedule_positions(bp->schedule, stage, at);
         for (uint32_t c = 0; c < chunks; c++) {
             const struct maq_program *p = bp->programs[at[c]];
             double ready = maq_sync_ready_ns(p, stream, &stream) + p->forward_gap_ns + p->forward_drag_ns;

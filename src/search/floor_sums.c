@@ -6,6 +6,7 @@
 #include "plan/schedule.h"
 #include "search/floors.h"
 #include "train/predict.h"
+#include "train/stage_memory.h"
 
 static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, double redone_share, bool redone,
                    struct maq_arena *arena)
@@ -164,7 +165,7 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     MAQ_TRY(maq_job_place_groups(&out->resolved, &nowhere, arena, NULL));
     out->fixed_bytes = maq_fixed_bytes(&out->resolved);
     out->held = MAQ_ARENA_NEW(arena, struct maq_position_floor, MAQ_MAX_STAGES);
-    out->positions = MAQ_ARENA_NEW(arena, uint32_t, MAQ_MAX_STAGES);
+    out->positions = MAQ_ARENA_NEW(arena, uint16_t, MAQ_MAX_STAGES);
     if (!out->held || !out->positions)
         return MAQ_NO_MEMORY;
     out->resolved.plan.microbatch_group = plain->microbatch_group;

@@ -19,6 +19,7 @@
 #include "plan/job_build.h"
 #include "plan/schedule.h"
 #include "train/predict.h"
+#include "train/stage_memory.h"
 
 /* ---- what a position holds ---- */
 
@@ -110,28 +111,11 @@ static void pass_times(struct maq_position_floor *out, const struct maq_cell_flo
     }
 }
 
-/* Positions of a stage, as maq_blueprint_positions(). */
-static uint32_t positions_of(const struct maq_pipeline *p, uint32_t stages, uint32_t stage, uint32_t *at)
-{
-    uint32_t n = 0;
-    if (p->schedule == MAQ_SCHEDULE_DUALPIPE) {
-        at[n++] = stage;
-        at[n++] = stages - 1 - stage;
-    } else if (p->schedule == MAQ_SCHEDULE_ZB_V || p->schedule == MAQ_SCHEDULE_DUALPIPE_V) {
-        at[n++] = stage;
-        at[n++] = 2 * stages - 1 - stage;
-    } else {
-        for (uint32_t v = stage; v < p->n_virtual; v += stages)
-            at[n++] = v;
-    }
-    return n;
-}
-
 /* ---- floors ---- */
 
 /* The most that a stage holds at once. */
 static double inflight(const struct maq_schedule *s, const struct maq_position_floor *held, uint32_t stage,
-                       const uint32_t *at, uint32_t n)
+                       const uint16_t *at, uint32_t n)
 {
     double most = 0;
     for (uint32_t i = s->inflight_first[stage]; i < s->inflight_first[stage + 1]; i++) {
@@ -145,7 +129,7 @@ static double inflight(const struct maq_schedule *s, const struct maq_position_f
 
 /* Least bytes of activations on a stage at once. */
 static double activations(const struct maq_cell_floors *f, const struct maq_pipeline *p,
-                          const struct maq_position_floor *held, uint32_t stage, const uint32_t *at, uint32_t n)
+                          const struct maq_position_floor *held, uint32_t stage, const uint16_t *at, uint32_t n)
 {
     uint32_t stages = (uint32_t)f->resolved.plan.pp, m = f->microbatches;
     if (p->schedule == MAQ_SCHEDULE_1F1B)
@@ -182,7 +166,7 @@ static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_flo
 
 /* What a stage holds. */
 static struct maq_stage_floor stage_floor(const struct maq_cell_floors *f, const struct maq_pipeline *p, uint32_t s,
-                                          const uint32_t *at, uint32_t n)
+                                          const uint16_t *at, uint32_t n)
 {
     struct maq_stage_floor stage = {.act_bytes = activations(f, p, f->held, s, at, n)};
     for (uint32_t i = 0; i < n; i++) {
@@ -203,13 +187,14 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
     flat_floor(out, f, sums);
     if (p->as_written)
         return;
-    uint32_t stages = (uint32_t)f->resolved.plan.pp, *at = f->positions;
+    uint32_t stages = (uint32_t)f->resolved.plan.pp;
+    uint16_t *at = f->positions;
     double m = f->microbatches, floor = out->step_s * 1e9, before = 0;
     struct maq_position_floor *held = f->held;
     (timed ? pass_times : hold)(held, f, q);
     for (uint32_t s = 0; s < stages; s++) {
         double work = 0, hops = s * sums->hop_ns * (splits ? 1 : 2);
-        uint32_t n = positions_of(p, stages, s, at);
+        uint32_t n = maq_positions_of(at, p->schedule, stages, p->n_virtual, s);
         for (uint32_t i = 0; i < n; i++)
             work += held[at[i]].forward + held[at[i]].backward;
         if (!timed)

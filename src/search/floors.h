@@ -37,7 +37,7 @@ struct maq_cell_floors {
     double capacity_bytes;
     double fixed_bytes;              /* context, workspace, communicators */
     struct maq_position_floor *held; /* scratch, by position */
-    uint32_t *positions;             /* scratch, of a stage */
+    uint16_t *positions;             /* scratch, of a stage */
 };
 
 /* `plain` is the plan of maq_cell_plan(). Everything lives in `arena`. */

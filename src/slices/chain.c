@@ -8,6 +8,7 @@
 #include "plan/job_build.h"
 #include "slices/codes.h"
 #include "train/predict.h"
+#include "train/stage_memory.h"
 
 static enum maq_status no_memory(struct maq_diag *diag)
 {

@@ -8,6 +8,7 @@
 #ifndef MAQ_TRAIN_ATOMS_H
 #define MAQ_TRAIN_ATOMS_H
 
+#include "base/arena.h"
 #include "maquette/train.h"
 
 struct maq_atom {

@@ -7,9 +7,13 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "train/contention.h"
+#include "train/cache.h"
+#include "train/drag.h"
 #include "train/host.h"
-#include "train/muon.h"
+#include "train/lower_local.h"
+#include "train/stage_memory.h"
+#include "train/sync.h"
+#include "train/update.h"
 
 static bool splits(const struct maq_blueprint *bp)
 {
@@ -17,56 +21,6 @@ static bool splits(const struct maq_blueprint *bp)
 }
 
 /* ---- blocks ---- */
-
-static void count_params(struct maq_block *b, const struct maq_lower *lo)
-{
-    for (uint32_t i = 0; i < b->layer->n_modules; i++) {
-        const struct maq_module *m = &b->layer->modules[i];
-        double p = maq_lower_local_params(lo, m);
-        bool expert = m->shard == MAQ_SHARD_EXPERT;
-        *(expert ? &b->expert_params : &b->dense_params) += p;
-        if (maq_muon_updates(m))
-            *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
-        if (maq_lower_adapted(lo, m)) {
-            struct maq_local d = maq_lower_local(lo, b->layer, m);
-            b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);
-        }
-    }
-}
-
-enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer,
-                                enum maq_block_use use, bool split)
-{
-    enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
-    enum maq_redo redo = use == MAQ_BLOCK_ENDS                            ? MAQ_REDO_NOTHING
-                         : lo->plan->recompute == MAQ_RECOMPUTE_FULL      ? MAQ_REDO_LAYER
-                         : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
-                                                                          : MAQ_REDO_NOTHING;
-    b->layer = layer;
-    maq_lower_size(lo, layer);
-    lo->repeats = use != MAQ_BLOCK_ENDS;
-    count_params(b, lo);
-    maq_block_memory(b, lo);
-    for (int redone = 0; redone < 2; redone++) {
-        lo->offload_bytes = use == MAQ_BLOCK_OFFLOADED ? b->act_bytes[redone] : 0;
-        enum maq_redo again = redone ? redo : MAQ_REDO_NOTHING;
-        if (redone && use != MAQ_BLOCK_OFFLOADED) { /* what is recomputed changes only the backward pass */
-            b->forward[1] = b->forward[0];
-            b->backward[1] = again == MAQ_REDO_NOTHING ? b->backward[0] : maq_lower_layer(lo, layer, backward, again);
-            break;
-        }
-        b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
-        b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
-        if (use == MAQ_BLOCK_OFFLOADED) { /* on the device: this layer's, and the one on its way */
-            b->backward_transient[redone] += 2 * b->act_bytes[redone];
-            b->act_bytes[redone] = 0;
-            b->walk[redone].n = 0;
-        }
-    }
-    b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
-    lo->offload_bytes = 0;
-    return lo->failed ? MAQ_NO_MEMORY : MAQ_OK;
-}
 
 static enum maq_status add_block(struct maq_blueprint *bp, const struct maq_layer *layer, enum maq_block_use use,
                                  uint32_t *id)
@@ -142,13 +96,6 @@ static bool is_redone(const struct maq_plan *p, const struct maq_virtual_stage *
     return true;
 }
 
-/* Several layers per checkpoint: one input is kept for the group, and the group is recomputed as one. */
-int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
-{
-    bool uniform = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_UNIFORM;
-    return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
-}
-
 static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t block, bool redo, uint32_t layer)
 {
     const struct maq_plan *p = &bp->job->plan;
@@ -173,7 +120,7 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
 {
     double waits = pr->forward_ns + pr->backward_ns + pr->weight_ns -
                    (pr->plain_forward_ns + pr->plain_backward_ns + pr->plain_weight_ns);
-    maq_contention_passes(bp, pr);
+    maq_drag_passes(bp, pr);
     pr->forward_ns += pr->forward_drag_ns;
     pr->backward_ns += pr->backward_drag_ns;
     pr->weight_ns += pr->weight_drag_ns;
@@ -266,43 +213,13 @@ static enum maq_status write_programs(struct maq_blueprint *bp)
     return MAQ_OK;
 }
 
-uint32_t maq_blueprint_positions(const struct maq_blueprint *bp, uint32_t stage, uint16_t *positions)
-{
-    const struct maq_schedule *s = bp->schedule;
-    uint32_t n = 0;
-    if (s->kind == MAQ_SCHEDULE_INTERLEAVED) {
-        for (uint32_t c = 0; c < s->chunks; c++)
-            positions[n++] = (uint16_t)(c * s->stages + stage);
-        return n;
-    }
-    positions[n++] = (uint16_t)stage;
-    if (s->kind == MAQ_SCHEDULE_DUALPIPE)
-        positions[n++] = (uint16_t)(s->stages - 1 - stage);
-    else if (s->kind == MAQ_SCHEDULE_ZB_V || s->kind == MAQ_SCHEDULE_DUALPIPE_V)
-        positions[n++] = (uint16_t)(2 * s->stages - 1 - stage);
-    return n;
-}
-
 /* ---- end of the step ---- */
-
-struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n)
-{
-    struct maq_owned_params sum = {0, 0, 0, 0, 0};
-    for (uint32_t i = 0; i < n; i++) {
-        sum.dense += programs[i]->dense_params;
-        sum.expert += programs[i]->expert_params;
-        sum.adapters += programs[i]->adapter_params;
-        sum.dense_matrices += programs[i]->dense_matrices;
-        sum.expert_matrices += programs[i]->expert_matrices;
-    }
-    return sum;
-}
 
 /* The programs of a stage; returns how many. */
 static uint32_t stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     for (uint32_t i = 0; i < n; i++)
         programs[i] = bp->programs[at[i]];
     return n;
@@ -339,7 +256,7 @@ static double unpaired_ns(const struct maq_blueprint *bp, uint32_t stage)
     bool two_ways = p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V;
     if (p->overlap_ep != MAQ_ON || two_ways)
         return 0;
-    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     for (uint32_t c = 0; c < n; c++)
         hidden += bp->programs[at[c]]->experts_under_ns;
     return nearbyint(hidden * fmin(p->pp, (double)bp->job->microbatches));
@@ -365,7 +282,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
                     held.expert == last.expert && held.adapters == last.adapters &&
                     held.dense_matrices == last.dense_matrices && held.expert_matrices == last.expert_matrices;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, programs, n);
-        bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_contention_step_ns(bp, s);
+        bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_drag_step_ns(bp, s);
         bp->unpaired_ns[s] = unpaired_ns(bp, s);
         last = held;
     }

@@ -35,7 +35,7 @@ typedef void visitor(void *user, const struct maq_segment *g, double times);
 static void visit_stage(const struct maq_blueprint *bp, uint32_t stage, visitor *visit, void *user)
 {
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     double each = passes_each(bp);
     for (uint32_t c = 0; c < n; c++)
         for (uint32_t e = 0; e < bp->programs[at[c]]->n_entries; e++) {
@@ -77,7 +77,7 @@ static double *without_transfers(const struct maq_blueprint *bp, struct maq_aren
 static double pass_sync_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     double each = passes_each(bp), sum = 0;
     for (uint32_t c = 0; c < n; c++) {
         const struct maq_program *p = bp->programs[at[c]];
@@ -91,7 +91,7 @@ static double pass_sync_ns(const struct maq_blueprint *bp, uint32_t stage)
 static double pass_gaps_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     double sum = 0;
     for (uint32_t c = 0; c < n; c++)
         sum += passes_each(bp) * gaps_ns(bp->programs[at[c]]);
@@ -157,7 +157,7 @@ static void count_sync(struct counts *c, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     const struct maq_blueprint *bp = c->bp;
-    uint32_t n = maq_blueprint_positions(bp, stage, at);
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     double m = bp->schedule->microbatches;
     double reduces = bp->sync_every_pass ? m : 1, gathers = !bp->gather_every_pass ? 1
                                                             : bp->gather_backward  ? 2 * m

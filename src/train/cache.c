@@ -5,12 +5,13 @@
  * layer, and the placements of the groups that communicate there. Keys are zero-padded values compared byte
  * for byte.
  */
+#include "train/cache.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "train/blueprint.h"
 
 struct block_key {
     const struct maq_layer *layer;

@@ -11,7 +11,7 @@
  * Every process group that communicates is one communicator: those of the plan, the one over all pipeline stages and
  * tensor ranks that norms and overflow are reduced on, and the default group of the whole job.
  */
-#include "train/blueprint.h"
+#include "train/stage_memory.h"
 
 #define MIB (1024.0 * 1024.0)
 #define LL_BYTES (8.0 * 512 * 8 * 16)

@@ -12,6 +12,8 @@
 #include "graph/builder.h"
 #include "maquette/train.h"
 #include "train/blueprint.h"
+#include "train/cache.h"
+#include "train/sync.h"
 
 struct owner {
     struct maq_arena arena;
@@ -261,7 +263,7 @@ static void gather_first(struct expansion *x, struct maq_arena *arena)
     const struct maq_blueprint *bp = x->bp;
     for (uint32_t stage = 0; stage < bp->schedule->stages && bp->gather_first; stage++) {
         uint16_t at[MAQ_MAX_STAGES];
-        uint32_t n = maq_blueprint_positions(bp, stage, at);
+        uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
         for (uint32_t c = 0; c < n; c++) {
             const struct maq_program *pr = bp->programs[at[c]];
             uint32_t slot = (bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE ? c : 0) * bp->schedule->n_positions + at[c];
@@ -280,7 +282,7 @@ static void end_of_step(struct expansion *x)
     bool late = !bp->sync_every_pass && bp->job->plan.overlap_grad_reduce != MAQ_ON;
     for (uint32_t s = 0; s < pp; s++) {
         uint16_t at[MAQ_MAX_STAGES];
-        uint32_t chunks = maq_blueprint_positions(bp, s, at), done = last_node(x, s, MAQ_STREAM_COMPUTE);
+        uint32_t chunks = maq_schedule_positions(bp->schedule, s, at), done = last_node(x, s, MAQ_STREAM_COMPUTE);
         for (uint32_t c = 0; late && c < chunks; c++)
             for (uint32_t b = 0; b < bp->programs[at[c]]->n_buckets; b++)
                 reduce_bucket(x, s, &bp->programs[at[c]]->buckets[b], done, 0);
@@ -298,7 +300,7 @@ static void end_of_step(struct expansion *x)
     uint32_t norm = maq_graph_add(&x->b, 0, MAQ_STREAM_DP, bp->norm_item, tag, ends, n);
     for (uint32_t s = 0; s < pp; s++) {
         uint16_t at[MAQ_MAX_STAGES];
-        uint32_t chunks = maq_blueprint_positions(bp, s, at);
+        uint32_t chunks = maq_schedule_positions(bp->schedule, s, at);
         maq_graph_add_segment(&x->b, s, bp->optimizer[s], tag_of(0, 0), norm);
         stand_still(x, s, bp->lost_ns[s], MAQ_GAP_CONTENTION, 0);
         stand_still(x, s, bp->unpaired_ns[s], MAQ_GAP_EXCHANGE, 0);

@@ -28,6 +28,8 @@
 
 #include <math.h>
 
+#include "train/blueprint.h"
+
 /*
  * Kernels in flight before a launch blocks: "1024" in NVIDIA's forums and in the traces of PyTorch; CUDA does not document it.
  */

@@ -4,7 +4,10 @@
 #ifndef MAQ_TRAIN_HOST_H
 #define MAQ_TRAIN_HOST_H
 
-#include "train/blueprint.h"
+#include "train/lower.h"
+
+struct maq_blueprint;
+struct maq_program;
 
 struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct maq_device *device);
 

@@ -1,5 +1,6 @@
 /*
- * lower.c - pointwise modules, and the walk over a layer.
+ * lower.c - the walk over a layer: its modules in the order of a pass, each by the file for its kind (lower_parts.h), what is recomputed
+ * in front of them, and what the host pays.
  *
  * Sources of what is executed: Megatron-LM core (transformer_layer.py, tensor_parallel/layers.py, fusions/)
  * and Transformer Engine. Fused kernels are one operator; without fusion (`fused_kernels: false`) a pointwise
@@ -7,30 +8,11 @@
  */
 #include "train/lower.h"
 
-#include <string.h>
-
-#include "base/check.h"
-#include "base/str.h"
 #include "plan/job_build.h"
 #include "train/contention.h"
 #include "train/host.h"
-
-struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
-                          int64_t d3, int64_t d4, int64_t d5)
-{
-    return (struct maq_op){
-        .kind = (uint16_t)kind, .dtype = (uint8_t)dtype, .flags = (uint8_t)flags, .d = {d0, d1, d2, d3, d4, d5}};
-}
-
-struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind kind, enum maq_group_kind group,
-                              double bytes)
-{
-    /* all ranks of a node do the same at the same time: as many groups as it takes to cover its devices */
-    struct maq_placement at = lower->groups[group];
-    uint32_t per_node = (uint32_t)lower->job->cluster.groups[at.group].devices_per_node;
-    uint32_t sharers = at.per_node > 0 && per_node > at.per_node ? per_node / at.per_node : 1;
-    return (struct maq_coll){.kind = (uint16_t)kind, .sharers = (uint16_t)sharers, .bytes = bytes, .at = at};
-}
+#include "train/lower_local.h"
+#include "train/lower_parts.h"
 
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena)
@@ -70,293 +52,6 @@ void maq_lower_select(struct maq_lower *lower, const struct maq_placement *group
     lower->attention = maq_attention_on(lower->plan, lower->device);
     lower->host = maq_host_rates_of(lower->job, lower->items->device);
     maq_contention_shares(lower->contention, lower->plan, lower->items->device);
-}
-
-bool maq_lower_trained(const struct maq_lower *lower)
-{
-    return lower->plan->lora_rank == 0;
-}
-
-bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m)
-{
-    if (lower->plan->lora_rank == 0 || m->kind != MAQ_MODULE_LINEAR || m->part == MAQ_PART_OUTPUT)
-        return false;
-    struct maq_str targets = lower->plan->lora_targets, word;
-    if (targets.len == 0)
-        targets = MAQ_STR("linear_qkv,linear_proj,linear_fc1,linear_fc2");
-    while (targets.ptr) {
-        targets = maq_str_split(targets, ',', &word);
-        if (maq_str_is(maq_str_trim(word), m->name))
-            return true;
-    }
-    return false;
-}
-
-/* Key/value heads are copied when there are fewer than TP ranks: what linear_qkv puts out beyond its even share. */
-static int64_t copied_kv_features(const struct maq_lower *lower, const struct maq_layer *layer,
-                                  const struct maq_module *m)
-{
-    if (m->kind != MAQ_MODULE_LINEAR || m->shard != MAQ_SHARD_COLUMN || strcmp(m->name, "linear_qkv") != 0)
-        return 0;
-    for (uint32_t i = 0; i < layer->n_modules; i++) {
-        const struct maq_attention_geometry *g = &layer->modules[i].u.attention;
-        if (layer->modules[i].kind == MAQ_MODULE_ATTENTION && g->kv_heads < lower->plan->tp)
-            return (int64_t)(g->qk_dim + g->v_dim) - (int64_t)g->kv_heads * (g->qk_dim + g->v_dim) / lower->plan->tp;
-    }
-    return 0;
-}
-
-struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq_layer *layer,
-                                 const struct maq_module *m)
-{
-    int64_t tp = lower->plan->tp, etp = lower->plan->etp;
-    struct maq_local l = {lower->tokens, m->in, m->out};
-    switch (m->shard) {
-    case MAQ_SHARD_SEQUENCE:
-        l.rows = lower->tokens_region;
-        break;
-    case MAQ_SHARD_COLUMN:
-        if (m->part == MAQ_PART_OUTPUT)
-            l.out = (m->out + lower->vocab_cut - 1) / lower->vocab_cut;
-        else
-            l.out = m->out / tp + copied_kv_features(lower, layer, m);
-        break;
-    case MAQ_SHARD_ROW:
-        l.in = m->in / tp;
-        break;
-    case MAQ_SHARD_HEADS:
-        l.in = m->in / tp;
-        l.out = m->out / tp;
-        break;
-    case MAQ_SHARD_VOCAB:
-        l.in = (m->in + lower->vocab_cut - 1) / lower->vocab_cut;
-        break;
-    case MAQ_SHARD_EXPERT:
-        l.rows = lower->expert_rows;
-        if (m->flags & MAQ_MODULE_GATHER_IN) /* expert-TP cuts fc1 by column, fc2 by row */
-            l.out = m->out / etp;
-        else if (m->flags & MAQ_MODULE_REDUCE_OUT)
-            l.in = m->in / etp;
-        else if (m->kind == MAQ_MODULE_EXPERT_ACTIVATION) {
-            l.in = m->in / etp;
-            l.out = m->out / etp;
-        }
-        break;
-    }
-    return l;
-}
-
-double maq_lower_local_params(const struct maq_lower *lower, const struct maq_module *m)
-{
-    const struct maq_plan *p = lower->plan;
-    switch (m->shard) {
-    case MAQ_SHARD_SEQUENCE:
-        return (double)m->params;
-    case MAQ_SHARD_COLUMN:
-    case MAQ_SHARD_HEADS:
-        return (double)m->params / (m->part == MAQ_PART_OUTPUT ? (double)lower->vocab_cut : p->tp);
-    case MAQ_SHARD_ROW: { /* the bias of a row-parallel linear is whole on every rank */
-        double bias = m->flags & MAQ_MODULE_BIAS ? (double)m->out : 0;
-        return ((double)m->params - bias) / p->tp + bias;
-    }
-    case MAQ_SHARD_VOCAB:
-        return (double)m->params / (double)lower->vocab_cut;
-    case MAQ_SHARD_EXPERT:
-        return (double)m->params / ((double)p->ep * p->etp);
-    }
-    return (double)m->params;
-}
-
-/* ---- documents in a sequence ---- */
-
-/*
- * Mean keys per query when a sequence holds documents of lognormal length l (mean M, coefficient of variation
- * c), each attending to itself: sum_i keys(l_i) l_i / sum_i l_i. The distribution is taken at 64 quantile
- * midpoints, cut at the sequence length.
- */
-#define LENGTH_POINTS 64
-
-static double normal_quantile(double p)
-{
-    /* Acklam's rational approximation has a relative error of 1.2e-9; the logistic one below is enough for 64
-     * lengths rounded to tokens. */
-    double t = p < 0.5 ? p : 1 - p;
-    double x = 5.5556 * (1 - __builtin_pow((1 - (1 - t)) / (1 - t), 0.1186)); /* Shore (1982) */
-    return p < 0.5 ? -x : x;
-}
-
-double maq_lower_keys(const struct maq_lower *lower, const struct maq_attention_geometry *g)
-{
-    const struct maq_workload *w = &lower->job->workload;
-    if (w->length_mean <= 0)
-        return maq_attention_mean_keys(g, lower->seq, false);
-    if (w->length_cv <= 0)
-        return maq_attention_mean_keys(g, (int64_t)w->length_mean, false);
-    double sigma2 = __builtin_log(1 + w->length_cv * w->length_cv), mu = __builtin_log(w->length_mean) - sigma2 / 2;
-    double keys = 0, tokens = 0;
-    for (int i = 0; i < LENGTH_POINTS; i++) {
-        double l = __builtin_exp(mu + __builtin_sqrt(sigma2) * normal_quantile((i + 0.5) / LENGTH_POINTS));
-        int64_t len = l > (double)w->seq ? w->seq : l < 1 ? 1 : (int64_t)l;
-        keys += maq_attention_mean_keys(g, len, false) * (double)len;
-        tokens += (double)len;
-    }
-    return keys / tokens;
-}
-
-/* ---- pointwise modules ---- */
-
-static unsigned unfused(const struct maq_lowering *l)
-{
-    return l->lower->plan->fused_kernels ? 0 : MAQ_OP_UNFUSED;
-}
-
-static void put(struct maq_lowering *l, enum maq_op_kind kind, unsigned flags, int64_t d0, int64_t d1, int64_t d2)
-{
-    if (d0 <= 0)
-        return;
-    struct maq_op op = maq_op_make(kind, l->lower->store, flags, d0, d1, d2, 0, 0, 0);
-    maq_segment_op(&l->w, &op);
-}
-
-/* read, written: bytes per element */
-static void elementwise(struct maq_lowering *l, int64_t elements, double read, double written, unsigned flags)
-{
-    put(l, MAQ_OP_ELEMENTWISE, flags, elements, (int64_t)read, (int64_t)written);
-}
-
-static void lower_residual(struct maq_lowering *l, const struct maq_module *m, bool backward)
-{
-    double b = l->lower->store_bytes, mask = m->flags & MAQ_MODULE_DROPOUT ? 1 : 0;
-    int64_t n = l->lower->tokens_region * m->out;
-    if (!backward)
-        elementwise(l, n, 2 * b, b + mask, mask > 0 ? unfused(l) : 0);
-    else if (mask > 0) /* the gradient of a bare sum is the gradient itself */
-        elementwise(l, n, b + mask, b, 0);
-}
-
-/* Statistics of a vocabulary-parallel cross-entropy: maximum, target logit and sum, 4 bytes per token each
- * (Megatron-LM cross_entropy.py). */
-static void lower_loss(struct maq_lowering *l, const struct maq_module *m, bool backward)
-{
-    struct maq_local local = maq_lower_local(l->lower, l->layer, m);
-    put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY,
-        l->lower->plan->loss_fusion ? unfused(l) : MAQ_OP_UNFUSED, local.rows, local.in, 0);
-    if (backward)
-        return;
-    struct maq_coll stats = maq_coll_make(l->lower, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, 4.0 * (double)local.rows);
-    for (int i = 0; i < 3; i++)
-        maq_segment_coll(&l->w, &stats, MAQ_STREAM_TP);
-}
-
-/* Positions are the same for all sequences and looked up once, so that their product is nothing beside that of the tokens. */
-bool maq_lower_one_hot(const struct maq_lower *lo, const struct maq_module *m)
-{
-    return m->kind == MAQ_MODULE_EMBEDDING && (m->flags & MAQ_MODULE_REDUCE_OUT) &&
-           lo->job->framework.embeds_by_product;
-}
-
-/* A dot to its compiler like any other: the vectors are written out for it, and the table's gradient is the product with them again. */
-static void look_up(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool backward)
-{
-    const struct maq_plan *p = l->lower->plan;
-    if (!maq_lower_one_hot(l->lower, m)) {
-        put(l, backward ? MAQ_OP_EMBEDDING_BWD : MAQ_OP_EMBEDDING, 0, d.rows, m->out, d.in);
-        return;
-    }
-    bool into_fp32 = p->weight_grad_fusion && p->grad_dtype == MAQ_FP32;
-    struct maq_op forward = maq_op_make(MAQ_OP_GEMM, l->lower->store, 0, d.rows, m->out, d.in, 1, 0, 0),
-                  table = maq_op_make(MAQ_OP_GEMM, l->lower->store, into_fp32 ? MAQ_OP_ACCUMULATE : 0, d.in, m->out,
-                                      d.rows, 1, 0, 0);
-    if (!backward)
-        elementwise(l, d.rows * d.in, 0, l->lower->store_bytes, 0);
-    maq_segment_op(&l->w, backward ? &table : &forward);
-    if (backward)
-        maq_lower_accumulate(l, d.in * m->out);
-}
-
-static void lower_embedding(struct maq_lowering *l, const struct maq_module *m, bool backward)
-{
-    struct maq_local local = maq_lower_local(l->lower, l->layer, m);
-    bool sp = l->lower->plan->sequence_parallel == MAQ_ON;
-    double bytes = (double)l->lower->tokens * (double)m->out * l->lower->store_bytes;
-    if (!backward) {
-        look_up(l, m, local, false);
-        if (!(m->flags & MAQ_MODULE_REDUCE_OUT)) /* a table that every rank holds whole (positions) */
-            return;
-        struct maq_coll sum =
-            maq_coll_make(l->lower, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, bytes);
-        maq_segment_coll(&l->w, &sum, MAQ_STREAM_TP);
-        return;
-    }
-    if (!maq_lower_trained(l->lower))
-        return;
-    if (sp && (m->flags & MAQ_MODULE_REDUCE_OUT)) {
-        struct maq_coll gather = maq_coll_make(l->lower, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, bytes);
-        maq_segment_coll(&l->w, &gather, MAQ_STREAM_TP);
-    }
-    look_up(l, m, local, true);
-}
-
-static void lower_scan(struct maq_lowering *l, const struct maq_module *m, bool backward)
-{
-    const struct maq_ssm_geometry *g = &m->u.ssm;
-    int64_t tp = l->lower->plan->tp, groups = g->groups / tp > 0 ? g->groups / tp : 1;
-    bool delta = m->kind == MAQ_MODULE_DELTA_RULE;
-    enum maq_op_kind kind = delta ? (backward ? MAQ_OP_DELTA_RULE_BWD : MAQ_OP_DELTA_RULE)
-                                  : (backward ? MAQ_OP_SSM_SCAN_BWD : MAQ_OP_SSM_SCAN);
-    struct maq_op op =
-        maq_op_make(kind, l->lower->store, 0, l->lower->tokens, g->heads / tp, g->head_dim, groups, g->state, g->chunk);
-    maq_segment_ops(&l->w, &op, 5); /* state, chunk scan, cumulative sum, ...: the reference kernels are five */
-}
-
-/* Pointwise modules have one backward kernel, which belongs to the input gradient. */
-static void lower_pointwise(struct maq_lowering *l, const struct maq_module *m, bool backward)
-{
-    struct maq_local local = maq_lower_local(l->lower, l->layer, m);
-    double b = l->lower->store_bytes;
-    switch (m->kind) {
-    case MAQ_MODULE_NORM:
-        /* PyTorch has a fused LayerNorm; an RMSNorm written out is several passes */
-        put(l, backward ? MAQ_OP_NORM_BWD : MAQ_OP_NORM, m->flags & MAQ_MODULE_LAYERNORM ? MAQ_OP_BIAS : unfused(l),
-            local.rows, local.in, 0);
-        break;
-    case MAQ_MODULE_ROPE:
-        put(l, MAQ_OP_ROPE, unfused(l), local.rows, local.in, 0);
-        break;
-    case MAQ_MODULE_ACTIVATION:
-        put(l, backward ? MAQ_OP_ACTIVATION_BWD : MAQ_OP_ACTIVATION,
-            unfused(l) | (m->flags & MAQ_MODULE_GATED ? MAQ_OP_GATED : 0), local.rows, local.in, local.out);
-        break;
-    case MAQ_MODULE_GATE:
-        elementwise(l, local.rows * local.out, backward ? 3 * b : 2 * b, backward ? 2 * b : b, 0);
-        break;
-    case MAQ_MODULE_RESIDUAL:
-        lower_residual(l, m, backward);
-        break;
-    case MAQ_MODULE_CONV1D:
-        put(l, backward ? MAQ_OP_CONV1D_BWD : MAQ_OP_CONV1D, 0, local.rows, local.in, m->u.kernel);
-        break;
-    case MAQ_MODULE_SSM_SCAN:
-    case MAQ_MODULE_DELTA_RULE:
-        lower_scan(l, m, backward);
-        break;
-    case MAQ_MODULE_LOSS:
-        lower_loss(l, m, backward);
-        break;
-    case MAQ_MODULE_EMBEDDING:
-        lower_embedding(l, m, backward);
-        break;
-    case MAQ_MODULE_LINEAR:
-    case MAQ_MODULE_ATTENTION:
-    case MAQ_MODULE_ROUTER:
-    case MAQ_MODULE_DISPATCH:
-    case MAQ_MODULE_EXPERT_LINEAR:
-    case MAQ_MODULE_EXPERT_ACTIVATION:
-    case MAQ_MODULE_COMBINE:
-    case MAQ_MODULE_KIND_COUNT:
-        MAQ_ASSERT(false); /* not pointwise */
-        break;
-    }
 }
 
 /*
@@ -401,7 +96,7 @@ static void lower_module(struct maq_lowering *l, const struct maq_module *m, enu
         break;
     case MAQ_MODULE_EMBEDDING: /* its only gradient is the weight's */
         if (pass == MAQ_PASS_FORWARD || pass == MAQ_PASS_BACKWARD || pass == MAQ_PASS_BACKWARD_WEIGHT)
-            lower_pointwise(l, m, pass != MAQ_PASS_FORWARD);
+            maq_lower_pointwise(l, m, pass != MAQ_PASS_FORWARD);
         break;
     case MAQ_MODULE_NORM:
     case MAQ_MODULE_ROPE:
@@ -414,7 +109,7 @@ static void lower_module(struct maq_lowering *l, const struct maq_module *m, enu
     case MAQ_MODULE_LOSS:
     case MAQ_MODULE_KIND_COUNT:
         if (pass != MAQ_PASS_BACKWARD_WEIGHT)
-            lower_pointwise(l, m, pass != MAQ_PASS_FORWARD);
+            maq_lower_pointwise(l, m, pass != MAQ_PASS_FORWARD);
         break;
     }
 }

@@ -28,7 +28,8 @@
  * (2309.14509); USP (2405.07719).
  */
 #include "base/check.h"
-#include "train/lower.h"
+#include "train/lower_local.h"
+#include "train/lower_parts.h"
 
 struct attention {
     int64_t tokens, heads, kv_heads, qk_dim, v_dim;

@@ -19,7 +19,8 @@
  * Sources: Megatron-LM core_v0.16 transformer/moe/experts.py (TEGroupedMLP._apply_bias) and fusions/fused_bias_geglu.py; PyTorch
  * autograd's formulas of mul, cat, split and clamp (tools/autograd/derivatives.yaml).
  */
-#include "train/lower.h"
+#include "train/lower_local.h"
+#include "train/lower_parts.h"
 
 struct chain {
     int64_t read, written; /* bytes per element */

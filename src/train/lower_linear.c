@@ -25,7 +25,8 @@
  * parallelize.py: 8-bit all-gathers only with scales of whole tensors).
  */
 #include "base/check.h"
-#include "train/lower.h"
+#include "train/lower_local.h"
+#include "train/lower_parts.h"
 
 static bool quantized(const struct maq_lower *lo, const struct maq_module *m)
 {

@@ -18,7 +18,8 @@
  * Sources: Megatron-LM core/transformer/moe/token_dispatcher.py; DeepSeek-AI DeepEP.
  */
 #include "base/check.h"
-#include "train/lower.h"
+#include "train/lower_local.h"
+#include "train/lower_parts.h"
 #include "train/places.h"
 
 static bool fused_exchange(const struct maq_lower *lo)

@@ -32,7 +32,9 @@
  * Megatron-LM). A recomputed layer keeps its input alone.
  */
 #include "base/check.h"
-#include "train/blueprint.h"
+#include "train/block.h"
+#include "train/lower_local.h"
+#include "train/lower_parts.h"
 
 struct tally {
     struct maq_lower *lower;

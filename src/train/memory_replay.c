@@ -16,7 +16,9 @@
 
 #include "base/check.h"
 #include "graph/allocator.h"
+#include "train/lower_local.h"
 #include "train/predict.h"
+#include "train/stage_memory.h"
 
 #define FEWEST_TASKS 24
 #define MOST_TASKS 384
@@ -266,7 +268,7 @@ static double updated_share(const struct maq_blueprint *bp, const struct maq_mod
 static double walk_parameters(struct replay *r, struct held *h, uint32_t stage, double bytes_each)
 {
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n_at = maq_blueprint_positions(r->bp, stage, at);
+    uint32_t n_at = maq_schedule_positions(r->bp->schedule, stage, at);
     double sum = 0;
     for (uint32_t c = 0; c < n_at; c++)
         for (uint32_t e = 0; e < r->bp->programs[at[c]]->n_entries; e++) {
@@ -340,7 +342,7 @@ static void run_step(struct replay *r, uint32_t stage)
 static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n_at = maq_blueprint_positions(bp, stage, at);
+    uint32_t n_at = maq_schedule_positions(bp->schedule, stage, at);
     double most = 0;
     for (uint32_t c = 0; c < n_at; c++)
         most = bp->programs[at[c]]->gather_bytes > most ? bp->programs[at[c]]->gather_bytes : most;

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/codes.h"
+#include "train/cache.h"
 #include "train/predict.h"
 
 struct writer {

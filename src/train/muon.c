@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "train/lower_local.h"
 
 #define SHAPES 64 /* different ones of a stage; more are counted as the last of them */
 #define LOOPS 64  /* products that are written down one by one; more of them together */

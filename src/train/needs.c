@@ -2,6 +2,7 @@
 #include "train/needs.h"
 
 #include "base/check.h"
+#include "train/cache.h"
 #include "train/predict.h"
 
 static enum maq_status collect(struct maq_needs *out, const struct maq_blueprint *bp, struct maq_arena *arena)

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "train/blueprint.h"
+#include "train/cache.h"
 
 static enum maq_status open_pool(struct maq_pool *pool, const struct maq_job *job, uint32_t g, struct maq_diag *diag)
 {

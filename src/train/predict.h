@@ -25,31 +25,9 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
 /* Gathering of a program's parameters that nothing hides at the end of the step. */
 double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program);
 
-/* Memory of a stage that is one program, without activations: model states, the working set of its heaviest pass, and what the update
- * of the parameters takes when activations are gone. */
-struct maq_program_bytes {
-    double states, working, update;
-};
-void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp,
-                        const struct maq_program *program);
-
-/* Memory of a stage at its peak. */
-void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *bp, uint32_t stage);
-/* Weights, gradients and optimizer state of `params` parameters that a rank of a resolved job holds and `shards` ranks share, under the
- * sharding, types and offloading of `plan`. */
-double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards);
-/* What a rank holds whatever its stage does: context, workspace, communicators of the job's groups. */
-double maq_fixed_bytes(const struct maq_job *job);
 /* Peak of what PyTorch's allocator reserves for a stage, and of what it hands out, its allocations replayed; negative when
  * out of memory. memory_replay.c */
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);
-
-/* Bytes per updated parameter that the optimizer step needs besides its state: gradients in 4 bytes where they are not kept so, the roots
- * of the second moments where Adam goes over lists of tensors. */
-double maq_step_update_bytes(const struct maq_blueprint *bp);
-
-/* Whether it runs: PyTorch gives cached blocks back before it fails, so what counts is what is handed out. */
-bool maq_stage_fits(const struct maq_stage_result *stage);
 
 /* Where the time of every stage goes, the critical stage, its operators and provenance. */
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,

@@ -26,10 +26,11 @@
  *
  * PyTorch's caching allocator holds more than it hands out: memory_replay.c.
  */
+#include "train/stage_memory.h"
+
 #include <math.h>
 
 #include "train/muon.h"
-#include "train/predict.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
@@ -39,6 +40,26 @@
 #define CONTEXT_LAZY_BYTES (0.6 * GIB)
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)
+
+struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n)
+{
+    struct maq_owned_params sum = {0, 0, 0, 0, 0};
+    for (uint32_t i = 0; i < n; i++) {
+        sum.dense += programs[i]->dense_params;
+        sum.expert += programs[i]->expert_params;
+        sum.adapters += programs[i]->adapter_params;
+        sum.dense_matrices += programs[i]->dense_matrices;
+        sum.expert_matrices += programs[i]->expert_matrices;
+    }
+    return sum;
+}
+
+/* Several layers per checkpoint: one input is kept for the group, and the group is recomputed as one. */
+int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
+{
+    bool uniform = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_UNIFORM;
+    return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
+}
 
 struct states {
     double weights, gradients, optimizer;
@@ -276,7 +297,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     *st = (struct maq_stage_result){0};
     const struct maq_job *job = bp->job;
     uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n_at = maq_blueprint_positions(bp, stage, at);
+    uint32_t n_at = maq_schedule_positions(bp->schedule, stage, at);
     const struct maq_program *programs[MAQ_MAX_STAGES];
     double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0;
     for (uint32_t c = 0; c < n_at; c++) {

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "train/cache.h"
 #include "train/predict.h"
+#include "train/sync.h"
 
 static double *doubles(struct maq_arena *a, size_t n)
 {
@@ -43,7 +45,7 @@ static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t 
     l->waits = true;
     for (uint32_t s = 0; s < bp->schedule->stages; s++) {
         uint16_t at[MAQ_MAX_STAGES];
-        uint32_t chunks = maq_blueprint_positions(bp, s, at);
+        uint32_t chunks = maq_schedule_positions(bp->schedule, s, at);
         double stream = 0;
         for (uint32_t c = 0; c < chunks; c++) { /* a device gathers its chunks in order */
             double r = maq_sync_ready_ns(bp->programs[at[c]], stream, &stream) + bp->programs[at[c]]->forward_gap_ns +
@@ -82,7 +84,7 @@ static double exposed_gather(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     double t = 0;
-    uint32_t chunks = maq_blueprint_positions(bp, stage, at);
+    uint32_t chunks = maq_schedule_positions(bp->schedule, stage, at);
     for (uint32_t c = 0; c < chunks; c++)
         t += maq_program_exposed_gather(bp, bp->programs[at[c]]);
     return t;

@@ -9,9 +9,12 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "plan/job_build.h"
-#include "train/contention.h"
+#include "train/drag.h"
 #include "train/predict.h"
+#include "train/stage_memory.h"
 #include "train/sweep.h"
+#include "train/sync.h"
+#include "train/update.h"
 
 /* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
 static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, uint32_t replicas,
@@ -132,7 +135,7 @@ static enum maq_status cost_update(struct maq_stretch_cost *out, struct maq_blue
     const struct maq_segment *end = maq_blueprint_optimizer(bp, &pr, 1);
     if (!end || bp->lower.failed || bp->items->failed)
         return MAQ_NO_MEMORY;
-    out->update_s = (end->dur_ns + maq_contention_program_ns(bp, pr)) * 1e-9;
+    out->update_s = (end->dur_ns + maq_drag_program_ns(bp, pr)) * 1e-9;
     return MAQ_OK;
 }
 

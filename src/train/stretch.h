@@ -4,7 +4,7 @@
  * A stage of `replicas` data-parallel replicas runs one 1F1B position over `microbatches` micro batches. Its stretch
  * is a range of atoms: the embedding, the layers, all MTP depths as one where there are any, the output. What it
  * costs is what the same virtual stage costs in a prediction (maq_train_predict): passes with the host's gaps
- * (host.h), sharding's collectives (sync.c) and the compute lost beside them (contention.h). Neighbours enter by
+ * (host.h), sharding's collectives (sync.c) and the compute lost beside them (drag.h). Neighbours enter by
  * `alone` only: a stage without any sends nothing.
  */
 #ifndef MAQ_TRAIN_STRETCH_H

@@ -5,6 +5,8 @@
  * evaluated together, up to LANES at a time. Plans are taken in windows, so that memory stays bounded;
  * results do not depend on the grouping.
  */
+#include "train/sweep.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +14,10 @@
 #include "base/check.h"
 #include "plan/job_build.h"
 #include "train/atoms.h"
+#include "train/cache.h"
 #include "train/predict.h"
-#include "train/sweep.h"
+#include "train/stage_memory.h"
+#include "train/sync.h"
 
 #define LANES 8
 #define WINDOW 32 /* their blueprints stay in the second-level cache */
@@ -90,7 +94,7 @@ static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint 
     for (uint32_t st = 0; st < bp->schedule->stages; st++) {
         uint16_t at[MAQ_MAX_STAGES];
         double wait_ns = 0;
-        for (uint32_t c = maq_blueprint_positions(bp, st, at); c-- > 0;)
+        for (uint32_t c = maq_schedule_positions(bp->schedule, st, at); c-- > 0;)
             wait_ns += bp->programs[at[c]]->wait_ns;
         out->wait_s = fmax(out->wait_s, wait_ns * 1e-9);
     }

@@ -3,6 +3,7 @@
 #define MAQ_TRAIN_SWEEP_H
 
 #include "train/blueprint.h"
+#include "train/cache.h"
 
 struct maq_candidate {
     struct maq_job job;

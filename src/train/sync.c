@@ -8,10 +8,12 @@
  *   reduce   no_shard: all-reduce; otherwise reduce-scatter over the shard group, then all-reduce of the shard over the replicas (HSDP)
  *   gather   all-gather over the shard group
  */
-#include "base/check.h"
+#include "train/sync.h"
+
 #include <math.h>
 
-#include "train/blueprint.h"
+#include "base/check.h"
+#include "train/lower_local.h"
 
 #define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
 #define BUCKET_PARAMS_PER_RANK 1e6

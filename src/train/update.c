@@ -2,9 +2,12 @@
  * update.c - the end of a step on one rank: norm and clipping of the gradients, the update, what of it is on the host, cleared gradients, 8-
  * and 4-bit copies of the weights.
  */
-#include "train/blueprint.h"
+#include "train/update.h"
+
 #include "train/host.h"
+#include "train/lower_local.h"
 #include "train/muon.h"
+#include "train/stage_memory.h"
 
 /* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
 struct optimizer_types {

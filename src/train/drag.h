@@ -1,0 +1,17 @@
+/* drag.h - what the compute of a program loses to the data-parallel communication that runs beside it (contention.h has the law). */
+#ifndef MAQ_TRAIN_DRAG_H
+#define MAQ_TRAIN_DRAG_H
+
+#include "train/blueprint.h"
+
+/* What the communication inside the passes of a program costs their compute; call when the passes are timed without. */
+void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *program);
+
+/*
+ * What the reduction of gradients and the gathering of parameters that run beside the last backward and the first forward pass of a
+ * step cost the compute of one stage, in nanoseconds; and of a stage that is this program.
+ */
+double maq_drag_step_ns(const struct maq_blueprint *bp, uint32_t stage);
+double maq_drag_program_ns(const struct maq_blueprint *bp, const struct maq_program *program);
+
+#endif
