@@ -7,8 +7,6 @@
  * At most ITEMS_MAX findings are kept; further ones, and those there was no memory for, are counted only: errors are
  * never lost from maq_diag_errors().
  */
-#include "base/diag_internal.h"
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/codes.h"
+#include "base/diag_internal.h"
 #include "base/str.h"
 #include "base/text.h"
 
@@ -199,6 +199,12 @@ enum maq_status maq_diag_fail(enum maq_status status, struct maq_diag *diag, uin
     add_item(diag, MAQ_ERROR, code, at, hint, fmt, args);
     va_end(args);
     return status;
+}
+
+void maq__say_no_memory(struct maq_diag *diag, const char *of)
+{
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory%s%s",
+                 of ? " for " : "", of ? of : "");
 }
 
 size_t maq_diag_count(const struct maq_diag *diag)

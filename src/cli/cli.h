@@ -147,6 +147,8 @@ void cli_progress(struct cli *cli, const char *fmt, ...) MAQ_PRINTF(2, 3);
 
 struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file);
 
+enum maq_status cli_no_memory(struct cli *cli);
+
 /* A fault of usage: adds it and returns MAQ_USAGE. */
 enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, const char *fmt, ...) MAQ_PRINTF(4, 5);
 /* malloc for the life of the run; NULL when out of memory (reported). */

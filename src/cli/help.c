@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/codes.h"
 
 #define INDENT 30 /* where the descriptions begin */
 
@@ -109,23 +108,18 @@ static void put_job_option(struct help *h, const struct cli_job_option *o, size_
     put_description(h, at, text, columns);
 }
 
-static enum maq_status no_memory(struct cli *cli)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-}
-
 static enum maq_status begin(struct help *h, struct cli *cli)
 {
     *h = (struct help){0};
     h->stream = open_memstream(&h->text, &h->len);
-    return h->stream ? MAQ_OK : no_memory(cli);
+    return h->stream ? MAQ_OK : cli_no_memory(cli);
 }
 
 static enum maq_status end(struct help *h, struct cli *cli)
 {
     if (fclose(h->stream) != 0 || !h->text) {
         free(h->text);
-        return no_memory(cli);
+        return cli_no_memory(cli);
     }
     return cli_write(cli, h->text, NULL);
 }
@@ -181,7 +175,7 @@ static enum maq_status put_job_names(struct help *h, struct cli *cli)
         put_words(h, names.text, strlen(names.text), 2, cli->columns);
     }
     free(names.text);
-    return whole ? MAQ_OK : no_memory(cli);
+    return whole ? MAQ_OK : cli_no_memory(cli);
 }
 
 enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command)

@@ -7,7 +7,6 @@
  * (false, true) may stand without a value: then it means true. All faults are reported, not the first alone.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,36 +16,6 @@
 
 #define SHOWN 80 /* bytes of an argument in a message */
 
-static enum maq_status no_memory(struct cli *cli)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-}
-
-char *cli_printf(struct cli *cli, const char *fmt, ...)
-{
-    char *text = NULL;
-    va_list args;
-    if (cli->n_owned == cli->owned_size) {
-        size_t size = cli->owned_size ? cli->owned_size * 2 : 64;
-        char **grown = realloc(cli->owned, size * sizeof *grown);
-        if (!grown) {
-            (void)no_memory(cli);
-            return NULL;
-        }
-        cli->owned = grown;
-        cli->owned_size = size;
-    }
-    va_start(args, fmt);
-    int n = vasprintf(&text, fmt, args);
-    va_end(args);
-    if (n < 0) {
-        (void)no_memory(cli);
-        return NULL;
-    }
-    cli->owned[cli->n_owned++] = text;
-    return text;
-}
-
 void cli_fini(struct cli *cli)
 {
     for (size_t i = 0; i < cli->n_owned; i++)
@@ -55,16 +24,6 @@ void cli_fini(struct cli *cli)
     free(cli->overrides);
     maq_megatron_free(cli->megatron);
     free(cli->args);
-}
-
-enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    return maq_diag_fail(MAQ_USAGE, cli->diag, code, (struct maq_span){0}, hint, "%s", text);
 }
 
 /* An argument being read: "--name=value" has both parts. */
@@ -253,7 +212,7 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
     cli->command = command;
     cli->args = calloc((size_t)argc + 1, sizeof *cli->args);
     if (!cli->args)
-        return no_memory(cli);
+        return cli_no_memory(cli);
     for (int i = 0; i < argc && worst != MAQ_NO_MEMORY; i++) {
         struct argument a = split(argv[i]);
         enum maq_status status = MAQ_OK;

@@ -82,6 +82,4 @@ bool maq__is_document_path(struct maq_str text);
 enum maq_status maq__cluster_range_error(struct maq_span at, const char *what, int lo, int hi, struct maq_str text,
                                          struct maq_diag *diag);
 
-enum maq_status maq__cluster_no_memory(struct maq_diag *diag);
-
 #endif

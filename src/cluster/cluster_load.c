@@ -11,9 +11,8 @@
  * With one group its keys may stand at the top, without `groups`. A scalar is the synthetic form or the name of
  * a file that holds either form.
  */
-#include "cluster/cluster_internal.h"
-
 #include "base/check.h"
+#include "cluster/cluster_internal.h"
 #include "cluster/host_cpu.h"
 #include "spec/field.h"
 
@@ -110,7 +109,7 @@ static enum maq_status read_fabric(struct group_reader *r, struct maq_arena *are
     }
     struct maq_fabric *fabric = MAQ_ARENA_NEW(arena, struct maq_fabric, 1);
     if (!fabric)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     MAQ_TRY(maq_fabric_load(fabric, node, arena, diag));
     r->spec.fabric = fabric;
     return MAQ_OK;
@@ -140,7 +139,7 @@ static enum maq_status read_group(struct maq_node_group *out, struct maq_node *m
     MAQ_TRY(status);
     MAQ_TRY(maq__group_finish(out, &r.spec, arena, diag));
     if (r.name.len > 0 && !(out->name = maq_arena_strdup(arena, r.name)))
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     return MAQ_OK;
 }
 
@@ -156,7 +155,7 @@ static enum maq_status read_groups(struct maq_cluster *c, struct maq_node *list,
                              "a cluster may have at most %d groups", MAQ_MAX_GROUPS);
     c->groups = MAQ_ARENA_NEW(arena, struct maq_node_group, list->count);
     if (!c->groups)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     list->used = true;
     enum maq_status status = MAQ_OK;
     for (struct maq_node *map = list->first; map; map = map->next) {
@@ -207,12 +206,12 @@ static enum maq_status read_map(struct maq_cluster *out, struct maq_node *map, s
     } else {
         r.c.n_groups = 1;
         r.c.groups = MAQ_ARENA_NEW(arena, struct maq_node_group, 1);
-        one = r.c.groups ? read_group(r.c.groups, map, arena, diag) : maq__cluster_no_memory(diag);
+        one = r.c.groups ? read_group(r.c.groups, map, arena, diag) : maq_no_memory(diag, NULL);
     }
     MAQ_TRY(one);
     MAQ_TRY(status);
     if (r.name.len > 0 && !(r.c.name = maq_arena_strdup(arena, r.name)))
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     if (r.links)
         MAQ_TRY(maq__cluster_links_read(&r.c, r.links, arena, diag));
     MAQ_TRY(maq__cluster_finish(&r.c, map->at, arena, diag));
@@ -225,7 +224,7 @@ static enum maq_status read_file(struct maq_cluster *out, const struct maq_node 
 {
     const char *path = maq_arena_strdup(arena, node->text);
     if (!path)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     struct maq_doc doc;
     enum maq_status status = maq_doc_load(&doc, path, MAQ_ORIGIN_DOCUMENT, diag);
     struct maq_node *root = status == MAQ_OK ? doc.root : NULL;

@@ -144,7 +144,7 @@ static enum maq_status check_complete(const struct maq_device *d, struct maq_spa
             maq_buf_addf(&list, "%s%s", list.len > 0 ? ", " : "", needs[i].key);
     enum maq_status status = MAQ_OK;
     if (list.failed)
-        status = maq__cluster_no_memory(diag);
+        status = maq_no_memory(diag, NULL);
     else if (list.len > 0)
         status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_DEVICE_LACKS, at,
                                "give them, or start from a catalogue entry with `base: NAME`", "device '%s' lacks: %s",

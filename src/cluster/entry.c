@@ -1,17 +1,11 @@
 /* entry.c - see entry.h; and what is said of names that the catalogue lacks. */
 #include "cluster/entry.h"
 
-#include "base/codes.h"
 #include "base/text.h"
 #include "spec/catalogue.h"
 
 #define MAX_BASE_DEPTH 8
 #define NAMES_MAX_BYTES 8192
-
-enum maq_status maq__cluster_no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-}
 
 enum maq_status maq__entry_keep(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag)
 {
@@ -19,7 +13,7 @@ enum maq_status maq__entry_keep(const char **out, struct maq_str s, struct maq_a
         return MAQ_OK;
     const char *copy = maq_arena_strdup(arena, s);
     if (!copy)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     *out = copy;
     return MAQ_OK;
 }

@@ -11,11 +11,10 @@
  *   ports              one per device on rails; else, per device, as many as the device usually has on its own
  *                      fabric, or as the fabric usually has; at least one
  */
-#include "cluster/cluster_internal.h"
-
 #include <math.h>
 
 #include "base/text.h"
+#include "cluster/cluster_internal.h"
 #include "cluster/host_cpu.h"
 #include "spec/catalogue.h"
 
@@ -71,7 +70,7 @@ static enum maq_status set_rate(struct maq_fabric *f, double bps, struct maq_are
         return MAQ_OK;
     f->name = maq_arena_printf(arena, "%s at %g Gb/s", f->name, bps * 8e-9);
     if (!f->name)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     f->nic_bps = bps;
     return MAQ_OK;
 }
@@ -161,7 +160,7 @@ static enum maq_status name_cluster(struct maq_cluster *c, struct maq_arena *are
     }
     c->name = b.ptr && !b.failed ? maq_arena_strdup(arena, (struct maq_str){b.ptr, b.len}) : NULL;
     maq_buf_fini(&b);
-    return c->name ? MAQ_OK : maq__cluster_no_memory(diag);
+    return c->name ? MAQ_OK : maq_no_memory(diag, NULL);
 }
 
 enum maq_status maq__cluster_finish(struct maq_cluster *c, struct maq_span at, struct maq_arena *arena,

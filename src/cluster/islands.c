@@ -130,7 +130,7 @@ static enum maq_status read_node(struct reader *r, struct maq_node *map)
     row.node.name = maq_arena_strdup(r->arena, row.name);
     row.node.device = maq_arena_strdup(r->arena, row.device);
     if (!row.node.name || !row.node.device)
-        return maq__cluster_no_memory(r->diag);
+        return maq_no_memory(r->diag, NULL);
     r->nodes[r->out->n_nodes++] = row.node;
     return MAQ_OK;
 }
@@ -146,7 +146,7 @@ static enum maq_status read_nodes(struct reader *r)
     r->nodes = MAQ_ARENA_NEW(r->arena, struct maq_measured_node, list->count);
     r->link_bps = MAQ_ARENA_NEW(r->arena, double, (size_t)list->count * list->count);
     if (!r->nodes || !r->link_bps)
-        return maq__cluster_no_memory(r->diag);
+        return maq_no_memory(r->diag, NULL);
     for (struct maq_node *map = list->first; map; map = map->next) {
         enum maq_status one = read_node(r, map);
         status = one == MAQ_OK ? status : one;
@@ -234,16 +234,16 @@ static enum maq_status find(struct reader *r)
 {
     uint32_t n = r->out->n_nodes, *island_of = MAQ_ARENA_NEW(r->arena, uint32_t, n), *nodes;
     if (!island_of)
-        return maq__cluster_no_memory(r->diag);
+        return maq_no_memory(r->diag, NULL);
     r->out->n = maq_islands_find(island_of, r->nodes, n, r->link_bps, &r->out->tolerance, r->arena);
     struct maq_island *at = MAQ_ARENA_NEW(r->arena, struct maq_island, r->out->n);
     double *between = MAQ_ARENA_NEW(r->arena, double, (size_t)r->out->n * r->out->n);
     if (r->out->n == 0 || !at || !between)
-        return maq__cluster_no_memory(r->diag);
+        return maq_no_memory(r->diag, NULL);
     for (uint32_t i = 0; i < r->out->n; i++) {
         at[i].nodes = nodes = MAQ_ARENA_NEW(r->arena, uint32_t, n);
         if (!nodes)
-            return maq__cluster_no_memory(r->diag);
+            return maq_no_memory(r->diag, NULL);
         measure(&at[i], nodes, r, island_of, i);
     }
     for (uint32_t i = 0; i < n; i++)
@@ -313,7 +313,7 @@ static enum maq_status read(struct owner *o, struct maq_doc *doc, struct maq_dia
     MAQ_TRY(find(&r));
     o->document = write_cluster(&o->islands, r.document.fabric);
     o->islands.document = o->document;
-    return o->document ? MAQ_OK : maq__cluster_no_memory(diag);
+    return o->document ? MAQ_OK : maq_no_memory(diag, NULL);
 }
 
 enum maq_status maq_islands_load(struct maq_islands **out, const char *path, struct maq_diag *diag)

@@ -110,7 +110,7 @@ enum maq_status maq__cluster_links_read(struct maq_cluster *c, struct maq_node *
                              "`links` must be a list of at most %d links", MAQ_MAX_GROUP_LINKS);
     struct maq_group_link *links = MAQ_ARENA_NEW(arena, struct maq_group_link, list->count);
     if (!links)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     list->used = true;
     c->links = links;
     for (struct maq_node *map = list->first; map; map = map->next) {

@@ -17,10 +17,9 @@
  * are reported at once, each with its own place: offsets into the text are offsets into the source wherever the
  * scalar was written plainly or in quotes without escapes.
  */
-#include "cluster/cluster_internal.h"
-
 #include "base/text.h"
 #include "base/units.h"
+#include "cluster/cluster_internal.h"
 #include "cluster/host_cpu.h"
 #include "spec/catalogue.h"
 
@@ -517,7 +516,7 @@ enum maq_status maq__cluster_synthetic(struct maq_cluster *out, const struct maq
                              "a cluster may have at most %d groups", MAQ_MAX_GROUPS);
     c.groups = MAQ_ARENA_NEW(arena, struct maq_node_group, n);
     if (!c.groups)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     enum maq_status status = MAQ_OK;
     for (bool more = true; more;) {
         enum maq_status one = read_group(&s, &c.groups[c.n_groups++]);

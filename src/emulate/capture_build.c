@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "emulate/codes.h"
 #include "emulate/intern.h"
 
@@ -35,11 +34,6 @@ struct build {
     struct maq_captured_comm *comm;
     struct forming *form;
 };
-
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-}
 
 struct maq_capture *maq_capture_new(void)
 {
@@ -129,7 +123,7 @@ static enum maq_status new_comm(struct build *b, uint64_t lineage, uint32_t size
         uint32_t room = b->comm_room ? 2 * b->comm_room : 64;
         struct maq_captured_comm *grown = MAQ_ARENA_NEW(b->arena, struct maq_captured_comm, room);
         if (!grown)
-            return no_memory(b->diag);
+            return maq_no_memory(b->diag, NULL);
         if (b->n_comms > 0)
             memcpy(grown, b->comm, b->n_comms * sizeof *grown);
         b->comm = grown;
@@ -137,7 +131,7 @@ static enum maq_status new_comm(struct build *b, uint64_t lineage, uint32_t size
     }
     uint32_t *member = MAQ_ARENA_NEW(b->arena, uint32_t, size);
     if (!member)
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     memset(member, 0xff, size * sizeof *member);
     b->comm[b->n_comms++] = (struct maq_captured_comm){.lineage = lineage, .size = size, .member = member};
     return MAQ_OK;
@@ -156,7 +150,7 @@ static enum maq_status join_comm(struct build *b, uint32_t *id, const struct maq
     const struct maq_trace_comm *c = &t->comm[local];
     *id = maq_intern_put(&b->lineage, &c->head.lineage, sizeof c->head.lineage, NULL);
     if (*id == UINT32_MAX)
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     if (*id == b->n_comms)
         MAQ_TRY(new_comm(b, c->head.lineage, c->head.size));
     if (b->comm[*id].size != c->head.size)
@@ -199,7 +193,7 @@ static enum maq_status join_class(struct build *b, struct forming *f, const stru
         bool timed = r->kind != MAQ_REC_END && r->kind != MAQ_REC_BOOT;
         if ((r->host_ns != a->host_ns || (timed && r->ns != a->ns)) &&
             !add_delta(b, f, (struct maq_rank_delta){t->rank, i, r->host_ns, timed ? r->ns : a->ns}))
-            return no_memory(b->diag);
+            return maq_no_memory(b->diag, NULL);
     }
     uint64_t peak = maq_capture_peak(record, f->c.n_records, &b->scratch);
     f->c.peak_bytes = peak > f->c.peak_bytes ? peak : f->c.peak_bytes;
@@ -222,7 +216,7 @@ static enum maq_status new_class(struct build *b, const struct maq_rank_trace *t
     f->position = MAQ_ARENA_NEW(b->arena, uint32_t, (size_t)b->n_traces * t->n_comms);
     f->c.name = maq_arena_printf(b->arena, "class %u", b->n_classes);
     if (!f->rank || !f->comm || !f->position || !f->c.name)
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     maq_capture_count(&f->c);
     b->n_classes++;
     return join_class(b, f, t, record);
@@ -243,10 +237,10 @@ static enum maq_status add_trace(struct build *b, const struct maq_rank_trace *t
     uint32_t *op, *text, k = 0;
     struct maq_rec *record = MAQ_ARENA_NEW(b->arena, struct maq_rec, t->n_records);
     if (!record || !map_ids(b, t, &op, &text))
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     uint32_t n = maq_capture_normalise(record, t, op, text);
     if (!maq_capture_rename_events(record, n, &b->scratch))
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     uint64_t signature = maq_rec_mix(maq_capture_signature(record, n, b->shape), t->n_comms);
     for (uint32_t i = 0; i < t->n_comms; i++)
         signature = maq_rec_mix(signature, t->comm[i].head.size);
@@ -278,7 +272,7 @@ static enum maq_status finish(struct build *b, struct maq_capture *c)
     uint32_t *class_of = MAQ_ARENA_NEW(b->arena, uint32_t, b->trace[0].world);
     const char **text = MAQ_ARENA_NEW(b->arena, const char *, b->text.n);
     if (!classes || !class_of || !text)
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     memset(class_of, 0xff, b->trace[0].world * sizeof *class_of);
     for (uint32_t k = 0; k < b->n_classes; k++) {
         struct forming *f = &b->form[k];
@@ -311,7 +305,7 @@ static enum maq_status build_all(struct build *b, struct maq_capture *c)
     MAQ_TRY(check_traces(b));
     b->form = MAQ_ARENA_NEW(&b->scratch, struct forming, b->n_traces);
     if (!b->form)
-        return no_memory(b->diag);
+        return maq_no_memory(b->diag, NULL);
     for (uint32_t i = 0; i < b->n_traces; i++)
         MAQ_TRY(add_trace(b, &b->trace[i]));
     return finish(b, c);
@@ -323,7 +317,7 @@ enum maq_status maq_capture_build(struct maq_capture **out, const struct maq_ran
     MAQ_ASSERT(n > 0);
     struct maq_capture *c = maq_capture_new();
     if (!c)
-        return no_memory(diag);
+        return maq_no_memory(diag, NULL);
     struct build b = {.arena = c->owner, .diag = diag, .trace = traces, .n_traces = n};
     maq_arena_init(&b.scratch, 0);
     maq_intern_init(&b.op, b.arena);
@@ -350,7 +344,7 @@ enum maq_status maq_capture_of_ranks(struct maq_capture **out, const char *const
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     struct maq_rank_trace *traces = MAQ_ARENA_NEW(&arena, struct maq_rank_trace, n);
-    enum maq_status status = traces ? MAQ_OK : no_memory(diag);
+    enum maq_status status = traces ? MAQ_OK : maq_no_memory(diag, NULL);
     for (uint32_t i = 0; i < n && status == MAQ_OK; i++)
         status = maq_rank_trace_read(&traces[i], paths[i], &arena, diag);
     if (status == MAQ_OK) {

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "emulate/codes.h"
 #include "emulate/intern.h"
 #include "emulate/replay_engine.h"
@@ -238,7 +237,7 @@ enum maq_status maq_capture_check(const struct maq_capture *capture, struct maq_
         check_messages(&k, i);
     maq_arena_fini(&k.arena);
     if (k.failed)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     if (unknown > 0)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_CAPTURE_UNKNOWN_RANKS, (struct maq_span){0}, NULL,
                      "nothing is known of %u of %u ranks; what they would meet is not checked", unknown,

@@ -16,14 +16,14 @@
  * they were launched (capture_words.c), with "backward" for what autograd's engine launches; where a class has no such annotation
  * at all, other. tag.module is the innermost annotation, tag.microbatch the step.
  */
+#include "emulate/capture_graph.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
-#include "emulate/capture_graph.h"
 #include "emulate/codes.h"
 
 #define NONE UINT32_MAX
@@ -53,39 +53,6 @@ struct program {
     uint32_t step, open[MAX_OPEN], n_open;
     bool any_part;
 };
-
-/* --- the draft ---------------------------------------------------------------------------------------------------------- */
-
-uint32_t maq_draft_node(struct maq_draft *d, uint64_t ns, uint32_t stream, enum maq_item_sort sort, uint32_t name,
-                        struct maq_node_tag tag)
-{
-    d->too_many |= d->n >= MAQ_DRAFT_NODES;
-    if (d->too_many || !maq__grow((void **)&d->node, &d->size, d->n, sizeof *d->node)) {
-        d->failed = true;
-        return NONE;
-    }
-    d->node[d->n] =
-        (struct maq_draft_node){.ns = ns, .stream = stream, .name = name, .sort = (uint8_t)sort, .tag = tag};
-    return d->n++;
-}
-
-void maq_draft_edge(struct maq_draft *d, uint32_t from, uint32_t to)
-{
-    if (from == NONE || to == NONE || from == to)
-        return;
-    if (!maq__grow((void **)&d->edge, &d->edge_size, d->n_edges, sizeof *d->edge)) {
-        d->failed = true;
-        return;
-    }
-    d->edge[d->n_edges++] = (struct maq_draft_edge){from, to};
-}
-
-uint32_t maq_draft_name(struct maq_draft *d, const char *name)
-{
-    uint32_t id = maq_intern_put(&d->names, name, strlen(name), NULL);
-    d->failed |= id == NONE;
-    return id == NONE ? 0 : id;
-}
 
 static void share(struct maq_draft *d, uint32_t node, uint32_t stream)
 {
@@ -477,7 +444,7 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
                                  "class %u of the captured job has records that name what it does not have", i);
         }
     if (!d.arena)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for a graph");
+        return maq_no_memory(diag, "a graph");
     maq_arena_init(d.arena, 0);
     maq_intern_init(&d.names, d.arena);
     maq_arena_init(&d.scratch, 0);
@@ -486,8 +453,7 @@ enum maq_status maq_capture_graph(struct maq_captured_graph *out, const struct m
     if (!put_programs(&d, &g))
         status = d.too_many ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_GRAPH_LIMIT, nowhere, "capture fewer steps",
                                             "the graph of this job has more than %u nodes", MAQ_DRAFT_NODES)
-                            : maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL,
-                                            "out of memory for a graph");
+                            : maq_no_memory(diag, "a graph");
     else
         status = maq_draft_freeze(&g, &d, diag);
     maq_arena_fini(&d.scratch);

@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "emulate/intern.h"
 #include "emulate/replay_program.h"
 
@@ -188,13 +187,13 @@ enum maq_status maq_capture_stats(struct maq_capture_stats **out, const struct m
 {
     struct stats_box *box = calloc(1, sizeof *box);
     if (!box)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     maq_arena_init(&box->arena, 0);
     box->stats.owner = box;
     struct counting k = {.c = capture, .arena = &box->arena};
     if (!count_all(&k, &box->stats)) {
         maq_capture_stats_free(&box->stats);
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     }
     *out = &box->stats;
     return MAQ_OK;

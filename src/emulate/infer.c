@@ -5,13 +5,12 @@
  * belongs to is a function of its digits (infer_lines.c), where its communicators lie one of its number (infer_fill.c). What is
  * open is a list of ranks that have to run next. Random ranks (`maquette capture --verify`) test the rule.
  */
+#include "emulate/infer.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
-#include "emulate/codes.h"
-#include "emulate/infer.h"
 #include "maquette/replay.h"
 
 /* --- digits --- */
@@ -51,17 +50,6 @@ static void find_digits(struct maq_infer *f)
         f->size[i] = border[i + 1] / border[i];
     }
     f->n_digits = n - 1;
-}
-
-/* --- the whole --- */
-
-void maq_infer_ask(struct maq_infer *f, uint32_t rank)
-{
-    for (uint32_t i = 0; i < f->n_asked; i++)
-        if (f->asked[i] == rank)
-            return;
-    if (f->n_asked < f->most)
-        f->asked[f->n_asked++] = rank;
 }
 
 /* The least rank that did not run, where nothing says which would tell more. */
@@ -199,6 +187,6 @@ enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, 
     *n = f.n_asked;
     maq_arena_fini(&f.scratch);
     if (status == MAQ_NO_MEMORY)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     return status;
 }

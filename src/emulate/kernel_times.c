@@ -131,7 +131,7 @@ static enum maq_status parse(struct maq_kernel_times *k, struct maq_str text, ui
         lines += text.ptr[i] == '\n';
     k->row = MAQ_ARENA_NEW(&k->arena, struct row, lines + 1);
     if (!k->row)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     all = maq_str_split(all, '\n', &line);
     if (!read_head(&t, line))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_KERNEL_TIMES, (struct maq_span){file, 0, (uint32_t)line.len},
@@ -178,7 +178,7 @@ enum maq_status maq_kernel_times_read(struct maq_kernel_times **out, const char 
     struct maq_kernel_times *k = calloc(1, sizeof *k);
     struct maq_str text;
     if (!k)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     maq_arena_init(&k->arena, 0);
     enum maq_status status = read_all(&text, &k->arena, path, diag);
     if (status == MAQ_OK)

@@ -41,7 +41,7 @@ static enum maq_status damaged(const struct reading *r, const char *what)
 
 static enum maq_status no_memory(const struct reading *r)
 {
-    return maq_diag_fail(MAQ_NO_MEMORY, r->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    return maq_no_memory(r->diag, NULL);
 }
 
 /* --- values; beyond the end all are 0 and `p` is NULL --- */

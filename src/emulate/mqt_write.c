@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
-#include "emulate/codes.h"
 #include "emulate/mqt.h"
 #include "emulate/replay_program.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "emulate/codes.h"
 
 /* Arrays that grow while the trace is read; then they move into the arena. */
@@ -83,7 +82,7 @@ static enum maq_status load(struct loading *l, struct maq_trace_reader *r, struc
         if (!more)
             return MAQ_OK;
         if (!keep(l, &rec, r->payload))
-            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+            return maq_no_memory(diag, NULL);
     }
 }
 
@@ -112,7 +111,7 @@ enum maq_status maq_rank_trace_read(struct maq_rank_trace *out, const char *path
     t.comm = settle(&l.comm, arena);
     t.record = settle(&l.record, arena);
     if (status == MAQ_OK && (!t.path || !t.op || !t.text || !t.comm || !t.record))
-        status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        status = maq_no_memory(diag, NULL);
     if (status == MAQ_OK && l.record.n >= UINT32_MAX)
         status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CAPTURE_LIMIT, (struct maq_span){0}, NULL,
                                "%s: more than four billion records", path);

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
-#include "emulate/codes.h"
 #include "emulate/machine.h"
 #include "emulate/replay_box.h"
 
@@ -40,7 +38,7 @@ static enum maq_status attempt(struct maq_replay **out, const struct maq_capture
     t->again = false;
     e.rank = MAQ_ARENA_NEW(&arena, struct maq_rank_state, e.world);
     if (!e.rank)
-        status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        status = maq_no_memory(diag, NULL);
     if (status == MAQ_OK)
         status = maq_engine_open(&e, &setup, t->depth);
     if (status == MAQ_OK) {

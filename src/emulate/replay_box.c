@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
-#include "emulate/codes.h"
 
 #define TIMEOUT_NS INT64_C(600000000000) /* torch.distributed.constants.default_pg_nccl_timeout: ten minutes */
 
@@ -122,8 +120,7 @@ static bool describe(struct maq_engine *e, struct maq_replay *out, struct maq_ar
 static enum maq_status conclude(struct maq_engine *e, struct maq_replay *out, struct maq_arena *arena)
 {
     if (e->out_of_memory || !describe(e, out, arena))
-        return maq_diag_fail(MAQ_NO_MEMORY, e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for the replay");
+        return maq_no_memory(e->diag, "the replay");
     if (e->n_ended == e->n_ranks)
         return MAQ_OK;
     judge_failure(e, out);
@@ -138,7 +135,7 @@ enum maq_status maq_replay_box_of(struct maq_replay **out, struct maq_engine *e,
 {
     struct replay_box *box = calloc(1, sizeof *box);
     if (!box)
-        return maq_diag_fail(MAQ_NO_MEMORY, e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(e->diag, NULL);
     maq_arena_init(&box->arena, 0);
     box->replay.owner = box;
     box->replay.steps_marked = setup->marked;

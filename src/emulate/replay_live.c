@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "emulate/codes.h"
 #include "emulate/replay_box.h"
 #include "emulate/replay_setup.h"
@@ -159,17 +158,12 @@ static bool play(struct live *l)
     }
 }
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-}
-
 static enum maq_status open_live(struct live *l, struct maq_setup *setup, const uint32_t *live, uint32_t n_live)
 {
     struct maq_engine *e = &l->e;
     e->rank = MAQ_ARENA_NEW(e->arena, struct maq_rank_state, e->world);
     if (!e->rank)
-        return no_memory(e->diag);
+        return maq_no_memory(e->diag, NULL);
     for (uint32_t i = 0; i < n_live; i++) {
         if (live[i] >= e->world || e->capture->class_of[live[i]] == UINT32_MAX)
             return maq_diag_fail(MAQ_NO, e->diag, MAQ_CODE_CAPTURE_UNKNOWN_RANKS, (struct maq_span){0}, NULL,
@@ -196,7 +190,7 @@ enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_captur
         if (play(&l))
             status = maq_replay_box_of(out, &l.e, &setup);
         else if (l.failed || l.e.out_of_memory)
-            status = no_memory(diag);
+            status = maq_no_memory(diag, NULL);
         else
             status = MAQ_NO;
     }

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "cluster/cluster_load.h"
 #include "emulate/codes.h"
 #include "emulate/replay_setup.h"
@@ -76,9 +75,7 @@ enum maq_status maq_setup_begin_prices(struct maq_setup *s)
     bool done = s->scale && s->price;
     for (uint32_t g = 0; g < groups && done; g++)
         done = price_ops(s, g, &p);
-    return done ? MAQ_OK
-                : maq_diag_fail(MAQ_NO_MEMORY, s->e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                                "out of memory");
+    return done ? MAQ_OK : maq_no_memory(s->e->diag, NULL);
 }
 
 uint32_t maq_setup_group(const struct maq_setup *s, uint32_t rank)
@@ -203,7 +200,7 @@ enum maq_status maq_setup_prices(struct maq_setup *s)
     e->n_rows = s->rows.n;
     int64_t *price = done ? MAQ_ARENA_NEW(e->arena, int64_t, (size_t)s->rows.n * l.ids.n) : NULL;
     if (!price)
-        return maq_diag_fail(MAQ_NO_MEMORY, e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(e->diag, NULL);
     struct maq_pricer p = {.cluster = e->opts->cluster, .costs = e->opts->costs};
     for (uint32_t i = 0; i < s->rows.n; i++)
         for (uint32_t k = 0; k < l.ids.n; k++)

@@ -4,19 +4,17 @@
  * Ranks of a class share its program. A rank whose durations differ, by an edit, by what was recorded of it or by the device that it
  * stands on, has a program of its own, shared with those that differ alike.
  */
+#include "emulate/replay_setup.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
-#include "emulate/codes.h"
 #include "emulate/intern.h"
-#include "emulate/replay_setup.h"
 
 static enum maq_status no_memory(const struct maq_engine *e)
 {
-    return maq_diag_fail(MAQ_NO_MEMORY, e->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for the replay");
+    return maq_no_memory(e->diag, "the replay");
 }
 
 static bool concerns(const struct maq_edit *edit, uint32_t rank)

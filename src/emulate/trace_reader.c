@@ -195,7 +195,7 @@ static enum maq_status read_payload(struct maq_trace_reader *r, const struct maq
     if (padded > r->payload_room) {
         unsigned char *grown = realloc(r->payload, padded);
         if (!grown)
-            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+            return maq_no_memory(diag, NULL);
         r->payload = grown;
         r->payload_room = padded;
     }

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
 
 /* --- maps -------------------------------------------------------------------------------------------------------------- */
@@ -18,8 +17,7 @@ enum maq_status maq_import_begin(struct maq_import_job *job, struct maq_diag *di
     *job = (struct maq_import_job){.diag = diag};
     job->arena = maq__malloc(sizeof *job->arena);
     if (!job->arena)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for an imported trace");
+        return maq_no_memory(diag, "an imported trace");
     maq_arena_init(job->arena, 0);
     maq_intern_init(&job->op, job->arena);
     maq_intern_init(&job->text, job->arena);

@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/json_stream.h"
 #include "base/str.h"
 #include "base/text.h"

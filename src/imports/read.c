@@ -131,7 +131,7 @@ static enum maq_status read_list(struct maq_capture **out, const struct list *l,
                                  struct maq_diag *diag)
 {
     if (l->failed)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     if (l->n == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_FORM, (struct maq_span){0},
                              "`maquette run` and `maquette capture` write them", "%s: no trace in it", first);

@@ -75,7 +75,7 @@ static enum maq_status bind_replica(struct maq_bound_replica *out, const struct 
 {
     struct maq_bound_member *members = MAQ_ARENA_NEW(arena, struct maq_bound_member, r->n_members);
     if (!members)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     for (uint32_t i = 0; i < r->n_members; i++) {
         const struct maq_mixed_member *m = &r->members[i];
         struct maq_link_end *at = &members[i].at;
@@ -107,7 +107,7 @@ static enum maq_status bind_stage(struct maq_bound_stage *out, const struct maq_
 {
     struct maq_bound_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_bound_replica, s->n_replicas);
     if (!replicas)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     for (uint32_t i = 0; i < s->n_replicas; i++) {
         const struct maq_mixed_replica *r = &s->replicas[i];
         if (r->cp > 1 || r->ep > 1 || r->etp > 0 || r->sequence_parallel)
@@ -133,7 +133,7 @@ enum maq_status maq_mixed_bind(struct maq_bound_plan *out, const struct maq_mixe
     struct maq_bound_plan b = {.plan = plan, .profile = profile};
     struct maq_bound_pipeline *pipelines = MAQ_ARENA_NEW(arena, struct maq_bound_pipeline, plan->n_pipelines);
     if (!pipelines)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     if (plan->schedule != MAQ_SCHEDULE_1F1B && plan->schedule != MAQ_SCHEDULE_AUTO)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_UNPRICED, nowhere, "`pipeline_schedule: 1f1b`",
                              "plans are judged with the schedule 1f1b, not %s", maq__mixed_schedules[plan->schedule]);
@@ -143,7 +143,7 @@ enum maq_status maq_mixed_bind(struct maq_bound_plan *out, const struct maq_mixe
         const struct maq_mixed_pipeline *line = &plan->pipelines[p];
         struct maq_bound_stage *stages = MAQ_ARENA_NEW(arena, struct maq_bound_stage, line->n_stages);
         if (!stages)
-            return maq__mixed_no_memory(diag);
+            return maq_no_memory(diag, "the plan");
         for (uint32_t s = 0; s < line->n_stages; s++)
             MAQ_TRY(bind_stage(&stages[s], &b, &line->stages[s], arena, diag));
         pipelines[p] = (struct maq_bound_pipeline){line->n_stages, stages};

@@ -95,7 +95,7 @@ static enum maq_status import_replica(struct importer *r, struct maq_mixed_repli
     struct maq_mixed_member *members = MAQ_ARENA_NEW(r->arena, struct maq_mixed_member, list->count);
     uint64_t devices = 0;
     if (!members)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     *out = (struct maq_mixed_replica){.members = members, .cp = 1, .ep = 1};
     MAQ_TRY(whole(r, &out->tp, list->next, 1));
     for (struct maq_node *n = list->first; n; n = n->next) {
@@ -136,7 +136,7 @@ static enum maq_status import_stage(struct importer *r, struct maq_mixed_stage *
     MAQ_TRY(list_of(r, places, n, "as many replicas as `dp` says"));
     struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(r->arena, struct maq_mixed_replica, n);
     if (!replicas)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     out->replicas = replicas;
     for (struct maq_node *place = places->first; place; place = place->next)
         MAQ_TRY(import_replica(r, &replicas[out->n_replicas++], place));
@@ -156,7 +156,7 @@ static enum maq_status import_pipeline(struct importer *r, struct maq_mixed_pipe
     MAQ_TRY(list_of(r, k.dp, n, "as many as num_stages"));
     struct maq_mixed_stage *stages = MAQ_ARENA_NEW(r->arena, struct maq_mixed_stage, n);
     if (!stages)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     *out = (struct maq_mixed_pipeline){.stages = stages};
     struct maq_node *layers = k.layers->first, *places = k.places->first, *dp = k.dp->first;
     for (; layers; layers = layers->next, places = places->next, dp = dp->next) {
@@ -187,7 +187,7 @@ enum maq_status maq__mixed_import(struct maq_mixed_plan *out, struct maq_node *r
     MAQ_TRY(list_of(&r, k.pipelines, 0, NULL));
     struct maq_mixed_pipeline *pipelines = MAQ_ARENA_NEW(arena, struct maq_mixed_pipeline, k.pipelines->count);
     if (!pipelines)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     out->pipelines = pipelines;
     for (struct maq_node *n = k.pipelines->first; n; n = n->next)
         MAQ_TRY(import_pipeline(&r, &pipelines[out->n_pipelines++], n));

@@ -1,4 +1,4 @@
-/* mixed_plan.c - loading, counting and writing mixed plans; docs/plan-form.md describes the document. */
+/* mixed_plan.c - a mixed plan, from its document to its end; docs/plan-form.md describes the document. */
 #include "mixed/mixed_plan.h"
 
 #include <jansson.h>
@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
 #include "mixed/codes.h"
 #include "plan/plan_fields.h"
@@ -24,18 +23,6 @@ _Static_assert(MAQ_COUNT(maq__mixed_shardings) == MAQ_SHARDING_PARAMS + 2, "a wo
 _Static_assert(MAQ_COUNT(maq__mixed_recomputes) == MAQ_RECOMPUTE_FULL + 2, "a word per way of recomputing");
 _Static_assert(MAQ_COUNT(maq__mixed_cp_comms) == MAQ_CP_A2A_P2P + 2, "a word per kind of CP");
 
-enum maq_status maq__mixed_no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for the plan");
-}
-
-enum maq_status maq__mixed_keep(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag)
-{
-    *out = s.len > 0 ? maq_arena_strdup(arena, s) : NULL;
-    return s.len > 0 && !*out ? maq__mixed_no_memory(diag) : MAQ_OK;
-}
-
 /* ---- loading ---- */
 
 static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, struct maq_diag *diag)
@@ -45,7 +32,7 @@ static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, str
                              "docs/plan-form.md has an example", "a plan is a map");
     struct maq_mixed_box *box = maq__calloc(sizeof *box);
     if (!box)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     maq_arena_init(&box->arena, MAX_PLAN_BYTES);
     bool foreign = maq_node_peek(doc->root, "pipeline_list") != NULL;
     enum maq_status status = (foreign ? maq__mixed_import : maq__mixed_read)(&box->plan, doc->root, &box->arena, diag);
@@ -89,246 +76,4 @@ void maq_mixed_plan_free(struct maq_mixed_box *box)
         return;
     maq_arena_fini(&box->arena);
     free(box);
-}
-
-/* ---- counting ---- */
-
-static uint32_t part(uint32_t whole, uint32_t parts)
-{
-    return whole / parts + (whole % parts > 0);
-}
-
-uint32_t maq_mixed_microbatches(const struct maq_mixed_plan *plan)
-{
-    return part(plan->global_batch, plan->micro_batch);
-}
-
-uint32_t maq_mixed_pipeline_microbatches(const struct maq_mixed_plan *plan, uint32_t pipeline)
-{
-    uint32_t own = plan->pipelines[pipeline].microbatches;
-    return own > 0 ? own : part(maq_mixed_microbatches(plan), plan->n_pipelines);
-}
-
-uint32_t maq_mixed_replica_microbatches(const struct maq_mixed_plan *plan, uint32_t pipeline, uint32_t stage,
-                                        uint32_t replica)
-{
-    const struct maq_mixed_stage *s = &plan->pipelines[pipeline].stages[stage];
-    uint32_t own = s->replicas[replica].microbatches;
-    return own > 0 ? own : part(maq_mixed_pipeline_microbatches(plan, pipeline), s->n_replicas);
-}
-
-/* ---- writing ---- */
-
-/* Members of a JSON object, with the first failure kept. */
-struct writer {
-    bool failed;
-};
-
-static void put(struct writer *w, json_t *map, const char *key, json_t *value)
-{
-    if (!value || json_object_set_new(map, key, value) != 0)
-        w->failed = true;
-}
-
-static void put_text(struct writer *w, json_t *map, const char *key, const char *text)
-{
-    if (text)
-        put(w, map, key, json_string(text));
-}
-
-/* Numbers that say nothing when they have their default are left out. */
-static void put_count(struct writer *w, json_t *map, const char *key, uint32_t n, uint32_t usual)
-{
-    if (n != usual)
-        put(w, map, key, json_integer(n));
-}
-
-static json_t *append(struct writer *w, json_t *list)
-{
-    json_t *item = json_object();
-    if (!item || json_array_append_new(list, item) != 0) {
-        w->failed = true;
-        return NULL;
-    }
-    return item;
-}
-
-static json_t *put_list(struct writer *w, json_t *map, const char *key)
-{
-    json_t *list = json_array();
-    put(w, map, key, list);
-    return w->failed ? NULL : list;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static bool same_replica(const struct maq_mixed_replica *a, const struct maq_mixed_replica *b)
-{
-    bool same = a->n_members == b->n_members && same_text(a->group, b->group) && a->tp == b->tp && a->cp == b->cp &&
-                a->ep == b->ep && a->etp == b->etp && a->cp_comm == b->cp_comm &&
-                a->sequence_parallel == b->sequence_parallel && a->microbatches == b->microbatches;
-    for (uint32_t i = 0; same && i < a->n_members; i++)
-        same = same_text(a->members[i].device, b->members[i].device) &&
-               same_text(a->members[i].zone, b->members[i].zone) && a->members[i].devices == b->members[i].devices;
-    return same;
-}
-
-static void write_member(struct writer *w, json_t *map, const struct maq_mixed_member *m, uint32_t usual)
-{
-    put_text(w, map, "device", m->device);
-    put_text(w, map, "zone", m->zone);
-    put_count(w, map, "devices", m->devices, usual);
-}
-
-static void write_replica(struct writer *w, json_t *map, const struct maq_mixed_replica *r, uint32_t count)
-{
-    put_count(w, map, "count", count, 1);
-    if (r->n_members == 1) {
-        write_member(w, map, &r->members[0], r->members[0].devices);
-    } else {
-        json_t *members = put_list(w, map, "members");
-        for (uint32_t i = 0; members && i < r->n_members; i++) {
-            json_t *item = append(w, members);
-            if (item)
-                write_member(w, item, &r->members[i], 1);
-        }
-    }
-    put_text(w, map, "group", r->group);
-    put_count(w, map, "tensor_model_parallel_size", r->tp, 1);
-    put_count(w, map, "context_parallel_size", r->cp, 1);
-    put_count(w, map, "expert_model_parallel_size", r->ep, 1);
-    put_count(w, map, "expert_tensor_parallel_size", r->etp, 0);
-    if (r->cp_comm != MAQ_CP_P2P)
-        put_text(w, map, "cp_comm_type", maq__mixed_cp_comms[r->cp_comm]);
-    if (r->sequence_parallel)
-        put(w, map, "sequence_parallel", json_true());
-    put_count(w, map, "microbatches", r->microbatches, 0);
-}
-
-static void write_modules(struct writer *w, json_t *map, uint32_t parts)
-{
-    json_t *list = put_list(w, map, "recompute_modules");
-    for (int part = 0; list && part < MAQ_PART_COUNT; part++)
-        if (parts >> part & 1 &&
-            json_array_append_new(list, json_string(maq_part_recompute_name((enum maq_part)part))) != 0)
-            w->failed = true;
-}
-
-static void write_stage(struct writer *w, json_t *map, const struct maq_mixed_stage *s)
-{
-    put(w, map, "first_layer", json_integer(s->first_layer));
-    put(w, map, "layers", json_integer(s->layers));
-    if (s->sharding != MAQ_SHARDING_NONE)
-        put_text(w, map, "data_parallel_sharding_strategy", maq__mixed_shardings[s->sharding]);
-    if (s->recompute != MAQ_RECOMPUTE_NONE)
-        put_text(w, map, "recompute_granularity", maq__mixed_recomputes[s->recompute]);
-    if (s->recompute == MAQ_RECOMPUTE_SELECTIVE && s->recompute_parts != 0)
-        write_modules(w, map, s->recompute_parts);
-    put_count(w, map, "recompute_num_layers", s->recompute_layers, 0);
-    if (s->optimizer_offload > 0)
-        put(w, map, "optimizer_offload_fraction", json_real(s->optimizer_offload));
-    put_count(w, map, "num_distributed_optimizer_instances", s->optimizer_instances, 0);
-    put_count(w, map, "cpu_offloading_num_layers", s->offload_layers, 0);
-    if (s->on_devices_of >= 0)
-        put(w, map, "on_devices_of", json_integer(s->on_devices_of));
-    json_t *replicas = put_list(w, map, "replicas");
-    for (uint32_t i = 0, n; replicas && i < s->n_replicas; i += n) {
-        for (n = 1; i + n < s->n_replicas && same_replica(&s->replicas[i], &s->replicas[i + n]);)
-            n++;
-        json_t *item = append(w, replicas);
-        if (item)
-            write_replica(w, item, &s->replicas[i], n);
-    }
-}
-
-static void write_measured(struct writer *w, json_t *map, const struct maq_mixed_measured *m)
-{
-    json_t *measured = json_object();
-    if (m->step_s > 0)
-        put(w, measured, "step_time_s", json_real(m->step_s));
-    if (m->reduce_s > 0)
-        put(w, measured, "reduce_time_s", json_real(m->reduce_s));
-    if (m->memory_bytes > 0)
-        put(w, measured, "memory_bytes", json_real(m->memory_bytes));
-    if (measured && json_object_size(measured) == 0)
-        json_decref(measured);
-    else
-        put(w, map, "measured", measured);
-}
-
-static void write_plan(struct writer *w, json_t *root, const struct maq_mixed_plan *plan)
-{
-    put_text(w, root, "schema", "maquette.mixed-plan/1");
-    put_text(w, root, "model", plan->model);
-    put_text(w, root, "zone", plan->zone);
-    put(w, root, "micro_batch_size", json_integer(plan->micro_batch));
-    put(w, root, "global_batch_size", json_integer(plan->global_batch));
-    put_text(w, root, "pipeline_schedule", maq__mixed_schedules[plan->schedule]);
-    put_count(w, root, "microbatch_group_size_per_vp_stage", plan->microbatch_group, 0);
-    json_t *pipelines = put_list(w, root, "pipelines");
-    for (uint32_t p = 0; pipelines && p < plan->n_pipelines; p++) {
-        const struct maq_mixed_pipeline *line = &plan->pipelines[p];
-        json_t *item = append(w, pipelines);
-        if (item)
-            put_count(w, item, "microbatches", line->microbatches, 0);
-        json_t *stages = item ? put_list(w, item, "stages") : NULL;
-        for (uint32_t s = 0; stages && s < line->n_stages; s++) {
-            json_t *stage = append(w, stages);
-            if (stage)
-                write_stage(w, stage, &line->stages[s]);
-        }
-    }
-    write_measured(w, root, &plan->measured);
-}
-
-enum maq_status maq_mixed_plan_write(char **out, const struct maq_mixed_plan *plan, struct maq_diag *diag)
-{
-    struct writer w = {0};
-    json_t *root = json_object();
-    char *text = NULL;
-    if (root) {
-        write_plan(&w, root, plan);
-        text = w.failed ? NULL : json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        json_decref(root);
-    }
-    if (!text)
-        return maq__mixed_no_memory(diag);
-    *out = text;
-    return MAQ_OK;
-}
-
-bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_stage *s, struct maq_arena *arena)
-{
-    struct maq_mixed_member *member = MAQ_ARENA_NEW(arena, struct maq_mixed_member, 1);
-    struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, s->replicas);
-    const char *device = maq_arena_strdup(arena, maq_str_of(s->device)),
-               *group = maq_arena_printf(arena, "%u", s->island);
-    if (!member || !replicas || !device || !group)
-        return false;
-    *member = (struct maq_mixed_member){.device = device, .devices = s->tp * s->cp};
-    for (uint32_t i = 0; i < s->replicas; i++)
-        replicas[i] = (struct maq_mixed_replica){.members = member,
-                                                 .n_members = 1,
-                                                 .group = group,
-                                                 .tp = s->tp,
-                                                 .cp = s->cp,
-                                                 .ep = s->ep,
-                                                 .etp = s->etp == s->tp ? 0 : s->etp,
-                                                 .cp_comm = s->cp > 1 ? s->cp_comm : MAQ_CP_P2P,
-                                                 .sequence_parallel = s->sequence_parallel && s->tp > 1};
-    *out = (struct maq_mixed_stage){.first_layer = s->first_layer,
-                                    .layers = s->layers,
-                                    .n_replicas = s->replicas,
-                                    .replicas = replicas,
-                                    .sharding = s->sharding,
-                                    .recompute = s->recompute,
-                                    .recompute_parts = s->recompute_parts,
-                                    .optimizer_offload = s->optimizer_offload,
-                                    .optimizer_instances = s->optimizer_instances > 1 ? s->optimizer_instances : 0,
-                                    .offload_layers = s->offload_layers,
-                                    .on_devices_of = -1};
-    return true;
 }

@@ -17,8 +17,6 @@ struct maq_mixed_box {
 extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[],
                                                                                     *const maq__mixed_cp_comms[];
 
-enum maq_status maq__mixed_no_memory(struct maq_diag *diag);
-
 /* maquette's form (mixed_read.c) and that of Sailor's executed plans (mixed_import.c): the plan's parts go to the arena. */
 enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *root, struct maq_arena *arena,
                                 struct maq_diag *diag);

@@ -266,7 +266,7 @@ static enum maq_status order(struct line *l)
             struct player *p = &l->players[i];
             p->program = MAQ_ARENA_NEW(l->arena, struct step, (size_t)6 * p->n_mine);
             if (!p->program)
-                return maq__mixed_no_memory(l->diag);
+                return maq_no_memory(l->diag, "the plan");
             p->last = MAQ_NODE_NONE;
             time_passes(l, s, p, &l->pipe->stages[s].replicas[i - l->first[s]]);
         }
@@ -388,7 +388,7 @@ static enum maq_status prepare(struct line *l)
     size_t cells = (size_t)stages * l->microbatches;
     l->first = MAQ_ARENA_NEW(l->arena, uint32_t, stages + 1);
     if (!l->first)
-        return maq__mixed_no_memory(l->diag);
+        return maq_no_memory(l->diag, "the plan");
     for (uint32_t s = 0; s < stages; s++)
         l->first[s + 1] = l->first[s] + l->pipe->stages[s].plan->n_replicas;
     l->n_players = l->first[stages];
@@ -402,7 +402,7 @@ static enum maq_status prepare(struct line *l)
     l->gradient = MAQ_ARENA_NEW(l->arena, uint32_t, cells);
     uint32_t *multiplicity = MAQ_ARENA_NEW(l->arena, uint32_t, (size_t)3 * l->n_players);
     if (!l->players || !l->owner || !l->mine || !l->activation || !l->gradient || !multiplicity)
-        return maq__mixed_no_memory(l->diag);
+        return maq_no_memory(l->diag, "the plan");
     for (uint32_t i = 0; i < 3 * l->n_players; i++)
         multiplicity[i] = 1;
     return maq_graph_builder_init(&l->graph, 3 * l->n_players, multiplicity);
@@ -415,10 +415,10 @@ static enum maq_status evaluate(double *pipeline_s, struct line *l)
     uint32_t n = l->graph.n_nodes;
     double *finish = MAQ_ARENA_NEW(l->arena, double, n);
     if (!finish)
-        return maq__mixed_no_memory(l->diag);
+        return maq_no_memory(l->diag, "the plan");
     enum maq_status status = maq_graph_freeze(&graph, &l->graph, n);
     if (status != MAQ_OK)
-        return maq__mixed_no_memory(l->diag);
+        return maq_no_memory(l->diag, "the plan");
     maq_engine_static(&makespan, finish, &graph, 1, l->dur);
     maq_graph_fini(&graph);
     *pipeline_s = makespan * 1e-9;

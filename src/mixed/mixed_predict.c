@@ -71,7 +71,7 @@ static enum maq_status ring_of(struct ring *out, const struct maq_bound_plan *b,
         n += stage_with(&b->pipelines[p], layer)->plan->n_replicas;
     const struct maq_bound_replica **at = MAQ_ARENA_NEW(arena, const struct maq_bound_replica *, n);
     if (!at)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     *out = (struct ring){.at = at};
     for (uint32_t p = 0; p < b->plan->n_pipelines; p++) {
         const struct maq_bound_stage *s = stage_with(&b->pipelines[p], layer);
@@ -156,7 +156,7 @@ static enum maq_status predict_pipeline(struct maq_mixed_cost *out, const struct
         n += line->stages[s].plan->n_replicas;
     uint32_t *in_flight = MAQ_ARENA_NEW(arena, uint32_t, n);
     if (!in_flight)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     MAQ_TRY(maq_mixed_play(&t, in_flight, b, pipeline, arena, diag));
     out->pipeline_s = larger(out->pipeline_s, t);
     for (uint32_t s = 0; s < line->n_stages; in_flight += line->stages[s++].plan->n_replicas) {

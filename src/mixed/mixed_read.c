@@ -13,7 +13,6 @@
  */
 #include "base/check.h"
 #include "base/str.h"
-
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 #include "plan/plan_fields.h"
@@ -169,7 +168,7 @@ static enum maq_status read_members(struct mixed_reader *r, struct maq_mixed_rep
     MAQ_TRY(is_list(r, list, "members"));
     struct maq_mixed_member *members = MAQ_ARENA_NEW(r->arena, struct maq_mixed_member, list->count);
     if (!members)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     enum maq_status status = MAQ_OK;
     for (struct maq_node *n = list->first; n; n = n->next) {
         struct member_keys k = {0};
@@ -190,7 +189,7 @@ static enum maq_status only_member(struct mixed_reader *r, struct maq_mixed_repl
 {
     struct maq_mixed_member *m = MAQ_ARENA_NEW(r->arena, struct maq_mixed_member, 1);
     if (!m)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     m->devices = out->tp * out->cp;
     MAQ_TRY(maq__mixed_keep(&m->device, k->device, r->arena, r->diag));
     MAQ_TRY(maq__mixed_keep(&m->zone, k->zone, r->arena, r->diag));
@@ -249,7 +248,7 @@ static enum maq_status read_replicas(struct mixed_reader *r, struct maq_mixed_st
     uint64_t total = 0;
     enum maq_status status = MAQ_OK;
     if (!entries || !counts)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     for (struct maq_node *n = list->first; n; n = n->next, i++) {
         status = worse(status, read_replica(r, &entries[i], &counts[i], n));
         total += counts[i];
@@ -259,7 +258,7 @@ static enum maq_status read_replicas(struct mixed_reader *r, struct maq_mixed_st
         return FAIL(r, PLACE, list, NULL, "a stage of more than %d replicas", MILLION);
     struct maq_mixed_replica *all = MAQ_ARENA_NEW(r->arena, struct maq_mixed_replica, total);
     if (!all)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     for (i = 0; i < list->count; i++)
         for (uint32_t c = 0; c < counts[i]; c++)
             all[out->n_replicas++] = entries[i];
@@ -408,7 +407,7 @@ static enum maq_status read_pipeline(struct mixed_reader *r, struct maq_mixed_pi
     MAQ_TRY(is_list(r, k.stages, "stages"));
     struct maq_mixed_stage *stages = MAQ_ARENA_NEW(r->arena, struct maq_mixed_stage, k.stages->count);
     if (!stages)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     *out = (struct maq_mixed_pipeline){.stages = stages, .microbatches = (uint32_t)k.microbatches};
     enum maq_status status = MAQ_OK;
     for (struct maq_node *n = k.stages->first; n; n = n->next)
@@ -422,7 +421,7 @@ static enum maq_status read_pipelines(struct mixed_reader *r, struct maq_node *l
     MAQ_TRY(is_list(r, list, "pipelines"));
     struct maq_mixed_pipeline *pipelines = MAQ_ARENA_NEW(r->arena, struct maq_mixed_pipeline, list->count);
     if (!pipelines)
-        return maq__mixed_no_memory(r->diag);
+        return maq_no_memory(r->diag, "the plan");
     plan->pipelines = pipelines;
     enum maq_status status = MAQ_OK;
     for (struct maq_node *n = list->first; n; n = n->next)

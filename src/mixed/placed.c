@@ -13,6 +13,8 @@
  * stage. Where replicas lie on several, a ring of R ranks crosses the slowest border of them all, and every rank
  * sends 2 (R - 1) / R of its gradients over it, all TP and CP ranks of a replica at once; nothing hides that.
  */
+#include "mixed/placed.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +22,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-#include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
-#include "mixed/placed.h"
 
 struct placed_owner {
     struct maq_mixed_placed result; /* first: a pointer to it is one to the owner */
@@ -35,7 +35,7 @@ static enum maq_status open_pools(struct maq_placing *p)
 {
     MAQ_TRY(maq_pools_open(&p->pools, p->job, p->diag));
     p->used = MAQ_ARENA_NEW(p->arena, uint32_t, p->pools.n);
-    return p->used ? MAQ_OK : maq__mixed_no_memory(p->diag);
+    return p->used ? MAQ_OK : maq_no_memory(p->diag, "the plan");
 }
 
 /* A replica's group is a node group's name or its number; where it has none, the first of the device. */
@@ -105,7 +105,7 @@ static enum maq_status seat_pipeline(struct maq_placing *p, uint32_t pipeline)
                                        .microbatches = maq_mixed_replica_microbatches(p->plan, pipeline, 0, j),
                                        .seats = MAQ_ARENA_NEW(p->arena, struct maq_placed_seat, line->n_stages)};
         if (!columns[j].seats)
-            return maq__mixed_no_memory(p->diag);
+            return maq_no_memory(p->diag, "the plan");
     }
     for (uint32_t i = 0; i < line->n_stages; i++)
         MAQ_TRY(seat_stage(p, columns, pipeline, i));
@@ -214,34 +214,6 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
 
 /* ---- links ---- */
 
-/* Stages of the column that lie on a node group, those on devices of their own. */
-static uint32_t stages_on(const struct maq_placed_column *c, uint32_t pool)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->devices; i++)
-        n += c->seats[i].pool == pool;
-    return n;
-}
-
-uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_placed_column *c,
-                             const struct maq_placed_seat *s)
-{
-    return maq_pool_sharers(&p->pools.at[s->pool], s->devices, stages_on(c, s->pool));
-}
-
-double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
-                         double bytes)
-{
-    const struct maq_placed_seat *a = &c->seats[from], *b = &c->seats[to];
-    if (a->pool != b->pool)
-        return maq_pools_between_s(&p->pools, a->pool, b->pool, bytes,
-                                   a->devices < b->devices ? a->devices : b->devices);
-    if (a->first_device == b->first_device)
-        return 0;
-    return maq_pools_inside_s(&p->pools, a->pool, a->first_device, b->first_device, bytes,
-                              maq__placed_sharers(p, c, a));
-}
-
 static void reduce_across(const struct maq_placing *p, struct maq_placed_seat *seat)
 {
     double ranks = seat->replicas + seat->elsewhere, bytes = seat->cost.params * seat->grad_bytes;
@@ -264,7 +236,7 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
         columns += p->plan->pipelines[i].stages[0].n_replicas;
     p->columns = MAQ_ARENA_NEW(p->arena, struct maq_placed_column, columns);
     if (!p->columns)
-        return maq__mixed_no_memory(p->diag);
+        return maq_no_memory(p->diag, "the plan");
     MAQ_TRY(open_pools(p));
     for (uint32_t i = 0; i < p->plan->n_pipelines; i++)
         MAQ_TRY(seat_pipeline(p, i));
@@ -280,7 +252,7 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
             reduce_across(p, &p->columns[i].seats[s]);
     struct maq_mixed_placed_stage *list = MAQ_ARENA_NEW(&o->arena, struct maq_mixed_placed_stage, stages);
     if (!list)
-        return maq__mixed_no_memory(p->diag);
+        return maq_no_memory(p->diag, "the plan");
     o->result.n_stages = stages;
     o->result.stages = list;
     return maq__placed_play(&o->result, list, p);
@@ -298,7 +270,7 @@ enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct 
     struct placed_owner *o = maq__calloc(sizeof *o);
     struct maq_arena scratch;
     if (!o)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     maq_arena_init(&o->arena, 0);
     maq_arena_init(&scratch, 0);
     struct maq_placing p = {.plan = plan,

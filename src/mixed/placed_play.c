@@ -40,7 +40,7 @@ static enum maq_status build(struct skeleton *k, const struct maq_placing *p, co
     k->stall = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->ready = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->finish = MAQ_ARENA_NEW(p->arena, double, k->schedule.n_tasks);
-    return k->dur && k->hop && k->stall && k->ready && k->finish ? MAQ_OK : maq__mixed_no_memory(p->diag);
+    return k->dur && k->hop && k->stall && k->ready && k->finish ? MAQ_OK : maq_no_memory(p->diag, "the plan");
 }
 
 static double larger(double a, double b)

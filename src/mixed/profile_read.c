@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "mixed/codes.h"
@@ -36,8 +35,7 @@ struct reader {
 static void no_memory(struct reader *r)
 {
     if (r->status == MAQ_OK)
-        r->status = maq_diag_fail(MAQ_NO_MEMORY, r->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                                  "out of memory for the profile");
+        r->status = maq_no_memory(r->diag, "the profile");
 }
 
 /* ---- nodes ---- */
@@ -508,8 +506,7 @@ enum maq_status maq_profile_dir_load(struct maq_profile_dir **out, const char *f
 {
     struct reader r = {.diag = diag, .folder = folder, .p = maq__calloc(sizeof *r.p)};
     if (!r.p)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for the profile");
+        return maq_no_memory(diag, "the profile");
     maq_arena_init(&r.p->arena, 0);
     r.p->default_zone = MAQ_PROFILE_DIR_NONE;
     read_folder(&r);

@@ -54,7 +54,7 @@ enum maq_status maq_mixed_folded_list(struct maq_mixed_run *run, struct maq_diag
             n += list_groups(NULL, run, &run->waves[w], space->chunks[i]);
     }
     if (!(run->folded = MAQ_ARENA_NEW(&run->arena, struct maq_chain_wave, n > 0 ? n : 1)))
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t i = 0; i < space->n_chunks; i++)
         for (uint32_t w = 0; space->chunks[i] > 1 && w < run->n_waves; w++)
             run->n_folded += list_groups(&run->folded[run->n_folded], run, &run->waves[w], space->chunks[i]);
@@ -142,7 +142,7 @@ enum maq_status maq_mixed_folded_play(bool *fits, struct maq_mixed_search_plan *
     struct maq_mixed_plan mixed;
     struct maq_mixed_placed *placed;
     if (!maq_mixed_found_fill(&mixed, run, plan, &run->arena))
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     MAQ_TRY(maq__mixed_place_on(&placed, &mixed, &run->space.job, diag));
     plan->step_s = placed->step_s;
     *fits = placed->fits;
@@ -161,10 +161,10 @@ static enum maq_status take(const struct folded *f, const struct maq_compose_fou
     struct maq_mixed_search_plan plan;
     bool fits = false;
     if (!composition)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     *composition = found->composition;
     if (!maq_mixed_folded_plan(&plan, f->run, &f->run->folded[f->first + found->table], composition))
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     MAQ_TRY(maq_mixed_folded_play(&fits, &plan, f->run, diag));
     known->composed_s = known->composed_s > 0 ? fmin(known->composed_s, plan.composed_s) : plan.composed_s;
     if (fits && known->insert)
@@ -197,7 +197,7 @@ static enum maq_status search(struct folded *f, const struct maq_mixed_search_op
     limits.top = f->heaviest ? 1 : PLAYED;
     limits.cutoff_s = cutoff_of(known, f->heaviest);
     if (maq_compose_search(&found, &source, &limits, &f->run->arena) != MAQ_OK)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     MAQ_TRY(maq_chain_costs_check(&f->run->costs, diag));
     if (!f->heaviest && found.n > 0)
         known->bound_s = known->bound_s > 0 ? fmin(known->bound_s, found.bound_s) : found.bound_s;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/str.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
@@ -123,11 +124,11 @@ enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const st
                              plan);
     struct maq_mixed_box *box = maq__calloc(sizeof *box);
     if (!box)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     maq_arena_init(&box->arena, 0);
     if (!maq_mixed_found_fill(&box->plan, result->owner, &result->plans[plan], &box->arena)) {
         maq_mixed_plan_free(box);
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     }
     *out = box;
     return MAQ_OK;

@@ -294,8 +294,7 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
         return cannot(diag, NULL, "it has more replicas than a node group has devices");
     c->keep_useless = true;
     if (!composition || !maq_chain_costs_table(&table, c, &wave, arena))
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
-                             "out of memory for the plan");
+        return maq_no_memory(diag, "the plan");
     MAQ_TRY(maq_chain_costs_check(c, diag));
     MAQ_TRY(take_stages(composition, c, space, &table, p, diag));
     MAQ_TRY(play(&played, c, &wave, composition, &table, p, diag));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 #include "mixed_search/profile_search.h"
@@ -181,11 +182,11 @@ enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct 
                              "stages that split micro batches: a mixed plan has one micro batch for all stages");
     }
     if (!box)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     maq_arena_init(&box->arena, 0);
     if (!fill_mixed(&box->plan, run, &result->plans[plan], &box->arena)) {
         maq_mixed_plan_free(box);
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     }
     *out = box;
     return MAQ_OK;

@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
 #include "maquette/compose.h"
 #include "mixed/codes.h"
@@ -27,12 +26,6 @@ static const char *const class_names[] = {
 const char *maq_compose_class_name(enum maq_compose_class of)
 {
     return of < MAQ_COMPOSE_CLASS_COUNT ? class_names[of] : "?";
-}
-
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
 }
 
 /* ---- the problem ---- */
@@ -107,7 +100,7 @@ static enum maq_status list_cases(struct maq_compose_run *run, struct maq_diag *
     run->cases = MAQ_ARENA_NEW(&run->arena, struct maq_compose_case, room);
     run->replicas = MAQ_ARENA_NEW(&run->arena, uint32_t, room);
     if (!run->cases || !run->replicas)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t i = 0; i < c->n_micro_batches; i++) {
         uint32_t b = c->micro_batches[i], waves = 0;
         for (uint32_t n = 1; n <= devices && n * b < c->global_batch + b; n++) {
@@ -156,7 +149,7 @@ static enum maq_status search_compositions(struct maq_compose_run *run, struct m
     run->max_split = of >= MAQ_COMPOSE_DEGREES ? MAX_SPLIT : 1;
     run->chains = false;
     if (maq_compose_search(found, &source, &options, &run->arena) != MAQ_OK)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     count_compositions(&r->counts, &found->counts);
     r->bound_s = found->n > 0 ? found->bound_s : HUGE_VAL;
     r->exact = found->exact;
@@ -171,7 +164,7 @@ static enum maq_status search_chains(struct maq_compose_run *run, struct maq_cha
     struct maq_compose_result *r = &run->result;
     run->chains = true;
     if (maq_chains_search(chains, &source, cutoff_s, problem->threads, &run->arena) != MAQ_OK)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     r->counts.programs += chains->programs;
     r->counts.knapsacks += chains->knapsacks;
     r->counts.cases += chains->tables;
@@ -191,7 +184,7 @@ static enum maq_status search(struct maq_compose_run *run, const struct maq_comp
     uint32_t top = problem->top > 0 ? problem->top : 1;
     struct maq_compose_plan *plans = MAQ_ARENA_NEW(&run->arena, struct maq_compose_plan, top + 1);
     if (!chains || !plans)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     r->of = problem->of;
     MAQ_TRY(list_cases(run, diag));
     MAQ_TRY(search_compositions(run, &found, problem, problem->of, diag));
@@ -199,13 +192,13 @@ static enum maq_status search(struct maq_compose_run *run, const struct maq_comp
         MAQ_TRY(search_chains(run, chains, found.found[0].composition.step_s, problem, diag));
         if (chains->best.n_kinds > 0 && (!table_of(&table, run, chains->table, &run->arena) ||
                                          !maq_compose_take_pipelines(&plans[r->n_plans++], run, chains, &table)))
-            return no_memory(diag);
+            return maq_no_memory(diag, "the search");
     }
     run->chains = false;
     for (uint32_t i = 0; i < found.n && r->n_plans < top; i++)
         if (!table_of(&table, run, found.found[i].table, &run->arena) ||
             !maq_compose_take_composition(&plans[r->n_plans++], run, &found.found[i], &table))
-            return no_memory(diag);
+            return maq_no_memory(diag, "the search");
     r->plans = plans;
     r->gap = r->n_plans > 0 ? plans[0].step_s / r->bound_s - 1 : 0;
     return MAQ_OK;
@@ -216,7 +209,7 @@ enum maq_status maq_compose(struct maq_compose_result **out, const struct maq_co
 {
     struct maq_compose_run *run = maq__calloc(sizeof *run);
     if (!run)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     maq_arena_init(&run->arena, 0);
     run->result.owner = run;
     enum maq_status status = take_problem(run, problem, diag);

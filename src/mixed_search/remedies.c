@@ -33,8 +33,7 @@ static enum maq_status fits(bool *out, struct maq_mixed_run *run, struct maq_dia
             break;
         if (!maq_chain_costs_table(&table, &run->costs, &wave, &run->arena) ||
             !maq_mixed_fits(out, &table, &run->arena))
-            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
-                                 "out of memory for the search");
+            return maq_no_memory(diag, "the search");
     }
     return MAQ_OK;
 }

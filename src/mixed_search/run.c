@@ -1,18 +1,9 @@
 /* run.c - what the searches over node groups share: see run.h. */
 #include "mixed_search/run.h"
 
-#include "base/codes.h"
-#include "stages/codes.h"
-
 #define FEW_LABELS (1u << 12) /* enough for most dense models */
 #define MOST_BOXES 60u
 #define BEAM 40u /* of the first pass: a dozen leave a plan 4 % slower on the 20 devices of examples/tangram/c3.yaml */
-
-enum maq_status maq_mixed_run_no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
 
 bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
 {

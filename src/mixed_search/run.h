@@ -22,8 +22,6 @@ struct maq_mixed_run {
     struct maq_chain_wave *waves, *folded; /* 1F1B; with virtual stages (folded.c) */
 };
 
-enum maq_status maq_mixed_run_no_memory(struct maq_diag *diag);
-
 /* The limits of a search that looks for what a first one may have missed. */
 struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opts *opts);
 

@@ -22,7 +22,6 @@
 #include "mixed_search/shares.h"
 #include "mixed_search/space.h"
 #include "mixed_search/uniform.h"
-#include "stages/codes.h"
 
 #define LABELS_OF_TWO (1u << 16) /* node groups; with more of them every label costs more */
 #define LABELS_OF_MORE (1u << 14)
@@ -37,7 +36,7 @@ static enum maq_status list_waves(struct maq_mixed_run *run, struct maq_diag *di
     most = most < gbs ? most : gbs;
     run->waves = MAQ_ARENA_NEW(&run->arena, struct maq_chain_wave, (size_t)run->space.n_mbs * most);
     if (!run->waves)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t b = 0; b < run->space.n_mbs; b++) {
         uint32_t samples = run->space.mbs[b], last = 0;
         for (uint32_t n = 1; n <= most && samples * n < gbs + samples; n++) {
@@ -66,7 +65,7 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     if (status == MAQ_OK && open && !maq_chain_costs_stopped(&run->costs))
         status = maq_compose_search(found, &source, &options, &run->arena);
     run->costs.pools_used = UINT32_MAX;
-    return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : maq_mixed_run_no_memory(diag);
+    return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : maq_no_memory(diag, "the search");
 }
 
 static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
@@ -128,14 +127,14 @@ static enum maq_status search_together(struct maq_mixed_run *run, const struct m
     struct maq_compose_tables_result found;
     uint32_t top = opts->top > 0 ? opts->top : 1;
     if (!(run->plans = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, top)))
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     MAQ_TRY(compose(&found, run, opts, top, UINT32_MAX, diag));
     r->bound_s = found.n > 0 ? found.bound_s : 0;
     r->composed_s = found.n > 0 ? found.found[0].composition.step_s : 0;
     for (uint32_t i = 0; i < found.n; i++) {
         struct maq_mixed_search_plan plan;
         if (!take_plan(&plan, run, &found.found[i]))
-            return maq_mixed_run_no_memory(diag);
+            return maq_no_memory(diag, "the search");
         maq_mixed_run_insert(run, opts, &plan);
     }
     r->plans = run->plans;
@@ -153,7 +152,7 @@ static enum maq_status settle_bound(struct maq_mixed_run *run, struct maq_diag *
 {
     struct maq_mixed_search_result *r = &run->result;
     r->complete = !maq_chain_costs_stopped(&run->costs);
-    return r->complete || work_bound(&r->bound_s, run) ? MAQ_OK : maq_mixed_run_no_memory(diag);
+    return r->complete || work_bound(&r->bound_s, run) ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
 /* With virtual stages. */
@@ -186,7 +185,8 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
     bool taken = found.n == 0 || take_plan(&plan, run, &found.found[0]);
     struct maq_mixed_folded_known known = {
         .step_s = plan.step_s, .composed_s = plan.composed_s, .bound_s = found.n > 0 ? found.bound_s : 0};
-    enum maq_status status = taken ? maq_mixed_folded_search(&known, run, opts, diag) : maq_mixed_run_no_memory(diag);
+    enum maq_status status =
+        taken ? maq_mixed_folded_search(&known, run, opts, diag) : maq_no_memory(diag, "the search");
     run->costs.pools_used = UINT32_MAX;
     MAQ_TRY(status);
     if (known.step_s == 0)
@@ -220,7 +220,7 @@ static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_
                 (found.n == 0 || take_plan(&plan, run, &found.found[0]));
     run->costs.plain = false;
     if (!done)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     if (found.n > 0 && plan.step_s < run->plans[0].step_s)
         maq_mixed_run_insert(run, opts, &plan);
     return MAQ_OK;
@@ -272,7 +272,7 @@ static enum maq_status search_uniform(struct maq_mixed_run *run, const struct ma
         if (stages)
             maq_mixed_run_insert(run, opts, &plan);
         else
-            status = maq_mixed_run_no_memory(diag);
+            status = maq_no_memory(diag, "the search");
     }
     if (best) {
         r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, best->step_s) : best->step_s;
@@ -289,7 +289,7 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     uint32_t n = run->costs.n_pools;
     struct maq_mixed_search_island *islands = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_island, n);
     if (!islands)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t g = 0; g < n; g++) {
         const struct maq_node_group *group = &run->space.job.cluster.groups[g];
         islands[g] = (struct maq_mixed_search_island){.device = group->device.name,
@@ -328,7 +328,7 @@ static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_se
     run->blind = opts->planner == MAQ_MIXED_PLANNER_ALPA;
     run->seen = run->space;
     if (run->blind && !maq_mixed_space_blind(&run->seen, &run->arena))
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     MAQ_TRY(maq_chain_costs_init(&run->costs, &run->seen, diag));
     if (run->blind)
         MAQ_TRY(maq_chain_costs_init(&run->real, &run->space, diag));
@@ -345,7 +345,7 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
                                                 opts.more_bytes, opts.more_nodes, opts.more_nodes_of};
     struct maq_mixed_run *run = maq__calloc(sizeof *run);
     if (!run)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     maq_arena_init(&run->arena, 0);
     run->result.owner = run;
     run->result.planner = opts.planner;

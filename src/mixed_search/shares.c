@@ -330,7 +330,7 @@ static enum maq_status take_plan(struct maq_mixed_search_plan *out, struct share
         n += s->best[i].composition.n_stages;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, n);
     if (!pipelines || !stages)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     deal(pipelines, s);
     *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[run->waves[s->best[0].wave].mbs],
                                           .chunks = 1,
@@ -347,7 +347,7 @@ static enum maq_status take_plan(struct maq_mixed_search_plan *out, struct share
             out->fill_s = share->composition.fill_s;
         }
         if (!take_stages(out, stages, s, i))
-            return maq_mixed_run_no_memory(diag);
+            return maq_no_memory(diag, "the search");
     }
     return MAQ_OK;
 }
@@ -390,14 +390,14 @@ enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct 
     struct maq_mixed_search_plan plan;
     bool fits = false;
     if (!s)
-        return maq_mixed_run_no_memory(diag);
+        return maq_no_memory(diag, "the search");
     s->run = run;
     s->limit_s = r->n_plans > 0 ? fmax(run->plans[0].step_s, r->bound_s) : NOTHING_YET;
     for (s->first = 0; s->first < run->n_waves && !run->blind; s->first = s->end) {
         for (s->end = s->first; s->end < run->n_waves && run->waves[s->end].mbs == run->waves[s->first].mbs;)
             s->end++;
         if (!search_micro_batch(s, alone ? islands : NULL))
-            return maq_mixed_run_no_memory(diag);
+            return maq_no_memory(diag, "the search");
     }
     if (s->n_best == 0)
         return MAQ_OK;

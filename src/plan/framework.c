@@ -252,7 +252,7 @@ static enum maq_status keep_case(struct loading *l, const struct maq_node *when,
     const char *text = b.failed ? NULL : maq_arena_strdup(arena, (struct maq_str){b.ptr, b.len});
     maq_buf_fini(&b);
     if (!text)
-        return maq__cluster_no_memory(diag);
+        return maq_no_memory(diag, NULL);
     l->plan->cases[l->plan->n_cases++] = text;
     return MAQ_OK;
 }

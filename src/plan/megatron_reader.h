@@ -2,6 +2,7 @@
  * megatron_reader.h - reading a command line of Megatron-LM: the settings so far, and arguments that mean something only together.
  *
  *   megatron_read.c      words to arguments, one argument to one setting
+ *   megatron_set.c       a setting, and what is wrong with an argument
  *   megatron_together.c  precision, pipeline stages, dispatchers and the vocabulary, which several arguments say
  */
 #ifndef MAQ_PLAN_MEGATRON_READER_H
@@ -46,6 +47,7 @@ struct maq_megatron_argument {
 bool maq__megatron_same(struct maq_str name, const char *key);
 /* The hint may be NULL. */
 void maq__megatron_bad(struct maq_megatron_reader *r, const char *flag, const char *why, const char *hint);
+void maq__megatron_no_memory(struct maq_megatron_reader *r);
 /* `value` lives as long as the box; NULL counts as out of memory. */
 void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value);
 

@@ -9,9 +9,6 @@
  */
 #include "plan/schedule.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "base/check.h"
 #include "plan/schedule_build.h"
 
@@ -105,52 +102,7 @@ uint32_t maq_schedule_chunks(int kind, uint32_t vp)
     return rule && rule->chunks ? rule->chunks : vp;
 }
 
-void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t stages, uint32_t position,
-                         uint32_t direction)
-{
-    uint32_t s = position % stages, c = position / stages;
-    if (kind == MAQ_SCHEDULE_DUALPIPE) {
-        c = direction;
-        s = direction ? stages - 1 - position : position;
-    } else if ((kind == MAQ_SCHEDULE_ZB_V || kind == MAQ_SCHEDULE_DUALPIPE_V) && position >= stages) {
-        c = 1;
-        s = 2 * stages - 1 - position;
-    }
-    *stage = (uint16_t)s;
-    *chunk = (uint16_t)c;
-}
-
-uint32_t maq_positions_of(uint16_t *positions, int kind, uint32_t stages, uint32_t n_positions, uint32_t stage)
-{
-    uint32_t n = 0;
-    positions[n++] = (uint16_t)stage;
-    if (kind == MAQ_SCHEDULE_DUALPIPE)
-        positions[n++] = (uint16_t)(stages - 1 - stage);
-    else if (kind == MAQ_SCHEDULE_ZB_V || kind == MAQ_SCHEDULE_DUALPIPE_V)
-        positions[n++] = (uint16_t)(2 * stages - 1 - stage);
-    else
-        for (uint32_t p = stage + stages; p < n_positions; p += stages)
-            positions[n++] = (uint16_t)p;
-    return n;
-}
-
-uint32_t maq_schedule_positions(const struct maq_schedule *s, uint32_t stage, uint16_t *positions)
-{
-    return maq_positions_of(positions, s->kind, s->stages, s->n_positions, stage);
-}
-
 /* ---- what is refused ---- */
-
-const char *maq__refused(char buf[160], const char *format, ...)
-{
-    if (!buf)
-        return "";
-    va_list args;
-    va_start(args, format);
-    vsnprintf(buf, 160, format, args);
-    va_end(args);
-    return buf;
-}
 
 /* The shape with defaults filled in. */
 static struct maq_shape shape_of(uint32_t stages, uint32_t chunks, uint32_t microbatches, uint32_t group)
@@ -179,42 +131,7 @@ const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32
     return rule->refuse ? rule->refuse(buf, &shape) : NULL;
 }
 
-/* ---- orders ---- */
-
-static void add(struct maq_orders *o, struct maq_step step)
-{
-    MAQ_ASSERT(o->n < o->capacity && step.position < o->n_positions && step.microbatch < o->microbatches);
-    o->steps[o->n++] = step;
-}
-
-void maq__order_add(struct maq_orders *o, enum maq_task_kind kind, uint32_t position, uint32_t microbatch)
-{
-    add(o, (struct maq_step){.kind = (uint8_t)kind, .position = (uint16_t)position, .microbatch = microbatch});
-}
-
-void maq__order_add_split(struct maq_orders *o, uint32_t position, uint32_t microbatch)
-{
-    add(o, (struct maq_step){.kind = MAQ_TASK_B, .split = 1, .position = (uint16_t)position, .microbatch = microbatch});
-}
-
-void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_microbatch, uint32_t b_position,
-                         uint32_t b_microbatch)
-{
-    MAQ_ASSERT(b_position < o->n_positions && b_microbatch < o->microbatches);
-    add(o, (struct maq_step){.kind = MAQ_TASK_FB,
-                             .position = (uint16_t)f_position,
-                             .microbatch = f_microbatch,
-                             .b_position = (uint16_t)b_position,
-                             .b_microbatch = b_microbatch});
-}
-
 /* ---- building ---- */
-
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for a pipeline schedule");
-}
 
 /* The result's arrays, for up to o->capacity tasks; then the orders, which are scratch. */
 static bool allocate(struct maq__schedule_arrays *a, struct maq_orders *o, bool pairs, struct maq_arena *arena,
@@ -254,12 +171,12 @@ static enum maq_status build(struct maq_schedule *s, struct maq_orders *o, const
     struct maq__schedule_arrays arrays = {0};
     struct maq_arena_mark scratch;
     if (!allocate(&arrays, o, rule->pairs, arena, &scratch))
-        return no_memory(diag);
+        return maq_no_memory(diag, "a pipeline schedule");
     enum maq_status status = write_orders(o, rule, arena);
     if (status == MAQ_OK)
         status = maq__schedule_link(s, o, &arrays, arena);
     if (status != MAQ_OK)
-        return no_memory(diag);
+        return maq_no_memory(diag, "a pipeline schedule");
     maq_arena_reset(arena, scratch);
     return maq__schedule_inflight(s, arena, diag);
 }

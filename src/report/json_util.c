@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/codes.h"
+#include "base/check.h"
 #include "base/str.h"
 #include "maquette/report.h"
 
@@ -118,6 +118,5 @@ enum maq_status maq_json_finish(char **out, struct maq_json_document *document, 
         return MAQ_OK;
     }
     maq_buf_fini(&text);
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for a report");
+    return maq_no_memory(diag, "a report");
 }

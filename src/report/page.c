@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/text.h"
 
 #define PAGE_MAX ((size_t)64 << 20)
@@ -33,8 +32,7 @@ enum maq_status maq_page_finish(char **out, struct maq_page *page, struct maq_di
         return MAQ_OK;
     }
     maq_buf_fini(&page->out);
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for a report");
+    return maq_no_memory(diag, "a report");
 }
 
 /* --- ink and plain text -------------------------------------------------------------------------------------- */

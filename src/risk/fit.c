@@ -306,7 +306,7 @@ enum maq_status maq_risk_fit(struct maq_risk_fit **out, const char *const *paths
 {
     struct maq_arena *arena = maq__calloc(sizeof *arena);
     if (!arena)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     maq_arena_init(arena, (size_t)4 << 30);
     struct maq_risk_fit *fit = MAQ_ARENA_NEW(arena, struct maq_risk_fit, 1);
     enum maq_status status = fit ? MAQ_OK : MAQ_NO_MEMORY;

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/text.h"
 #include "cost/store.h"
 #include "risk/codes.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "risk/codes.h"
 #include "risk/graph_sample.h"
 #include "risk/step_ask.h"
@@ -213,8 +212,7 @@ static enum maq_status run(struct maq_risk_graph *out, const struct maq_timed_gr
             (opts->no_sources || find_sources(out, &whole, &s, &v, arena)))
             return MAQ_OK;
     }
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for a distribution");
+    return maq_no_memory(diag, "a distribution");
 }
 
 enum maq_status maq_risk_graph(struct maq_risk_graph *out, const struct maq_timed_graph *timed,

@@ -6,6 +6,8 @@
  * goes when a part is made ideal is M = (T - T(that part ideal)) / (T - T0). The measures are those of "Understanding
  * stragglers in large model training using what-if analysis" (OSDI'25), section 3.
  */
+#include "risk/replay.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +15,6 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/stats.h"
-#include "risk/codes.h"
-#include "risk/replay.h"
 
 #define WORKERS_REPLAYED 256u
 
@@ -72,8 +72,7 @@ static enum maq_status ask(struct question *q, uint32_t n, const struct run *r, 
         double *dur = MAQ_ARENA_NEW(r->arena, double, g.n_ops), *finish = MAQ_ARENA_NEW(r->arena, double, g.n_ops);
         double *delay = MAQ_ARENA_NEW(r->arena, double, g.n_units);
         if (!dur || !finish || !delay)
-            return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                                 "out of memory for a step");
+            return maq_no_memory(diag, "a step");
         maq_replay_delays(delay, &g, ops);
         for (uint32_t i = 0; i < n; i++) {
             for (uint32_t k = 0; k < g.n_ops; k++)
@@ -271,7 +270,7 @@ enum maq_status maq_risk_replay(struct maq_risk_replayed **out, const char *ops,
 {
     struct maq_arena *arena = maq__calloc(sizeof *arena);
     if (!arena)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     maq_arena_init(arena, (size_t)16 << 30);
     struct maq_risk_replayed *replayed = MAQ_ARENA_NEW(arena, struct maq_risk_replayed, 1);
     struct run *r = MAQ_ARENA_NEW(arena, struct run, 1);

@@ -18,7 +18,6 @@
 #include <stddef.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "risk/codes.h"
 #include "risk/replay.h"
 
@@ -232,8 +231,7 @@ static enum maq_status sort_units(struct maq_replay_graph *out, const struct bui
              *after = MAQ_ARENA_NEW(arena, uint32_t, 3 * (size_t)n + 1),
              *unit_first = MAQ_ARENA_NEW(arena, uint32_t, n + 1), *member = MAQ_ARENA_NEW(arena, uint32_t, n + 1);
     if (!unit || !left || !some || !queue || !after_first || !after || !unit_first || !member)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for a step");
+        return maq_no_memory(diag, "a step");
     for (uint32_t op = 0; op < n; op++)
         unit[op] = NONE;
     for (uint32_t op = 0; op < n; op++) {
@@ -290,8 +288,7 @@ enum maq_status maq_replay_order(struct maq_replay_graph *out, const struct maq_
     b.rank = MAQ_ARENA_NEW(arena, uint32_t, n);
     b.begin = MAQ_ARENA_NEW(arena, uint32_t, workers + 1);
     if (!b.wait || !b.joined || !b.rank || !b.begin)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for a step");
+        return maq_no_memory(diag, "a step");
     for (uint32_t op = 0; op < n; op++) {
         b.joined[op] = op;
         b.wait[op][0] = b.wait[op][1] = b.wait[op][2] = NONE;

@@ -219,7 +219,7 @@ enum maq_status maq_replay_read(struct maq_replay_trace *out, const char *ops, c
     struct maq_rows *rows = MAQ_ARENA_NEW(arena, struct maq_rows, 1);
     *out = (struct maq_replay_trace){0};
     if (!rows)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     MAQ_TRY(read_shape(out, meta, diag));
     enum maq_status status = maq_rows_open(rows, ops, diag);
     if (status == MAQ_OK)

@@ -147,7 +147,7 @@ enum maq_status maq_series_read(double **times, uint32_t *n, const char *path, c
 {
     struct maq_rows *rows = MAQ_ARENA_NEW(arena, struct maq_rows, 1);
     if (!rows)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     MAQ_TRY(refuse_others(path, diag));
     enum maq_status status = maq_rows_open(rows, path, diag);
     if (status == MAQ_OK)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "risk/codes.h"

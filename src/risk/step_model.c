@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "train/cache.h"
 #include "train/predict.h"
 #include "train/sync.h"

@@ -15,7 +15,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/str.h"
 #include "maquette/risk.h"
 #include "risk/signature.h"
@@ -112,6 +111,5 @@ enum maq_status maq_risk_fit_variation(char **out, const struct maq_risk_fit *fi
         }
     (void)add_kernels(&text, fit);
     *out = maq_buf_take(&text);
-    return *out ? MAQ_OK
-                : maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    return *out ? MAQ_OK : maq_no_memory(diag, NULL);
 }

@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "plan/codes.h"
 #include "plan/job_build.h"
 #include "plan/plan_fields.h"
 #include "search/codes.h"

@@ -54,12 +54,6 @@ struct capture {
     bool stable;
 };
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for a capture");
-}
-
 /* ---- which ranks ---- */
 
 static bool choose(struct capture *c, uint32_t most, uint32_t rank, const char *why)
@@ -189,7 +183,7 @@ static enum maq_status see_patterns(struct capture *c, struct maq_diag *diag)
     uint32_t n = 0;
     if (!paths || !unsaid) {
         maq_diag_free(unsaid);
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     }
     for (uint32_t i = 0; i < c->slices.n; i++) {
         const struct maq_probe *slice = c->slices.at[i];
@@ -314,7 +308,7 @@ static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *
 {
     const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, n);
     if (!paths)
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     for (uint32_t i = 0; i < n; i++) {
         paths[i] = c->slices.at[i]->trace;
         if (access(paths[i], F_OK) != 0)
@@ -339,7 +333,7 @@ static enum maq_status infer(struct capture *c, struct maq_diag *diag)
             return status;
         for (uint32_t i = 0; i < n; i++)
             if (!maq_probes_choose(&c->slices, open[i], "decides what ranks do that did not run"))
-                return no_memory(diag);
+                return maq_no_memory(diag, "a capture");
         if (c->slices.n == first)
             return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0}, NULL,
                                  "rank %u ran, and what other ranks do is still open", open[0]);
@@ -367,14 +361,14 @@ static enum maq_status verify_some(struct capture *c, bool *wrong, struct maq_di
     for (uint64_t i = 0; c->slices.n < first + want && c->slices.n < c->room.world && i < 64 + 8 * (uint64_t)want; i++)
         if (!maq_probes_choose(&c->slices, (uint32_t)(maq_rec_mix(c->room.identity, 1000 + i + first) % c->room.world),
                                "verification"))
-            return no_memory(diag);
+            return maq_no_memory(diag, "a capture");
     uint32_t n = c->slices.n - first;
     *wrong = false;
     if (n == 0)
         return MAQ_OK;
     uint32_t *fellows = MAQ_ARENA_NEW(&c->room.arena, uint32_t, n);
     if (!fellows)
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     for (uint32_t i = 0; i < n; i++)
         fellows[i] = fellow(c, c->job, c->slices.at[first + i]->rank);
     MAQ_TRY(gather(c, &said, diag));
@@ -412,7 +406,7 @@ static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
     const char *peers = maq_arena_printf(&c->room.arena, "%s.peers", c->opts->path);
     uint64_t said;
     if (!peers)
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     MAQ_TRY(gather(c, &said, diag));
     for (uint32_t i = 0; i < c->slices.n; i++) {
         uint32_t rank = c->slices.at[i]->rank;
@@ -431,7 +425,7 @@ static enum maq_status report(struct capture *c, struct maq_diag *diag)
     struct maq_arena *a = &c->box->arena;
     struct maq_session_slice *log = MAQ_ARENA_NEW(a, struct maq_session_slice, s->n_log);
     if (!log)
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     for (uint32_t i = 0; i < s->n_log; i++) {
         log[i] = s->log[i];
         log[i].why = maq_arena_strdup(a, maq_str_of(log[i].why));
@@ -461,15 +455,15 @@ static enum maq_status capture(struct capture *c, struct maq_diag *diag)
 {
     const char *part = maq_arena_printf(&c->room.arena, "%s.slices", c->opts->path);
     if (!part)
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     MAQ_TRY(maq_probes_open(&c->slices, &c->room, part, diag));
     c->slices.every_pass = c->opts->every_pass;
     if (!maq_probes_choose(&c->slices, 0, "rank 0, always"))
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     c->n_probes = 1;
     MAQ_TRY(run_all(c, diag));
     if (!choose_probes(c))
-        return no_memory(diag);
+        return maq_no_memory(diag, "a capture");
     c->n_probes = c->slices.n;
     MAQ_TRY(settle(c, diag));
     MAQ_TRY(infer(c, diag));

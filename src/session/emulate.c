@@ -46,12 +46,6 @@ struct emulation {
     uint32_t n; /* live ranks that were started */
 };
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for an emulation");
-}
-
 /* ---- the job ---- */
 
 static enum maq_status check_ranks(const struct emulation *e, struct maq_diag *diag)
@@ -88,7 +82,7 @@ static enum maq_status open_job(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(maq_room_open(&e->room, &e->run, diag));
     const char *peers = maq_arena_printf(&e->room.arena, "%s.peers", o->path);
     if (!peers)
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     MAQ_TRY(maq_said_add_file(&e->said, peers, diag));
     maq_said_settle(&e->said);
     return MAQ_OK;
@@ -105,7 +99,7 @@ static enum maq_status run_alone(struct emulation *e, uint32_t rank, const char 
     const char *log = maq_arena_printf(&e->room.arena, "%s.log", trace);
     struct maq_live_opts opts = {.rank = rank, .store = &store, .trace = trace, .peers = peers, .output = log};
     if (!log)
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     enum maq_status status = maq_store_open(&store, &e->room.loop, e->job->world, 1, false, diag);
     if (status == MAQ_OK) {
         maq_said_give(&e->said, &store, rank);
@@ -149,7 +143,7 @@ static enum maq_status name_communicators(struct emulation *e, const char *peers
         if (e->job->class_of[rank] == UINT32_MAX || maq_said_ran(&e->said, rank))
             continue;
         if (!trace)
-            return no_memory(diag);
+            return maq_no_memory(diag, "an emulation");
         MAQ_TRY(run_alone(e, rank, trace, peers, diag));
         MAQ_TRY(take_names(e, rank, trace, diag));
     }
@@ -182,7 +176,7 @@ static enum maq_status read_edits(struct emulation *e, struct maq_diag *diag)
     const struct maq_session_emulate_opts *o = e->opts;
     e->edits = MAQ_ARENA_NEW(&e->room.arena, struct maq_edit, (size_t)o->n_slow * (o->n_ranks + 1) + 1);
     if (!e->edits)
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     for (uint32_t i = 0; i < o->n_slow; i++) {
         uint32_t from = e->n_edits++;
         MAQ_TRY(maq_edit_slow(&e->edits[from], o->slow[i], e->job, diag));
@@ -225,7 +219,7 @@ static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *li
 {
     live->waits = maq_arena_printf(&e->room.arena, "%s/waits-%u", e->room.folder, live->rank);
     if (!live->waits)
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     return maq_waits_write(live->waits, e->job, live->rank, e->edits, e->n_edits, diag);
 }
 
@@ -236,7 +230,7 @@ static enum maq_status start(struct emulation *e, struct maq_diag *diag)
     e->live = MAQ_ARENA_NEW(&e->room.arena, struct maq_live, n);
     e->list = MAQ_ARENA_NEW(&e->room.arena, struct maq_live *, n);
     if (!peers || !e->live || !e->list)
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     MAQ_TRY(maq_said_write(&e->said, peers, diag));
     MAQ_TRY(name_communicators(e, peers, diag));
     MAQ_TRY(maq_store_open(&e->store, &e->room.loop, e->job->world, n, false, diag));
@@ -247,7 +241,7 @@ static enum maq_status start(struct emulation *e, struct maq_diag *diag)
         struct maq_live_opts live = {
             .rank = e->opts->rank[i], .store = &e->store, .trace = trace, .peers = peers, .meet = e->segment};
         if (!trace)
-            return no_memory(diag);
+            return maq_no_memory(diag, "an emulation");
         if (on_gpu(e))
             MAQ_TRY(write_waits(e, &live, diag));
         MAQ_TRY(maq_live_start(&e->live[i], &e->room, &live, diag));
@@ -310,7 +304,7 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
     pthread_t thread;
     if (!others.diag || pthread_create(&thread, NULL, play, &others) != 0) {
         maq_diag_free(others.diag);
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     }
     enum maq_status status = maq_room_serve(&e->room, e->list, e->n, true, &at, diag);
     double until = maq_room_age(&e->room) + (status == MAQ_OK && all_well(e) ? GRACE_S : 0);
@@ -381,7 +375,7 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(maq_session_begin(&e->box, &e->room, e->n, diag));
     struct maq_session_live *live = MAQ_ARENA_NEW(&e->box->arena, struct maq_session_live, e->n);
     if (!live)
-        return no_memory(diag);
+        return maq_no_memory(diag, "an emulation");
     opts.edit = e->edits;
     opts.n_edits = e->n_edits;
     MAQ_TRY(maq_capture_replay(&replay, e->job, &opts, diag));

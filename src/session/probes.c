@@ -128,8 +128,7 @@ static uint64_t hash_of(const char *path)
 static enum maq_status list(struct maq_probes *s, const struct maq_session_slice *slice, struct maq_diag *diag)
 {
     if (!maq__grow((void **)&s->log, &s->log_size, s->n_log, sizeof *s->log))
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
-                             "out of memory for a list of slices");
+        return maq_no_memory(diag, "a list of slices");
     s->log[s->n_log++] = *slice;
     return MAQ_OK;
 }

@@ -32,7 +32,7 @@ enum maq_status maq_session_begin(struct maq_session_box **out, struct maq_room 
     }
     if (!box || !box->rank) {
         free(box);
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     }
     const struct maq_device *device = &room->cluster.groups[0].device;
     box->session = (struct maq_session){.device = maq_arena_strdup(&box->arena, maq_str_of(device->title)),

@@ -6,15 +6,8 @@
 #include "base/check.h"
 #include "mixed_search/space.h"
 #include "plan/job_build.h"
-#include "slices/codes.h"
 #include "train/predict.h"
 #include "train/stage_memory.h"
-
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
 
 /* ---- the model ---- */
 
@@ -80,10 +73,10 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
     double stored = maq_dtype_bytes((enum maq_dtype)resolved->store_dtype),
            reduced = maq_dtype_bytes((enum maq_dtype)resolved->plan.grad_reduce_dtype);
     if (!layers || !maq_chain_costs_table(&t, &chain->costs, &wave, chain->arena))
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t i = 0; i < n; i++) {
         if (!(layers[i].kind = name_layer(&layers[i], job, i, n, chain->arena)))
-            return no_memory(diag);
+            return maq_no_memory(diag, "the search");
         measure_layer(&layers[i], reduced, &t, i);
         layers[i].boundary_bytes = maq_model_border(&job->model, i > 0 ? i - 1 : 0, job->workload.seq) * stored;
     }

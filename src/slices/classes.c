@@ -6,12 +6,6 @@
 #include "slices/codes.h"
 #include "slices/enumeration.h"
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
-
 static enum maq_status failed(const struct maq_enumeration *e, enum maq_status status, const char *why,
                               struct maq_diag *diag)
 {
@@ -48,7 +42,7 @@ static enum maq_status take_atoms(struct maq_enumeration *e, struct maq_parallel
     *out = MAQ_ARENA_NEW(e->arena, struct maq_parallelizer_atom, n);
     e->layers_before = before = MAQ_ARENA_NEW(e->arena, uint32_t, (size_t)n + 1);
     if (!*out || !before)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     memcpy(*out, given, n * sizeof **out);
     for (uint32_t i = 0; i < n; i++) {
         (*out)[i].signature[MAQ_PARALLELIZER_SIGNATURE - 1] = '\0';
@@ -133,7 +127,7 @@ enum maq_status maq_enumeration_classes(struct maq_enumeration *e, struct maq_di
     e->class_of = MAQ_ARENA_NEW(e->arena, uint32_t, (size_t)n * n);
     e->classes = MAQ_ARENA_NEW(e->arena, struct maq_parallelizer_slice, (size_t)n * (n + 1) / 2);
     if (!atoms || !slices || !e->class_of || !e->classes)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t length = 1; length <= n; length++) {
         uint32_t from = e->n_classes;
         for (uint32_t first = 0; first + length <= n; first++) {

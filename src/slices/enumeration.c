@@ -8,12 +8,6 @@
 #include "base/text.h"
 #include "slices/codes.h"
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
-
 /* ---- profiles ---- */
 
 static bool profile_pair(struct maq_enumeration *e, void *user, uint32_t job, uint32_t worker,
@@ -44,7 +38,7 @@ static enum maq_status profile_all(struct maq_enumeration *e, struct maq_diag *d
     double *seconds = MAQ_ARENA_NEW(e->arena, double, n);
     e->profiles = MAQ_ARENA_NEW(e->arena, struct maq_parallelizer_profile, n);
     if (!seconds || !e->profiles)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     MAQ_TRY(maq_slices_run(e, profile_pair, NULL, n, diag));
     e->calls.profiles = n;
     for (uint32_t i = 0; i < n; i++) {
@@ -53,7 +47,7 @@ static enum maq_status profile_all(struct maq_enumeration *e, struct maq_diag *d
         seconds[i] = unfit ? HUGE_VAL : rate > 0 && isfinite(rate) ? 1 / rate : 0;
     }
     const struct maq_pair_profile profile = {e->n_atoms, e->n_classes, islands, e->class_of, seconds};
-    return maq_pair_bounds_init(&e->bounds, &profile, e->arena) ? MAQ_OK : no_memory(diag);
+    return maq_pair_bounds_init(&e->bounds, &profile, e->arena) ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
 /* ---- life ---- */
@@ -82,7 +76,7 @@ enum maq_status maq_enumeration_init(struct maq_enumeration *e, const struct maq
     MAQ_TRY(maq_enumeration_classes(e, diag));
     MAQ_TRY(profile_all(e, diag));
     e->answers = MAQ_ARENA_NEW(arena, struct maq_slices_answer, (size_t)n_waves * e->n_classes * chain->n_islands);
-    return e->answers ? MAQ_OK : no_memory(diag);
+    return e->answers ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
 void maq_enumeration_fini(struct maq_enumeration *e)
@@ -290,7 +284,7 @@ enum maq_status maq_enumeration_ask(struct maq_enumeration *e, uint32_t wave, do
     uint32_t *pairs = MAQ_ARENA_NEW(e->arena, uint32_t, n_pairs);
     const struct maq_slices_answer *answers = &e->answers[(size_t)wave * n_pairs];
     if (!pairs)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t i = 0; i < n_pairs; i++) {
         bool unfit = !e->opts->ask_infeasible &&
                      maq_slices_is_unfit(e, i / e->chain->n_islands, &e->chain->islands[i % e->chain->n_islands]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 #include "slices/codes.h"
@@ -167,11 +168,11 @@ enum maq_status maq_slices_mixed_plan(struct maq_mixed_box **out, const struct m
                              "the form of mixed plans has no words for it: %s", wrong);
     struct maq_mixed_box *box = maq__calloc(sizeof *box);
     if (!box)
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     maq_arena_init(&box->arena, 0);
     if (!fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena)) {
         maq_mixed_plan_free(box);
-        return maq__mixed_no_memory(diag);
+        return maq_no_memory(diag, "the plan");
     }
     *out = box;
     return MAQ_OK;

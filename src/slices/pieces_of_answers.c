@@ -1,6 +1,7 @@
 /* pieces_of_answers.c - what a parallelizer answered for a wave, as a table of pieces with their transfers priced: see piece_table.h. */
 #include <string.h>
 
+#include "base/check.h"
 #include "slices/codes.h"
 #include "slices/enumeration.h"
 
@@ -8,12 +9,6 @@ struct hops {
     struct maq_hop_class at[MAQ_PIECE_HOPS];
     uint32_t n;
 };
-
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
 
 /* The number of a hop class; MAQ_PIECE_HOPS when there are too many. */
 static uint32_t intern(struct hops *hops, const struct maq_hop_class *c)
@@ -97,7 +92,7 @@ enum maq_status maq_enumeration_table(struct maq_piece_table *t, const struct ma
     *t = (struct maq_piece_table){
         .n_atoms = e->n_atoms, .n_islands = e->chain->n_islands, .waves = e->waves[wave].waves, .slices = slices};
     if (!hops || !lists || !slices)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t g = 0; g < t->n_islands; g++)
         t->available[g] = e->chain->islands[g].nodes * e->chain->islands[g].devices_per_node;
     if (!intern_all(hops, e, wave))
@@ -106,10 +101,10 @@ enum maq_status maq_enumeration_table(struct maq_piece_table *t, const struct ma
                              "plans of parallelizer %.80s send in more than %u ways", e->source.functions.name,
                              MAQ_PIECE_HOPS);
     if (!price(t, hops, e->chain, arena))
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t c = 0; c < e->n_classes; c++)
         if (!fill_list(&lists[c], t, hops, e, wave, c, arena))
-            return no_memory(diag);
+            return maq_no_memory(diag, "the search");
     for (uint32_t first = 0; first < e->n_atoms; first++)
         for (uint32_t end = first + 1; end <= e->n_atoms; end++) {
             size_t place = (size_t)first * e->n_atoms + end - 1;

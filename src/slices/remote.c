@@ -225,8 +225,7 @@ enum maq_status maq_slices_remote(struct maq_slices_source *out, const char *pat
     struct state *s = MAQ_ARENA_NEW(arena, struct state, 1);
     char why[MAQ_PARALLELIZER_WHY] = "";
     if (!r || !s)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, NULL,
-                             "out of memory for the search");
+        return maq_no_memory(diag, "the search");
     *r = (struct remote){.path = path, .opts = opts, .arena = arena};
     enum maq_status status = start(s, r, model, why);
     if (status != MAQ_OK) {

@@ -32,12 +32,6 @@ static const struct maq_piece_search_opts passes[] = {
     {.width = 800, .most = 100000, .boxes = 60, .extensions = 6000000},
 };
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SLICES_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
-
 /* ---- waves ---- */
 
 static void add_wave(struct maq_slices_run *run, uint32_t samples, uint32_t waves, uint32_t micro_batch)
@@ -57,7 +51,7 @@ static enum maq_status list_waves(struct maq_slices_run *run, bool builtin, stru
     most = most < gbs ? most : gbs;
     run->waves = MAQ_ARENA_NEW(&run->arena, struct maq_slices_wave, (size_t)space->n_mbs * most);
     if (!run->waves)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t b = 0; b < space->n_mbs; b++) {
         uint32_t samples = space->mbs[b], last = 0;
         for (uint32_t n = 1; n <= most && samples * n < gbs + samples; n = builtin ? n + 1 : 2 * n) {
@@ -69,7 +63,7 @@ static enum maq_status list_waves(struct maq_slices_run *run, bool builtin, stru
     }
     run->kept = MAQ_ARENA_NEW(&run->arena, struct maq_slices_kept, run->n_waves);
     run->order = MAQ_ARENA_NEW(&run->arena, struct maq_slices_kept *, run->n_waves);
-    return run->kept && run->order ? MAQ_OK : no_memory(diag);
+    return run->kept && run->order ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
 static int by_root(const void *pa, const void *pb)
@@ -149,10 +143,10 @@ static enum maq_status compose(struct maq_slices_run *run, struct maq_slices_kep
     MAQ_TRY(maq_enumeration_ask(&run->enumeration, kept->wave, limit_s, diag));
     maq_arena_init(&scratch, 0);
     found = MAQ_ARENA_NEW(&scratch, struct maq_piece_search_result, 1);
-    enum maq_status status =
-        found ? maq_enumeration_table(&table, &run->enumeration, kept->wave, &scratch, diag) : no_memory(diag);
+    enum maq_status status = found ? maq_enumeration_table(&table, &run->enumeration, kept->wave, &scratch, diag)
+                                   : maq_no_memory(diag, "the search");
     if (status == MAQ_OK && !maq_piece_search(found, &table, search, &scratch))
-        status = no_memory(diag);
+        status = maq_no_memory(diag, "the search");
     if (status == MAQ_OK) {
         struct maq_slices_counts *c = &run->result.counts;
         c->considered += found->considered;
@@ -164,7 +158,7 @@ static enum maq_status compose(struct maq_slices_run *run, struct maq_slices_kep
             kept->complete = found->complete;
         }
         if (better && !keep(run, kept, &found->best))
-            status = no_memory(diag);
+            status = maq_no_memory(diag, "the search");
         run->enumeration.best_s = isfinite(to_beat(run, 1)) ? to_beat(run, 1) : 0;
     }
     maq_arena_fini(&scratch);
@@ -210,7 +204,7 @@ static enum maq_status list_islands(struct maq_slices_run *run, struct maq_diag 
     uint32_t n = run->chain.n_islands;
     struct maq_slices_island *islands = MAQ_ARENA_NEW(&run->arena, struct maq_slices_island, n);
     if (!islands)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     for (uint32_t g = 0; g < n; g++) {
         const struct maq_parallelizer_island *is = &run->chain.islands[g];
         islands[g] = (struct maq_slices_island){is->device, is->nodes, is->devices_per_node, 0};
@@ -232,7 +226,7 @@ static enum maq_status summarize(struct maq_slices_run *run, uint32_t top, struc
     if (!plans ||
         !(r->parallelizer = maq_arena_strdup(&run->arena, (struct maq_str){run->loaded.source.functions.name,
                                                                            strlen(run->loaded.source.functions.name)})))
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     r->bound_s = best;
     for (uint32_t i = 0; i < run->n_waves; i++) {
         const struct maq_slices_kept *k = run->order[i];
@@ -240,7 +234,7 @@ static enum maq_status summarize(struct maq_slices_run *run, uint32_t top, struc
             r->bound_s = fmin(r->bound_s, k->bound_s);
         r->counts.waves_bounded += !k->complete && k->bound_s >= best;
         if (i < top && isfinite(step_of(k)) && !maq_slices_take_plan(&plans[r->n_plans++], run, k))
-            return no_memory(diag);
+            return maq_no_memory(diag, "the search");
     }
     r->plans = plans;
     r->exact = r->bound_s >= best;
@@ -287,7 +281,7 @@ enum maq_status maq_slices_search(struct maq_slices_result **out, const struct m
 {
     struct maq_slices_run *run = maq__calloc(sizeof *run);
     if (!run)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     maq_arena_init(&run->arena, 0);
     run->result.owner = run;
     run->opts = opts;

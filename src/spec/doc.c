@@ -37,7 +37,7 @@ enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_
     if (diag) {
         out->file = maq_diag_add_source(diag, name, text.ptr, text.len);
         if (!out->file)
-            return maq__no_memory(diag);
+            return maq_no_memory(diag, NULL);
     }
     struct maq_doc_text prepared;
     enum maq_status status = maq__doc_text_init(&prepared, text, out->file, 0, diag);
@@ -96,7 +96,7 @@ enum maq_status maq__doc_read(struct maq_buf *text, const char *path, struct maq
     else if (status == MAQ_LIMIT)
         too_large(diag, name);
     else if (status != MAQ_OK)
-        maq__no_memory(diag);
+        maq_no_memory(diag, NULL);
     return status;
 }
 

@@ -49,12 +49,6 @@ const char *maq__doc_name(const char *path);
 /* The child with this key, null or not; NULL when absent or when map is not a map. Marks nothing. */
 struct maq_node *maq__node_find(const struct maq_node *map, struct maq_str key);
 
-static inline enum maq_status maq__no_memory(struct maq_diag *diag)
-{
-    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, (struct maq_span){0, 0, 0}, NULL, "out of memory");
-    return MAQ_NO_MEMORY;
-}
-
 /* --- doc_value.c ------------------------------------------------------------------------------------------ */
 
 /* "'tp'" for a node with a key, "the value" otherwise. Returns buf. */

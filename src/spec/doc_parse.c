@@ -109,7 +109,7 @@ static enum maq_status count_fault(struct builder *b)
 
 static enum maq_status no_memory(struct builder *b)
 {
-    return maq__no_memory(b->diag);
+    return maq_no_memory(b->diag, NULL);
 }
 
 static const char *syntax_hint(const struct builder *b, const char *problem, size_t at)
@@ -555,7 +555,7 @@ enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, 
     *root = NULL;
     struct builder *b = maq__calloc(sizeof(*b));
     if (!b)
-        return maq__no_memory(diag);
+        return maq_no_memory(diag, NULL);
     b->text = text;
     b->arena = arena;
     b->diag = diag;
@@ -563,7 +563,7 @@ enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, 
     b->outer_depth = depth;
     if (!yaml_parser_initialize(&b->yaml)) {
         free(b);
-        return maq__no_memory(diag);
+        return maq_no_memory(diag, NULL);
     }
     yaml_parser_set_encoding(&b->yaml, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b->yaml, (const yaml_char_t *)(text->len ? text->ptr : ""), text->len);

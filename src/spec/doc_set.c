@@ -40,7 +40,7 @@ static enum maq_status new_value(struct maq_node **out, const struct assignment 
 {
     struct maq_node *node = MAQ_ARENA_NEW(&a->doc->arena, struct maq_node, 1);
     if (!node)
-        return maq__no_memory(a->diag);
+        return maq_no_memory(a->diag, NULL);
     node->kind = kind;
     node->origin = MAQ_ORIGIN_FLAG;
     node->at = at;
@@ -67,7 +67,7 @@ static enum maq_status parse_value(struct maq_node **out, const struct assignmen
         if (copy)
             (*out)->text = (struct maq_str){copy, value.len};
         else if (status == MAQ_OK)
-            status = maq__no_memory(a->diag);
+            status = maq_no_memory(a->diag, NULL);
     }
     maq__doc_text_fini(&text);
     return status;
@@ -115,7 +115,7 @@ static enum maq_status map_entry(struct maq_node **out, const struct assignment 
     MAQ_TRY(new_value(out, a, MAQ_NODE_SCALAR, part_span(a, segment)));
     char *key = maq_arena_strdup(&a->doc->arena, segment);
     if (!key)
-        return maq__no_memory(a->diag);
+        return maq_no_memory(a->diag, NULL);
     (*out)->key = (struct maq_str){key, segment.len};
     (*out)->key_at = part_span(a, segment);
     while (*tail)
@@ -233,7 +233,7 @@ static enum maq_status add_source(struct assignment *a, const char *name)
         return maq_diag_fail(MAQ_LIMIT, a->diag, MAQ_CODE_FILE_TOO_LARGE, (struct maq_span){0}, NULL,
                              "the value of %s is too long", name);
     a->file = maq_diag_add_source(a->diag, name, a->source.ptr, a->source.len);
-    return a->diag && !a->file ? maq__no_memory(a->diag) : MAQ_OK;
+    return a->diag && !a->file ? maq_no_memory(a->diag, NULL) : MAQ_OK;
 }
 
 enum maq_status maq_doc_set(struct maq_doc *doc, const char *assignment, struct maq_diag *diag)
@@ -256,7 +256,7 @@ enum maq_status maq_doc_set_value(struct maq_doc *doc, const char *path, const c
     char *text = set ? maq_arena_printf(&doc->arena, "%s %s=%s", flag, path, value)
                      : maq_arena_printf(&doc->arena, "%s %s", flag, value);
     if (!text)
-        return maq__no_memory(diag);
+        return maq_no_memory(diag, NULL);
     a.source = maq_str_of(text);
     a.flag_len = strlen(flag) + (set ? 1 + strlen(path) : 0);
     a.value = (struct maq_str){text + a.flag_len + 1, a.source.len - a.flag_len - 1};

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/codes.h"
 #include "spec/doc_internal.h"
 
@@ -167,7 +168,7 @@ enum maq_status maq__doc_text_init(struct maq_doc_text *out, struct maq_str src,
     if (status != MAQ_OK)
         return status;
     if (looks_like_json(src) && has_surrogates(src) && !replace_surrogates(out, src))
-        return maq__no_memory(diag);
+        return maq_no_memory(diag, NULL);
     return MAQ_OK;
 }
 

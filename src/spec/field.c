@@ -269,7 +269,7 @@ static enum maq_status read_text(void *target, const struct maq_field *field, st
         return MAQ_BAD_INPUT;
     char *copy = maq_arena_strdup(arena, text);
     if (!copy)
-        return maq__no_memory(diag);
+        return maq_no_memory(diag, NULL);
     text.ptr = copy;
     memcpy(member(target, field), &text, sizeof(text));
     return MAQ_OK;

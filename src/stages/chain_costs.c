@@ -14,12 +14,6 @@ struct table_costs {
     const struct maq_chain_column *columns[MAQ_STAGE_OPTIONS];
 };
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SEARCH_LIMIT, (struct maq_span){0}, NULL,
-                         "out of memory for the search");
-}
-
 /* ---- pools ---- */
 
 static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct maq_diag *diag)
@@ -28,7 +22,7 @@ static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct m
     struct maq_chain_pool *pool = &c->pools[g];
     *pool = (struct maq_chain_pool){.at = at, .capacity_bytes = at->group.device.mem_bytes};
     c->most_replicas = at->count > c->most_replicas ? at->count : c->most_replicas;
-    return maq_chain_ways_list(pool, c->space, g, &c->memo->arena) ? MAQ_OK : no_memory(diag);
+    return maq_chain_ways_list(pool, c->space, g, &c->memo->arena) ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
 static enum maq_status open_memo(struct maq_chain_costs *c, struct maq_diag *diag)
@@ -36,7 +30,7 @@ static enum maq_status open_memo(struct maq_chain_costs *c, struct maq_diag *dia
     struct maq_chain_memo *memo = maq__calloc(sizeof *memo);
     if (!memo || pthread_mutex_init(&memo->lock, NULL) != 0) {
         free(memo);
-        return no_memory(diag);
+        return maq_no_memory(diag, "the search");
     }
     maq_arena_init(&memo->arena, 0);
     c->memo = memo;
@@ -64,7 +58,7 @@ static enum maq_status open_costs(struct maq_chain_costs *c, struct maq_diag *di
     c->norm_s = maq_pools_norm_s(&c->groups);
     c->memo->offers =
         MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_offer *, (size_t)c->space->n_mbs *(c->most_replicas + 1));
-    return c->memo->offers ? MAQ_OK : no_memory(diag);
+    return c->memo->offers ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
 enum maq_status maq_chain_costs_init(struct maq_chain_costs *c, const struct maq_chain_space *space,

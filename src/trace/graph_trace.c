@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/text.h"
 #include "graph/stretches.h"
 #include "maquette/trace.h"
@@ -115,8 +114,7 @@ enum maq_status maq_trace_graph(const char *path, const struct maq_timed_graph *
     if (!x || !all) {
         free(all);
         free(x);
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for a trace");
+        return maq_no_memory(diag, "a trace");
     }
     status = maq_trace_open(&w, maq_trace_format_of(path), path, diag);
     if (status == MAQ_OK) {

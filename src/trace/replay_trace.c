@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "maquette/trace.h"
 #include "trace/trace_writer.h"
 
@@ -89,7 +88,7 @@ static enum maq_status write(struct drawing *d, struct maq_arena *arena, struct 
     uint32_t *watch = MAQ_ARENA_NEW(arena, uint32_t, n);
     d->drawn = MAQ_ARENA_NEW(arena, struct drawn, n);
     if (!watch || !d->drawn)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     for (uint32_t i = 0; i < n; i++) {
         watch[i] = ranks ? ranks[i] : capture->class_of_ranks[i].rank[0];
         add_process(d, capture, watch[i]);

@@ -19,7 +19,6 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/text.h"
 #include "trace/trace_writer.h"
 
@@ -362,8 +361,7 @@ enum maq_status maq_trace_train(const char *path, const struct maq_train_graph *
     maq_arena_init(&d.arena, 0);
     enum maq_status status = MAQ_OK;
     if (!sort_streams(&d) || !find_arrivals(&d) || !describe_items(&d))
-        status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                               "out of memory for a trace");
+        status = maq_no_memory(diag, "a trace");
     if (status == MAQ_OK)
         status = maq_trace_open(&d.w, maq_trace_format_of(path), path, diag);
     if (status == MAQ_OK) {

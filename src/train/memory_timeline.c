@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/codes.h"
 #include "train/cache.h"
 #include "train/predict.h"
 

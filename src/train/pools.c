@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "train/blueprint.h"
 #include "train/cache.h"
 

@@ -269,8 +269,7 @@ static enum maq_status run(struct coll_owner *o, const char *name, struct maq_st
     struct maq_coll_clusters clusters = {.arena = &o->arena};
     r->table = maq_arena_strdup(&o->arena, maq_str_of(name));
     if (!table || !r->table)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the table");
+        return maq_no_memory(diag, "the table");
     MAQ_TRY(maq_csv_parse(&table->csv, name, text, &o->arena, diag));
     MAQ_TRY(maq__coll_table_bind(table, diag));
     uint32_t n = table->csv.n_rows;
@@ -290,8 +289,7 @@ static enum maq_status run(struct coll_owner *o, const char *name, struct maq_st
     }
     summarize(o);
     if (o->failed)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the rows");
+        return maq_no_memory(diag, "the rows");
     if (r->n_groups == 0)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_VALIDATE_NOTHING, (struct maq_span){0}, "--json says why of each row",
                      "no row of %s could be compared", name);
@@ -305,8 +303,7 @@ enum maq_status maq_validate_collectives_text(struct maq_validate_coll_result **
     struct maq_validate_opts given = maq__validate_opts(opts);
     struct coll_owner *o = maq__calloc(sizeof *o);
     if (!o)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for a result");
+        return maq_no_memory(diag, "a result");
     maq_arena_init(&o->arena, 0);
     enum maq_status status = run(o, name, text, &given, diag);
     if (status != MAQ_OK) {

@@ -179,8 +179,7 @@ enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_
                              name, MAQ_CSV_MAX_FIELDS);
     r.fields = MAQ_ARENA_NEW(arena, struct maq_csv_field, r.max_fields);
     if (!r.fields)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the table");
+        return maq_no_memory(diag, "the table");
     if (!read_record(&r, &first))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_HEADER, span_at(&r, 0, 0),
                              "the first line names the columns, separated by commas", "the table is empty");

@@ -108,7 +108,7 @@ static enum maq_status merge_rows(struct maq_kernel_owner *o)
     struct maq_kernel_worst *worst = MAQ_ARENA_NEW(&o->arena, struct maq_kernel_worst, n_worst);
     struct maq_kernel_point *points = MAQ_ARENA_NEW(&o->arena, struct maq_kernel_point, n_points);
     if (!worst || !points)
-        return maq__kernel_no_memory(o->diag);
+        return maq_no_memory(o->diag, "the rows");
     uint32_t every = n_points / POINTS + 1, seen = 0;
     for (uint32_t i = 0; i < o->n_files; i++) {
         const struct maq_kernel_file *f = &o->files[i];
@@ -164,10 +164,10 @@ enum maq_status maq__kernel_summarize(struct maq_kernel_owner *o)
     }
     double *scratch = maq__malloc((rows + 1) * sizeof *scratch);
     if (!scratch)
-        return maq__kernel_no_memory(o->diag);
+        return maq_no_memory(o->diag, "the rows");
     r->by_op = groups_of(&r->n_by_op, o, BY_KIND, scratch);
     r->by_op_device = groups_of(&r->n_by_op_device, o, BY_KIND_AND_DEVICE, scratch);
     r->by_table = groups_of(&r->n_by_table, o, BY_FILE, scratch);
     free(scratch);
-    return r->by_op && r->by_op_device && r->by_table ? merge_rows(o) : maq__kernel_no_memory(o->diag);
+    return r->by_op && r->by_op_device && r->by_table ? merge_rows(o) : maq_no_memory(o->diag, "the rows");
 }

@@ -4,6 +4,8 @@
  * A file is one table of one device and library: it is read, predicted and forgotten, but for its errors. Files are
  * independent, so threads take them in turn.
  */
+#include "validate/kernel_run.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -19,7 +21,6 @@
 #include "base/text.h"
 #include "cost/fit.h"
 #include "validate/codes.h"
-#include "validate/kernel_run.h"
 
 #define MAX_DEPTH 3
 #define MAX_THREADS 64
@@ -32,11 +33,6 @@ const char *maq_validate_kernels_skip(size_t i)
 #undef SKIP_TEXT
     };
     return i < MAQ_KERNEL_SKIP_COUNT ? texts[i] : NULL;
-}
-
-enum maq_status maq__kernel_no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "no memory for the rows");
 }
 
 /* ---- which files ---- */
@@ -62,7 +58,7 @@ static enum maq_status add_file(struct maq_kernel_owner *o, const char *path, bo
         uint32_t size = o->size ? o->size * 2 : 64;
         struct maq_kernel_file *files = maq__realloc(o->files, size * sizeof *files);
         if (!files)
-            return maq__kernel_no_memory(o->diag);
+            return maq_no_memory(o->diag, "the rows");
         o->files = files;
         o->size = size;
     }
@@ -80,7 +76,7 @@ static enum maq_status add_folder(struct maq_kernel_owner *o, DIR *folder, const
         if (e->d_name[0] != '.') {
             names[n] = maq_arena_printf(&o->arena, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", e->d_name);
             if (!names[n++])
-                return maq__kernel_no_memory(o->diag);
+                return maq_no_memory(o->diag, "the rows");
         }
     qsort(names, n, sizeof names[0], by_name);
     for (size_t i = 0; i < n; i++)
@@ -230,7 +226,7 @@ static enum maq_status run_file(struct maq_kernel_owner *o, struct maq_kernel_fi
 {
     struct maq_kernel_table *t = MAQ_ARENA_NEW(arena, struct maq_kernel_table, 1);
     if (!t)
-        return maq__kernel_no_memory(diag);
+        return maq_no_memory(diag, "the rows");
     enum maq_status status = maq_kernel_table_read(t, f->path, arena, diag);
     f->comment_lines = t->first_line > 2 ? t->first_line - 2 : 0;
     if (status != MAQ_OK)
@@ -239,7 +235,7 @@ static enum maq_status run_file(struct maq_kernel_owner *o, struct maq_kernel_fi
     f->worst = maq__malloc((o->opts.worst + 1) * sizeof f->worst[0]);
     f->points = maq__malloc(128 * sizeof f->points[0]);
     if (!f->errors || !f->worst || !f->points)
-        return maq__kernel_no_memory(diag);
+        return maq_no_memory(diag, "the rows");
     if (passes(o, BY_OP, t->group) && passes(o, BY_DEVICE, t->device.name) &&
         passes(o, BY_LIBRARY, maq_library_name(t->library)) && passes(o, BY_TABLE, t->name)) {
         predict_rows(o, f, t);
@@ -299,14 +295,14 @@ enum maq_status maq_validate_kernels(struct maq_validate_kernels **out, const ch
 {
     struct maq_kernel_owner *o = maq__calloc(sizeof *o);
     if (!o)
-        return maq__kernel_no_memory(diag);
+        return maq_no_memory(diag, "the rows");
     maq_arena_init(&o->arena, 0);
     pthread_mutex_init(&o->lock, NULL);
     o->diag = diag;
     if (opts)
         o->opts = *opts;
     o->result.path = maq_arena_strdup(&o->arena, maq_str_of(path));
-    enum maq_status status = o->result.path ? check_filters(o) : maq__kernel_no_memory(diag);
+    enum maq_status status = o->result.path ? check_filters(o) : maq_no_memory(diag, "the rows");
     if (status == MAQ_OK)
         status = add_path(o, o->result.path, 0);
     if (status == MAQ_OK) {

@@ -39,8 +39,6 @@ struct maq_kernel_owner {
     atomic_uint next;
 };
 
-enum maq_status maq__kernel_no_memory(struct maq_diag *diag);
-
 /* Groups, worst rows and points of the plot, from the files. kernel_groups.c */
 enum maq_status maq__kernel_summarize(struct maq_kernel_owner *o);
 

@@ -21,29 +21,6 @@ static const char *const column_names[] = {
 
 /* ---- cells ---- */
 
-struct maq_str maq_kernel_text(const struct maq_kernel_row *row, enum maq_kernel_column column)
-{
-    const struct maq_kernel_table *t = row->table;
-    return t->at[column] != UINT32_MAX ? maq_csv_get(&t->csv, row->row, t->at[column]) : t->constants[column];
-}
-
-int64_t maq_kernel_int_or(struct maq_kernel_row *row, enum maq_kernel_column column, int64_t missing)
-{
-    struct maq_str text = maq_kernel_text(row, column);
-    int64_t value = 0;
-    if (text.len == 0)
-        return missing;
-    if (!maq_str_to_i64(&value, text) || value < 0 || value > (int64_t)1 << 40)
-        row->bad = true;
-    return row->bad ? 0 : value;
-}
-
-int64_t maq_kernel_int(struct maq_kernel_row *row, enum maq_kernel_column column)
-{
-    row->bad |= maq_kernel_text(row, column).len == 0;
-    return maq_kernel_int_or(row, column, 0);
-}
-
 /* ---- the name ---- */
 
 static struct maq_str last_part(struct maq_str path, struct maq_str *folder)
@@ -253,8 +230,7 @@ static enum maq_status read_rows(struct maq_kernel_table *t, maq_kernel_row_fn *
     t->n_rows = t->csv.n_rows;
     t->samples = MAQ_ARENA_NEW(arena, struct maq_kernel_sample, t->n_rows);
     if (!t->samples)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the rows");
+        return maq_no_memory(diag, "the rows");
     for (uint32_t i = 0; i < t->n_rows; i++) {
         struct maq_kernel_row row = {t, i, false};
         enum maq_kernel_skip skip = read_row(&t->samples[t->n], &row, make, &names, arena);
@@ -286,8 +262,7 @@ static enum maq_status read_comm_rows(struct maq_kernel_table *t, struct maq_str
     t->n_rows = t->csv.n_rows;
     t->samples = MAQ_ARENA_NEW(arena, struct maq_kernel_sample, (size_t)t->n_rows * MAQ_KERNEL_COMM_POINTS);
     if (!t->samples)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the rows");
+        return maq_no_memory(diag, "the rows");
     for (uint32_t i = 0; i < t->n_rows; i++) {
         struct maq_kernel_row row = {t, i, false};
         struct maq_kernel_comm comm;

@@ -281,12 +281,6 @@ static bool measure(struct maq_validate_order *out, const struct maq_validate_pl
 
 /* ---- the whole ---- */
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "no memory for the plans");
-}
-
 /* "3-14,41-52": ascending stretches of entries, each with its ends. */
 static bool read_stretches(struct plans_owner *o, struct maq_str text)
 {
@@ -336,7 +330,7 @@ static enum maq_status read_job(struct plans_owner *o, const struct maq_validate
     maq_job_free(box);
     MAQ_TRY(find_layers(o, opts, diag));
     o->result.job = maq_arena_strdup(&o->arena, maq_str_of(opts->job));
-    return o->result.job ? MAQ_OK : no_memory(diag);
+    return o->result.job ? MAQ_OK : maq_no_memory(diag, "the plans");
 }
 
 static enum maq_status run(struct plans_owner *o, const char *name, struct maq_str text,
@@ -352,7 +346,7 @@ static enum maq_status run(struct plans_owner *o, const char *name, struct maq_s
     bool *keep = MAQ_ARENA_NEW(&o->arena, bool, r->n_rows + 1);
     o->rows = MAQ_ARENA_NEW(&o->arena, struct maq_validate_plan, r->n_rows + 1);
     if (!keep || !o->rows || !r->table)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the plans");
     MAQ_TRY(maq__validate_filter(keep, &o->csv, &filters, diag));
     r->rows = o->rows;
     for (uint32_t i = 0; i < r->n_rows; i++) {
@@ -362,7 +356,7 @@ static enum maq_status run(struct plans_owner *o, const char *name, struct maq_s
         r->n_too_large += compared(&o->rows[i]) && !o->rows[i].fits;
     }
     if (!measure(&r->own, r, false) || !measure(&r->rival, r, true))
-        return no_memory(diag);
+        return maq_no_memory(diag, "the plans");
     if (r->own.rows == 0)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_VALIDATE_NOTHING, (struct maq_span){0}, "--json says why of each row",
                      "no row of %s could be compared", name);
@@ -376,7 +370,7 @@ enum maq_status maq_validate_plan_ranking_text(struct maq_validate_plan_ranking 
     struct maq_validate_plan_ranking_opts given = MAQ_VALIDATE_PLAN_RANKING_OPTS_INIT;
     struct plans_owner *o = maq__calloc(sizeof *o);
     if (!o)
-        return no_memory(diag);
+        return maq_no_memory(diag, "the plans");
     if (opts)
         memcpy(&given, opts, opts->size < sizeof given ? opts->size : sizeof given);
     maq_arena_init(&o->arena, 0);

@@ -26,11 +26,6 @@
 
 static const struct maq_span nowhere = {0};
 
-static enum maq_status no_memory(struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for plans");
-}
-
 static bool ends_with(const char *name, const char *tail)
 {
     size_t n = strlen(name), k = strlen(tail);
@@ -59,7 +54,7 @@ static enum maq_status add(struct maq_plan_files *out, struct maq_plan_file file
         uint32_t size = out->size ? 2 * out->size : 64;
         struct maq_plan_file *more = MAQ_ARENA_NEW(arena, struct maq_plan_file, size);
         if (!more)
-            return no_memory(diag);
+            return maq_no_memory(diag, "plans");
         if (out->n > 0)
             memcpy(more, out->at, out->n * sizeof *more);
         out->at = more;
@@ -103,14 +98,14 @@ static enum maq_status read_entry(struct maq_plan_files *out, gzFile in, const c
     size_t size;
     const char *name = entry_name(header, arena);
     if (!name)
-        return no_memory(diag);
+        return maq_no_memory(diag, "plans");
     if (!octal(&size, header + 124, 12) || size > MAX_PLAN_BYTES)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_FILES, nowhere, NULL,
                              "%s: an entry of a size that cannot be read, or over 64 MiB", path);
     size_t padded = (size + BLOCK - 1) / BLOCK * BLOCK;
     char *text = MAQ_ARENA_NEW(arena, char, padded + 1);
     if (!text)
-        return no_memory(diag);
+        return maq_no_memory(diag, "plans");
     if (padded > 0)
         MAQ_TRY(read_bytes(in, text, padded, path, diag));
     if ((header[156] != '0' && header[156] != '\0') || !ends_with(name, ".json"))
@@ -147,7 +142,7 @@ static enum maq_status read_plan(struct maq_plan_files *out, gzFile in, const ch
     if (got < 0 || failed)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s cannot be read, or is over 64 MiB",
                              path);
-    return copy ? add(out, (struct maq_plan_file){path, {copy, len}}, arena, diag) : no_memory(diag);
+    return copy ? add(out, (struct maq_plan_file){path, {copy, len}}, arena, diag) : maq_no_memory(diag, "plans");
 }
 
 static enum maq_status read_path(struct maq_plan_files *out, const char *path, struct maq_arena *arena,
@@ -176,7 +171,7 @@ static enum maq_status read_folder(struct maq_plan_files *out, DIR *folder, cons
         if (e->d_name[0] != '.') {
             names[n] = maq_arena_printf(arena, "%s%s%s", path, ends_with(path, "/") ? "" : "/", e->d_name);
             if (!names[n++])
-                return no_memory(diag);
+                return maq_no_memory(diag, "plans");
         }
     if (n > 0)
         qsort(names, n, sizeof names[0], by_name);

@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/codes.h"
 #include "base/stats.h"
 #include "base/str.h"
 #include "maquette/validate.h"
@@ -31,8 +30,7 @@ struct owner {
 
 static enum maq_status no_memory(struct owner *o)
 {
-    return maq_diag_fail(MAQ_NO_MEMORY, o->diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                         "out of memory for plans");
+    return maq_no_memory(o->diag, "plans");
 }
 
 const char *maq_plan_judge_name(enum maq_plan_judge judge)
@@ -235,8 +233,7 @@ enum maq_status maq_validate_plans(struct maq_validate_plans **out, const char *
                              "plans are predicted from a profile, and there is none");
     struct owner *o = maq__calloc(sizeof *o);
     if (!o)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for plans");
+        return maq_no_memory(diag, "plans");
     maq_arena_init(&o->arena, 0);
     o->diag = diag;
     o->result.judge = opts->judge;

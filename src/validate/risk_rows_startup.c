@@ -21,7 +21,6 @@
 #include "base/str.h"
 #include "maquette/failures.h"
 #include "risk/rows.h"
-#include "validate/codes.h"
 #include "validate/risk_table.h"
 
 #define MOST_SYSTEMS 64u
@@ -97,7 +96,7 @@ static enum maq_status read_file(struct systems *all, const char *path, const ch
 {
     struct maq_rows *rows = maq__calloc(sizeof *rows);
     if (!rows)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     enum maq_status status = maq_rows_open(rows, path, diag);
     if (status == MAQ_OK)
         status = read_table(all, rows, value, blocks);
@@ -244,9 +243,7 @@ enum maq_status maq_risk_rows_startup(struct maq_risk_table *t)
     struct systems starts = {.arena = t->arena}, runs = {.arena = t->arena};
     starts.at = MAQ_ARENA_NEW(&scratch, struct system, MOST_SYSTEMS);
     runs.at = MAQ_ARENA_NEW(&scratch, struct system, MOST_SYSTEMS);
-    enum maq_status status = starts.at && runs.at ? add_all(t, &starts, &runs)
-                                                  : maq_diag_fail(MAQ_NO_MEMORY, t->diag, MAQ_CODE_NO_MEMORY,
-                                                                  (struct maq_span){0}, NULL, "out of memory");
+    enum maq_status status = starts.at && runs.at ? add_all(t, &starts, &runs) : maq_no_memory(t->diag, NULL);
     maq_arena_fini(&scratch);
     return status;
 }

@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/codes.h"
 #include "base/str.h"
-#include "validate/codes.h"
 #include "validate/risk_table.h"
 
 static enum maq_status (*const groups[])(struct maq_risk_table *t) = {
@@ -22,37 +22,13 @@ struct owner {
     struct maq_arena arena;
 };
 
-const char *maq_risk_verdict_name(enum maq_risk_verdict verdict)
-{
-    static const char *const names[] = {"PASS", "FAIL", "SKIP"};
-    return (unsigned)verdict < MAQ_RISK_VERDICT_COUNT ? names[verdict] : "?";
-}
-
-void maq_risk_add(struct maq_risk_table *t, struct maq_validate_risk_row row)
-{
-    MAQ_ASSERT(t->n < MAQ_RISK_MOST_ROWS);
-    row.why = row.why ? row.why : "";
-    row.verdict = row.predicted >= row.low && row.predicted <= row.high ? MAQ_RISK_PASS : MAQ_RISK_FAIL;
-    if (row.why[0] != '\0') {
-        row.verdict = MAQ_RISK_SKIP;
-        row.predicted = (double)NAN;
-    }
-    t->rows[t->n++] = row;
-}
-
-const char *maq_risk_file(struct maq_risk_table *t, const char *name)
-{
-    char *path = maq_arena_printf(t->arena, "%s/%s", t->folder, name);
-    return path && access(path, R_OK) == 0 ? path : NULL;
-}
-
 static enum maq_status fill(struct owner *o, const char *folder, struct maq_diag *diag)
 {
     struct maq_risk_table t = {.arena = &o->arena, .diag = diag};
     t.rows = MAQ_ARENA_NEW(&o->arena, struct maq_validate_risk_row, MAQ_RISK_MOST_ROWS);
     t.folder = maq_arena_strdup(&o->arena, maq_str_of(folder));
     if (!t.rows || !t.folder)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     for (size_t i = 0; i < MAQ_COUNT(groups); i++)
         MAQ_TRY(groups[i](&t));
     o->result = (struct maq_validate_risk){.folder = t.folder, .n_rows = t.n, .rows = t.rows};
@@ -70,7 +46,7 @@ enum maq_status maq_validate_risk(struct maq_validate_risk **out, const char *fo
     closedir(there);
     struct owner *o = maq__calloc(sizeof *o);
     if (!o)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+        return maq_no_memory(diag, NULL);
     maq_arena_init(&o->arena, 0);
     enum maq_status status = fill(o, folder, diag);
     if (status != MAQ_OK) {

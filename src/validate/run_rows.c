@@ -4,8 +4,6 @@
  * A worker takes the next row that nobody has; results go to the row's own slot, so that their order and values do not depend on how
  * many workers there are. A worker owns an arena for what its rows keep, and two more that are emptied after each row.
  */
-#include "validate/validate_internal.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,9 +12,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "validate/codes.h"
 #include "validate/interpret.h"
 #include "validate/phrase.h"
+#include "validate/validate_internal.h"
 
 struct run {
     const struct maq_table *table;
@@ -306,7 +304,6 @@ enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_v
     for (uint32_t i = 1; i < started; i++)
         pthread_join(ids[i], NULL);
     if (atomic_load(&run.no_memory))
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the rows");
+        return maq_no_memory(diag, "the rows");
     return MAQ_OK;
 }

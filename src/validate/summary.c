@@ -8,8 +8,6 @@
  * spaced in the order of the table. Those capped rows are chosen once, over the whole table; a group's `capped`
  * counts the ones that are in the group.
  */
-#include "validate/validate_internal.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +15,7 @@
 #include "base/check.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "validate/codes.h"
+#include "validate/validate_internal.h"
 
 static bool in_part(const struct maq_validate_row *row, int part)
 {
@@ -28,29 +26,6 @@ static bool in_part(const struct maq_validate_row *row, int part)
 static bool is_used(const struct maq_validate_row *row, int metric, int part)
 {
     return row->points[metric].skip == MAQ_VALIDATE_SKIP_NONE && in_part(row, part);
-}
-
-static struct maq_validate_stat no_stat(void)
-{
-    double nan_value = (double)NAN;
-    return (struct maq_validate_stat){
-        .median = nan_value, .mean = nan_value, .p90 = nan_value, .bias = nan_value, .median_signed = nan_value};
-}
-
-struct maq_validate_stat maq__validate_stat(double *errors, uint32_t n)
-{
-    struct maq_validate_stat s = no_stat();
-    s.n = n;
-    if (n == 0)
-        return s;
-    s.median_signed = maq_quantile(errors, n, 0.5);
-    s.bias = maq_mean(errors, n);
-    for (uint32_t i = 0; i < n; i++)
-        errors[i] = fabs(errors[i]);
-    s.median = maq_quantile(errors, n, 0.5);
-    s.p90 = maq_quantile(errors, n, 0.9);
-    s.mean = maq_mean(errors, n);
-    return s;
 }
 
 /* ---- groups ---- */
@@ -79,17 +54,6 @@ static int by_label(const void *pa, const void *pb)
     if (c == 0)
         c = strcmp(a->label, b->label);
     return c != 0 ? c : (a->row > b->row) - (a->row < b->row);
-}
-
-/* Bit of a metric and a part in `owner->capped`. */
-static uint8_t cap_bit(int metric, int part)
-{
-    return (uint8_t)(1u << (metric * MAQ_VALIDATE_PART_COUNT + part));
-}
-
-bool maq__validate_is_capped(const struct maq_validate_owner *owner, uint32_t row, int metric, int part)
-{
-    return owner->capped[row] & cap_bit(metric, part);
 }
 
 static void fill_stats(struct maq_validate_group *g, const struct summary *s, const struct member *m, uint32_t n,
@@ -186,7 +150,7 @@ static void cap_source(struct summary *s, const struct member *m, uint32_t n, in
         if (!is_used(&s->rows[m[i].row], metric, part))
             continue;
         if (of <= MAQ_VALIDATE_CAP || k == 0 || k * MAQ_VALIDATE_CAP / of != (k - 1) * MAQ_VALIDATE_CAP / of)
-            s->owner->capped[m[i].row] |= cap_bit(metric, part);
+            s->owner->capped[m[i].row] |= maq__validate_cap_bit(metric, part);
         k++;
     }
 }
@@ -204,7 +168,7 @@ static void choose_capped(struct summary *s)
 
 static struct maq_validate_stat stat_of_weighted(struct summary *s, uint32_t n, uint32_t sources)
 {
-    struct maq_validate_stat stat = no_stat();
+    struct maq_validate_stat stat = maq__validate_stat(NULL, 0);
     stat.n = n;
     stat.sources = sources;
     if (n == 0)
@@ -271,7 +235,6 @@ enum maq_status maq__validate_summarize(struct maq_validate_owner *owner, struct
         ok = group_by(&r->by[by], &s, (enum maq_validate_by)by);
     ok = ok && maq__validate_baseline(owner) && maq__validate_rank(owner);
     if (!ok)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the statistics");
+        return maq_no_memory(diag, "the statistics");
     return MAQ_OK;
 }

@@ -1,8 +1,6 @@
 /*
  * validate.c - reads a table, keeps the rows that are asked for, and has them run and summarized.
  */
-#include "validate/validate_internal.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 #include "base/text.h"
 #include "spec/doc_internal.h"
 #include "validate/codes.h"
+#include "validate/validate_internal.h"
 
 const char *maq_validate_metric_name(enum maq_validate_metric metric)
 {
@@ -95,8 +94,7 @@ static enum maq_status run(struct maq_validate_owner *owner, const char *name, s
     struct maq_table *table = MAQ_ARENA_NEW(&owner->arena, struct maq_table, 1);
     r->table = maq_arena_strdup(&owner->arena, maq_str_of(name));
     if (!table || !r->table)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for the table");
+        return maq_no_memory(diag, "the table");
     MAQ_TRY(maq_csv_parse(&table->csv, name, text, &owner->arena, diag));
     MAQ_TRY(maq_table_bind(table, diag));
     uint32_t n = table->csv.n_rows;
@@ -125,8 +123,7 @@ enum maq_status maq_validate_train_text(struct maq_validate_result **out, const 
     struct maq_validate_opts given = maq__validate_opts(opts);
     struct maq_validate_owner *owner = maq__calloc(sizeof *owner);
     if (!owner)
-        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "no memory for a result");
+        return maq_no_memory(diag, "a result");
     maq_arena_init(&owner->arena, 0);
     enum maq_status status = run(owner, name, text, &given, diag);
     if (status != MAQ_OK) {

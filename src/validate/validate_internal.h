@@ -46,8 +46,16 @@ enum maq_status maq__validate_summarize(struct maq_validate_owner *owner, struct
 bool maq__validate_baseline(struct maq_validate_owner *owner);
 bool maq__validate_rank(struct maq_validate_owner *owner);
 
-/* Whether a row is one of the at most MAQ_VALIDATE_CAP that stand for its source. */
-bool maq__validate_is_capped(const struct maq_validate_owner *owner, uint32_t row, int metric, int part);
+/* Whether a row is among those that count in totals of at most so many rows of a source: a bit of `owner->capped` for each metric and part. */
+static inline uint8_t maq__validate_cap_bit(int metric, int part)
+{
+    return (uint8_t)(1u << (metric * MAQ_VALIDATE_PART_COUNT + part));
+}
+
+static inline bool maq__validate_is_capped(const struct maq_validate_owner *owner, uint32_t row, int metric, int part)
+{
+    return owner->capped[row] & maq__validate_cap_bit(metric, part);
+}
 
 /* The constant that predicts n rows with these utilisations with the least mean absolute error. scratch: room for n. */
 double maq__validate_fit_utilisation(const double *utilisations, struct maq_weighted *scratch, uint32_t n);

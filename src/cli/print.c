@@ -1,0 +1,47 @@
+/* print.c - what a command says, and how it refuses a command line: see cli.h. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+
+enum maq_status cli_no_memory(struct cli *cli)
+{
+    return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+}
+
+char *cli_printf(struct cli *cli, const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list args;
+    if (cli->n_owned == cli->owned_size) {
+        size_t size = cli->owned_size ? cli->owned_size * 2 : 64;
+        char **grown = realloc(cli->owned, size * sizeof *grown);
+        if (!grown) {
+            (void)cli_no_memory(cli);
+            return NULL;
+        }
+        cli->owned = grown;
+        cli->owned_size = size;
+    }
+    va_start(args, fmt);
+    int n = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (n < 0) {
+        (void)cli_no_memory(cli);
+        return NULL;
+    }
+    cli->owned[cli->n_owned++] = text;
+    return text;
+}
+
+enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return maq_diag_fail(MAQ_USAGE, cli->diag, code, (struct maq_span){0}, hint, "%s", text);
+}
