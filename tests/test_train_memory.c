@@ -254,6 +254,60 @@ static void test_gathered_parameters(void **state)
     assert_near(kept.bytes[MAQ_MEM_WEIGHTS] - freed.bytes[MAQ_MEM_WEIGHTS], 2 * kept.params, 1e-12);
 }
 
+/* Of four microbatches: gradients add up whole in the type of the wire, parameters stay gathered. Of one, nothing adds up. */
+static void test_kept_whole(void **state)
+{
+    static const struct {
+        const char *plan;
+        double gradients, gathered; /* bytes per parameter */
+    } cases[] = {{"micro_batch_size: 1", 4.0 / 8, 0},
+                 {"micro_batch_size: 1, reduce_once_per_step: true", 4, 0},
+                 {"micro_batch_size: 1, reduce_once_per_step: true, grad_reduce_dtype: bf16", 2, 0},
+                 {"micro_batch_size: 1, gather_once_per_step: true", 4, 2},
+                 {"micro_batch_size: 4, reduce_once_per_step: true", 4.0 / 8, 0},
+                 {"micro_batch_size: 4, gather_once_per_step: true", 4.0 / 8, 2}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char plan[256];
+        snprintf(plan, sizeof plan, "data_parallel_sharding_strategy: optim_grads_params, %s", cases[i].plan);
+        struct maq_stage_result s = stage_of(GPT, "a100-sxm:8", plan, 0);
+        assert_near(s.bytes[MAQ_MEM_GRADIENTS], cases[i].gradients * s.params, 1e-12);
+        assert_near(s.bytes[MAQ_MEM_WEIGHTS], (4.0 / 8 + cases[i].gathered) * s.params, 1e-12);
+    }
+}
+
+/*
+ * Gradients that come with the backward pass are not there when activations are most; the pool that reductions write them to stays
+ * reserved. With several microbatches they are there from the first one on; where the update needs more than the passes, they are, too.
+ */
+static void test_coming_gradients(void **state)
+{
+    static const struct {
+        const char *plan;
+        double left; /* of the gradients, at the peak */
+    } cases[] = {{"micro_batch_size: 4", 0},
+                 {"micro_batch_size: 1", 1},
+                 {"micro_batch_size: 4, tensor_model_parallel_size: 8, recompute_granularity: full", 1}};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_stage_result s[2];
+        for (int frees = 0; frees < 2; frees++) {
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "{model: %s, cluster: \"a100-sxm:8\", plan: {%s}, framework: {base: pytorch-fsdp, "
+                     "frees_gradients: %s}, "
+                     "workload: {global_batch_size: %d, seq_length: %d}}",
+                     GPT, cases[i].plan, frees ? "true" : "false", i == 2 ? 4 : 32, i == 2 ? 64 : 2048);
+            struct prediction p = predict_text(text);
+            s[frees] = p.result->stages[0];
+            drop(&p);
+        }
+        double gradients = s[0].bytes[MAQ_MEM_GRADIENTS];
+        assert_true(gradients > 0);
+        assert_near(s[1].bytes[MAQ_MEM_GRADIENTS], cases[i].left * gradients, 1e-12);
+        assert_near(s[0].allocated_bytes - s[1].allocated_bytes, (1 - cases[i].left) * gradients, 1e-9);
+        assert_near(s[1].reserved_bytes, s[0].reserved_bytes, 5e-3);
+    }
+}
+
 /*
  * Scores of 16 heads. Megatron's kernel keeps the softmax in 16 bits; apart from it, PyTorch's in 4 bytes besides
  * what the product of the values reads, and its gradient, its product with the output and the result on the way back,
@@ -436,7 +490,8 @@ int main(void)
         cmocka_unit_test(test_side_by_side),         cmocka_unit_test(test_advice),
         cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
         cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
-        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_copied_heads),
+        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_kept_whole),
+        cmocka_unit_test(test_coming_gradients),     cmocka_unit_test(test_copied_heads),
         cmocka_unit_test(test_cache_is_capped),      cmocka_unit_test(test_widened_softmax),
         cmocka_unit_test(test_roots_of_lists),       cmocka_unit_test(test_logits_are_gone),
         cmocka_unit_test(test_scores_apart),         cmocka_unit_test(test_fsdp_at_the_loss),

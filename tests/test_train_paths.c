@@ -44,7 +44,8 @@ static void random_job(char *text, size_t size)
         "tp_comm_overlap: %s,\n"
         "  layout: balanced, cp_comm_type: %s, overlap_grad_reduce: %s, overlap_param_gather: %s, "
         "overlap_p2p_comm: %s,\n"
-        "  reshard_after_forward: %s, gather_once_per_step: %s, overlap_ep: %s, sequence_parallel: %s, "
+        "  reshard_after_forward: %s, gather_once_per_step: %s, reduce_once_per_step: %s, overlap_ep: %s, "
+        "sequence_parallel: %s, "
         "bucket_layers: %s,\n"
         "  fsdp_prefetch: %s, precision: %s, cuda_graphs: %s, cpu_offloading_num_layers: %s,\n"
         "  moe_shared_expert_overlap: %s, vocab_parallel_pipeline: %s}\n"
@@ -60,7 +61,7 @@ static void random_job(char *text, size_t size)
         PICK("none", "full", "selective", "full, recompute_method: block, recompute_num_layers_per_stage: \"2,0,1,0\""),
         PICK("true", "false"), PICK("p2p", "all_gather", "a2a"), PICK("auto", "true", "false"),
         PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("true", "false"), PICK("false", "true"),
-        PICK("auto", "true"), PICK("auto", "false"), PICK("0", "1", "3"), PICK("0", "1", "2"),
+        PICK("false", "true"), PICK("auto", "true"), PICK("auto", "false"), PICK("0", "1", "3"), PICK("0", "1", "2"),
         PICK("bf16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise"), PICK("true", "false"), PICK("0", "0", "2"),
         PICK("false", "true"), PICK("false", "false", "true"), PICK("1024", "4096"), PICK("16", "32", "64"),
         PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",

@@ -87,6 +87,8 @@ struct maq_framework {
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */
+    /* Gradients of sharded parameters are no buffers: zero_grad() frees them behind the update (PyTorch since 2.0, set_to_none). */
+    bool frees_gradients;
     bool
         broadcasts_parameters; /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather */
     int32_t

@@ -120,10 +120,11 @@ struct maq_plan {
     int32_t num_optimizer_instances;               /* HSDP: replicas of the sharded state; shards = dp*cp / this */
     int overlap_grad_reduce, overlap_param_gather; /* enum maq_auto_bool */
     bool reshard_after_forward; /* FSDP FULL_SHARD; false keeps parameters between forward and backward */
-    bool gather_once;           /* FSDP: gather parameters once per step, not once per microbatch */
-    int32_t fsdp_prefetch;      /* layers gathered ahead */
-    int32_t bucket_layers;      /* layers per gradient bucket; 0 = by size */
-    double reduce_bucket_size;  /* DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none */
+    bool gather_once;           /* FSDP: gather parameters once per step; gradients are reduced once, too */
+    bool reduce_once; /* FSDP: gradients add up whole over the microbatches and are reduced behind the last (no_sync) */
+    int32_t fsdp_prefetch;     /* layers gathered ahead */
+    int32_t bucket_layers;     /* layers per gradient bucket; 0 = by size */
+    double reduce_bucket_size; /* DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none */
 
     /* batch */
     int32_t mbs;

@@ -102,6 +102,8 @@ struct framework_reader {
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \
                        .doc = "recomputation leaves out what the backward pass does not need"),                        \
+        MAQ_FIELD_BOOL(T, at frees_gradients, "frees_gradients",                                                       \
+                       .doc = "FSDP: gradients are freed behind the update and come with the backward pass"),          \
         MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \
                        .doc = "ranks broadcast the parameters that they updated, in turn"),                            \
         MAQ_FIELD_I32(T, at forward_calls, "forward_calls", .min = 1, .max = 16,                                       \

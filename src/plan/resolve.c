@@ -305,7 +305,9 @@ static void resolve_precision(struct resolver *r)
                    "%s has no arithmetic with a scale for every block of numbers (precision mxfp8)", d->name);
     }
     if (p->pure_low_precision)
-        p->grad_dtype = p->grad_reduce_dtype = p->optimizer_dtype = r->job->store_dtype;
+        p->grad_dtype = p->optimizer_dtype = r->job->store_dtype;
+    if (p->pure_low_precision && p->sharding != MAQ_SHARDING_PARAMS) /* FSDP has a type of its own for the wire */
+        p->grad_reduce_dtype = r->job->store_dtype;
 }
 
 const char *maq_graphed_part_name(enum maq_graphed_part part)

@@ -70,6 +70,22 @@ static void shard_more(struct changes *c, const struct change *from)
     }
 }
 
+/* What FSDP keeps whole from one microbatch to the next. */
+static void keep_less_whole(struct changes *c, const struct change *from)
+{
+    const struct maq_plan *was = &from->plan;
+    struct maq_plan *p;
+    if (was->sharding != MAQ_SHARDING_PARAMS)
+        return;
+    if (was->gather_once && (p = add(c, from, "gather_once_per_step", "false")))
+        p->gather_once = false;
+    if (was->gather_once && was->reduce_once &&
+        (p = add(c, from, "gather_once_per_step", "false, reduce_once_per_step: false")))
+        p->gather_once = p->reduce_once = false;
+    if (!was->gather_once && was->reduce_once && (p = add(c, from, "reduce_once_per_step", "false")))
+        p->reduce_once = false;
+}
+
 static void take_smaller_micro_batches(struct changes *c, const struct change *from)
 {
     char value[16];
@@ -126,6 +142,7 @@ static void list_changes(struct changes *c)
     share_more(c, &c->at[0]);
     lay_over(c, recompute_more);
     lay_over(c, shard_more);
+    lay_over(c, keep_less_whole);
 }
 
 /* Whether x is the better advice. */

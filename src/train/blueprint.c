@@ -383,11 +383,11 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
     struct maq_blueprint *bp = out;
     *bp = (struct maq_blueprint){.job = job, .cache = cache, .items = &cache->items, .arena = arena};
     const struct maq_plan *p = &job->plan;
-    bool fsdp = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
-    bp->gather_every_pass = fsdp;
-    bp->gather_backward = fsdp && p->reshard_after_forward;
-    bp->sync_every_pass = fsdp || p->sharding == MAQ_SHARDING_GRADS;
-    bp->gather_first = !fsdp && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
+    bool gathers = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
+    bp->gather_every_pass = gathers;
+    bp->gather_backward = gathers && p->reshard_after_forward;
+    bp->sync_every_pass = (gathers && !p->reduce_once) || p->sharding == MAQ_SHARDING_GRADS;
+    bp->gather_first = !gathers && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));
     maq_items_select(&cache->items, job->stages[0].group);
     maq_lower_init(&bp->lower, job, &cache->items, &cache->arena);

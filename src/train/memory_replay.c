@@ -145,7 +145,7 @@ static void gather(struct replay *r, struct held *h, const struct maq_block *b)
 static void reduce(struct replay *r, struct held *grads, const struct maq_block *b)
 {
     const struct maq_plan *p = &r->bp->job->plan;
-    if (!r->bp->gather_every_pass || p->lora_rank > 0)
+    if (p->sharding != MAQ_SHARDING_PARAMS || p->lora_rank > 0)
         return;
     give(r, r->wire);
     r->wire = take(r, (b->dense_params + b->expert_params) * maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype));
@@ -240,7 +240,7 @@ static void backward(struct replay *r, const struct maq_program *pr, struct stac
             for (uint32_t k = 0; k < p.n; k++)
                 give(r, p.blocks[k]);
         }
-        if (r->bp->gather_every_pass && r->bp->job->plan.lora_rank == 0)
+        if (r->bp->job->plan.sharding == MAQ_SHARDING_PARAMS && r->bp->job->plan.lora_rank == 0)
             hold_params(r, &grads, b, r->bp->lower.store_bytes);
         backward_layer(r, &b->walk[e->redo], i, &gradient, s);
         give(r, missing);

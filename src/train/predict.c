@@ -54,7 +54,7 @@ static enum maq_status replay_allocator(struct maq_train_result *r, const struct
         double reserved = maq_replay_reserved(bp, replayed[i], states, &peak);
         if (reserved < 0)
             return MAQ_NO_MEMORY;
-        add_fragmentation(st, reserved - peak);
+        add_fragmentation(st, reserved - peak + maq_stage_gradient_pool(st, bp, replayed[i]));
     }
     for (uint32_t s = 1; s < last; s++)
         if (s != r->worst_stage)

@@ -103,7 +103,10 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
         break;
     }
     double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? held * w : 0; /* gathered at the peak */
-    return (struct states){held * (master > 0 ? master : w) / shards + kept, held * g / shards,
+    /* whole gradients add up in the type of the wire (torch/distributed/fsdp/_fully_shard: to_accumulated_grad_if_needed) */
+    bool whole = (p->gather_once || p->reduce_once) && job->microbatches > 1 && shards > 1;
+    double wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
+    return (struct states){held * (master > 0 ? master : w) / shards + kept, whole ? held * wire : held * g / shards,
                            held * moments * m * (1 - p->optimizer_offload) / shards};
 }
 
@@ -116,10 +119,30 @@ static struct states lora_states(const struct maq_blueprint *bp, double held, do
     return s;
 }
 
+/* Whether gradients are there only from the backward pass to the update: with several microbatches they are there from the first on. */
+static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
+{
+    return job->framework.frees_gradients && p->sharding == MAQ_SHARDING_PARAMS && p->lora_rank == 0 &&
+           job->microbatches == 1;
+}
+
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards)
 {
     struct states s = model_states(job, plan, params, shards);
-    return s.weights + s.gradients + s.optimizer;
+    return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients);
+}
+
+/* What comes of them, of a rank's parameters; `reduced`: of those that are put out by reductions, which have a stream and a pool of their own. */
+static double coming_gradients(const struct maq_job *job, double dense, double expert, bool reduced)
+{
+    double shards = job->groups[MAQ_GROUP_SHARD].size, sum = 0;
+    if (!gradients_come(job, &job->plan))
+        return 0;
+    if (!reduced || shards > 1)
+        sum += model_states(job, &job->plan, dense, shards).gradients;
+    if (!reduced || job->edp > 1)
+        sum += model_states(job, &job->plan, expert, job->edp).gradients;
+    return sum;
 }
 
 /* ---- the costliest moment of a pass ---- */
@@ -182,7 +205,7 @@ void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *b
         double act = b->weight || p->vocab_parallel_pipeline ? 0 : b->act_bytes[e->redo] / group,
                working = b->backward_transient[e->redo] + (group - 1) * b->act_bytes[0];
         struct moments m = {.working = fmax(working, b->forward_transient)};
-        if (bp->gather_every_pass)
+        if (p->sharding == MAQ_SHARDING_PARAMS)
             add_fsdp(&m, bp, pr, i);
         double here = fmax(m.working, m.ending - act);
         ahead = here > most - act ? m.ahead : ahead;
@@ -287,7 +310,8 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
     out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
                    second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
     out->working = pr->transient_bytes;
-    out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each;
+    out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each +
+                  coming_gradients(job, pr->dense_params, pr->expert_params, false);
     if (job->plan.update == MAQ_UPDATE_MUON)
         out->update += maq_muon_working_bytes(bp, &pr, 1);
 }
@@ -316,6 +340,10 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n_at) : 0;
     double update = updated_params(bp, dense, expert, adapters) * each + working - st->bytes[MAQ_MEM_ACTIVATIONS];
+    if (gradients_come(job, &job->plan) && transient >= update + st->bytes[MAQ_MEM_GRADIENTS])
+        st->bytes[MAQ_MEM_GRADIENTS] = 0; /* the peak is in front of the backward pass */
+    else if (gradients_come(job, &job->plan))
+        transient = update;
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
@@ -325,6 +353,19 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     st->reserved_bytes = st->allocated_bytes;
     st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
     st->capacity_bytes = job->stages[stage].capacity_bytes;
+}
+
+double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    double dense = 0, expert = 0;
+    if (st->bytes[MAQ_MEM_GRADIENTS] > 0)
+        return 0;
+    for (uint32_t n = maq_schedule_positions(bp->schedule, stage, at), c = 0; c < n; c++) {
+        dense += bp->programs[at[c]]->dense_params;
+        expert += bp->programs[at[c]]->expert_params;
+    }
+    return coming_gradients(bp->job, dense, expert, true);
 }
 
 bool maq_stage_fits(const struct maq_stage_result *st)

@@ -28,8 +28,12 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
 
 /* Memory of a stage at its peak. */
 void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *bp, uint32_t stage);
-/* Weights, gradients and optimizer state of `params` parameters that a rank of a resolved job holds and `shards` ranks share, under the
- * sharding, types and offloading of `plan`. */
+/* Sharded gradients that are not there at the stage's peak: their pool stays reserved from the step before. */
+double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage);
+/*
+ * What a rank has all through a step of `params` parameters that it holds of a resolved job and `shards` ranks share, under the sharding, types
+ * and offloading of `plan`: weights, optimizer state, and gradients, unless they come with the backward pass.
+ */
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards);
 /* What a rank holds whatever its stage does: context, workspace, communicators of the job's groups. */
 double maq_fixed_bytes(const struct maq_job *job);

@@ -104,7 +104,7 @@ double maq_sync_bucket_params(double ranks)
 
 static double bucket_size(const struct maq_blueprint *bp)
 {
-    if (bp->sync_every_pass)
+    if (bp->sync_every_pass || bp->job->plan.sharding == MAQ_SHARDING_PARAMS)
         return 0;
     return maq_sync_bucket_params(bp->lower.groups[MAQ_GROUP_DP_CP].size);
 }
