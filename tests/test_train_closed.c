@@ -262,6 +262,53 @@ static void test_sums_of_pieces(void **unused)
     }
 }
 
+/*
+ * HybridEP gathers the routing of all ranks, a byte for each token and expert. Rows go out and their gradients come back with four
+ * bytes for each of the domain's experts, rows of 2,048 numbers in 16 bits; what experts return, and its gradient, without.
+ */
+static void test_hybrid_exchange(void **unused)
+{
+    (void)unused;
+    for (int nodes = 1; nodes <= 2; nodes++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "model: qwen3-30b-a3b\ncluster: 'h100-sxm:8 x %d, rail 400G'\nplan: {ep: %d, mbs: 1, dispatcher: "
+                 "hybridep}\n"
+                 "workload: {seq: 4096, gbs: 16}\n",
+                 nodes, 8 * nodes);
+        struct maq_job_box *box = parse(text);
+        struct maq_cache cache;
+        struct maq_arena arena;
+        struct maq_blueprint bp;
+        double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {0, 0}, far[2] = {0, 0}, routing = 4096 * 8.0 * nodes * 128;
+        unsigned gathers = 0, scans = 0;
+        assert_int_equal(maq_cache_init(&cache, maq_job_get(box), NULL), MAQ_OK);
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_blueprint_build(&bp, maq_job_get(box), &cache, &arena, NULL), MAQ_OK);
+        for (uint32_t i = 1; i < cache.items.n; i++) {
+            const struct maq_item *it = &cache.items.at[i];
+            gathers += it->is_coll && it->coll.kind == MAQ_COLL_ALL_GATHER && it->coll.bytes == routing;
+            scans += !it->is_coll && it->op.kind == MAQ_OP_ELEMENTWISE && (double)it->op.d[0] == routing &&
+                     it->op.d[1] == 1 && it->op.d[2] == 0;
+            if (!it->is_coll || (it->coll.kind != MAQ_COLL_DISPATCH && it->coll.kind != MAQ_COLL_COMBINE))
+                continue;
+            int back = it->coll.kind == MAQ_COLL_COMBINE;
+            least[back] = fmin(least[back], it->coll.bytes);
+            most[back] = fmax(most[back], it->coll.bytes);
+            far[back] = fmax(far[back], it->coll.far_bytes);
+        }
+        assert_int_equal(gathers, 1);
+        assert_int_equal(scans, 1);
+        for (int back = 0; back < 2; back++) {
+            assert_close(most[back] / least[back], 1 + 4.0 * 128 / nodes / (2 * 2048), 1e-12, "with and without");
+            assert_true((far[back] > 0) == (nodes > 1));
+        }
+        maq_arena_fini(&arena);
+        maq_cache_fini(&cache);
+        maq_job_free(box);
+    }
+}
+
 /* How often a rank transposes so many 8-bit numbers in a step, and gathers them over its TP group. */
 static void count_narrow(double *transposes, double *gathers, const char *text, int64_t numbers)
 {
@@ -423,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_executed_flop),
         cmocka_unit_test(test_single_gpu),
         cmocka_unit_test(test_sums_of_pieces),
+        cmocka_unit_test(test_hybrid_exchange),
         cmocka_unit_test(test_narrow_operands),
         cmocka_unit_test(test_bytes_on_the_wire),
         cmocka_unit_test(test_balanced_layouts),

@@ -242,6 +242,16 @@ static void test_context_and_communicators(void **state)
     assert_near(stage_of(GPT, "a100-sxm:8", "tensor_model_parallel_size: 2, pipeline_model_parallel_size: 2", 0)
                     .bytes[MAQ_MEM_NCCL],
                 5 * communicator, 1e-12);
+    /* HybridEP: room for the tokens of eight ranks, 2,048 numbers in 16 bits and 128 probabilities each */
+    const char *moe = "{base: qwen3-30b-a3b, num_hidden_layers: 4}";
+    struct maq_stage_result all_to_all =
+                                stage_of(moe, "h100-sxm:8", "expert_model_parallel_size: 8, micro_batch_size: 2", 0),
+                            hybrid = stage_of(moe, "h100-sxm:8",
+                                              "expert_model_parallel_size: 8, micro_batch_size: 2, "
+                                              "moe_token_dispatcher_type: hybridep",
+                                              0);
+    assert_near(hybrid.bytes[MAQ_MEM_NCCL] - all_to_all.bytes[MAQ_MEM_NCCL], 8 * 2 * 2048 * (2.0 * 2048 + 4 * 128),
+                1e-12);
 }
 
 /* Parameters that stay gathered from forward to backward (SHARD_GRAD_OP) are all there at the peak. */

@@ -274,7 +274,7 @@ static void put_memory(struct maq_page *page, const struct maq_train_result *r)
     maq_page_putf(page, MAQ_INK_HEAD, "\nMemory per GPU at its peak, GiB of %.1f\n", st->capacity_bytes / GIB);
     maq_table_print(page, &t, 2);
     maq_page_putf(page, MAQ_INK_FAINT,
-                  "  runtime: CUDA context %.2f, NCCL %.2f; cached: fragmentation of PyTorch's allocator",
+                  "  runtime: CUDA context %.2f, communicators %.2f; cached: fragmentation of PyTorch's allocator",
                   st->bytes[MAQ_MEM_CONTEXT] / GIB, st->bytes[MAQ_MEM_NCCL] / GIB);
     if (left_out > 0)
         maq_page_putf(page, MAQ_INK_FAINT, "; %u rows between are not shown", left_out);

@@ -1,5 +1,5 @@
 /*
- * communicator_memory.c - device memory that NCCL holds for the communicators of one rank.
+ * communicator_memory.c - device memory of one rank's communicators: what NCCL holds, and HybridEP's buffers.
  *
  * A communicator has channels; on each, the rank is in a ring and in a tree that runs up and down: three connections,
  * whose buffers lie with the receiver. Across the network the sender has one too. A buffer serves the three protocols
@@ -10,6 +10,10 @@
  *
  * Every process group that communicates is one communicator: those of the plan, the one over all pipeline stages and
  * tensor ranks that norms and overflow are reduced on, and the default group of the whole job.
+ *
+ * HybridEP's peers write rows of 16-bit numbers into a rank's buffer, which has room for all tokens of all ranks of the group, and for
+ * their probabilities of the domain's experts in 4 bytes (DeepEP's branch hybrid-ep, max_num_of_tokens; what is dispatched and what is
+ * combined share it).
  */
 #include "train/stage_memory.h"
 
@@ -34,6 +38,18 @@ static double placed_bytes(const struct maq_job *job, enum maq_group_kind kind)
     return group_bytes(job->groups[kind].size, job->groups[kind].domains > 1);
 }
 
+static double hybrid_bytes(const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const struct maq_module *m = maq_model_find_module(&job->model, MAQ_MODULE_DISPATCH, MAQ_PART_COUNT);
+    if (!m || p->dispatcher != MAQ_DISPATCHER_HYBRIDEP || p->ep == 1)
+        return 0;
+    double tokens =
+        (double)p->mbs * (double)job->workload.seq / (p->sequence_parallel == MAQ_ON ? p->cp * p->tp : p->cp);
+    double row = 2.0 * (double)m->in + 4.0 * m->u.moe.experts / job->groups[MAQ_GROUP_EP].domains;
+    return tokens * p->ep * row;
+}
+
 double maq_communicator_bytes(const struct maq_job *job)
 {
     static const enum maq_group_kind held[] = {MAQ_GROUP_TP, MAQ_GROUP_CP, MAQ_GROUP_SHARD, MAQ_GROUP_REPLICA,
@@ -48,5 +64,5 @@ double maq_communicator_bytes(const struct maq_job *job)
         sum += placed_bytes(job, MAQ_GROUP_EP) + placed_bytes(job, MAQ_GROUP_EDP);
     if (job->plan.tp > 1 && job->plan.pp > 1)
         sum += group_bytes((uint32_t)job->plan.tp * (uint32_t)job->plan.pp, network);
-    return sum + group_bytes(job->cluster.devices, network);
+    return sum + group_bytes(job->cluster.devices, network) + hybrid_bytes(job);
 }

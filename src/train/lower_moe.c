@@ -7,7 +7,8 @@
  *   alltoall    permute r*k rows, all-to-all over EP, (all-gather over expert-TP), sort by expert
  *   allgather   all tokens of the EP group to every rank, local permute; combine by reduce-scatter
  *   deepep      one fused exchange: a token crosses the network once for each domain that holds one of its experts, and is copied on there to ranks
- *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the exchange
+ *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the exchange.
+ *               The routing of all ranks is gathered first, and rows travel with their probabilities
  *
  * A token's k experts, drawn evenly, lie on n * (1 - (1 - 1/n)^k) distinct ones of n ranks (or domains). Where they are drawn out of t of
  * g groups of experts, on fewer (train/places.h).
@@ -27,6 +28,11 @@ static bool fused_exchange(const struct maq_lower *lo)
     return lo->plan->dispatcher == MAQ_DISPATCHER_DEEPEP || lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP;
 }
 
+static bool hybrid(const struct maq_lower *lo)
+{
+    return lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP;
+}
+
 static int64_t busy_rows(const struct maq_lower *lo)
 {
     return (int64_t)((double)lo->expert_rows * lo->imbalance + 0.5);
@@ -40,7 +46,7 @@ static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, double byt
 {
     struct maq_coll c = maq_coll_make(l->lower, kind, MAQ_GROUP_EP, bytes);
     c.far_bytes = far;
-    if (l->lower->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP)
+    if (hybrid(l->lower))
         c.flags = MAQ_COLL_HYBRID;
     if (l->lower->plan->overlap_ep == MAQ_ON)
         maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
@@ -64,10 +70,18 @@ static void permute(struct maq_lowering *l, int64_t rows, int64_t columns)
     maq_segment_op(&l->w, &op);
 }
 
+/* With a row HybridEP sends its probabilities for all experts of the domain it goes to, and brings their gradients back. */
+static double row_bytes(const struct maq_lower *lo, const struct maq_module *m)
+{
+    double row = (double)m->in * lo->store_bytes;
+    bool weighed = hybrid(lo) && m->kind == MAQ_MODULE_DISPATCH;
+    return weighed ? row + 4.0 * (double)m->u.moe.experts / lo->groups[MAQ_GROUP_EP].domains : row;
+}
+
 /* Bytes of the exchange for one rank, the busiest. */
 static double exchange_bytes(const struct maq_lower *lo, const struct maq_module *m)
 {
-    double token = (double)m->in * lo->store_bytes, tokens = (double)lo->tokens_region;
+    double token = row_bytes(lo, m), tokens = (double)lo->tokens_region;
     const struct maq_placement *ep = &lo->groups[MAQ_GROUP_EP];
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER)
         return tokens * token * lo->plan->ep;
@@ -83,7 +97,7 @@ static double far_bytes(const struct maq_lower *lo, const struct maq_module *m)
     if (!fused_exchange(lo) || domains <= 1)
         return 0;
     double tokens = (double)lo->tokens_region, copies = maq_places_hit(domains, &m->u.moe) * (domains - 1) / domains;
-    return tokens * (double)m->in * lo->store_bytes * copies * lo->imbalance;
+    return tokens * row_bytes(lo, m) * copies * lo->imbalance;
 }
 
 /*
@@ -98,11 +112,32 @@ static void read_token_counts(struct maq_lowering *l)
         maq_segment_read(&l->w, lo->host.read_ns);
 }
 
+/*
+ * HybridEP's dispatch knows where rows go from the routing of all ranks, a byte for each token and expert, which is gathered first and
+ * scanned (DeepEP's branch hybrid-ep, csrc/hybrid_ep/executor/executor.cu: allgather_routing_map). The backward pass has the result.
+ */
+static void gather_routing(struct maq_lowering *l, const struct maq_module *m)
+{
+    const struct maq_lower *lo = l->lower;
+    int64_t rows = lo->tokens_region * lo->plan->ep;
+    if (!hybrid(lo) || lo->plan->ep == 1)
+        return;
+    struct maq_coll c = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EP, (double)rows * (double)m->u.moe.experts);
+    if (lo->plan->overlap_ep == MAQ_ON)
+        maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
+    else
+        maq_segment_coll(&l->w, &c, MAQ_STREAM_EP);
+    struct maq_op scan = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, rows * m->u.moe.experts, 1, 0, 0, 0, 0);
+    maq_segment_op(&l->w, &scan);
+}
+
 /* Dispatch forward = combine backward: tokens out. The other two bring them back. */
 static void send_out(struct maq_lowering *l, const struct maq_module *m, bool forward)
 {
     const struct maq_lower *lo = l->lower;
     double bytes = exchange_bytes(lo, m), far = far_bytes(lo, m);
+    if (forward)
+        gather_routing(l, m);
     if (forward)
         read_token_counts(l);
     int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
