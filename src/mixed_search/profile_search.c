@@ -103,7 +103,7 @@ static enum maq_status list_cases(struct maq_compose_run *run, struct maq_diag *
         return maq_no_memory(diag, "the search");
     for (uint32_t i = 0; i < c->n_micro_batches; i++) {
         uint32_t b = c->micro_batches[i], waves = 0;
-        for (uint32_t n = 1; n <= devices && n * b < c->global_batch + b; n++) {
+        for (uint32_t n = 1; b <= c->global_batch && n <= devices && n * b < c->global_batch + b; n++) {
             if (rounded_up(c->global_batch, n * b) == waves)
                 continue;
             waves = rounded_up(c->global_batch, n * b);

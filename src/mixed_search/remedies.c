@@ -142,18 +142,38 @@ static enum maq_status check_group(const struct maq_job *whole, uint32_t g, stru
     return status;
 }
 
-/* Nothing helps: where no node group can run what the job keeps, that is why. */
-static enum maq_status check_kept(const struct maq_job *job, struct maq_diag *diag)
+/* The degrees that come first in the lists of a space; where there is no list, what the plan says. */
+static void take_first(struct maq_plan *p, const struct maq_chain_space *s)
 {
-    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
-        if (check_group(job, g, NULL) == MAQ_OK)
-            return MAQ_OK;
-    enum maq_status status = check_group(job, 0, diag);
+    p->tp = s->n_tp > 0 ? (int32_t)s->tp[0] : p->tp;
+    p->cp = s->n_cp > 0 ? (int32_t)s->cp[0] : p->cp;
+    p->ep = s->n_ep > 0 ? (int32_t)s->ep[0] : p->ep;
+    p->mbs = s->n_mbs > 0 ? (int32_t)s->mbs[0] : p->mbs;
+}
+
+/* Nothing helps: where no node group can run what the job keeps, or what is asked for first, that is why. */
+static enum maq_status check_kept(const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+                                  struct maq_diag *diag)
+{
+    const struct maq_mixed_space_lists lists = {.lists = opts->lists, .n = opts->n_lists, .planner = opts->planner};
+    struct maq_chain_space space;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    enum maq_status status = maq_mixed_space_init(&space, open, &lists, &arena, diag);
+    bool runs = false;
+    if (status == MAQ_OK)
+        take_first(&space.job.plan, &space);
+    for (uint32_t g = 0; status == MAQ_OK && g < space.job.cluster.n_groups; g++)
+        runs = runs || check_group(&space.job, g, NULL) == MAQ_OK;
+    if (status == MAQ_OK && !runs)
+        status = check_group(&space.job, 0, diag);
+    maq_arena_fini(&arena);
     if (status == MAQ_OK)
         return MAQ_OK;
+    const struct maq_job *job = maq_job_get(open);
     return maq_diag_fail(status, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0},
-                         "look at what stands above and at what the job keeps fixed",
-                         "no stage of %s goes together with what the job keeps, on any of the %u node groups",
+                         "look at what stands above, at what the job keeps fixed and at what is listed",
+                         "no stage of %s goes together with what is asked for, on any of the %u node groups",
                          job->model.name, job->cluster.n_groups);
 }
 
@@ -179,5 +199,5 @@ enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies 
         out->n_islands = g + 1;
         helps = helps || more > 0;
     }
-    return helps || stopped(opts) ? MAQ_OK : check_kept(maq_job_get(open), diag);
+    return helps || stopped(opts) ? MAQ_OK : check_kept(open, opts, diag);
 }

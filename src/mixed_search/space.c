@@ -187,6 +187,22 @@ static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq
                                       diag);
 }
 
+/* A microbatch is a part of the batch. */
+static enum maq_status drop_large_microbatches(struct maq_chain_space *out, struct maq_diag *diag)
+{
+    uint32_t gbs = (uint32_t)out->job.workload.gbs, n = 0, least = out->mbs[0];
+    for (uint32_t i = 0; i < out->n_mbs; i++) {
+        least = out->mbs[i] < least ? out->mbs[i] : least;
+        if (out->mbs[i] <= gbs)
+            out->mbs[n++] = out->mbs[i];
+    }
+    out->n_mbs = n;
+    return n > 0
+               ? MAQ_OK
+               : maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0}, "choose a smaller one",
+                               "micro_batch_size %u is more than the %u sequences of a step", least, gbs);
+}
+
 static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space,
                                  struct maq_diag *diag)
 {
@@ -198,6 +214,7 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
         take_numbers(out->ep, &out->n_ep, space, MAQ_AXIS_EP);
     take_numbers(out->etp, &out->n_etp, space, MAQ_AXIS_ETP);
     take_numbers(out->mbs, &out->n_mbs, space, MAQ_AXIS_MBS);
+    MAQ_TRY(drop_large_microbatches(out, diag));
     take_words(out->cp_comm, &out->n_cp_comm, MAQ_COUNT(out->cp_comm), space, MAQ_AXIS_CP_COMM);
     take_words(out->zero, &out->n_zero, MAQ_COUNT(out->zero), space, MAQ_AXIS_SHARDING);
     drop_late_zero(out, space);
