@@ -70,6 +70,25 @@ const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_mixed_box *box)
     return &box->plan;
 }
 
+struct maq_mixed_box *maq__mixed_box(void)
+{
+    struct maq_mixed_box *box = maq__calloc(sizeof *box);
+    if (box)
+        maq_arena_init(&box->arena, 0);
+    return box;
+}
+
+enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,
+                                    struct maq_diag *diag)
+{
+    if (!filled) {
+        maq_mixed_plan_free(box);
+        return maq_no_memory(diag, "the plan");
+    }
+    *out = box;
+    return MAQ_OK;
+}
+
 void maq_mixed_plan_free(struct maq_mixed_box *box)
 {
     if (!box)

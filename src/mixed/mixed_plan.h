@@ -17,6 +17,13 @@ struct maq_mixed_box {
 extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[],
                                                                                     *const maq__mixed_cp_comms[];
 
+/* An empty plan that a search fills; NULL when out of memory. */
+struct maq_mixed_box *maq__mixed_box(void);
+
+/* Hands out a plan that was filled; where it was not, for want of memory, ends it. */
+enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,
+                                    struct maq_diag *diag);
+
 /* maquette's form (mixed_read.c) and that of Sailor's executed plans (mixed_import.c): the plan's parts go to the arena. */
 enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *root, struct maq_arena *arena,
                                 struct maq_diag *diag);

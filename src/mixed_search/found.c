@@ -1,8 +1,6 @@
 /* found.c - a plan that maq_mixed_search() found, in the form of mixed plans: layer 0 is the embedding, the last one the output. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
 #include "base/str.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
@@ -122,14 +120,7 @@ enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const st
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
                              plan);
-    struct maq_mixed_box *box = maq__calloc(sizeof *box);
-    if (!box)
-        return maq_no_memory(diag, "the plan");
-    maq_arena_init(&box->arena, 0);
-    if (!maq_mixed_found_fill(&box->plan, result->owner, &result->plans[plan], &box->arena)) {
-        maq_mixed_plan_free(box);
-        return maq_no_memory(diag, "the plan");
-    }
-    *out = box;
-    return MAQ_OK;
+    struct maq_mixed_box *box = maq__mixed_box();
+    bool filled = box && maq_mixed_found_fill(&box->plan, result->owner, &result->plans[plan], &box->arena);
+    return maq__mixed_hand_out(out, box, filled, diag);
 }

@@ -1,9 +1,6 @@
 /* profile_found.c - what the searches found as plans of a result, and plans of a result as mixed plans. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 #include "mixed_search/profile_search.h"
@@ -170,24 +167,14 @@ static bool splits(const struct maq_compose_plan *plan)
 enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct maq_compose_result *result,
                                        uint32_t plan, struct maq_diag *diag)
 {
-    const struct maq_compose_run *run = result->owner;
-    struct maq_mixed_box *box = plan < result->n_plans ? maq__calloc(sizeof *box) : NULL;
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
                              plan);
-    if (splits(&result->plans[plan])) {
-        free(box);
+    if (splits(&result->plans[plan]))
         return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_MIXED_UNPRICED, (struct maq_span){0},
                              "search the uniform or the mixed class",
                              "stages that split micro batches: a mixed plan has one micro batch for all stages");
-    }
-    if (!box)
-        return maq_no_memory(diag, "the plan");
-    maq_arena_init(&box->arena, 0);
-    if (!fill_mixed(&box->plan, run, &result->plans[plan], &box->arena)) {
-        maq_mixed_plan_free(box);
-        return maq_no_memory(diag, "the plan");
-    }
-    *out = box;
-    return MAQ_OK;
+    struct maq_mixed_box *box = maq__mixed_box();
+    bool filled = box && fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena);
+    return maq__mixed_hand_out(out, box, filled, diag);
 }

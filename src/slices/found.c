@@ -2,8 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 #include "slices/codes.h"
@@ -166,14 +164,7 @@ enum maq_status maq_slices_mixed_plan(struct maq_mixed_box **out, const struct m
         return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SLICES_FORM, (struct maq_span){0},
                              "--json has the plan with the parallelizer's own words",
                              "the form of mixed plans has no words for it: %s", wrong);
-    struct maq_mixed_box *box = maq__calloc(sizeof *box);
-    if (!box)
-        return maq_no_memory(diag, "the plan");
-    maq_arena_init(&box->arena, 0);
-    if (!fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena)) {
-        maq_mixed_plan_free(box);
-        return maq_no_memory(diag, "the plan");
-    }
-    *out = box;
-    return MAQ_OK;
+    struct maq_mixed_box *box = maq__mixed_box();
+    bool filled = box && fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena);
+    return maq__mixed_hand_out(out, box, filled, diag);
 }
