@@ -2,9 +2,7 @@
  * lower.c - the walk over a layer: its modules in the order of a pass, each by the file for its kind (lower_parts.h), what is recomputed
  * in front of them, and what the host pays.
  *
- * Sources of what is executed: Megatron-LM core (transformer_layer.py, tensor_parallel/layers.py, fusions/)
- * and Transformer Engine. Fused kernels are one operator; without fusion (`fused_kernels: false`) a pointwise
- * operator is several passes over its data (MAQ_OP_UNFUSED).
+ * Sources of what is executed: Megatron-LM core (transformer_layer.py, tensor_parallel/layers.py, fusions/) and Transformer Engine.
  */
 #include "train/lower.h"
 

@@ -1,4 +1,9 @@
-/* lower_pointwise.c - modules that go over their data once: norms, activations, residuals, lookups, losses, scans. */
+/*
+ * lower_pointwise.c - modules that go over their data once: norms, activations, residuals, lookups, losses, scans.
+ *
+ * Fused kernels are one operator; without fusion (`fused_kernels: false`) a pointwise operator is several passes over its data
+ * (MAQ_OP_UNFUSED).
+ */
 #include "base/check.h"
 #include "train/lower_local.h"
 #include "train/lower_parts.h"
