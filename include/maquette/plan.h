@@ -121,7 +121,9 @@ struct maq_plan {
     int overlap_grad_reduce, overlap_param_gather; /* enum maq_auto_bool */
     bool reshard_after_forward; /* FSDP FULL_SHARD; false keeps parameters between forward and backward */
     bool gather_once;           /* FSDP: gather parameters once per step; gradients are reduced once, too */
-    bool reduce_once; /* FSDP: gradients add up whole over the microbatches and are reduced behind the last (no_sync) */
+    /* FSDP: gradients add up whole over the microbatches and are reduced behind the last (no_sync); where backward passes gather parameters
+     * again, times are those of a reduction in each */
+    bool reduce_once;
     int32_t fsdp_prefetch;     /* layers gathered ahead */
     int32_t bucket_layers;     /* layers per gradient bucket; 0 = by size */
     double reduce_bucket_size; /* DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none */

@@ -386,7 +386,9 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
     bool gathers = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
     bp->gather_every_pass = gathers;
     bp->gather_backward = gathers && p->reshard_after_forward;
-    bp->sync_every_pass = (gathers && !p->reduce_once) || p->sharding == MAQ_SHARDING_GRADS;
+    /* a last pass that gathers again and reduces as well would be longer than the others: each is taken to reduce */
+    bool once = p->reduce_once && !bp->gather_backward;
+    bp->sync_every_pass = (gathers && !once) || p->sharding == MAQ_SHARDING_GRADS;
     bp->gather_first = !gathers && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));
     maq_items_select(&cache->items, job->stages[0].group);

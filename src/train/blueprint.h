@@ -12,7 +12,8 @@
  *                     microbatch is done; parameters (optim) are gathered in forward order before the first microbatch
  *   optim_grads       gradients are reduce-scattered in every microbatch
  *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with reduce_once_per_step
- *                       gradients are reduced as in optim, entry by entry, with gather_once_per_step parameters are gathered so too
+ *                       gradients are reduced as in optim, entry by entry (where no backward pass gathers again), with
+ *                       gather_once_per_step parameters are gathered so too
  */
 #ifndef MAQ_TRAIN_BLUEPRINT_H
 #define MAQ_TRAIN_BLUEPRINT_H
