@@ -25,15 +25,22 @@ _Static_assert(MAQ_COUNT(maq__mixed_cp_comms) == MAQ_CP_A2A_P2P + 2, "a word per
 
 /* ---- loading ---- */
 
+struct maq_mixed_box *maq__mixed_box(size_t most_bytes)
+{
+    struct maq_mixed_box *box = maq__calloc(sizeof *box);
+    if (box)
+        maq_arena_init(&box->arena, most_bytes);
+    return box;
+}
+
 static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, struct maq_diag *diag)
 {
     if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_FORM, doc->root ? doc->root->at : (struct maq_span){0},
                              "docs/plan-form.md has an example", "a plan is a map");
-    struct maq_mixed_box *box = maq__calloc(sizeof *box);
+    struct maq_mixed_box *box = maq__mixed_box(MAX_PLAN_BYTES);
     if (!box)
         return maq_no_memory(diag, "the plan");
-    maq_arena_init(&box->arena, MAX_PLAN_BYTES);
     bool foreign = maq_node_peek(doc->root, "pipeline_list") != NULL;
     enum maq_status status = (foreign ? maq__mixed_import : maq__mixed_read)(&box->plan, doc->root, &box->arena, diag);
     if (status != MAQ_OK) {
@@ -68,14 +75,6 @@ enum maq_status maq_mixed_plan_parse(struct maq_mixed_box **out, const char *nam
 const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_mixed_box *box)
 {
     return &box->plan;
-}
-
-struct maq_mixed_box *maq__mixed_box(void)
-{
-    struct maq_mixed_box *box = maq__calloc(sizeof *box);
-    if (box)
-        maq_arena_init(&box->arena, 0);
-    return box;
 }
 
 enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,

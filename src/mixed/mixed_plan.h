@@ -17,8 +17,8 @@ struct maq_mixed_box {
 extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[],
                                                                                     *const maq__mixed_cp_comms[];
 
-/* An empty plan that a search fills; NULL when out of memory. */
-struct maq_mixed_box *maq__mixed_box(void);
+/* An empty plan of at most so many bytes, 0: of any number; NULL when out of memory. */
+struct maq_mixed_box *maq__mixed_box(size_t most_bytes);
 
 /* Hands out a plan that was filled; where it was not, for want of memory, ends it. */
 enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,

@@ -120,7 +120,7 @@ enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const st
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
                              plan);
-    struct maq_mixed_box *box = maq__mixed_box();
+    struct maq_mixed_box *box = maq__mixed_box(0);
     bool filled = box && maq_mixed_found_fill(&box->plan, result->owner, &result->plans[plan], &box->arena);
     return maq__mixed_hand_out(out, box, filled, diag);
 }

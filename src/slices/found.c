@@ -164,7 +164,7 @@ enum maq_status maq_slices_mixed_plan(struct maq_mixed_box **out, const struct m
         return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SLICES_FORM, (struct maq_span){0},
                              "--json has the plan with the parallelizer's own words",
                              "the form of mixed plans has no words for it: %s", wrong);
-    struct maq_mixed_box *box = maq__mixed_box();
+    struct maq_mixed_box *box = maq__mixed_box(0);
     bool filled = box && fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena);
     return maq__mixed_hand_out(out, box, filled, diag);
 }

@@ -215,16 +215,6 @@ static enum maq_status write_programs(struct maq_blueprint *bp)
 
 /* ---- end of the step ---- */
 
-/* The programs of a stage; returns how many. */
-static uint32_t stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
-{
-    uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
-    for (uint32_t i = 0; i < n; i++)
-        programs[i] = bp->programs[at[i]];
-    return n;
-}
-
 /* First and last stage add up the halves of a tied table. */
 static void write_tied(struct maq_blueprint *bp)
 {
@@ -274,7 +264,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     struct maq_owned_params last = {-1, -1, -1, -1, -1};
     for (uint32_t s = 0; s < pp; s++) {
         const struct maq_program *programs[MAQ_MAX_STAGES];
-        const uint32_t n = stage_programs(programs, bp, s);
+        const uint32_t n = maq_stage_programs(programs, bp, s);
         struct maq_owned_params held = maq_owned_by(programs, n);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);

@@ -23,14 +23,14 @@
 #include "train/lower_parts.h"
 #include "train/places.h"
 
-static bool fused_exchange(const struct maq_lower *lo)
-{
-    return lo->plan->dispatcher == MAQ_DISPATCHER_DEEPEP || lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP;
-}
-
 static bool hybrid(const struct maq_lower *lo)
 {
     return lo->plan->dispatcher == MAQ_DISPATCHER_HYBRIDEP;
+}
+
+static bool fused_exchange(const struct maq_lower *lo)
+{
+    return lo->plan->dispatcher == MAQ_DISPATCHER_DEEPEP || hybrid(lo);
 }
 
 static int64_t busy_rows(const struct maq_lower *lo)
@@ -136,10 +136,10 @@ static void send_out(struct maq_lowering *l, const struct maq_module *m, bool fo
 {
     const struct maq_lower *lo = l->lower;
     double bytes = exchange_bytes(lo, m), far = far_bytes(lo, m);
-    if (forward)
+    if (forward) {
         gather_routing(l, m);
-    if (forward)
         read_token_counts(l);
+    }
     int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
         exchange(l, MAQ_COLL_ALL_GATHER, bytes, far);

@@ -41,6 +41,15 @@
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)
 
+uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
+    for (uint32_t i = 0; i < n; i++)
+        programs[i] = bp->programs[at[i]];
+    return n;
+}
+
 struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n)
 {
     struct maq_owned_params sum = {0, 0, 0, 0, 0};
@@ -268,20 +277,20 @@ static double spread_vocabulary(const struct maq_blueprint *bp, const struct maq
 }
 
 /* The largest sum of live activations over the combinations that the schedule reaches. */
-static double peak_activations(const struct maq_blueprint *bp, uint32_t stage, const uint16_t *at, uint32_t n_at,
-                               uint32_t *microbatches)
+static double peak_activations(const struct maq_blueprint *bp, uint32_t stage,
+                               const struct maq_program *const *programs, uint32_t n, uint32_t *microbatches)
 {
     double best = 0, act[MAQ_MAX_STAGES];
     bool spread = bp->job->plan.vocab_parallel_pipeline;
-    for (uint32_t c = 0; c < n_at; c++)
-        act[c] = bp->programs[at[c]]->act_bytes;
+    for (uint32_t c = 0; c < n; c++)
+        act[c] = programs[c]->act_bytes;
     for (uint32_t i = bp->schedule->inflight_first[stage]; i < bp->schedule->inflight_first[stage + 1]; i++) {
         const struct maq_inflight *live = &bp->schedule->inflight[i];
         double sum = 0;
-        for (uint32_t c = 0; c < n_at; c++)
+        for (uint32_t c = 0; c < n; c++)
             sum += live->chunk[c] * act[c];
-        for (uint32_t c = 0; c < n_at && spread; c++)
-            sum += spread_vocabulary(bp, bp->programs[at[c]], live->chunk[c]);
+        for (uint32_t c = 0; c < n && spread; c++)
+            sum += spread_vocabulary(bp, programs[c], live->chunk[c]);
         if (sum >= best) {
             best = sum;
             *microbatches = live->total;
@@ -320,15 +329,12 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
 {
     *st = (struct maq_stage_result){0};
     const struct maq_job *job = bp->job;
-    uint16_t at[MAQ_MAX_STAGES];
-    uint32_t n_at = maq_schedule_positions(bp->schedule, stage, at);
     const struct maq_program *programs[MAQ_MAX_STAGES];
+    const uint32_t n = maq_stage_programs(programs, bp, stage);
     double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0;
-    for (uint32_t c = 0; c < n_at; c++) {
-        programs[c] = bp->programs[at[c]];
+    for (uint32_t c = 0; c < n; c++)
         transient = fmax(transient, programs[c]->transient_bytes);
-    }
-    const struct maq_owned_params held = maq_owned_by(programs, n_at);
+    const struct maq_owned_params held = maq_owned_by(programs, n);
     const double dense = held.dense, expert = held.expert, adapters = held.adapters;
     bool lora = job->plan.lora_rank > 0;
     st->params = dense + expert;
@@ -336,14 +342,16 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(job, &job->plan, expert, job->edp));
     st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
                                     second_moment(&job->plan, expert - held.expert_matrices, job->edp);
-    st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, at, n_at, &st->peak_microbatches);
+    st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, programs, n, &st->peak_microbatches);
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
-    double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n_at) : 0;
+    double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n) : 0;
     double update = updated_params(bp, dense, expert, adapters) * each + working - st->bytes[MAQ_MEM_ACTIVATIONS];
-    if (gradients_come(job, &job->plan) && transient >= update + st->bytes[MAQ_MEM_GRADIENTS])
-        st->bytes[MAQ_MEM_GRADIENTS] = 0; /* the peak is in front of the backward pass */
-    else if (gradients_come(job, &job->plan))
-        transient = update;
+    if (gradients_come(job,
+                       &job->plan)) { /* the peak is in front of the backward pass, without them, or at the update */
+        bool before = transient >= update + st->bytes[MAQ_MEM_GRADIENTS];
+        st->bytes[MAQ_MEM_GRADIENTS] = before ? 0 : st->bytes[MAQ_MEM_GRADIENTS];
+        transient = before ? transient : update;
+    }
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
@@ -357,15 +365,9 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
 
 double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
 {
-    uint16_t at[MAQ_MAX_STAGES];
-    double dense = 0, expert = 0;
-    if (st->bytes[MAQ_MEM_GRADIENTS] > 0)
-        return 0;
-    for (uint32_t n = maq_schedule_positions(bp->schedule, stage, at), c = 0; c < n; c++) {
-        dense += bp->programs[at[c]]->dense_params;
-        expert += bp->programs[at[c]]->expert_params;
-    }
-    return coming_gradients(bp->job, dense, expert, true);
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    const struct maq_owned_params held = maq_owned_by(programs, maq_stage_programs(programs, bp, stage));
+    return st->bytes[MAQ_MEM_GRADIENTS] > 0 ? 0 : coming_gradients(bp->job, held.dense, held.expert, true);
 }
 
 bool maq_stage_fits(const struct maq_stage_result *st)

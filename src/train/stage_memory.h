@@ -5,6 +5,9 @@
 #include "maquette/train.h"
 #include "train/blueprint.h"
 
+/* The programs of a stage, one for each position that it holds; returns how many. */
+uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage);
+
 /* Parameters that one rank holds, before data-parallel sharding. */
 struct maq_owned_params {
     double dense, expert, adapters;
