@@ -262,6 +262,35 @@ static void test_sums_of_pieces(void **unused)
     }
 }
 
+static double step_of(const char *plan)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "model: llama-2-7b\ncluster: 'h100-sxm:8 x 4, rail 100G'\nplan: {zero: 3, mbs: 1, recompute: full, %s}\n"
+             "workload: {seq: 1024, gbs: 128}\n",
+             plan);
+    struct maq_job_box *box = parse(text);
+    struct maq_train_result *r;
+    assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
+    double step = r->step_s;
+    maq_train_result_free(r);
+    maq_job_free(box);
+    return step;
+}
+
+/* On a slow network reductions stick out, so one a step is less than four; where backward passes gather again, each is taken to reduce. */
+static void test_reductions_of_a_step(void **unused)
+{
+    (void)unused;
+    double kept = step_of("reshard_after_forward: false"),
+           once = step_of("reshard_after_forward: false, reduce_once_per_step: true"),
+           all_once = step_of("gather_once_per_step: true"), again = step_of("reduce_once_per_step: false");
+    assert_true(once < 0.9 * kept);
+    assert_true(all_once < 0.9 * once);
+    assert_close(step_of("reduce_once_per_step: true"), again, 1e-15, "with gathers in backward passes");
+    assert_close(step_of("gather_once_per_step: true, reduce_once_per_step: true"), all_once, 1e-15, "both");
+}
+
 /*
  * HybridEP gathers the routing of all ranks, a byte for each token and expert. Rows go out and their gradients come back with four
  * bytes for each of the domain's experts, rows of 2,048 numbers in 16 bits; what experts return, and its gradient, without.
@@ -471,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_single_gpu),
         cmocka_unit_test(test_sums_of_pieces),
         cmocka_unit_test(test_hybrid_exchange),
+        cmocka_unit_test(test_reductions_of_a_step),
         cmocka_unit_test(test_narrow_operands),
         cmocka_unit_test(test_bytes_on_the_wire),
         cmocka_unit_test(test_balanced_layouts),
