@@ -200,6 +200,8 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     maq_buf_adds(b, replicated ? maq_words_sharding(p->sharding) : "no data parallelism");
     if (p->num_optimizer_instances > 1)
         maq_buf_addf(b, " x %d replicas", p->num_optimizer_instances);
+    if (replicated && p->sharding == MAQ_SHARDING_PARAMS && (p->gather_once || p->reduce_once))
+        maq_buf_adds(b, p->gather_once ? " gathered and reduced once a step" : " reduced once a step");
     if (p->update != MAQ_UPDATE_ADAM)
         maq_buf_adds(b, p->update == MAQ_UPDATE_SGD ? ", momentum" : ", Muon");
     words_recompute(b, p);
