@@ -366,7 +366,8 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
 double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
 {
     const struct maq_program *programs[MAQ_MAX_STAGES];
-    const struct maq_owned_params held = maq_owned_by(programs, maq_stage_programs(programs, bp, stage));
+    const uint32_t n = maq_stage_programs(programs, bp, stage);
+    const struct maq_owned_params held = maq_owned_by(programs, n);
     return st->bytes[MAQ_MEM_GRADIENTS] > 0 ? 0 : coming_gradients(bp->job, held.dense, held.expert, true);
 }
 
