@@ -146,6 +146,8 @@ static double back_above(const struct search *s, const struct label *a, const st
 static bool dominates(const struct search *s, const struct label *a, const struct label *b)
 {
     const struct maq_stage_table *t = s->table;
+    if (a->sum > b->sum) /* mostly: all that is added to their difference below is 0 or more */
+        return false;
     if ((a->level == 1) != (b->level == 1) || a->level > b->level || (t->seldom_waves > 0 && a->level != b->level))
         return false;
     for (uint32_t g = 0; g < t->n_kinds; g++)

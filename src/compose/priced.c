@@ -38,6 +38,14 @@ struct choice {
     uint16_t option, deepest;
 };
 
+/* The options that may run a stretch in the middle of a pipeline inside a box, whatever the prices are. */
+struct within {
+    double hi, sync_hi; /* the box's; below 0: no box yet */
+    uint16_t *option;   /* by maq_arc(), the first n of a stretch */
+    uint16_t *n;        /* [first * (atoms + 1) + end] */
+    uint32_t *farthest; /* [atoms + 1]: where the longest stretch that ends here begins */
+};
+
 struct maq_priced {
     const struct maq_arcs *arcs;
     double *rest;  /* [(rows + 1) * (atoms + 1)] */
@@ -45,7 +53,7 @@ struct maq_priced {
     uint16_t *option;
     struct choice
         *choices; /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
-    uint32_t *farthest;           /* [atoms + 1]: where the longest stretch that ends here begins */
+    struct within within;
     double used[MAQ_STAGE_KINDS]; /* of the path found */
     struct asked {                /* of the last program */
         double price[MAQ_STAGE_KINDS], lo, hi, sync_hi, wanted;
@@ -65,19 +73,50 @@ static double stretch_cost(const struct maq_priced *p, const struct maq_box *box
     return compute + hops + priced[o];
 }
 
-/* Keeps the options that are cheaper than all that fit deeper. */
-static void choose(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t first, uint32_t end)
+/* Those of one stretch. false: no option is fast enough for it, or for a longer one. */
+static bool list_within(struct maq_priced *p, const struct maq_box *box, uint32_t first, uint32_t end)
 {
     const struct maq_stage_table *t = p->arcs->table;
-    struct choice *list = &p->choices[((size_t)first * (t->n_atoms + 1) + end) * (CHOICES + 1)];
     const size_t arc = maq_arc(t, 0, first, end);
+    uint16_t *list = &p->within.option[arc];
     uint32_t n = 0;
+    bool any = false;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        double through = p->arcs->through_s[arc + o];
-        double pace = t->hops_beside ? maq_arc_compute(t, o, first, end) : through;
-        if (through == HUGE_VAL || pace > box->bottleneck_hi || p->arcs->sync_s[arc + o] > box->sync_hi)
-            continue;
-        double cost = through + priced[o];
+        double compute = maq_arc_compute(t, o, first, end), through = p->arcs->through_s[arc + o];
+        any = any || compute <= box->bottleneck_hi;
+        if (through < HUGE_VAL && (t->hops_beside ? compute : through) <= box->bottleneck_hi &&
+            p->arcs->sync_s[arc + o] <= box->sync_hi)
+            list[n++] = (uint16_t)o;
+    }
+    p->within.n[(size_t)first * (t->n_atoms + 1) + end] = (uint16_t)n;
+    return any;
+}
+
+/* Programs of one box differ in prices alone: what is within it is listed once. */
+static void list_all_within(struct maq_priced *p, const struct maq_box *box)
+{
+    struct within *w = &p->within;
+    if (w->hi == box->bottleneck_hi && w->sync_hi == box->sync_hi)
+        return;
+    for (uint32_t end = 1; end <= p->arcs->table->n_atoms; end++) {
+        w->farthest[end] = end;
+        while (w->farthest[end] > 0 && list_within(p, box, w->farthest[end] - 1, end))
+            w->farthest[end]--;
+    }
+    w->hi = box->bottleneck_hi;
+    w->sync_hi = box->sync_hi;
+}
+
+/* Keeps the options that are cheaper than all that fit deeper. */
+static void choose(struct maq_priced *p, const double *priced, uint32_t first, uint32_t end)
+{
+    const size_t stretch = (size_t)first * (p->arcs->table->n_atoms + 1) + end;
+    const size_t arc = maq_arc(p->arcs->table, 0, first, end);
+    struct choice *list = &p->choices[stretch * (CHOICES + 1)];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->within.n[stretch]; i++) {
+        const uint16_t o = p->within.option[arc + i];
+        const double cost = p->arcs->through_s[arc + o] + priced[o];
         uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
         while (at < n && list[at].cost <= cost)
             at++;
@@ -95,7 +134,7 @@ static void choose(struct maq_priced *p, const struct maq_box *box, const double
             continue;
         }
         memmove(&list[at + 1], &list[tail], (n - tail) * sizeof *list);
-        list[at] = (struct choice){cost, (uint16_t)o, (uint16_t)deepest};
+        list[at] = (struct choice){cost, o, (uint16_t)deepest};
         n += 1 - (tail - at);
     }
     list[n] = (struct choice){HUGE_VAL, 0, UINT16_MAX};
@@ -103,20 +142,10 @@ static void choose(struct maq_priced *p, const struct maq_box *box, const double
 
 static void choose_all(struct maq_priced *p, const struct maq_box *box, const double *priced)
 {
-    const struct maq_stage_table *t = p->arcs->table;
-    for (uint32_t end = 1; end <= t->n_atoms; end++) {
-        bool any = true;
-        uint32_t first = end;
-        while (any && first > 0) {
-            any = false;
-            first--;
-            for (uint32_t o = 0; o < t->n_options && !any; o++)
-                any = maq_arc_compute(t, o, first, end) <= box->bottleneck_hi;
-            if (any)
-                choose(p, box, priced, first, end);
-        }
-        p->farthest[end] = any ? 0 : first + 1;
-    }
+    list_all_within(p, box);
+    for (uint32_t end = 1; end <= p->arcs->table->n_atoms; end++)
+        for (uint32_t first = end; first-- > p->within.farthest[end];)
+            choose(p, priced, first, end);
 }
 
 /* The stage at either end of a pipeline, whose hops have weights of their own. */
@@ -177,7 +206,7 @@ static void relax_row(struct maq_priced *p, const struct maq_box *box, const dou
         double best = HUGE_VAL;
         uint32_t first = end;
         uint16_t option = 0;
-        while (first-- > p->farthest[end]) {
+        while (first-- > p->within.farthest[end]) {
             double cost;
             if (next[first] >= best)
                 continue;
@@ -369,15 +398,17 @@ double maq_priced_least(struct maq_priced *p, struct maq_priced_path *path, cons
 bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena)
 {
     struct maq_priced *p = MAQ_ARENA_NEW(arena, struct maq_priced, 1);
-    size_t n = arcs->table->n_atoms, cells = (arcs->rows + 1) * (n + 1);
+    size_t n = arcs->table->n_atoms, cells = (arcs->rows + 1) * (n + 1), stretches = n * (n + 1);
     if (!p)
         return false;
     *p = (struct maq_priced){.arcs = arcs,
                              .rest = MAQ_ARENA_NEW(arena, double, cells),
                              .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
                              .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                             .choices = MAQ_ARENA_RAW(arena, struct choice, n * (n + 1) * (CHOICES + 1)),
-                             .farthest = MAQ_ARENA_NEW(arena, uint32_t, n + 1)};
+                             .choices = MAQ_ARENA_RAW(arena, struct choice, stretches * (CHOICES + 1)),
+                             .within = {-1, -1, MAQ_ARENA_RAW(arena, uint16_t, stretches * arcs->table->n_options),
+                                        MAQ_ARENA_RAW(arena, uint16_t, stretches),
+                                        MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
     *out = p;
-    return p->rest && p->cut && p->option && p->choices && p->farthest;
+    return p->rest && p->cut && p->option && p->choices && p->within.option && p->within.n && p->within.farthest;
 }
