@@ -25,7 +25,8 @@
 #include "compose/units.h"
 
 #define BELOW (1 - 1e-12)    /* of a limit: less than it. Compositions this close to a path are no better than it */
-#define WORK (1u << 21)      /* of a program that counts, ... */
+#define WORK (1u << 18)      /* of a program that counts: about what the table of what is left takes to fill, ... */
+#define LEFT_WORK (1u << 21) /* with that table, ... */
 #define FINER 0.125          /* of the grain: for boxes without a path where devices are counted */
 #define FINE_WORK (1u << 25) /* in a box of the grain */
 
@@ -110,7 +111,7 @@ static bool count(struct cover *v, struct maq_box *box, double wanted, double *c
     uint32_t waves = v->arcs->table->waves, beam = v->options->beam;
     double width = fmax((waves - 1) * (box->bottleneck_hi - box->bottleneck_lo), box->sync_hi - box->sync_lo);
     bool fine = width <= v->options->grain_s;
-    const struct maq_count_options plain = {WORK, beam, false}, left = {fine ? FINE_WORK : WORK, 0, true};
+    const struct maq_count_options plain = {WORK, beam, false}, left = {fine ? FINE_WORK : LEFT_WORK, 0, true};
     const double *rest = maq_priced_rest(v->priced, box, 0, wanted);
     *counted = 0;
     v->kept->programs++;
