@@ -237,7 +237,7 @@ static double scheduled(const struct line *line)
         dur[MAQ_TASK_B * n + i] = whole * 2 / 3;
         hop[i] = line->hop;
     }
-    maq_schedule_eval(&makespan, finish, &s, 1, dur, NULL, hop, NULL, NULL);
+    maq_schedule_eval(&makespan, finish, &s, 1, &(struct maq_task_times){.dur = dur, .hop = hop});
     maq_arena_fini(&arena);
     return makespan;
 }

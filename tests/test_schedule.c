@@ -75,7 +75,7 @@ static void equal_stages(struct rig *r, double f, double b, double w)
 static double makespan(struct rig *r)
 {
     double t;
-    maq_schedule_eval(&t, r->finish, &r->s, 1, r->dur, NULL, r->hop, NULL, NULL);
+    maq_schedule_eval(&t, r->finish, &r->s, 1, &(struct maq_task_times){.dur = r->dur, .hop = r->hop});
     return t;
 }
 
@@ -415,7 +415,7 @@ static double idle(struct rig *r, uint32_t stage, double pair, double f, double 
     for (size_t i = 0; i < n * n; i++)
         r->fb[i] = pair;
     equal_stages(r, f, b, w);
-    maq_schedule_eval(&t, r->finish, &r->s, 1, r->dur, r->fb, r->hop, NULL, NULL);
+    maq_schedule_eval(&t, r->finish, &r->s, 1, &(struct maq_task_times){.dur = r->dur, .fb = r->fb, .hop = r->hop});
     for (uint32_t id = r->s.stage_first[stage]; id != MAQ_NO_TASK; id = r->s.next_on_stage[id]) {
         const struct maq_task *k = &r->s.tasks[id];
         busy += k->kind == MAQ_TASK_F    ? f
@@ -510,9 +510,28 @@ static uint32_t border_of(const struct maq_schedule *s, uint32_t id)
     return border;
 }
 
+/* No later task completes gradients of the same position and direction; UINT32_MAX, or the position. */
+static uint32_t last_of(const struct maq_schedule *s, uint32_t id)
+{
+    uint32_t mine = UINT32_MAX;
+    for (uint32_t t = s->n_tasks; t-- > id;) { /* down to this one, which says whose it completes */
+        const struct maq_task *task = &s->tasks[id], *other = &s->tasks[t];
+        bool pair = task->kind == MAQ_TASK_FB, other_pair = other->kind == MAQ_TASK_FB;
+        if (task->kind == MAQ_TASK_F || (task->kind == MAQ_TASK_B && s->split_backward && task->split))
+            return UINT32_MAX;
+        mine = pair ? task->b_position : task->position;
+        if (t == id || other->kind == MAQ_TASK_F || (other->kind == MAQ_TASK_B && s->split_backward && other->split))
+            continue;
+        if ((other_pair ? other->b_position : other->position) == mine &&
+            (other_pair ? other->b_direction : other->direction) == (pair ? task->b_direction : task->direction))
+            return UINT32_MAX;
+    }
+    return mine;
+}
+
 /* Lane k from the public tasks alone. */
 static double reference(double *finish, const struct rig *r, uint32_t k, bool use_fb, const double *stall,
-                        const uint32_t *border, const double *ready)
+                        const uint32_t *border, const uint32_t *last, const double *ready, const double *late)
 {
     bool begun[2 * MAQ_MAX_STAGES] = {false};
     const struct maq_schedule *s = &r->s;
@@ -536,6 +555,8 @@ static double reference(double *finish, const struct rig *r, uint32_t k, bool us
             finish[id] = at > finish[id] ? at : finish[id];
             begun[t->direction * s->n_positions + t->position] = true;
         }
+        if (late && last[id] != UINT32_MAX)
+            finish[id] += late[last[id] * r->K + k];
         end = finish[id] > end ? finish[id] : end;
     }
     return end;
@@ -560,21 +581,31 @@ static void check_lanes(struct rig *r)
     double *want = zeroed(s->n_tasks, sizeof *want), *span = zeroed(r->K, sizeof *span);
     size_t n = (size_t)s->n_positions * r->K;
     double *stall = zeroed(n, sizeof *stall);
-    uint32_t *border = zeroed(s->n_tasks, sizeof *border);
+    double *late = zeroed(n, sizeof *late);
+    uint32_t *border = zeroed(s->n_tasks, sizeof *border), *last = zeroed(s->n_tasks, sizeof *last);
     for (uint32_t id = 0; id < s->n_tasks; id++) {
         border[id] = border_of(s, id);
+        last[id] = last_of(s, id);
         assert_int_equal(border[id], maq_task_sends(s, &s->tasks[id]));
+        assert_true((last[id] != UINT32_MAX) == maq_task_is_last(s, id));
     }
     for (int round = 0; round < 4; round++) {
         bool use_fb = round & 1, stalls = round & 2;
         randomize(r);
         for (size_t i = 0; i < n; i++)
             stall[i] = stalls ? below(100) : 0;
+        for (size_t i = 0; i < n; i++)
+            late[i] = below(500);
         double *ready = round == 0 ? NULL : r->ready;
-        maq_schedule_eval(span, r->finish, s, r->K, r->dur, use_fb ? r->fb : NULL, r->hop, stalls ? stall : NULL,
-                          ready);
+        maq_schedule_eval(span, r->finish, s, r->K,
+                          &(struct maq_task_times){.dur = r->dur,
+                                                   .fb = use_fb ? r->fb : NULL,
+                                                   .hop = r->hop,
+                                                   .stall = stalls ? stall : NULL,
+                                                   .ready = ready,
+                                                   .late = round == 1 ? NULL : late});
         for (uint32_t k = 0; k < r->K; k++) {
-            assert_true(reference(want, r, k, use_fb, stall, border, ready) == span[k]);
+            assert_true(reference(want, r, k, use_fb, stall, border, last, ready, round == 1 ? NULL : late) == span[k]);
             for (uint32_t id = 0; id < s->n_tasks; id++)
                 assert_true(want[id] == r->finish[(size_t)id * r->K + k]);
         }
@@ -582,7 +613,9 @@ static void check_lanes(struct rig *r)
     free(want);
     free(span);
     free(stall);
+    free(late);
     free(border);
+    free(last);
 }
 
 static void test_lanes(void **state)
@@ -627,7 +660,8 @@ static void check_bounds(struct rig *r)
     double stalled, stall[MAQ_MAX_STAGES];
     for (uint32_t v = 0; v < s->n_positions; v++)
         stall[v] = 100;
-    maq_schedule_eval(&stalled, r->finish, s, 1, r->dur, NULL, r->hop, stall, NULL);
+    maq_schedule_eval(&stalled, r->finish, s, 1,
+                      &(struct maq_task_times){.dur = r->dur, .hop = r->hop, .stall = stall});
     assert_true(stalled >= t);
 }
 
@@ -647,10 +681,10 @@ static void test_stall(void **state)
     equal_stages(&r, 10, 20, 0);
     r.hop[1] = 5;
     /* stage 0: F 0-10, F 15-25; stage 1: F 15-25, B 25-45, F 50-60, B 60-80; stage 0: B 50-70, B 85-105 */
-    maq_schedule_eval(&t, r.finish, &r.s, 1, r.dur, NULL, r.hop, stall, NULL);
+    maq_schedule_eval(&t, r.finish, &r.s, 1, &(struct maq_task_times){.dur = r.dur, .hop = r.hop, .stall = stall});
     assert_true(t == 105);
     /* overlapped: F 0-10 10-20; F 15-25, B 25-45, F 45-55, B 55-75; B 50-70, B 80-100 */
-    maq_schedule_eval(&t, r.finish, &r.s, 1, r.dur, NULL, r.hop, NULL, NULL);
+    maq_schedule_eval(&t, r.finish, &r.s, 1, &(struct maq_task_times){.dur = r.dur, .hop = r.hop});
     assert_true(t == 100);
     rig_close(&r);
 }

@@ -262,13 +262,14 @@ static void test_sums_of_pieces(void **unused)
     }
 }
 
-static double step_of(const char *plan)
+/* FSDP over 32 devices, one sequence each in a pass. */
+static double step_of(const char *plan, unsigned passes)
 {
     char text[512];
     snprintf(text, sizeof text,
              "model: llama-2-7b\ncluster: 'h100-sxm:8 x 4, rail 100G'\nplan: {zero: 3, mbs: 1, recompute: full, %s}\n"
-             "workload: {seq: 1024, gbs: 128}\n",
-             plan);
+             "workload: {seq: 1024, gbs: %u}\n",
+             plan, 32 * passes);
     struct maq_job_box *box = parse(text);
     struct maq_train_result *r;
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
@@ -278,17 +279,24 @@ static double step_of(const char *plan)
     return step;
 }
 
-/* On a slow network reductions stick out, so one a step is less than four; where backward passes gather again, each is taken to reduce. */
+/*
+ * On a slow network reductions stick out, so one a step is less than four. Where backward passes gather again the last one gathers and
+ * reduces, the others gather: each of them saves the same.
+ */
 static void test_reductions_of_a_step(void **unused)
 {
     (void)unused;
-    double kept = step_of("reshard_after_forward: false"),
-           once = step_of("reshard_after_forward: false, reduce_once_per_step: true"),
-           all_once = step_of("gather_once_per_step: true"), again = step_of("reduce_once_per_step: false");
+    static const char each[] = "reduce_once_per_step: false", last[] = "reduce_once_per_step: true";
+    double kept = step_of("reshard_after_forward: false", 4),
+           once = step_of("reshard_after_forward: false, reduce_once_per_step: true", 4),
+           all_once = step_of("gather_once_per_step: true", 4), saved = step_of(each, 2) - step_of(last, 2);
     assert_true(once < 0.9 * kept);
     assert_true(all_once < 0.9 * once);
-    assert_close(step_of("reduce_once_per_step: true"), again, 1e-15, "with gathers in backward passes");
-    assert_close(step_of("gather_once_per_step: true, reduce_once_per_step: true"), all_once, 1e-15, "both");
+    assert_close(step_of("gather_once_per_step: true, reduce_once_per_step: true", 4), all_once, 1e-15, "both");
+    assert_true(saved > 0.1 * step_of(each, 1));
+    assert_close(step_of(each, 1), step_of(last, 1), 1e-15, "one pass is the last");
+    assert_close(step_of(each, 4) - step_of(last, 4), 3 * saved, 1e-9, "three of four");
+    assert_true(step_of(last, 4) > once);
 }
 
 /*

@@ -63,7 +63,8 @@ static enum maq_status play_column(const struct maq_placing *p, struct maq_place
         k->hop[i] = nearbyint(s->hop_s * 1e9);
         k->stall[i] = s->stalls ? k->hop[i] : 0;
     }
-    maq_schedule_eval(&makespan, k->finish, &k->schedule, 1, k->dur, NULL, k->hop, k->stall, k->ready);
+    const struct maq_task_times times = {.dur = k->dur, .hop = k->hop, .stall = k->stall, .ready = k->ready};
+    maq_schedule_eval(&makespan, k->finish, &k->schedule, 1, &times);
     for (uint32_t i = 0; i < c->n; i++)
         c->seats[i].end_s = k->finish[k->schedule.stage_last[i % c->devices]] * 1e-9;
     c->busy_end_s = makespan * 1e-9;

@@ -68,6 +68,7 @@ struct maq_task_hot {
     uint8_t whole : 1; /* B that is not split in a schedule with W */
     uint8_t pair : 1;  /* FB */
     uint8_t first : 1; /* the first forward of its position (and direction): never an FB */
+    uint8_t last : 1;  /* the last task of its position (and direction) that completes gradients */
 };
 struct maq_task_pair { /* the B half of an FB; any other task repeats its `hot` here */
     uint32_t pred;
@@ -139,8 +140,11 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
                                    uint32_t microbatches, uint32_t group, struct maq_arena *arena,
                                    struct maq_diag *diag);
 
+/* Of the tasks that complete gradients of its position and direction (a W, a B that is not split, an FB by its B half) the last one. */
+bool maq_task_is_last(const struct maq_schedule *s, uint32_t task);
+
 /*
- * Evaluates K duration vectors at once. All arrays are [.. * K + k], in nanoseconds held exactly in doubles (< 2^53).
+ * What tasks take, K vectors at once: arrays are [.. * K + k], in nanoseconds held exactly in doubles (< 2^53).
  *   dur[(kind * n_positions + position) * K + k] for F, B, W (W is read only when split_backward); an FB lasts F(position) + B(b_position) +
  *   W(b_position) unless fb is given:
  *   fb[(position * n_positions + b_position) * K + k] or NULL
@@ -148,10 +152,15 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
  *   stall[position * K + k]: time for which a *sender's* stage is blocked by such a transfer, <= hop; row 0 is not read; NULL = 0 (p2p is
  *   overlapped). An FB whose halves both send stalls for that of its F half
  *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered); NULL = 0
- * finish: [n_tasks * K] scratch and result; makespan[K].
+ *   late[position * K + k]: how much longer the last task that completes a position's gradients takes (it reduces them); NULL = 0
  */
-void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K, const double *dur,
-                       const double *fb, const double *hop, const double *stall, const double *ready);
+struct maq_task_times {
+    const double *dur, *fb, *hop, *stall, *ready, *late;
+};
+
+/* When tasks end. finish: [n_tasks * K] scratch and result; makespan[K]. */
+void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K,
+                       const struct maq_task_times *times);
 
 /* One line for `show schedules`: bubble with equal stages as text, memory, what it needs. i from 0 until NULL. */
 struct maq_schedule_info {

@@ -34,6 +34,7 @@ struct block {
     const double *hop;   /* [n_positions * lanes], row 0 is zero */
     const double *stall; /* the same */
     const double *ready; /* rows by position, or NULL */
+    const double *late;  /* the same */
 };
 
 INLINE double max2(double a, double b)
@@ -77,6 +78,13 @@ INLINE void wait_ready(double *x, const struct maq_task_hot *h, const struct blo
         x[k] = max2(x[k], r[k]);
 }
 
+INLINE void add_late(double *x, uint32_t position, const struct block *b, size_t stride, uint32_t lanes)
+{
+    const double *l = &b->late[position * stride];
+    for (uint32_t k = 0; k < lanes; k++)
+        x[k] += l[k];
+}
+
 INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stride, uint32_t lanes, bool stalls,
                 bool pairs)
 {
@@ -118,6 +126,8 @@ INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stri
         add_duration(x, s, h, pair, b, stride, lanes, pairs);
         if (h->first && b->ready)
             wait_ready(x, h, b, stride, lanes);
+        if (h->last && b->late)
+            add_late(x, pairs && h->pair ? pair->b_position : h->dur % s->n_positions, b, stride, lanes);
         for (uint32_t k = 0; k < lanes; k++)
             finish[id * stride + k] = x[k];
     }
@@ -149,15 +159,21 @@ static bool gather(double *hops, double *stalls, const struct maq_schedule *s, u
     return any;
 }
 
-void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K, const double *dur,
-                       const double *fb, const double *hop, const double *stall, const double *ready)
+static const double *column(const double *rows, uint32_t k)
+{
+    return rows ? rows + k : NULL;
+}
+
+void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K,
+                       const struct maq_task_times *t)
 {
     double hops[MAQ_MAX_STAGES * MAX_LANES], stalls[MAQ_MAX_STAGES * MAX_LANES];
     MAQ_ASSERT(s->n_positions <= MAQ_MAX_STAGES);
     for (uint32_t k = 0; k < K;) {
         uint32_t lanes = K - k >= 8 ? 8 : K - k >= 4 ? 4 : 1;
-        bool stalled = gather(hops, stalls, s, K, lanes, hop + k, stall ? stall + k : NULL);
-        struct block b = {finish + k, dur + k, fb ? fb + k : NULL, hops, stalls, ready ? ready + k : NULL};
+        bool stalled = gather(hops, stalls, s, K, lanes, t->hop + k, column(t->stall, k));
+        struct block b = {finish + k, t->dur + k,          column(t->fb, k),  hops,
+                          stalls,     column(t->ready, k), column(t->late, k)};
         if (K == 1)
             run_variant(s, &b, 1, 1, stalled);
         else if (K == 4)

@@ -22,6 +22,7 @@ struct linker {
     struct maq_task_pair *pair;
     uint32_t *f, *b;       /* [microbatch * n_positions + position]: the task that runs that F or B */
     uint32_t *next, *last; /* [stage]: next step to run; task run last */
+    uint32_t *last_grad;   /* [direction * n_positions + position]: the last task that completes gradients, from 1 on */
 };
 
 static uint32_t stage_of(const struct maq_schedule *s, uint32_t position, uint32_t direction)
@@ -77,6 +78,20 @@ static bool find_preds(uint32_t pred[2], const struct linker *l, const struct ma
         MAQ_ASSERT(false);
     }
     return ready;
+}
+
+bool maq_task_is_last(const struct maq_schedule *s, uint32_t task)
+{
+    return s->hot[task].last;
+}
+
+/* Whose gradients a task completes, as direction * n_positions + position. */
+static uint32_t completes(const struct maq_schedule *s, const struct maq_task *t)
+{
+    if (t->kind == MAQ_TASK_FB)
+        return (uint32_t)t->b_direction * s->n_positions + t->b_position;
+    bool whole = t->kind == MAQ_TASK_B && !(s->split_backward && t->split);
+    return t->kind == MAQ_TASK_W || whole ? (uint32_t)t->direction * s->n_positions + t->position : MAQ_NO_TASK;
 }
 
 uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t)
@@ -162,6 +177,20 @@ static void emit(struct linker *l, uint32_t stage, const struct maq_step *st, co
     pack(l, id);
 }
 
+/* Tasks are in the order in which their stage runs them. */
+static void mark_last(struct linker *l)
+{
+    uint32_t *last = l->last_grad, slots = 2 * l->s->n_positions;
+    for (uint32_t id = 0; id < l->s->n_tasks; id++) {
+        uint32_t slot = completes(l->s, &l->tasks[id]);
+        if (slot != MAQ_NO_TASK)
+            last[slot] = id + 1;
+    }
+    for (uint32_t slot = 0; slot < slots; slot++)
+        if (last[slot] > 0)
+            l->hot[last[slot] - 1].last = 1;
+}
+
 static void run_rounds(struct linker *l)
 {
     struct maq_schedule *s = l->s;
@@ -200,8 +229,9 @@ enum maq_status maq__schedule_link(struct maq_schedule *out, const struct maq_or
     l.f = MAQ_ARENA_NEW(scratch, uint32_t, cells);
     l.b = MAQ_ARENA_NEW(scratch, uint32_t, cells);
     l.next = MAQ_ARENA_NEW(scratch, uint32_t, out->stages);
+    l.last_grad = MAQ_ARENA_NEW(scratch, uint32_t, 2 * (size_t)out->n_positions);
     l.last = arrays->stage_last;
-    if (!l.f || !l.b || !l.next)
+    if (!l.f || !l.b || !l.next || !l.last_grad)
         return MAQ_NO_MEMORY;
     for (size_t i = 0; i < cells; i++)
         l.f[i] = l.b[i] = MAQ_NO_TASK;
@@ -210,6 +240,7 @@ enum maq_status maq__schedule_link(struct maq_schedule *out, const struct maq_or
         l.last[s] = MAQ_NO_TASK;
     }
     run_rounds(&l);
+    mark_last(&l);
     out->tasks = l.tasks;
     out->next_on_stage = l.next_on_stage;
     out->stage_first = l.stage_first;

@@ -8,9 +8,10 @@
 #include "train/predict.h"
 #include "train/sync.h"
 
-static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, const struct maq_task *t,
+static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, uint32_t id,
                       const struct maq_blueprint *bp)
 {
+    const struct maq_task *t = &s->tasks[id];
     const struct maq_program *p = bp->programs[t->position];
     *out = (struct maq_step_task){
         .previous = t->previous, .pred = {t->pred[0], t->pred[1]}, .stage = t->stage, .microbatch = t->microbatch};
@@ -30,6 +31,8 @@ static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, c
     case MAQ_TASK_KIND_COUNT:
         break;
     }
+    if (maq_task_is_last(s, id))
+        out->dur_ns += maq_sync_late_ns(bp, bp->programs[t->kind == MAQ_TASK_FB ? t->b_position : t->position]);
     /* The border that a result crosses: in front of a position going forward, behind it going back. */
     uint32_t forward = t->position, backward = (t->kind == MAQ_TASK_FB ? t->b_position : t->position) + 1u;
     out->hop[0] = t->hop[0] ? (uint16_t)(t->kind == MAQ_TASK_B ? backward : forward) : 0;
@@ -38,7 +41,7 @@ static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, c
         out->stall = (uint16_t)maq_task_sends(s, &s->tasks[t->previous]);
 }
 
-/* Tasks of one kind on one virtual stage are the same pass. */
+/* Tasks of one kind on one virtual stage are the same pass, but for the last one where it reduces gradients. */
 static enum maq_status name_passes(struct maq_step_model *m, const struct maq_schedule *s, struct maq_arena *arena)
 {
     uint32_t slots = MAQ_TASK_KIND_COUNT * s->n_positions, *last = MAQ_ARENA_NEW(arena, uint32_t, slots),
@@ -52,7 +55,8 @@ static enum maq_status name_passes(struct maq_step_model *m, const struct maq_sc
         for (; p > 0;
              p = before[p - 1]) { /* of a pair of passes the second may differ, and a backward pass may be whole */
             const struct maq_task *same = &s->tasks[first[p - 1]];
-            if (same->b_position == t->b_position && same->split == t->split && same->stage == t->stage)
+            if (same->b_position == t->b_position && same->split == t->split && same->stage == t->stage &&
+                m->pass_ns[p - 1] == m->tasks[id].dur_ns)
                 break;
         }
         if (p == 0) {
@@ -135,7 +139,7 @@ static enum maq_status fill(struct maq_step_model *m, const struct maq_job *job,
     if (!m->tasks || !m->stage_last || !m->hop_ns || !m->stall_ns || !m->rest_ns)
         return MAQ_NO_MEMORY;
     for (uint32_t id = 0; id < s->n_tasks; id++)
-        copy_task(&m->tasks[id], s, &s->tasks[id], bp);
+        copy_task(&m->tasks[id], s, id, bp);
     MAQ_TRY(name_passes(m, s, arena));
     MAQ_TRY(find_paced(m, bp, arena));
     set_ready(m, s, bp);

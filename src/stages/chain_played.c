@@ -104,7 +104,8 @@ static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena 
         hop[i] = i > 0 ? nearbyint(border_s(p, &p->stages[i - 1], st) * 1e9) : 0;
         stall[i] = st->stalls ? hop[i] : 0;
     }
-    maq_schedule_eval(&makespan, finish, s, 1, dur, NULL, hop, stall, ready);
+    const struct maq_task_times times = {.dur = dur, .hop = hop, .stall = stall, .ready = ready};
+    maq_schedule_eval(&makespan, finish, s, 1, &times);
     for (uint32_t i = 0; i < p->n; i++)
         end_s[i] = finish[s->stage_last[i]] * 1e-9;
     return true;

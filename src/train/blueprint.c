@@ -116,20 +116,43 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
 }
 
 /* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
-static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr)
+static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr, bool reduces)
 {
     double waits = pr->forward_ns + pr->backward_ns + pr->weight_ns -
                    (pr->plain_forward_ns + pr->plain_backward_ns + pr->plain_weight_ns);
-    maq_drag_passes(bp, pr);
+    maq_drag_passes(bp, pr, reduces);
     pr->forward_ns += pr->forward_drag_ns;
     pr->backward_ns += pr->backward_drag_ns;
     pr->weight_ns += pr->weight_drag_ns;
-    maq_host_gaps(bp, pr);
+    maq_host_gaps(bp, pr, reduces);
     pr->forward_ns += pr->forward_gap_ns;
     pr->backward_ns += pr->backward_gap_ns;
     pr->weight_ns += pr->weight_gap_ns;
-    if (bp->sync_every_pass) /* in each pass; else only reductions behind the last ones meet the host's gap */
+    if (bp->gather_every_pass ||
+        reduces) /* in each pass; else only reductions behind the last ones meet the host's gap */
         pr->wait_ns = (pr->wait_ns + waits) * (bp->job->microbatches + bp->job->plan.pp);
+}
+
+static void time_passes(struct maq_blueprint *bp, struct maq_program *pr, bool reduces)
+{
+    const bool split = splits(bp);
+    pr->forward_ns = maq_sync_forward_ns(bp, pr);
+    pr->backward_ns = maq_sync_backward_ns(bp, pr, split ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE, reduces);
+    pr->weight_ns = split ? maq_sync_backward_ns(bp, pr, MAQ_HALF_WEIGHT, reduces) : 0;
+    add_gaps(bp, pr, reduces);
+}
+
+/* The last backward pass where it alone reduces. No pass waits longer. */
+static enum maq_status add_last(struct maq_blueprint *bp, struct maq_program *pr)
+{
+    struct maq_program *last = MAQ_ARENA_NEW(bp->arena, struct maq_program, 1);
+    if (!last)
+        return MAQ_NO_MEMORY;
+    *last = *pr;
+    time_passes(bp, last, true);
+    pr->last = last;
+    pr->wait_ns = last->wait_ns;
+    return MAQ_OK;
 }
 
 enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_blueprint *bp,
@@ -160,11 +183,8 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
         add_entry(bp, pr, set->output, false, UINT16_MAX);
     maq_program_transient(pr, bp);
     MAQ_TRY(maq_blueprint_sync(bp, pr));
-    pr->forward_ns = maq_sync_forward_ns(bp, pr);
-    pr->backward_ns = maq_sync_backward_ns(bp, pr, splits(bp) ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE);
-    pr->weight_ns = splits(bp) ? maq_sync_backward_ns(bp, pr, MAQ_HALF_WEIGHT) : 0;
-    add_gaps(bp, pr);
-    return MAQ_OK;
+    time_passes(bp, pr, bp->sync_every_pass);
+    return bp->sync_last_pass ? add_last(bp, pr) : MAQ_OK;
 }
 
 /* Same blocks in the same order. */
@@ -376,9 +396,9 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
     bool gathers = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
     bp->gather_every_pass = gathers;
     bp->gather_backward = gathers && p->reshard_after_forward;
-    /* a last pass that gathers again and reduces as well would be longer than the others: each is taken to reduce */
-    bool once = p->reduce_once && !bp->gather_backward;
-    bp->sync_every_pass = (gathers && !once) || p->sharding == MAQ_SHARDING_GRADS;
+    bp->sync_last_pass = bp->gather_backward && p->reduce_once && job->microbatches > 1;
+    bool each = gathers && !bp->sync_last_pass && (bp->gather_backward || !p->reduce_once);
+    bp->sync_every_pass = each || p->sharding == MAQ_SHARDING_GRADS;
     bp->gather_first = !gathers && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));
     maq_items_select(&cache->items, job->stages[0].group);

@@ -12,8 +12,8 @@
  *                     microbatch is done; parameters (optim) are gathered in forward order before the first microbatch
  *   optim_grads       gradients are reduce-scattered in every microbatch
  *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with reduce_once_per_step
- *                       gradients are reduced as in optim, entry by entry (where no backward pass gathers again), with
- *                       gather_once_per_step parameters are gathered so too
+ *                       gradients are reduced in the last backward pass alone (where no backward pass gathers again as in optim, entry by
+ *                       entry), with gather_once_per_step parameters are gathered as in optim too
  */
 #ifndef MAQ_TRAIN_BLUEPRINT_H
 #define MAQ_TRAIN_BLUEPRINT_H
@@ -46,6 +46,7 @@ struct maq_program {
     uint32_t n_entries;
     struct maq_bucket_sync *buckets; /* in forward order */
     uint32_t n_buckets;
+    const struct maq_program *last; /* sync_last_pass: the same with the reduction in its backward pass; else NULL */
     double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
     double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
     double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
@@ -99,6 +100,7 @@ struct maq_blueprint {
     double nccl_bytes;      /* buffers of the communicators of one rank */
     bool stalls;            /* transfers block the sender */
     bool sync_every_pass;   /* ZeRO-2/3: gradients reduced in every backward */
+    bool sync_last_pass;    /* ZeRO-3: in the last one of a position, with what that gathers */
     bool gather_every_pass; /* ZeRO-3 */
     bool gather_backward;   /* ZeRO-3 that reshards after the forward */
     bool gather_first;      /* parameters gathered before the first microbatch (ZeRO-1/2 with overlap) */

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "train/predict.h"
+#include "train/sync.h"
 
 static void add_segment(double *bucket, const struct maq_segment *g, double times)
 {
@@ -27,6 +28,15 @@ static double passes_each(const struct maq_blueprint *bp)
 static double gaps_ns(const struct maq_program *p)
 {
     return p->forward_gap_ns + p->backward_gap_ns + p->weight_gap_ns;
+}
+
+/* What the pass that reduces gradients waits longer for the host. */
+static double late_gaps_ns(const struct maq_blueprint *bp, const struct maq_program *p)
+{
+    if (!p->last)
+        return 0;
+    return bp->schedule->split_backward ? p->last->weight_gap_ns - p->weight_gap_ns
+                                        : p->last->backward_gap_ns - p->backward_gap_ns;
 }
 
 /* Calls `visit` for every segment that a stage runs in a step, with how often. */
@@ -61,19 +71,20 @@ static double *without_transfers(const struct maq_blueprint *bp, struct maq_aren
     uint32_t n = s->n_positions;
     double *finish = MAQ_ARENA_NEW(arena, double, s->n_tasks),
            *dur = MAQ_ARENA_NEW(arena, double, (size_t)MAQ_TASK_KIND_COUNT *n);
-    double *hop = MAQ_ARENA_NEW(arena, double, n), makespan;
-    if (!finish || !dur || !hop)
+    double *hop = MAQ_ARENA_NEW(arena, double, n), *late = MAQ_ARENA_NEW(arena, double, n), makespan;
+    if (!finish || !dur || !hop || !late)
         return NULL;
     for (uint32_t v = 0; v < n; v++) {
         dur[MAQ_TASK_F * n + v] = bp->programs[v]->forward_ns;
         dur[MAQ_TASK_B * n + v] = bp->programs[v]->backward_ns;
         dur[MAQ_TASK_W * n + v] = bp->programs[v]->weight_ns;
+        late[v] = maq_sync_late_ns(bp, bp->programs[v]);
     }
-    maq_schedule_eval(&makespan, finish, s, 1, dur, NULL, hop, NULL, NULL);
+    maq_schedule_eval(&makespan, finish, s, 1, &(struct maq_task_times){.dur = dur, .hop = hop, .late = late});
     return finish;
 }
 
-/* Data-parallel communication inside the passes (ZeRO-2/3): what a pass takes beyond its segments. */
+/* Data-parallel communication inside the passes (ZeRO-2/3): what they take beyond their segments. */
 static double pass_sync_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
@@ -83,6 +94,7 @@ static double pass_sync_ns(const struct maq_blueprint *bp, uint32_t stage)
         const struct maq_program *p = bp->programs[at[c]];
         sum += each * (p->forward_ns - p->plain_forward_ns + p->backward_ns - p->plain_backward_ns + p->weight_ns -
                        p->plain_weight_ns - gaps_ns(p));
+        sum += maq_sync_late_ns(bp, p) - late_gaps_ns(bp, p);
     }
     return sum;
 }
@@ -94,7 +106,7 @@ static double pass_gaps_ns(const struct maq_blueprint *bp, uint32_t stage)
     uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     double sum = 0;
     for (uint32_t c = 0; c < n; c++)
-        sum += passes_each(bp) * gaps_ns(bp->programs[at[c]]);
+        sum += passes_each(bp) * gaps_ns(bp->programs[at[c]]) + late_gaps_ns(bp, bp->programs[at[c]]);
     return sum;
 }
 

@@ -190,15 +190,6 @@ enum maq_status maq_cache_block(const struct maq_block **out, struct maq_bluepri
     return MAQ_OK;
 }
 
-/* Position whose gradients a task completes. */
-static uint32_t completes(const struct maq_schedule *s, const struct maq_task *t)
-{
-    if (t->kind == MAQ_TASK_FB)
-        return (uint32_t)t->b_direction * s->n_positions + t->b_position;
-    bool whole = t->kind == MAQ_TASK_B && !(s->split_backward && t->split);
-    return t->kind == MAQ_TASK_W || whole ? (uint32_t)t->direction * s->n_positions + t->position : UINT32_MAX;
-}
-
 /* Walks each stage once; a position seen again moves to the end of the stage's list. */
 static enum maq_status find_grad_tasks(struct maq_grad_tasks *out, const struct maq_schedule *s,
                                        struct maq_arena *arena)
@@ -209,18 +200,9 @@ static enum maq_status find_grad_tasks(struct maq_grad_tasks *out, const struct 
         return MAQ_NO_MEMORY;
     for (uint32_t st = 0; st < s->stages; st++) {
         first[st] = n;
-        for (uint32_t t = s->stage_first[st]; t != MAQ_NO_TASK; t = s->next_on_stage[t]) {
-            uint32_t position = completes(s, &s->tasks[t]), i = first[st];
-            if (position == UINT32_MAX)
-                continue;
-            while (i < n && completes(s, &s->tasks[task[i]]) != position)
-                i++;
-            if (i == n)
-                n++;
-            for (; i + 1 < n; i++)
-                task[i] = task[i + 1];
-            task[n - 1] = t;
-        }
+        for (uint32_t t = s->stage_first[st]; t != MAQ_NO_TASK; t = s->next_on_stage[t])
+            if (maq_task_is_last(s, t))
+                task[n++] = t;
     }
     first[s->stages] = n;
     *out = (struct maq_grad_tasks){task, first};

@@ -12,16 +12,17 @@ static double hidden(double comm, double compute, double pass)
     return under < 0 ? 0 : under > compute ? compute : under;
 }
 
-void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *p)
+void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *p, bool reduces)
 {
     double share = bp->lower.contention[MAQ_STREAM_DP];
-    if (!bp->gather_every_pass && !bp->sync_every_pass)
+    if (!bp->gather_every_pass && !reduces)
         return;
     bool split = bp->schedule->split_backward;
     enum maq_half half = split ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE;
     double forward = bp->gather_every_pass ? p->gather_ns : 0;
-    double backward = (maq_half_gathers(bp, half) ? p->gather_ns : 0) + (maq_half_reduces(bp, half) ? p->reduce_ns : 0);
-    double weight = split && maq_half_reduces(bp, MAQ_HALF_WEIGHT) ? p->reduce_ns : 0;
+    double backward =
+        (maq_half_gathers(bp, half) ? p->gather_ns : 0) + (maq_half_reduces(half, reduces) ? p->reduce_ns : 0);
+    double weight = split && maq_half_reduces(MAQ_HALF_WEIGHT, reduces) ? p->reduce_ns : 0;
     p->forward_drag_ns = nearbyint(share * hidden(forward, p->plain_forward_ns, p->forward_ns));
     p->backward_drag_ns = nearbyint(share * hidden(backward, p->plain_backward_ns, p->backward_ns));
     p->weight_drag_ns = nearbyint(share * hidden(weight, p->plain_weight_ns, p->weight_ns));
@@ -38,7 +39,7 @@ static double program_under(const struct maq_blueprint *bp, const struct maq_pro
         return 0;
     const struct maq_bucket_sync *first = &p->buckets[0];
     double backward = p->plain_backward_ns + p->plain_weight_ns;
-    if (!bp->sync_every_pass && bp->job->plan.overlap_grad_reduce == MAQ_ON)
+    if (maq_reduces_behind(bp) && bp->job->plan.overlap_grad_reduce == MAQ_ON)
         under += fmin(p->reduce_ns - first->reduce_ns, backward);
     if (bp->gather_first)
         under += fmin(p->gather_ns - first->gather_ns, p->plain_forward_ns);

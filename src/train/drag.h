@@ -4,8 +4,11 @@
 
 #include "train/blueprint.h"
 
-/* What the communication inside the passes of a program costs their compute; call when the passes are timed without. */
-void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *program);
+/*
+ * What the communication inside the passes of a program costs their compute; call when the passes are timed without. `reduces`: the
+ * backward pass reduces gradients.
+ */
+void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *program, bool reduces);
 
 /*
  * What the reduction of gradients and the gathering of parameters that run beside the last backward and the first forward pass of a

@@ -25,11 +25,10 @@ struct owner {
 struct expansion {
     struct maq_graph_builder b;
     const struct maq_blueprint *bp;
-    uint32_t *end;       /* [n_tasks] last compute node of a task */
-    uint32_t *sent;      /* [n_tasks] its transfer, or none */
-    uint8_t *sends;      /* [n_tasks] */
-    uint32_t *stalled;   /* [stages] transfer that the next compute of the stage waits for */
-    uint32_t *last_grad; /* [2 * n_positions] task that completes the gradients of (direction, position) */
+    uint32_t *end;     /* [n_tasks] last compute node of a task */
+    uint32_t *sent;    /* [n_tasks] its transfer, or none */
+    uint8_t *sends;    /* [n_tasks] */
+    uint32_t *stalled; /* [stages] transfer that the next compute of the stage waits for */
     uint32_t **
         gathered; /* [2 * n_positions] nodes that complete a position's parameters, one per bucket; NULL = not gathered first */
     uint8_t *first_done; /* [2 * n_positions] */
@@ -153,17 +152,18 @@ static void backward_entries(struct expansion *x, uint32_t position, uint32_t st
     }
 }
 
-/* One half of a backward pass. ZeRO-2/3 reduce in every pass; otherwise the last pass of a position does
- * (`last`), when it may overlap. */
+/* One half of a backward pass. ZeRO-2/3 reduce in every pass, or in the last one of a position; otherwise the reductions
+ * follow its buckets, when they may overlap. */
 static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage, enum maq_half half,
                           uint32_t microbatch, uint8_t direction, bool last)
 {
     const struct maq_blueprint *bp = x->bp;
-    const struct maq_program *pr = bp->programs[position];
+    const bool ends = last && bp->programs[position]->last;
+    const struct maq_program *pr = ends ? bp->programs[position]->last : bp->programs[position];
     uint32_t n = pr->n_buckets, reduced = 0, *done = x->done, start = last_node(x, stage, MAQ_STREAM_COMPUTE);
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
-    bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(bp, half);
-    bool now = last && half != MAQ_HALF_INPUT && !bp->sync_every_pass && bp->job->plan.overlap_grad_reduce == MAQ_ON;
+    bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(half, bp->sync_every_pass || ends);
+    bool now = last && half != MAQ_HALF_INPUT && maq_reduces_behind(bp) && bp->job->plan.overlap_grad_reduce == MAQ_ON;
     for (uint32_t i = 0; i < n; i++) {
         const struct maq_bucket_sync *b = &pr->buckets[n - 1 - i];
         uint32_t after = MAQ_NODE_NONE;
@@ -223,11 +223,8 @@ static void run_task(struct expansion *x, uint32_t id)
     bool pair = t->kind == MAQ_TASK_FB;
     if (t->kind == MAQ_TASK_F || pair)
         forward_pass(x, t->position, t->stage, t->microbatch, t->direction);
-    if (t->kind != MAQ_TASK_F) {
-        uint32_t slot =
-            (uint32_t)(pair ? t->b_direction : t->direction) * s->n_positions + (pair ? t->b_position : t->position);
-        backward_task(x, t, x->last_grad[slot] == id);
-    }
+    if (t->kind != MAQ_TASK_F)
+        backward_task(x, t, maq_task_is_last(s, id));
     x->end[id] = last_node(x, t->stage, MAQ_STREAM_COMPUTE);
     if (x->sends[id]) {
         struct maq_node_tag tag = tag_of(t->microbatch, t->direction);
@@ -238,7 +235,7 @@ static void run_task(struct expansion *x, uint32_t id)
     }
 }
 
-/* Which tasks send, and which complete a position's gradients. */
+/* Which tasks send. */
 static void survey(struct expansion *x)
 {
     const struct maq_schedule *s = x->bp->schedule;
@@ -247,13 +244,6 @@ static void survey(struct expansion *x)
         for (int k = 0; k < 2; k++)
             if (t->pred[k] != MAQ_NO_TASK && t->hop[k])
                 x->sends[t->pred[k]] = 1;
-        bool pair = t->kind == MAQ_TASK_FB;
-        bool completes = t->kind == MAQ_TASK_W || pair || (t->kind == MAQ_TASK_B && !(s->split_backward && t->split));
-        if (completes) {
-            uint32_t slot = (uint32_t)(pair ? t->b_direction : t->direction) * s->n_positions +
-                            (pair ? t->b_position : t->position);
-            x->last_grad[slot] = id;
-        }
     }
 }
 
@@ -279,7 +269,7 @@ static void end_of_step(struct expansion *x)
 {
     const struct maq_blueprint *bp = x->bp;
     uint32_t pp = bp->schedule->stages, ends[2 * MAQ_MAX_STAGES + 1], n = 0;
-    bool late = !bp->sync_every_pass && bp->job->plan.overlap_grad_reduce != MAQ_ON;
+    bool late = maq_reduces_behind(bp) && bp->job->plan.overlap_grad_reduce != MAQ_ON;
     for (uint32_t s = 0; s < pp; s++) {
         uint16_t at[MAQ_MAX_STAGES];
         uint32_t chunks = maq_schedule_positions(bp->schedule, s, at), done = last_node(x, s, MAQ_STREAM_COMPUTE);
@@ -329,21 +319,18 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
     x.sent = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks);
     x.sends = MAQ_ARENA_NEW(arena, uint8_t, s->n_tasks);
     x.stalled = MAQ_ARENA_NEW(arena, uint32_t, s->stages);
-    x.last_grad = MAQ_ARENA_NEW(arena, uint32_t, slots);
     x.gathered = MAQ_ARENA_NEW(arena, uint32_t *, slots);
     x.first_done = MAQ_ARENA_NEW(arena, uint8_t, slots);
     uint32_t buckets = 0;
     for (uint32_t v = 0; v < s->n_positions; v++)
         buckets = bp->programs[v]->n_buckets > buckets ? bp->programs[v]->n_buckets : buckets;
     x.done = MAQ_ARENA_NEW(arena, uint32_t, buckets);
-    if (!multiplicity || !x.end || !x.sent || !x.sends || !x.stalled || !x.last_grad || !x.gathered || !x.first_done ||
-        !x.done)
+    if (!multiplicity || !x.end || !x.sent || !x.sends || !x.stalled || !x.gathered || !x.first_done || !x.done)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < s->stages; i++)
         multiplicity[i] = bp->job->cluster.devices / s->stages;
     fill_none(x.sent, s->n_tasks);
     fill_none(x.stalled, s->stages);
-    fill_none(x.last_grad, slots);
     MAQ_TRY(maq_graph_builder_init(&x.b, s->stages, multiplicity));
     survey(&x);
     gather_first(&x, arena);

@@ -97,10 +97,10 @@ static void advance(struct clocks *c, const struct maq_segment *g, uint32_t n)
 
 /* Collectives that data parallelism adds to the pass. */
 static double sync_issue_ns(const struct maq_blueprint *bp, const struct maq_program *program, bool backward,
-                            double collective_ns)
+                            bool reduces, double collective_ns)
 {
-    bool gathers = backward ? bp->gather_backward : bp->gather_every_pass, reduces = backward && bp->sync_every_pass;
-    return program->n_buckets * ((gathers ? 1 : 0) + (reduces ? 1 : 0)) * collective_ns;
+    bool gathers = backward ? bp->gather_backward : bp->gather_every_pass;
+    return program->n_buckets * ((gathers ? 1 : 0) + (backward && reduces ? 1 : 0)) * collective_ns;
 }
 
 /* Transfers that overlap are not batched, and only batches are followed by a synchronisation. */
@@ -123,11 +123,11 @@ static uint32_t alike(const struct maq_program *program, uint32_t i, bool backwa
 }
 
 static struct clocks run_pass(const struct maq_blueprint *bp, const struct maq_program *program, enum maq_pass pass,
-                              const struct maq_host_rates *rates)
+                              bool reduces, const struct maq_host_rates *rates)
 {
     struct clocks c = {.host = rates->pass_ns};
     bool backward = pass != MAQ_PASS_FORWARD;
-    c.host += sync_issue_ns(bp, program, backward, rates->collective_ns);
+    c.host += sync_issue_ns(bp, program, backward, reduces, rates->collective_ns);
     if (bp->job->plan.pp > 1 && !stops_at_transfers(bp->job))
         c.host += rates->p2p_ns;
     for (uint32_t i = 0, n; i < program->n_entries; i += n) {
@@ -163,16 +163,16 @@ static double beyond(double run_ns, double gap_ns, double pass_ns)
     return nearbyint(later(0, run_ns + gap_ns - pass_ns));
 }
 
-void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program)
+void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program, bool reduces)
 {
     const struct maq_job *job = bp->job;
     const struct maq_host_rates rates = bp->lower.host;
     bool split = bp->schedule->split_backward, stops = stops_at_transfers(job);
     enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
-    struct clocks f = run_pass(bp, program, MAQ_PASS_FORWARD, &rates), b = run_pass(bp, program, backward, &rates),
-                  w = {0};
+    struct clocks f = run_pass(bp, program, MAQ_PASS_FORWARD, reduces, &rates),
+                  b = run_pass(bp, program, backward, reduces, &rates), w = {0};
     if (split)
-        w = run_pass(bp, program, MAQ_PASS_BACKWARD_WEIGHT, &rates);
+        w = run_pass(bp, program, MAQ_PASS_BACKWARD_WEIGHT, reduces, &rates);
 
     double forward = gap_of(&f, 0), back = gap_of(&b, 0), weight = gap_of(&w, 0), n = job->microbatches;
     if (job->framework.launches_block) {

@@ -14,7 +14,10 @@ struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct 
 /* Host time at the end of a step during which the device is idle: 0 where the host never waits for it. */
 double maq_host_step_ns(const struct maq_job *job, const struct maq_device *device);
 
-/* Fills the gaps of a program: device time that its passes lose to the host. Call when its passes are timed. */
-void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program);
+/*
+ * Fills the gaps of a program: device time that its passes lose to the host. Call when its passes are timed. `reduces`: the backward pass
+ * reduces gradients.
+ */
+void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program, bool reduces);
 
 #endif

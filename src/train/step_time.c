@@ -3,6 +3,7 @@
  *
  *   pass             forward, backward or weight-gradient time of a virtual stage, a sum of its layers' segments
  *   pipeline         max-plus over the schedule skeleton (plan/schedule.h), several plans at once
+ *   last backward    is longer where it alone reduces gradients, those of its virtual stage (reduce_once_per_step)
  *   first forward    may not end before its parameters have arrived and been used (overlap_param_gather)
  *   reduction        starts when the last backward pass of a virtual stage has passed a bucket, runs on the DP stream of its device
  *   lost             what compute beside those reductions and gathers lost to them, charged behind the update
@@ -22,9 +23,10 @@ static double *doubles(struct maq_arena *a, size_t n)
 }
 
 struct lanes {
-    double *dur, *ready, *hop, *stall, *makespan, *finish;
+    double *dur, *ready, *late, *hop, *stall, *makespan, *finish;
     uint32_t K;
-    bool waits; /* some lane gathers parameters first */
+    bool waits;   /* some lane gathers parameters first */
+    bool reduces; /* some lane reduces gradients in the last backward passes */
 };
 
 /* Pass times by (kind, position), and the earliest end of each position's first forward, of lane k. */
@@ -39,7 +41,9 @@ static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t 
         l->hop[v * K + k] = bp->hop_ns ? bp->hop_ns[v] : 0;
         l->stall[v * K + k] = bp->stalls && bp->hop_ns ? bp->hop_ns[v] : 0;
         l->ready[v * K + k] = 0;
+        l->late[v * K + k] = maq_sync_late_ns(bp, pr);
     }
+    l->reduces = l->reduces || bp->sync_last_pass;
     if (!bp->gather_first)
         return;
     l->waits = true;
@@ -94,7 +98,7 @@ static double exposed_gather(const struct maq_blueprint *bp, uint32_t stage)
 static double least_reduction(const struct maq_blueprint *bp)
 {
     double least = -1;
-    if (bp->sync_every_pass)
+    if (!maq_reduces_behind(bp))
         return 0;
     for (uint32_t v = 0; v < bp->schedule->n_positions; v++) {
         const struct maq_program *pr = bp->programs[v];
@@ -136,15 +140,21 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
     struct lanes l = {.K = K,
                       .dur = doubles(arena, MAQ_TASK_KIND_COUNT * n),
                       .ready = doubles(arena, n),
+                      .late = doubles(arena, n),
                       .hop = doubles(arena, n),
                       .stall = doubles(arena, n),
                       .makespan = doubles(arena, K),
                       .finish = maq_cache_finish(bps[0]->cache, (size_t)s->n_tasks * K)};
-    if (!l.dur || !l.ready || !l.hop || !l.stall || !l.makespan || !l.finish)
+    if (!l.dur || !l.ready || !l.late || !l.hop || !l.stall || !l.makespan || !l.finish)
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < K; k++)
         fill_lane(&l, bps[k], k);
-    maq_schedule_eval(l.makespan, l.finish, s, K, l.dur, NULL, l.hop, l.stall, l.waits ? l.ready : NULL);
+    const struct maq_task_times times = {.dur = l.dur,
+                                         .hop = l.hop,
+                                         .stall = l.stall,
+                                         .ready = l.waits ? l.ready : NULL,
+                                         .late = l.reduces ? l.late : NULL};
+    maq_schedule_eval(l.makespan, l.finish, s, K, &times);
     for (uint32_t k = 0; k < K; k++) {
         const struct maq_blueprint *bp = bps[k];
         out[k] = (struct maq_step_times){.finish = l.finish + k,
@@ -155,7 +165,7 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
             return MAQ_NO_MEMORY;
         for (uint32_t st = 0; st < s->stages; st++) {
             out[k].stage_end[st] = l.finish[(size_t)s->stage_last[st] * K + k];
-            out[k].reduced[st] = bp->sync_every_pass ? out[k].stage_end[st] : reduce_stage(bp, st, &out[k]);
+            out[k].reduced[st] = maq_reduces_behind(bp) ? reduce_stage(bp, st, &out[k]) : out[k].stage_end[st];
         }
         end_of_step(&out[k], bp);
     }

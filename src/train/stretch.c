@@ -105,8 +105,8 @@ static struct maq_virtual_stage stage_of(const struct maq_model *model, uint32_t
 /* How much longer than its last backward pass the reduction takes. */
 static double exposed_ns(const struct maq_blueprint *bp, const struct maq_program *pr)
 {
-    if (bp->sync_every_pass)
-        return 0;
+    if (!maq_reduces_behind(bp))
+        return maq_sync_late_ns(bp, pr);
     if (bp->job->plan.overlap_grad_reduce != MAQ_ON)
         return pr->reduce_ns;
     return fmax(maq_sync_reduced_ns(bp, pr, 0, 0) - pr->backward_ns, 0);

@@ -30,9 +30,14 @@ bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half)
     return bp->gather_backward && half != MAQ_HALF_WEIGHT;
 }
 
-bool maq_half_reduces(const struct maq_blueprint *bp, enum maq_half half)
+bool maq_half_reduces(enum maq_half half, bool pass_reduces)
 {
-    return bp->sync_every_pass && half != MAQ_HALF_INPUT;
+    return pass_reduces && half != MAQ_HALF_INPUT;
+}
+
+bool maq_reduces_behind(const struct maq_blueprint *bp)
+{
+    return !bp->sync_every_pass && !bp->sync_last_pass;
 }
 
 static uint32_t coll(struct maq_blueprint *bp, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
@@ -202,12 +207,13 @@ double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *p
 }
 
 /* Backward: gather i+1 is issued before the reduction of i, both on one stream in that order. */
-double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half)
+double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half,
+                            bool pass_reduces)
 {
     double stream = 0, compute = 0;
     uint32_t n = program->n_buckets, reduced = 0;
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
-    bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(bp, half);
+    bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(half, pass_reduces);
     struct maq_bucket_sync *last = program->buckets + n; /* bucket i of the pass is last[-1 - i] */
     for (uint32_t i = 0; i < n; i++) {
         struct maq_bucket_sync *b = last - 1 - i;
@@ -223,6 +229,14 @@ double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *
     for (; reduces && reduced < n; reduced++)
         stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
     return later(compute, stream);
+}
+
+double maq_sync_late_ns(const struct maq_blueprint *bp, const struct maq_program *program)
+{
+    if (!program->last)
+        return 0;
+    return bp->schedule->split_backward ? program->last->weight_ns - program->weight_ns
+                                        : program->last->backward_ns - program->backward_ns;
 }
 
 double maq_sync_ready_ns(const struct maq_program *program, double from, double *until)
