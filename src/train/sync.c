@@ -197,7 +197,7 @@ double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *p
     double stream = 0, compute = 0;
     for (uint32_t i = 0; i < program->n_buckets; i++) {
         struct maq_bucket_sync *b = &program->buckets[i];
-        if (bp->gather_every_pass) {
+        if (bp->gather_every_pass && b->gather_ns > 0) {
             stream = later(stream, released(program, i, bp->job->plan.fsdp_prefetch, false)) + b->gather_ns;
             compute = later(compute, stream);
         }
@@ -220,7 +220,7 @@ double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *
         /* reductions of buckets whose compute ended before this gather was released go first on the stream */
         for (; reduces && (int64_t)reduced < (int64_t)i - prefetch; reduced++)
             stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
-        if (gathers) {
+        if (gathers && b->gather_ns > 0) { /* else a rank holds all of it */
             stream = later(stream, released(program, i, prefetch, true)) + b->gather_ns;
             compute = later(compute, stream);
         }
