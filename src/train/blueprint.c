@@ -128,8 +128,8 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr, bool redu
     pr->forward_ns += pr->forward_gap_ns;
     pr->backward_ns += pr->backward_gap_ns;
     pr->weight_ns += pr->weight_gap_ns;
-    if (bp->gather_every_pass ||
-        reduces) /* in each pass; else only reductions behind the last ones meet the host's gap */
+    /* in each pass; else only reductions behind the last ones meet the host's gap */
+    if (bp->gather_every_pass || reduces)
         pr->wait_ns = (pr->wait_ns + waits) * (bp->job->microbatches + bp->job->plan.pp);
 }
 

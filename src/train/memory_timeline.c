@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "train/cache.h"
 #include "train/predict.h"
+#include "train/sync.h"
 
 struct writer {
     const struct maq_blueprint *bp;
@@ -38,7 +39,8 @@ static void add_task(struct writer *w, uint32_t id)
         add(w, end, f->act_bytes);
     } else if (t->kind == MAQ_TASK_FB) {
         const struct maq_program *b = w->bp->programs[t->b_position];
-        add(w, end - f->forward_ns - b->backward_ns - b->weight_ns, f->act_bytes);
+        double late = maq_task_is_last(w->bp->schedule, id) ? maq_sync_late_ns(w->bp, b) : 0;
+        add(w, end - f->forward_ns - b->backward_ns - b->weight_ns - late, f->act_bytes);
         add(w, end, -b->act_bytes);
     } else if (t->kind == MAQ_TASK_W || !t->split) {
         add(w, end, -f->act_bytes);
