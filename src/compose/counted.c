@@ -312,8 +312,7 @@ static void read_back(struct maq_composition *path, struct maq_box *box, const s
     const struct state *s = &r->last;
     double sent = 0;
     box->bottleneck_at = box->sync_at = 0;
-    while (s->atom < t->n_atoms) {
-        const struct state *behind = s->from;
+    for (const struct state *behind = s->from; behind; behind = s->from) { /* the first state has no stages */
         path->stages[path->n_stages++] = (struct maq_stage){
             .first = s->atom, .end = behind->atom, .n_parts = 1, .parts = {{s->option, maq_replicas(t, s->option)}}};
         box->bottleneck_at = fmax(box->bottleneck_at, s->front + maq_hop_pace(t) * sent);

@@ -41,7 +41,7 @@ struct choice {
 /* The options that may run a stretch in the middle of a pipeline inside a box, whatever the prices are. */
 struct within {
     double hi, sync_hi; /* the box's; below 0: no box yet */
-    uint16_t *option;   /* by maq_arc(), the first n of a stretch */
+    uint16_t *fits;     /* options by maq_arc(), the first n of a stretch */
     uint16_t *n;        /* [first * (atoms + 1) + end] */
     uint32_t *farthest; /* [atoms + 1]: where the longest stretch that ends here begins */
 };
@@ -78,7 +78,7 @@ static bool list_within(struct maq_priced *p, const struct maq_box *box, uint32_
 {
     const struct maq_stage_table *t = p->arcs->table;
     const size_t arc = maq_arc(t, 0, first, end);
-    uint16_t *list = &p->within.option[arc];
+    uint16_t *list = p->within.fits + arc;
     uint32_t n = 0;
     bool any = false;
     for (uint32_t o = 0; o < t->n_options; o++) {
@@ -115,7 +115,7 @@ static void choose(struct maq_priced *p, const double *priced, uint32_t first, u
     struct choice *list = &p->choices[stretch * (CHOICES + 1)];
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->within.n[stretch]; i++) {
-        const uint16_t o = p->within.option[arc + i];
+        const uint16_t o = p->within.fits[arc + i];
         const double cost = p->arcs->through_s[arc + o] + priced[o];
         uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
         while (at < n && list[at].cost <= cost)
@@ -410,5 +410,5 @@ bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct
                                         MAQ_ARENA_RAW(arena, uint16_t, stretches),
                                         MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
     *out = p;
-    return p->rest && p->cut && p->option && p->choices && p->within.option && p->within.n && p->within.farthest;
+    return p->rest && p->cut && p->option && p->choices && p->within.fits && p->within.n && p->within.farthest;
 }
