@@ -24,8 +24,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "compose/fronts.h"
 #include "compose/left.h"
-#include "compose/steps.h"
 
 #define STATES (1u << 18) /* of one program */
 #define CHUNK 1024u
@@ -54,7 +54,7 @@ struct maq_counted {
     bool filled;           /* for the box */
     bool waits;            /* a step may wait (stage_table.h) */
     struct maq_groups groups;
-    struct maq_steps steps;
+    struct maq_fronts fronts;
     struct state **bucket; /* [atoms * groups] */
     struct state **chunks; /* states, for the next program too */
     struct maq_arena *arena;
@@ -77,7 +77,7 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     c->arena = arena;
     if (!maq_units_init(&c->units, arcs))
         return true;
-    if (!maq_groups_init(&c->groups, arcs, arena) || !maq_steps_init(&c->steps, arcs, &c->units, &c->groups, arena))
+    if (!maq_groups_init(&c->groups, arcs, arena) || !maq_fronts_init(&c->fronts, arcs, &c->units, &c->groups, arena))
         return false;
     c->bucket = MAQ_ARENA_NEW(arena, struct state *, (size_t)t->n_atoms * c->groups.n);
     c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
@@ -170,7 +170,7 @@ static double with_waits(const struct run *r, const struct more *m, double fill_
 }
 
 /* Where the waves come back to is known at the front. */
-static struct more more_of(const struct run *r, const struct state *back, const struct maq_step *s, double sent)
+static struct more more_of(const struct run *r, const struct state *back, const struct maq_front *s, double sent)
 {
     const struct maq_counted *c = r->c;
     const struct maq_stage_table *t = c->arcs->table;
@@ -187,8 +187,8 @@ static struct more more_of(const struct run *r, const struct state *back, const 
     return m;
 }
 
-/* A state with a step in front that may be worth having. false when there is no more room. */
-static bool take_step(struct run *r, const struct state *back, const struct maq_step *s, double sent, double bound)
+/* A state with a stage in front that may be worth having. false when there is no more room. */
+static bool take_front(struct run *r, const struct state *back, const struct maq_front *s, double sent, double bound)
 {
     struct maq_counted *c = r->c;
     const struct maq_stage_table *t = c->arcs->table;
@@ -205,7 +205,7 @@ static bool take_step(struct run *r, const struct state *back, const struct maq_
     struct state new = {.cost = back->cost + sent + s->cost,
                         .priced = back->priced + sent + s->priced,
                         .bound = bound,
-                        .front = s->front,
+                        .front = s->pace,
                         .tail = more.tail,
                         .used = back->used + s->used,
                         .code = code,
@@ -248,10 +248,10 @@ static bool grow(struct run *r, const struct state *back)
         most[g] = r->limit + c->paid - back->priced - sent[g];
         most[g] += ROUNDING * (fabs(r->limit) + c->paid + fabs(back->priced) + sent[g]);
     }
-    c->work += c->steps.n;
-    for (uint32_t i = 0; i < c->steps.n; i++) {
-        const struct maq_step *s = &c->steps.at[i];
-        if (c->steps.reach[i].least > most[c->steps.reach[i].group])
+    c->work += c->fronts.n;
+    for (uint32_t i = 0; i < c->fronts.n; i++) {
+        const struct maq_front *s = &c->fronts.at[i];
+        if (c->fronts.reach[i].least > most[c->fronts.reach[i].group])
             continue;
         if (((c->units.room - back->used - s->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP)
             continue;
@@ -259,7 +259,7 @@ static bool grow(struct run *r, const struct state *back)
         if (bound >= r->limit || back->front + pace * sent[s->group] > r->box->bottleneck_hi ||
             back->cost + s->cost + sent[s->group] + s->least >= r->limit)
             continue;
-        if (!take_step(r, back, s, sent[s->group], bound))
+        if (!take_front(r, back, s, sent[s->group], bound))
             return false;
     }
     return true;
@@ -271,8 +271,8 @@ static bool grow_level(struct run *r, const struct state *root)
     uint32_t atoms = c->arcs->table->n_atoms;
     r->sends = maq_hop_pace(c->arcs->table) * maq_backward_weight(c->arcs->table, r->behind, false);
     if (r->behind == 0) {
-        maq_steps_list_stretches(&c->steps, r->box, 0, atoms, c->waits);
-        maq_steps_list(&c->steps, r->box, rest_of(r), 0, atoms, 0);
+        maq_fronts_list_arcs(&c->fronts, r->box, 0, atoms, c->waits);
+        maq_fronts_list(&c->fronts, r->box, rest_of(r), 0, atoms, 0);
         return grow(r, root);
     }
     for (uint32_t atom = atoms; atom-- > 1;) {
@@ -284,9 +284,9 @@ static bool grow_level(struct run *r, const struct state *root)
                 if (s->level > r->behind) /* of the next level */
                     continue;
                 if (!known)
-                    maq_steps_list_stretches(&c->steps, r->box, r->behind, atom, false);
+                    maq_fronts_list_arcs(&c->fronts, r->box, r->behind, atom, false);
                 if (!listed)
-                    maq_steps_list(&c->steps, r->box, rest_of(r), r->behind, atom, g);
+                    maq_fronts_list(&c->fronts, r->box, rest_of(r), r->behind, atom, g);
                 known = listed = true;
                 if (!grow(r, s))
                     return false;
@@ -330,7 +330,7 @@ static bool fill_left(double *least, struct maq_counted *c, const struct maq_box
     bool coarse = c->units.coarse > 1;
     if (!c->left && !maq_left_new(&c->left, c->arcs, &c->units, c->arena))
         return false;
-    maq_left_fill(c->left, box, coarse ? c->steps.priced : nothing);
+    maq_left_fill(c->left, box, coarse ? c->fronts.priced : nothing);
     c->filled = true;
     *least = maq_left_of(c->left, 0, c->arcs->table->n_atoms, c->units.codes - 1) - (coarse ? c->paid : 0);
     return true;
@@ -347,7 +347,7 @@ bool maq_counted_solve(double *least, struct maq_box *box, struct maq_compositio
     for (uint32_t g = 0; g < t->n_kinds; g++)
         c->paid += box->price[0][g] * t->available[g];
     for (uint32_t o = 0; o < t->n_options; o++)
-        c->steps.priced[o] = box->price[0][t->options[o].kind] * c->arcs->devices[o];
+        c->fronts.priced[o] = box->price[0][t->options[o].kind] * c->arcs->devices[o];
     memset(c->bucket, 0, (size_t)t->n_atoms * c->groups.n * sizeof *c->bucket);
     c->n = 0;
     c->work = 0;

@@ -1,11 +1,11 @@
-/* steps.c - the stages that may be put in front of a back part of a pipeline: see steps.h. */
-#include "compose/steps.h"
+/* fronts.c - the stages that may be put in front of a back part of a pipeline: see fronts.h. */
+#include "compose/fronts.h"
 
 #include <math.h>
 #include <string.h>
 
 /* A group that stands for a kind has options whose hops differ. */
-static bool same_class(const struct maq_steps *s, uint32_t a, uint32_t b)
+static bool same_class(const struct maq_fronts *s, uint32_t a, uint32_t b)
 {
     const struct maq_groups *g = s->groups;
     size_t row = (size_t)g->n * s->arcs->table->n_atoms;
@@ -13,7 +13,7 @@ static bool same_class(const struct maq_steps *s, uint32_t a, uint32_t b)
            memcmp(g->forward + a * row, g->forward + b * row, row * sizeof *g->forward) == 0;
 }
 
-static void class_options(struct maq_steps *s)
+static void class_options(struct maq_fronts *s)
 {
     for (uint32_t o = 0; o < s->arcs->table->n_options; o++) {
         uint32_t like = 0;
@@ -24,18 +24,18 @@ static void class_options(struct maq_steps *s)
     }
 }
 
-bool maq_steps_init(struct maq_steps *s, const struct maq_arcs *arcs, const struct maq_units *units,
-                    const struct maq_groups *groups, struct maq_arena *arena)
+bool maq_fronts_init(struct maq_fronts *s, const struct maq_arcs *arcs, const struct maq_units *units,
+                     const struct maq_groups *groups, struct maq_arena *arena)
 {
     size_t most = (size_t)arcs->table->n_atoms * arcs->table->n_options;
-    *s = (struct maq_steps){.arcs = arcs,
-                            .units = units,
-                            .groups = groups,
-                            .stretches = MAQ_ARENA_RAW(arena, struct maq_stretch, most),
-                            .at = MAQ_ARENA_RAW(arena, struct maq_step, most),
-                            .reach = MAQ_ARENA_RAW(arena, struct maq_reach, most)};
+    *s = (struct maq_fronts){.arcs = arcs,
+                             .units = units,
+                             .groups = groups,
+                             .listed = MAQ_ARENA_RAW(arena, struct maq_front_arc, most),
+                             .at = MAQ_ARENA_RAW(arena, struct maq_front, most),
+                             .reach = MAQ_ARENA_RAW(arena, struct maq_front_reach, most)};
     class_options(s);
-    return s->stretches && s->at && s->reach;
+    return s->listed && s->at && s->reach;
 }
 
 /* Options that may run a stage that ends at an atom: fewer of them the longer it gets. */
@@ -73,57 +73,57 @@ static void find_cheapest(struct cheapest *out, struct able *able, const struct 
     able->n = kept;
 }
 
-void maq_steps_list_stretches(struct maq_steps *steps, const struct maq_box *box, uint32_t behind, uint32_t end,
-                              bool each)
+void maq_fronts_list_arcs(struct maq_fronts *fronts, const struct maq_box *box, uint32_t behind, uint32_t end,
+                          bool each)
 {
-    const struct maq_stage_table *t = steps->arcs->table;
-    const uint32_t n = each ? t->n_options : steps->n_classes;
+    const struct maq_stage_table *t = fronts->arcs->table;
+    const uint32_t n = each ? t->n_options : fronts->n_classes;
     struct cheapest by;
     struct able able;
-    by.class_of = each ? steps->itself : steps->class_of;
+    by.class_of = each ? fronts->itself : fronts->class_of;
     able.n = t->n_options;
     for (uint32_t o = 0; o < t->n_options; o++) {
         able.option[o] = (uint16_t)o;
         able.until[o] = t->options[o].time_s[end];
     }
-    steps->n_stretches = 0;
+    fronts->n_listed = 0;
     for (uint32_t first = end; first-- > 0 && able.n > 0;) {
         for (uint32_t i = 0; i < n; i++)
             by.s[i] = HUGE_VAL;
-        find_cheapest(&by, &able, steps->arcs, box, behind, first, end);
+        find_cheapest(&by, &able, fronts->arcs, box, behind, first, end);
         for (uint32_t i = 0; i < n; i++)
             if (by.s[i] < HUGE_VAL)
-                steps->stretches[steps->n_stretches++] = (struct maq_stretch){by.s[i], (uint16_t)first, by.option[i]};
+                fronts->listed[fronts->n_listed++] = (struct maq_front_arc){by.s[i], (uint16_t)first, by.option[i]};
     }
 }
 
-void maq_steps_list(struct maq_steps *steps, const struct maq_box *box, const double *rest, uint32_t behind,
-                    uint32_t end, uint32_t to)
+void maq_fronts_list(struct maq_fronts *fronts, const struct maq_box *box, const double *rest, uint32_t behind,
+                     uint32_t end, uint32_t to)
 {
-    const struct maq_stage_table *t = steps->arcs->table;
-    const struct maq_groups *g = steps->groups;
+    const struct maq_stage_table *t = fronts->arcs->table;
+    const struct maq_groups *g = fronts->groups;
     const double hop_pace = maq_hop_pace(t);
-    steps->n = 0;
-    for (uint32_t i = 0; i < steps->n_stretches; i++) {
-        const struct maq_stretch *by = &steps->stretches[i];
+    fronts->n = 0;
+    for (uint32_t i = 0; i < fronts->n_listed; i++) {
+        const struct maq_front_arc *by = &fronts->listed[i];
         const uint32_t o = by->option, first = by->first;
         double forward = maq_forward_weight(t, behind, first == 0), sends = 0;
         if (forward > 0) /* else nobody is behind */
             sends = forward * g->forward[((size_t)o * g->n + to) * t->n_atoms + end - 1];
         double least =
             maq_backward_weight(t, behind, first == 0) * g->backward_least[(size_t)g->of[o] * t->n_atoms + first];
-        double cost = by->s + sends, front = by->s + hop_pace * sends;
-        if (!(cost < HUGE_VAL) || front + hop_pace * least > box->bottleneck_hi)
+        double cost = by->s + sends, pace = by->s + hop_pace * sends;
+        if (!(cost < HUGE_VAL) || pace + hop_pace * least > box->bottleneck_hi)
             continue;
-        steps->at[steps->n] = (struct maq_step){.cost = cost,
-                                                .priced = cost + steps->priced[o],
-                                                .front = front,
-                                                .least = least,
-                                                .used = steps->units->used[o],
-                                                .code = steps->units->code[o],
-                                                .first = (uint16_t)first,
-                                                .option = (uint16_t)o,
-                                                .group = g->of[o]};
-        steps->reach[steps->n++] = (struct maq_reach){cost + steps->priced[o] + least + rest[first], g->of[o]};
+        fronts->at[fronts->n] = (struct maq_front){.cost = cost,
+                                                   .priced = cost + fronts->priced[o],
+                                                   .pace = pace,
+                                                   .least = least,
+                                                   .used = fronts->units->used[o],
+                                                   .code = fronts->units->code[o],
+                                                   .first = (uint16_t)first,
+                                                   .option = (uint16_t)o,
+                                                   .group = g->of[o]};
+        fronts->reach[fronts->n++] = (struct maq_front_reach){cost + fronts->priced[o] + least + rest[first], g->of[o]};
     }
 }
