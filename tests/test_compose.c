@@ -609,14 +609,14 @@ static void chains_hold_the_composition(void **ignored)
         struct maq_arcs arcs;
         struct maq_arena arena;
         static struct maq_composition best;
-        static struct maq_pipelines p;
+        static struct maq_chain_set p;
         maq_arena_init(&arena, 0);
         assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
         uint32_t share = t.options[0].samples, chains = t.wave_samples / share, batch = t.waves * t.wave_samples;
         uint64_t programs = 0, knapsacks = 0;
         brute_force(&best, &t);
         if (best.step_s < HUGE_VAL) {
-            p = (struct maq_pipelines){.n_kinds = 1,
+            p = (struct maq_chain_set){.n_kinds = 1,
                                        .kinds = {{.count = chains, .samples = share, .n_stages = best.n_stages}}};
             memcpy(p.kinds[0].stages, best.stages, best.n_stages * sizeof *best.stages);
             for (uint32_t i = 0; i < best.n_stages; i++)
@@ -624,7 +624,7 @@ static void chains_hold_the_composition(void **ignored)
             assert_true(maq_pipelines_cost(&p, &t, batch));
             assert_same(p.step_s, best.step_s);
             same++;
-            struct maq_chain_pool *pool = maq_chain_pool_new(&t, 2048, &arena);
+            struct maq_chain_stock *pool = maq_chain_pool_new(&t, 2048, &arena);
             assert_true(pool && maq_chain_pool_collect(pool, &arcs, chains, 1.2 * best.step_s, &programs, &arena));
             assert_true(maq_pipelines_choose(&p, pool, batch, &knapsacks, &arena));
             assert_true(p.step_s <= best.step_s * (1 + 1e-12));
@@ -667,7 +667,7 @@ static void list_chains(struct all_chains *all, struct maq_composition *c)
         }
 }
 
-static void take_chains(struct all_chains *all, struct maq_pipelines *p, uint32_t from)
+static void take_chains(struct all_chains *all, struct maq_chain_set *p, uint32_t from)
 {
     for (uint32_t i = from; i < all->n && p->n_kinds < MAQ_CHAIN_KINDS; i++) {
         p->kinds[p->n_kinds++] = all->at[i];
@@ -691,7 +691,7 @@ static void no_chains_are_below_the_bound(void **ignored)
         struct maq_arena arena;
         static struct all_chains all;
         static struct maq_composition c;
-        static struct maq_pipelines p;
+        static struct maq_chain_set p;
         uint64_t state = seed;
         maq_arena_init(&arena, 0);
         assert_true(random_table(&t, &r, 0, &arena));

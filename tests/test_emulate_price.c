@@ -130,10 +130,10 @@ static void test_collectives(void **state)
     machines_close(&m);
 }
 
-static struct maq_kernel_times *times_of(const char *text, enum maq_status *status)
+static struct maq_replay_kernels *times_of(const char *text, enum maq_status *status)
 {
     char path[] = "/tmp/maq-times-XXXXXX";
-    struct maq_kernel_times *t = NULL;
+    struct maq_replay_kernels *t = NULL;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
@@ -149,7 +149,7 @@ static struct maq_kernel_times *times_of(const char *text, enum maq_status *stat
 static void test_kernel_times(void **state)
 {
     enum maq_status status;
-    struct maq_kernel_times *t =
+    struct maq_replay_kernels *t =
         times_of("grid,name,ns\n4x2,\"f(int, int)\",100\n,\"f(int, int)\",200\n8,g,300.4\n8,g,400\n", &status);
     assert_int_equal(status, MAQ_OK);
     assert_true(maq_kernel_times_find(t, "f(int, int)", 11, (uint32_t[3]){2, 4, 1}) == 100);

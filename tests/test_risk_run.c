@@ -572,7 +572,7 @@ static void test_causes(void **state)
 
 static void test_pool_serves_in_order(void **state)
 {
-    struct maq_pool p = {.free = 1};
+    struct maq_spare_pool p = {.free = 1};
     int64_t need = 2, lemons = 0;
     maq_pool_lose(&p, 100, false);
     maq_pool_lose(&p, 50, true);
@@ -619,7 +619,7 @@ static void test_repairs_of_others(void **state)
     static const struct maq_pool_repair repairs[] = {{0.25, 100, 0}, {0.75, 1000, 0.5}, {1, 50, 0}};
     enum { LOOKS = 4000 };
     double rate = 0.02, mean = rate * (0.25 * 100 + 0.5 * 1000 * exp(0.125) + 0.25 * 50), sum = 0;
-    struct maq_pool p = {.free = 1000000, .other_rate = rate, .other_next = 1, .repair = repairs, .n_repairs = 3};
+    struct maq_spare_pool p = {.free = 1000000, .other_rate = rate, .other_next = 1, .repair = repairs, .n_repairs = 3};
     p.rng = maq_rng_of(9, MAQ_RNG_TEST, 4);
     for (int64_t i = 1; i <= LOOKS; i++) {
         int64_t need = 0, lemons = 0, now = 20000 * i;

@@ -73,7 +73,8 @@ static void random_table(struct maq_piece_table *t, uint64_t seed, uint32_t extr
 
 /* ---- brute force ---- */
 
-static void try_all(struct maq_pipeline *best, struct maq_pipeline *at, const struct maq_piece_table *t, uint32_t from)
+static void try_all(struct maq_piece_line *best, struct maq_piece_line *at, const struct maq_piece_table *t,
+                    uint32_t from)
 {
     if (from == t->n_atoms) {
         if (maq_pipeline_cost(at, t) && (best->n == 0 || at->step_s < best->step_s))
@@ -93,7 +94,7 @@ static void try_all(struct maq_pipeline *best, struct maq_pipeline *at, const st
 
 static double brute_force(const struct maq_piece_table *t, uint32_t *pieces, uint32_t *stages)
 {
-    static struct maq_pipeline best, at;
+    static struct maq_piece_line best, at;
     best.n = at.n = 0;
     try_all(&best, &at, t, 0);
     *pieces = best.n;

@@ -550,7 +550,7 @@ static void test_padded_vocabulary(void **state)
 
 /* ---- the header ---- */
 
-static enum maq_status bind(struct table *t, struct maq_table *table, const char *text)
+static enum maq_status bind(struct table *t, struct maq_row_table *table, const char *text)
 {
     open_table(t, text);
     assert_int_equal(t->status, MAQ_OK);
@@ -572,7 +572,7 @@ static void test_header(void **state)
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct table t;
-        struct maq_table table;
+        struct maq_row_table table;
         assert_int_equal(bind(&t, &table, cases[i].text), cases[i].hint ? MAQ_BAD_INPUT : MAQ_OK);
         if (cases[i].hint)
             assert_non_null(strstr(maq_diag_at(t.diag, 0)->hint.ptr, cases[i].hint));
@@ -597,7 +597,7 @@ static void test_header_words(void **state)
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct table t;
-        struct maq_table table;
+        struct maq_row_table table;
         assert_int_equal(bind(&t, &table, cases[i].text), MAQ_OK);
         assert_int_equal(maq_diag_count(t.diag), cases[i].note != NULL);
         if (cases[i].note)

@@ -36,7 +36,7 @@ static inline void close_table(struct table *t)
 /* Interprets one row of the needed columns with more columns (a list of names and one of cells). */
 struct one {
     struct table t;
-    struct maq_table table;
+    struct maq_row_table table;
     struct maq_interpretation in;
     const char *job;
 };

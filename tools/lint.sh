@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lint.sh [STEP...]: checks that need no running program. Steps: layers headers format exports tidy cppcheck. Every step runs, even
+# lint.sh [STEP...]: checks that need no running program. Steps: layers names headers format exports tidy cppcheck. Every step runs, even
 # after one failed; the last line is `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +22,13 @@ format() {
 }
 
 # Each public header stands alone, in C and in C++.
+# A tag is one thing: no two files define a struct, enum or union of the same name.
+names() {
+    local twice
+    twice=$(grep -rhoE '^(struct|enum|union) (maq|vg)_[a-z0-9_]+ \{' src include shim | sort | uniq -d)
+    [ -z "$twice" ] || { grep -rnF "$twice" src include shim; return 1; }
+}
+
 headers() {
     local header bad=0
     for header in include/maquette/*.h; do
@@ -67,7 +74,7 @@ exports() {
 
 passed=0 failed=0
 wanted=("$@")
-[ $# -gt 0 ] || wanted=(layers headers format exports tidy cppcheck)
+[ $# -gt 0 ] || wanted=(layers names headers format exports tidy cppcheck)
 for step in "${wanted[@]}"; do
     run=$step
     [ "$step" = cppcheck ] && run=cppcheck_all

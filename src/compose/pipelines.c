@@ -29,7 +29,7 @@ struct column { /* a chain */
     uint16_t *first, *option; /* [n_stages] */
 };
 
-struct maq_chain_pool {
+struct maq_chain_stock {
     const struct maq_stage_table *table;
     struct maq_arena *arena;
     struct column *at;
@@ -66,7 +66,7 @@ static const struct maq_stage *stage_of(const struct maq_chain *c, uint32_t atom
 }
 
 /* Seconds to reduce atoms [first, end), which no chain cuts, over all chains. */
-static double piece_sync(const struct maq_pipelines *p, const struct maq_stage_table *t, uint32_t first, uint32_t end)
+static double piece_sync(const struct maq_chain_set *p, const struct maq_stage_table *t, uint32_t first, uint32_t end)
 {
     struct maq_stage_part parts[MAQ_CHAIN_KINDS * MAQ_STAGE_PARTS];
     uint32_t n = 0, ranks = 0;
@@ -84,7 +84,7 @@ static double piece_sync(const struct maq_pipelines *p, const struct maq_stage_t
     return t->sync_s(t, parts, n, bytes, ranks);
 }
 
-static bool is_cut(const struct maq_pipelines *p, uint32_t atom)
+static bool is_cut(const struct maq_chain_set *p, uint32_t atom)
 {
     for (uint32_t k = 0; k < p->n_kinds; k++)
         if (stage_of(&p->kinds[k], atom)->first == atom)
@@ -92,7 +92,7 @@ static bool is_cut(const struct maq_pipelines *p, uint32_t atom)
     return false;
 }
 
-static double stage_sync(const struct maq_pipelines *p, const struct maq_stage_table *t, const struct maq_stage *s)
+static double stage_sync(const struct maq_chain_set *p, const struct maq_stage_table *t, const struct maq_stage *s)
 {
     double seconds = 0;
     for (uint32_t first = s->first, end; first < s->end; first = end) {
@@ -110,7 +110,7 @@ static uint32_t does(double bottleneck, double fill, double time)
 }
 
 /* Shares the batch: the least time in which all chains together do it. */
-static bool share(struct maq_pipelines *p, uint32_t wanted)
+static bool share(struct maq_chain_set *p, uint32_t wanted)
 {
     double low = 0, high = 0;
     for (uint32_t k = 0; k < p->n_kinds; k++)
@@ -151,7 +151,7 @@ static bool cost_chain(struct maq_chain *c, const struct maq_stage_table *table)
     return true;
 }
 
-bool maq_pipelines_cost(struct maq_pipelines *p, const struct maq_stage_table *table, uint32_t global_batch)
+bool maq_pipelines_cost(struct maq_chain_set *p, const struct maq_stage_table *table, uint32_t global_batch)
 {
     uint32_t used[MAQ_STAGE_KINDS] = {0};
     p->run_s = p->sync_s = p->update_s = 0;
@@ -187,20 +187,20 @@ bool maq_pipelines_cost(struct maq_pipelines *p, const struct maq_stage_table *t
 
 /* ---- candidates ---- */
 
-struct maq_chain_pool *maq_chain_pool_new(const struct maq_stage_table *table, uint32_t room, struct maq_arena *arena)
+struct maq_chain_stock *maq_chain_pool_new(const struct maq_stage_table *table, uint32_t room, struct maq_arena *arena)
 {
-    struct maq_chain_pool *p = MAQ_ARENA_NEW(arena, struct maq_chain_pool, 1);
+    struct maq_chain_stock *p = MAQ_ARENA_NEW(arena, struct maq_chain_stock, 1);
     if (!p)
         return NULL;
-    *p = (struct maq_chain_pool){.table = table,
-                                 .arena = arena,
-                                 .at = MAQ_ARENA_NEW(arena, struct column, room),
-                                 .room = room,
-                                 .slots = MAQ_ARENA_NEW(arena, uint32_t, 2 * (size_t)room)};
+    *p = (struct maq_chain_stock){.table = table,
+                                  .arena = arena,
+                                  .at = MAQ_ARENA_NEW(arena, struct column, room),
+                                  .room = room,
+                                  .slots = MAQ_ARENA_NEW(arena, uint32_t, 2 * (size_t)room)};
     return p->at && p->slots ? p : NULL;
 }
 
-static uint32_t *find(struct maq_chain_pool *p, uint64_t hash)
+static uint32_t *find(struct maq_chain_stock *p, uint64_t hash)
 {
     uint32_t slot = (uint32_t)(hash % (2 * p->room));
     while (p->slots[slot] > 0 && p->at[p->slots[slot] - 1].hash != hash)
@@ -210,7 +210,7 @@ static uint32_t *find(struct maq_chain_pool *p, uint64_t hash)
 
 /* While paths of a table are collected. `to_pool`: the table's options in the pool's numbers. */
 struct collector {
-    struct maq_chain_pool *pool;
+    struct maq_chain_stock *pool;
     const struct maq_stage_table *table;
     uint32_t chains, to_pool[MAQ_STAGE_OPTIONS];
     struct maq_composition path;
@@ -230,7 +230,7 @@ static uint64_t hash_of(const struct collector *col, const struct maq_compositio
 static void collect(void *user, const struct maq_composition *path)
 {
     struct collector *col = user;
-    struct maq_chain_pool *p = col->pool;
+    struct maq_chain_stock *p = col->pool;
     uint64_t hash = hash_of(col, path);
     uint32_t *slot = find(p, hash);
     if (*slot > 0 || p->n == p->room)
@@ -292,7 +292,7 @@ static void add_neighbours(struct collector *col, struct maq_composition *c, con
     }
 }
 
-bool maq_chain_pool_collect(struct maq_chain_pool *pool, const struct maq_arcs *arcs, uint32_t chains, double cutoff_s,
+bool maq_chain_pool_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains, double cutoff_s,
                             uint64_t *programs, struct maq_arena *scratch)
 {
     const struct maq_stage_table *t = arcs->table;
@@ -323,7 +323,7 @@ bool maq_chain_pool_collect(struct maq_chain_pool *pool, const struct maq_arcs *
 
 /* ---- knapsack ---- */
 
-static void choose(struct knapsack *k, const struct maq_chain_pool *p, double theta, double sync)
+static void choose(struct knapsack *k, const struct maq_chain_stock *p, double theta, double sync)
 {
     k->n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -377,7 +377,7 @@ static void fill_knapsack(struct knapsack *k, const struct maq_stage_table *t)
 }
 
 /* A chain of a pool as part of a plan. */
-static void expand(struct maq_chain *chain, const struct maq_chain_pool *p, const struct column *column)
+static void expand(struct maq_chain *chain, const struct maq_chain_stock *p, const struct column *column)
 {
     const struct maq_stage_table *t = p->table;
     *chain = (struct maq_chain){.samples = column->samples, .n_stages = column->n_stages};
@@ -390,7 +390,7 @@ static void expand(struct maq_chain *chain, const struct maq_chain_pool *p, cons
     }
 }
 
-static bool read_back(struct maq_pipelines *plan, const struct knapsack *k, const struct maq_chain_pool *p)
+static bool read_back(struct maq_chain_set *plan, const struct knapsack *k, const struct maq_chain_stock *p)
 {
     uint32_t counts[USES] = {0};
     for (uint32_t s = k->states - 1; s > 0 && k->taken[s] != UINT16_MAX;) {
@@ -415,8 +415,9 @@ static bool read_back(struct maq_pipelines *plan, const struct knapsack *k, cons
 }
 
 /* The least time for which some chains do the whole batch, under a limit of what a chain synchronizes. */
-static void bisect(struct maq_pipelines *best, struct maq_pipelines *plan, struct knapsack *k,
-                   const struct maq_chain_pool *p, double sync, double least_sync, uint32_t wanted, uint64_t *knapsacks)
+static void bisect(struct maq_chain_set *best, struct maq_chain_set *plan, struct knapsack *k,
+                   const struct maq_chain_stock *p, double sync, double least_sync, uint32_t wanted,
+                   uint64_t *knapsacks)
 {
     double low = 0, high = best->step_s - least_sync;
     for (uint32_t turn = 0; turn < HALVINGS; turn++) {
@@ -459,11 +460,11 @@ static bool init_knapsack(struct knapsack *k, const struct maq_stage_table *t, s
     return k->most && k->taken;
 }
 
-bool maq_pipelines_choose(struct maq_pipelines *best, const struct maq_chain_pool *pool, uint32_t global_batch,
+bool maq_pipelines_choose(struct maq_chain_set *best, const struct maq_chain_stock *pool, uint32_t global_batch,
                           uint64_t *knapsacks, struct maq_arena *scratch)
 {
     struct knapsack *k = MAQ_ARENA_NEW(scratch, struct knapsack, 1);
-    struct maq_pipelines *plan = MAQ_ARENA_NEW(scratch, struct maq_pipelines, 1);
+    struct maq_chain_set *plan = MAQ_ARENA_NEW(scratch, struct maq_chain_set, 1);
     double *sync = MAQ_ARENA_NEW(scratch, double, pool->n), last = -1;
     if (!k || !plan || !sync)
         return false;

@@ -15,7 +15,7 @@
 #include "compose/pipelines_bound.h"
 
 struct chain_job {
-    struct maq_pipelines *best; /* of the batch: taken over before the next one */
+    struct maq_chain_set *best; /* of the batch: taken over before the next one */
     double bound_s;
     uint64_t programs, knapsacks;
     bool bounded;
@@ -24,7 +24,7 @@ struct chain_job {
 struct chain_run {
     const struct maq_chain_source *source;
     struct chain_job *jobs;
-    struct maq_pipelines *found; /* [MAQ_BATCH] */
+    struct maq_chain_set *found; /* [MAQ_BATCH] */
     double cutoff, enough_s;
 };
 
@@ -53,7 +53,7 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     if (!maq_arcs_init(&arcs, &table, arena))
         return false;
     for (uint32_t turn = 0; turn < 2; turn++) {
-        struct maq_chain_pool *pool = maq_chain_pool_new(&table, ROOM, arena);
+        struct maq_chain_stock *pool = maq_chain_pool_new(&table, ROOM, arena);
         double cutoff = run->cutoff * (turn == 0 ? 1 : SLACK);
         if (!pool || !maq_chain_pool_collect(pool, &arcs, run->source->chains[index], cutoff, &job->programs, arena) ||
             !maq_pipelines_choose(job->best, pool, run->source->global_batch, &job->knapsacks, arena))
@@ -116,7 +116,7 @@ enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq
     uint32_t n = source->tables.n;
     struct chain_run run = {.source = source,
                             .jobs = MAQ_ARENA_NEW(arena, struct chain_job, n),
-                            .found = MAQ_ARENA_NEW(arena, struct maq_pipelines, MAQ_BATCH),
+                            .found = MAQ_ARENA_NEW(arena, struct maq_chain_set, MAQ_BATCH),
                             .cutoff = cutoff_s};
     if (!run.jobs || !run.found)
         return MAQ_NO_MEMORY;

@@ -15,7 +15,7 @@ struct maq_chain_source {
 };
 
 struct maq_chain_result {
-    struct maq_pipelines best; /* step_s is the cutoff, n_kinds 0, when nothing better was found */
+    struct maq_chain_set best; /* step_s is the cutoff, n_kinds 0, when nothing better was found */
     uint32_t table;            /* whose options it has */
     double bound_s;            /* no plan is below */
     uint64_t programs, knapsacks, tables, tables_bounded;

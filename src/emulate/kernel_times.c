@@ -31,7 +31,7 @@ struct row {
     uint32_t order;
 };
 
-struct maq_kernel_times {
+struct maq_replay_kernels {
     struct maq_arena arena;
     uint32_t n;
     struct row *row; /* by name, blocks, then the order in the file */
@@ -122,7 +122,7 @@ static bool read_row(struct row *row, const struct table *t, struct maq_str line
            read_grid(&row->blocks, f[t->grid]);
 }
 
-static enum maq_status parse(struct maq_kernel_times *k, struct maq_str text, uint32_t file, struct maq_diag *diag)
+static enum maq_status parse(struct maq_replay_kernels *k, struct maq_str text, uint32_t file, struct maq_diag *diag)
 {
     struct table t = {.file = file, .text = text.ptr};
     struct maq_str line, all = text;
@@ -173,9 +173,9 @@ static enum maq_status read_all(struct maq_str *out, struct maq_arena *arena, co
     return status;
 }
 
-enum maq_status maq_kernel_times_read(struct maq_kernel_times **out, const char *path, struct maq_diag *diag)
+enum maq_status maq_kernel_times_read(struct maq_replay_kernels **out, const char *path, struct maq_diag *diag)
 {
-    struct maq_kernel_times *k = calloc(1, sizeof *k);
+    struct maq_replay_kernels *k = calloc(1, sizeof *k);
     struct maq_str text;
     if (!k)
         return maq_no_memory(diag, NULL);
@@ -191,7 +191,7 @@ enum maq_status maq_kernel_times_read(struct maq_kernel_times **out, const char 
     return MAQ_OK;
 }
 
-void maq_kernel_times_free(struct maq_kernel_times *times)
+void maq_kernel_times_free(struct maq_replay_kernels *times)
 {
     if (!times)
         return;
@@ -200,7 +200,7 @@ void maq_kernel_times_free(struct maq_kernel_times *times)
 }
 
 /* The last row of exactly this key; NULL = none. */
-static const struct row *find(const struct maq_kernel_times *t, struct maq_str name, uint64_t blocks)
+static const struct row *find(const struct maq_replay_kernels *t, struct maq_str name, uint64_t blocks)
 {
     uint32_t low = 0, high = t->n;
     while (low < high) {
@@ -215,7 +215,7 @@ static const struct row *find(const struct maq_kernel_times *t, struct maq_str n
     return &t->row[low - 1];
 }
 
-double maq_kernel_times_find(const struct maq_kernel_times *times, const char *name, size_t name_len,
+double maq_kernel_times_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
                              const uint32_t grid[3])
 {
     uint64_t blocks = 1;

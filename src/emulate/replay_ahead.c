@@ -109,7 +109,7 @@ static void meet(struct ahead *a, const struct maq_ins *ins)
 
 static void look(struct ahead *a, uint32_t far)
 {
-    const struct maq_program *p = a->r->program;
+    const struct maq_replay_program *p = a->r->program;
     uint32_t pc = a->r->pc, last = pc + far;
     for (bool first = true; pc < p->n_ins && pc < last && known(a->host) && a->host < a->r->fail_at;
          pc++, first = false) {
@@ -154,7 +154,7 @@ static void look(struct ahead *a, uint32_t far)
 /* false when out of memory. */
 static bool prepare(struct ahead *a, struct maq_arena *scratch)
 {
-    const struct maq_program *p = a->r->program;
+    const struct maq_replay_program *p = a->r->program;
     a->host = a->r->host;
     a->stream = MAQ_ARENA_NEW(scratch, int64_t, p->n_streams);
     a->reg = MAQ_ARENA_NEW(scratch, int64_t, p->n_registers);

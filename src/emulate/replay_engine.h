@@ -56,7 +56,7 @@ struct maq_channel {
 
 struct maq_rank_state {
     int64_t host;
-    const struct maq_program *program;
+    const struct maq_replay_program *program;
     uint32_t pc, rank;
     uint32_t leader, times;  /* rank that stands for it; ranks that it stands for */
     int64_t *stream;         /* [n_streams] */

@@ -73,7 +73,7 @@ static bool first_colors(struct fold *f)
         if (!takes_part(e, r))
             continue;
         struct {
-            const struct maq_program *program;
+            const struct maq_replay_program *program;
             double link;
             int64_t fail_at;
         } key = {s->program, s->link, s->fail_at};

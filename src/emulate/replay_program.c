@@ -371,8 +371,8 @@ static uint32_t main_stream(const struct maq_rank_class *c, struct maq_arena *ar
     return best;
 }
 
-enum maq_status maq_program_make(struct maq_program *out, const struct maq_program_of *of, struct maq_price_rows *rows,
-                                 struct maq_arena *arena)
+enum maq_status maq_program_make(struct maq_replay_program *out, const struct maq_program_of *of,
+                                 struct maq_price_rows *rows, struct maq_arena *arena)
 {
     const struct maq_rank_class *c = of->c;
     struct compiler k = {.of = of, .arena = arena, .rows = rows};
@@ -396,16 +396,16 @@ enum maq_status maq_program_make(struct maq_program *out, const struct maq_progr
     }
     begin_steps(&k, UINT32_MAX);
     emit(&k, c->n_records > 0 ? c->n_records - 1 : 0, (struct maq_ins){.op = MAQ_INS_END});
-    *out = (struct maq_program){.n_ins = k.n,
-                                .n_registers = k.n_registers,
-                                .n_channels = k.n_channels,
-                                .n_streams = c->n_streams,
-                                .n_comms = c->n_comms,
-                                .main_stream = main_stream(c, arena),
-                                .ins = k.ins,
-                                .record_of = k.record_of,
-                                .channel = k.channel,
-                                .n_records = c->n_records,
-                                .most_in_group = k.most_in_group};
+    *out = (struct maq_replay_program){.n_ins = k.n,
+                                       .n_registers = k.n_registers,
+                                       .n_channels = k.n_channels,
+                                       .n_streams = c->n_streams,
+                                       .n_comms = c->n_comms,
+                                       .main_stream = main_stream(c, arena),
+                                       .ins = k.ins,
+                                       .record_of = k.record_of,
+                                       .channel = k.channel,
+                                       .n_records = c->n_records,
+                                       .most_in_group = k.most_in_group};
     return k.failed ? MAQ_NO_MEMORY : MAQ_OK;
 }

@@ -74,7 +74,7 @@ struct maq_program_of {
     bool folded; /* false: one instruction for each record, `record_of` says which */
 };
 
-struct maq_program {
+struct maq_replay_program {
     uint32_t n_ins, n_registers, n_channels, n_streams, n_comms, main_stream, n_rows;
     const struct maq_ins *ins;
     const uint32_t *record_of; /* [n_ins] */
@@ -95,8 +95,8 @@ struct maq_price_rows {
 };
 
 /* In `arena`; rows (NULL: recorded durations stand) gets what is new. */
-enum maq_status maq_program_make(struct maq_program *out, const struct maq_program_of *of, struct maq_price_rows *rows,
-                                 struct maq_arena *arena);
+enum maq_status maq_program_make(struct maq_replay_program *out, const struct maq_program_of *of,
+                                 struct maq_price_rows *rows, struct maq_arena *arena);
 
 /* Records at which steps end, in ascending order, from marks of the program or the period of its work. replay_steps.c */
 enum maq_status maq_program_steps(const uint32_t **step_at, uint32_t *n, bool *marked,

@@ -79,7 +79,8 @@ static enum maq_status steps_of(struct maq_class_steps **out, struct maq_setup *
     return steps->at ? MAQ_OK : maq_program_steps(&steps->at, &steps->n, &steps->marked, capture, class, s->e->arena);
 }
 
-static enum maq_status make_program(struct maq_setup *s, const struct variant *v, bool folded, struct maq_program *out)
+static enum maq_status make_program(struct maq_setup *s, const struct variant *v, bool folded,
+                                    struct maq_replay_program *out)
 {
     const struct maq_engine *e = s->e;
     const struct maq_rank_class *c = &e->capture->class_of_ranks[v->class];
@@ -114,7 +115,7 @@ static enum maq_status program_of(struct maq_setup *s, struct maq_rank_state *r,
         v.deltas_of = r->rank;
     r->watched = is_watched(e, r->rank);
     if (r->watched) { /* unfolded, its own */
-        struct maq_program *own = MAQ_ARENA_NEW(e->arena, struct maq_program, 1);
+        struct maq_replay_program *own = MAQ_ARENA_NEW(e->arena, struct maq_replay_program, 1);
         r->program = own;
         return own ? make_program(s, &v, false, own) : MAQ_NO_MEMORY;
     }
@@ -124,7 +125,7 @@ static enum maq_status program_of(struct maq_setup *s, struct maq_rank_state *r,
     if (added) {
         if (id == s->program_room) {
             uint32_t room = s->program_room ? 2 * s->program_room : 64;
-            struct maq_program **grown = MAQ_ARENA_NEW(e->arena, struct maq_program *, room);
+            struct maq_replay_program **grown = MAQ_ARENA_NEW(e->arena, struct maq_replay_program *, room);
             if (!grown)
                 return MAQ_NO_MEMORY;
             if (id > 0)
@@ -132,7 +133,7 @@ static enum maq_status program_of(struct maq_setup *s, struct maq_rank_state *r,
             s->program = grown;
             s->program_room = room;
         }
-        s->program[id] = MAQ_ARENA_NEW(e->arena, struct maq_program, 1);
+        s->program[id] = MAQ_ARENA_NEW(e->arena, struct maq_replay_program, 1);
         if (!s->program[id])
             return MAQ_NO_MEMORY;
         MAQ_TRY(make_program(s, &v, true, s->program[id]));
@@ -244,7 +245,7 @@ static uint32_t channel(struct maq_setup *s, uint32_t comm, uint32_t from, uint3
 static bool open_rank(struct maq_setup *s, struct maq_rank_state *r, const struct maq_rank_class *c, uint32_t nth)
 {
     struct maq_engine *e = s->e;
-    const struct maq_program *p = r->program;
+    const struct maq_replay_program *p = r->program;
     const uint32_t *position = c->position + (size_t)nth * c->n_comms;
     uint32_t *channels = MAQ_ARENA_NEW(e->arena, uint32_t, p->n_channels);
     size_t clocks = 3 * (size_t)p->n_streams + p->n_registers;

@@ -18,14 +18,14 @@ struct maq_setup {
     struct maq_engine *e;
     struct maq_class_steps *steps; /* [classes] */
     struct maq_intern variants, channels;
-    struct maq_program **program; /* by variant */
+    struct maq_replay_program **program; /* by variant */
     uint32_t program_room, channel_room;
     bool marked; /* steps are marked by the program */
     bool folds;  /* ranks that cannot differ are replayed once */
     /* replay_price.c */
     bool priced;
     struct maq_price_rows rows;
-    struct maq_kernel_times *kernels;
+    struct maq_replay_kernels *kernels;
     struct maq_device old; /* that it was recorded on */
     bool old_known;
     double **scale, **price; /* [groups of the cluster][n_ops] */

@@ -61,7 +61,7 @@ bool maq_compose_take_composition(struct maq_compose_plan *out, struct maq_compo
 bool maq_compose_take_pipelines(struct maq_compose_plan *out, struct maq_compose_run *run,
                                 const struct maq_chain_result *found, const struct maq_stage_table *t)
 {
-    const struct maq_pipelines *p = &found->best;
+    const struct maq_chain_set *p = &found->best;
     struct maq_compose_pipeline *all = MAQ_ARENA_NEW(&run->arena, struct maq_compose_pipeline, p->n_kinds);
     if (!all)
         return false;

@@ -148,7 +148,7 @@ static bool allocate(struct maq__schedule_arrays *a, struct maq_orders *o, bool 
     if (!a->tasks || !a->next_on_stage || !a->stage_first || !a->stage_last || !a->hot || (pairs && !a->pair))
         return false;
     *scratch = maq_arena_mark(arena);
-    o->steps = MAQ_ARENA_NEW(arena, struct maq_step, n);
+    o->steps = MAQ_ARENA_NEW(arena, struct maq_order_step, n);
     o->first = MAQ_ARENA_NEW(arena, uint32_t, o->stages + 1);
     return o->steps && o->first;
 }

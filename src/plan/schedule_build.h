@@ -13,7 +13,7 @@
 #include "plan/schedule.h"
 
 /* One task of a stage, in the order of the stage. */
-struct maq_step {
+struct maq_order_step {
     uint8_t kind, split;
     uint16_t position, b_position;
     uint32_t microbatch, b_microbatch;
@@ -24,7 +24,7 @@ struct maq_orders {
     int kind;
     uint32_t stages, chunks, microbatches, group, n_positions;
     uint32_t n, capacity;
-    struct maq_step *steps;
+    struct maq_order_step *steps;
     uint32_t *first; /* [stages + 1] */
 };
 

@@ -43,7 +43,7 @@ static uint32_t *slot(const struct linker *l, uint32_t *table, uint32_t position
 }
 
 /* The data predecessors of a step. False when one of them has not run before task `limit`. */
-static bool find_preds(uint32_t pred[2], const struct linker *l, const struct maq_step *st, uint32_t limit)
+static bool find_preds(uint32_t pred[2], const struct linker *l, const struct maq_order_step *st, uint32_t limit)
 {
     uint32_t v = st->position, mb = st->microbatch, end = l->s->n_positions - 1;
     bool ready = true;
@@ -143,7 +143,7 @@ static void pack(struct linker *l, uint32_t id)
         p->pred = remote(&p->hop, t, 1, t->b_position + 1u, t->previous);
 }
 
-static void emit(struct linker *l, uint32_t stage, const struct maq_step *st, const uint32_t pred[2])
+static void emit(struct linker *l, uint32_t stage, const struct maq_order_step *st, const uint32_t pred[2])
 {
     uint32_t id = l->s->n_tasks++;
     struct maq_task *t = &l->tasks[id];

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "plan/schedule_build.h"
 
-static void add(struct maq_orders *o, struct maq_step step)
+static void add(struct maq_orders *o, struct maq_order_step step)
 {
     MAQ_ASSERT(o->n < o->capacity && step.position < o->n_positions && step.microbatch < o->microbatches);
     o->steps[o->n++] = step;
@@ -13,23 +13,24 @@ static void add(struct maq_orders *o, struct maq_step step)
 
 void maq__order_add(struct maq_orders *o, enum maq_task_kind kind, uint32_t position, uint32_t microbatch)
 {
-    add(o, (struct maq_step){.kind = (uint8_t)kind, .position = (uint16_t)position, .microbatch = microbatch});
+    add(o, (struct maq_order_step){.kind = (uint8_t)kind, .position = (uint16_t)position, .microbatch = microbatch});
 }
 
 void maq__order_add_split(struct maq_orders *o, uint32_t position, uint32_t microbatch)
 {
-    add(o, (struct maq_step){.kind = MAQ_TASK_B, .split = 1, .position = (uint16_t)position, .microbatch = microbatch});
+    add(o, (struct maq_order_step){
+               .kind = MAQ_TASK_B, .split = 1, .position = (uint16_t)position, .microbatch = microbatch});
 }
 
 void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_microbatch, uint32_t b_position,
                          uint32_t b_microbatch)
 {
     MAQ_ASSERT(b_position < o->n_positions && b_microbatch < o->microbatches);
-    add(o, (struct maq_step){.kind = MAQ_TASK_FB,
-                             .position = (uint16_t)f_position,
-                             .microbatch = f_microbatch,
-                             .b_position = (uint16_t)b_position,
-                             .b_microbatch = b_microbatch});
+    add(o, (struct maq_order_step){.kind = MAQ_TASK_FB,
+                                   .position = (uint16_t)f_position,
+                                   .microbatch = f_microbatch,
+                                   .b_position = (uint16_t)b_position,
+                                   .b_microbatch = b_microbatch});
 }
 
 const char *maq__refused(char buf[160], const char *format, ...)

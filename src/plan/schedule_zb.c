@@ -75,7 +75,7 @@ static enum v_choice choose(const struct v_stage *v, uint32_t s, uint32_t p, uin
     return me->w_done < me->w_known ? V_W : V_NONE;
 }
 
-static void run_choice(struct v_stage *me, struct maq_step *step, enum v_choice choice, uint32_t s, uint32_t p)
+static void run_choice(struct v_stage *me, struct maq_order_step *step, enum v_choice choice, uint32_t s, uint32_t p)
 {
     uint32_t chunk = choice == V_F1 || choice == V_B1, mb = 0;
     switch (choice) {

@@ -50,13 +50,13 @@ void maq_heap_free(struct maq_heap *h)
 
 /* --- nodes --- */
 
-void maq_pool_lose(struct maq_pool *p, int64_t back, bool lemon)
+void maq_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon)
 {
     maq_heap_push(&p->repairs, 2 * back + lemon);
 }
 
 /* Another job loses a node: it takes a spare or waits. */
-static void other_fails(struct maq_pool *p)
+static void other_fails(struct maq_spare_pool *p)
 {
     double u = p->n_repairs > 1 ? maq_rng_next(&p->rng) : 0;
     uint32_t cause = 0;
@@ -75,7 +75,7 @@ static void other_fails(struct maq_pool *p)
 }
 
 /* A node is free: those who asked before the job, then the job, then the others. True when the job gets it. */
-static bool hand_out(struct maq_pool *p, bool lemon, bool wanted)
+static bool hand_out(struct maq_spare_pool *p, bool lemon, bool wanted)
 {
     if (p->others > 0 && (p->ahead > 0 || !wanted)) {
         p->others--;
@@ -90,7 +90,7 @@ static bool hand_out(struct maq_pool *p, bool lemon, bool wanted)
 }
 
 /* The next thing that happens in the pool up to `until`, or INT64_MAX. */
-static int64_t next_event(const struct maq_pool *p, int64_t until, bool *repair)
+static int64_t next_event(const struct maq_spare_pool *p, int64_t until, bool *repair)
 {
     int64_t back = p->repairs.n > 0 ? p->repairs.at[0] / 2 : INT64_MAX;
     int64_t lost = p->other_rate > 0 ? p->other_next : INT64_MAX;
@@ -99,7 +99,7 @@ static int64_t next_event(const struct maq_pool *p, int64_t until, bool *repair)
     return at <= until ? at : INT64_MAX;
 }
 
-static void catch_up(struct maq_pool *p, int64_t now)
+static void catch_up(struct maq_spare_pool *p, int64_t now)
 {
     bool repair;
     while (next_event(p, now, &repair) != INT64_MAX)
@@ -109,7 +109,7 @@ static void catch_up(struct maq_pool *p, int64_t now)
             other_fails(p);
 }
 
-int64_t maq_pool_take(struct maq_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons, double u)
+int64_t maq_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons, double u)
 {
     bool repair;
     int64_t at = now;

@@ -29,7 +29,7 @@ struct maq_pool_repair {
     double median_ns, sigma;
 };
 
-struct maq_pool {
+struct maq_spare_pool {
     struct maq_heap repairs; /* end of repair in ns x 2 + 1 for a lemon */
     int64_t free, lemons;    /* nodes that wait for a use; of them lemons */
     int64_t others, ahead;   /* nodes that other jobs wait for; those of them that asked before the job did */
@@ -42,9 +42,9 @@ struct maq_pool {
 };
 
 /* A node of the job goes into repair, until `back`. */
-void maq_pool_lose(struct maq_pool *p, int64_t back, bool lemon);
+void maq_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon);
 /* Takes up to `need` nodes by time `until` (not before `now`, events up to which are history); returns when the last one came, or `until`
  * with what is still missing in *need. *lemons grows by those among them; `u` in (0, 1) chooses among free ones. */
-int64_t maq_pool_take(struct maq_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons, double u);
+int64_t maq_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons, double u);
 
 #endif

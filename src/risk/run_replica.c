@@ -32,7 +32,7 @@ struct run {
     struct maq_run_tally *tally;
     struct maq_track track; /* of this run: the work is drawn */
     struct maq_run_clock clock;
-    struct maq_pool pool;
+    struct maq_spare_pool pool;
     uint32_t replica;
     uint64_t index;    /* of the failure that comes next */
     int64_t comes;     /* when it comes, on the failure clock */

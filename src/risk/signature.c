@@ -192,7 +192,7 @@ static enum maq_status respond(struct maq_signature *out, double *of_pass, doubl
 {
     const struct maq_step_model *m = f->m;
     double h = law ? fmax(LEAST_STRETCH, maq_kernel_law_sd(law)) : LEAST_STRETCH;
-    struct maq_stretch stretch = {is_of, &f->kind[k], 1 + h};
+    struct maq_slowdown stretch = {is_of, &f->kind[k], 1 + h};
     struct maq_step_model longer;
     struct maq_arena own;
     maq_arena_init(&own, 0);

@@ -169,7 +169,7 @@ enum maq_status maq_step_model_build(struct maq_step_model *out, const struct ma
 }
 
 enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const struct maq_job *job,
-                                               const struct maq_stretch *stretch, struct maq_arena *arena,
+                                               const struct maq_slowdown *stretch, struct maq_arena *arena,
                                                struct maq_diag *diag)
 {
     struct maq_cache cache;

@@ -60,9 +60,9 @@ enum maq_status maq_step_model_build(struct maq_step_model *out, const struct ma
                                      struct maq_diag *diag);
 
 /* The same with some items longer. */
-struct maq_stretch;
+struct maq_slowdown;
 enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const struct maq_job *job,
-                                               const struct maq_stretch *stretch, struct maq_arena *arena,
+                                               const struct maq_slowdown *stretch, struct maq_arena *arena,
                                                struct maq_diag *diag);
 
 /* What is slower than variation makes it, in one replica: given by --slow. */

@@ -233,10 +233,10 @@ enum maq_status maq_program_find(const char **path, const char *name, struct maq
                          "give the program and its arguments after `--`", "there is no program '%.200s'", name);
 }
 
-enum maq_status maq_program_start(struct maq_program *p, const struct maq_program_opts *opts, struct maq_diag *diag)
+enum maq_status maq_program_start(struct maq_launched *p, const struct maq_program_opts *opts, struct maq_diag *diag)
 {
     int life[2], report[2];
-    *p = (struct maq_program){.life = -1, .report = -1};
+    *p = (struct maq_launched){.life = -1, .report = -1};
     if (pipe2(life, O_CLOEXEC) == 0) {
         if (pipe2(report, O_CLOEXEC) == 0) {
             p->keeper = fork();
@@ -255,19 +255,19 @@ enum maq_status maq_program_start(struct maq_program *p, const struct maq_progra
         close(life[1]);
     }
     int error = errno;
-    *p = (struct maq_program){.life = -1, .report = -1};
+    *p = (struct maq_launched){.life = -1, .report = -1};
     return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
                          "cannot start '%.200s': %s", opts->path, strerror(error));
 }
 
-void maq_program_signal(struct maq_program *p, int number)
+void maq_program_signal(struct maq_launched *p, int number)
 {
     unsigned char byte = (unsigned char)number;
     if (p->life >= 0)
         (void)!write(p->life, &byte, 1);
 }
 
-bool maq_program_finish(struct maq_program *p, struct maq_program_end *end)
+bool maq_program_finish(struct maq_launched *p, struct maq_program_end *end)
 {
     ssize_t n;
     while ((n = read(p->report, end, sizeof *end)) < 0 && errno == EINTR)
@@ -277,11 +277,11 @@ bool maq_program_finish(struct maq_program *p, struct maq_program_end *end)
     close(p->report);
     while (waitpid(p->keeper, NULL, 0) < 0 && errno == EINTR)
         continue;
-    *p = (struct maq_program){.life = -1, .report = -1};
+    *p = (struct maq_launched){.life = -1, .report = -1};
     return n == (ssize_t)sizeof *end;
 }
 
-void maq_program_end(struct maq_program *p)
+void maq_program_end(struct maq_launched *p)
 {
     struct maq_program_end end;
     if (p->keeper == 0)

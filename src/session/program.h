@@ -28,7 +28,7 @@ struct maq_program_end {
     int64_t cpu_us;     /* of all processes */
 };
 
-struct maq_program {
+struct maq_launched {
     pid_t keeper; /* 0: none */
     int life;     /* we write signals to it; closing it ends the program */
     int report;   /* the keeper writes a maq_program_end to it */
@@ -37,12 +37,12 @@ struct maq_program {
 /* The file that a command's name stands for, by PATH; in `arena`. MAQ_BAD_INPUT when there is none. */
 enum maq_status maq_program_find(const char **path, const char *name, struct maq_arena *arena, struct maq_diag *diag);
 
-enum maq_status maq_program_start(struct maq_program *p, const struct maq_program_opts *opts, struct maq_diag *diag);
+enum maq_status maq_program_start(struct maq_launched *p, const struct maq_program_opts *opts, struct maq_diag *diag);
 /* Sends a signal to its process group. */
-void maq_program_signal(struct maq_program *p, int number);
+void maq_program_signal(struct maq_launched *p, int number);
 /* Takes the report, once p->report is readable; false when the keeper was killed. The program is gone afterwards. */
-bool maq_program_finish(struct maq_program *p, struct maq_program_end *end);
+bool maq_program_finish(struct maq_launched *p, struct maq_program_end *end);
 /* Kills what still runs and waits for it. Nothing when it is gone. */
-void maq_program_end(struct maq_program *p);
+void maq_program_end(struct maq_launched *p);
 
 #endif

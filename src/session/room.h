@@ -18,7 +18,7 @@ struct maq_room {
     struct maq_cluster cluster;
     struct maq_costs costs;
     struct maq_measured *measured;
-    struct maq_kernel_times *kernels;
+    struct maq_replay_kernels *kernels;
     struct maq_pricer pricer;
     uint32_t world, per_node;
     double memory_bytes; /* of a device; 0 = its own */
@@ -58,7 +58,7 @@ struct maq_live {
     struct maq_room *room;
     struct maq_live_opts opts;
     struct maq_ask_port port;
-    struct maq_program program;
+    struct maq_launched program;
     struct maq_program_end end;
     double began_s, ended_s;
     bool runs, lost; /* lost: its keeper was killed */

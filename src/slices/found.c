@@ -43,7 +43,7 @@ static void add_hops(struct maq_slices_stage *stages, const struct maq_hop_class
 
 bool maq_slices_take_plan(struct maq_slices_plan *out, struct maq_slices_run *run, const struct maq_slices_kept *kept)
 {
-    const struct maq_pipeline *row = &kept->row;
+    const struct maq_piece_line *row = &kept->row;
     const struct maq_slices_wave *wave = &run->waves[kept->wave];
     uint32_t n = 0, at = 0, layers = 0, atom = 0;
     for (uint32_t i = 0; i < row->n; i++)

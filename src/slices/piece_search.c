@@ -41,7 +41,7 @@ struct run {
 
 /* ---- whole pipelines ---- */
 
-static void take_row(struct maq_pipeline *p, const struct run *r, const struct label *l)
+static void take_row(struct maq_piece_line *p, const struct run *r, const struct label *l)
 {
     p->n = 0;
     for (;; l = &r->labels[l->after]) {
@@ -53,7 +53,7 @@ static void take_row(struct maq_pipeline *p, const struct run *r, const struct l
 }
 
 /* A total order of rows of the same step. */
-static bool is_before(const struct maq_pipeline *a, const struct maq_pipeline *b)
+static bool is_before(const struct maq_piece_line *a, const struct maq_piece_line *b)
 {
     if (a->n != b->n)
         return a->n < b->n;
@@ -73,11 +73,11 @@ static bool is_before(const struct maq_pipeline *a, const struct maq_pipeline *b
 
 static void finish(struct run *r, const struct label *l)
 {
-    struct maq_pipeline row = {.n = 0};
+    struct maq_piece_line row = {.n = 0};
     take_row(&row, r, l);
     if (!maq_pipeline_cost(&row, r->table) || row.step_s > r->cutoff_s * SLACK)
         return;
-    struct maq_pipeline *best = &r->out->best;
+    struct maq_piece_line *best = &r->out->best;
     if (best->n == 0 || row.step_s < best->step_s || (row.step_s == best->step_s && is_before(&row, best)))
         *best = row;
     r->cutoff_s = fmin(r->cutoff_s, best->step_s);

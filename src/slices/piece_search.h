@@ -30,9 +30,9 @@ struct maq_piece_search_opts {
 };
 
 struct maq_piece_search_result {
-    struct maq_pipeline best; /* n = 0: none under the cutoff */
-    double bound_s;           /* no pipeline is below; the cutoff where there is none */
-    bool complete;            /* best is the best there is up to the cutoff */
+    struct maq_piece_line best; /* n = 0: none under the cutoff */
+    double bound_s;             /* no pipeline is below; the cutoff where there is none */
+    bool complete;              /* best is the best there is up to the cutoff */
     uint64_t considered, bounded, dominated;
 };
 

@@ -85,7 +85,7 @@ bool maq_piece_table_hops(struct maq_piece_table *table, struct maq_arena *arena
 }
 
 /* Adds a piece's stages with the hops to its neighbours. */
-static void add_piece(struct maq_pipeline *p, const struct maq_piece *q, double before, double after)
+static void add_piece(struct maq_piece_line *p, const struct maq_piece *q, double before, double after)
 {
     double first = q->first_s + before + (q->plan->n_stages == 1 ? after : 0), last = q->last_s + after;
     p->bottleneck_s = fmax(p->bottleneck_s, fmax(q->slowest_s, q->plan->n_stages == 1 ? first : fmax(first, last)));
@@ -93,7 +93,7 @@ static void add_piece(struct maq_pipeline *p, const struct maq_piece *q, double 
     p->sync_s = fmax(p->sync_s, q->sync_s);
 }
 
-bool maq_pipeline_cost(struct maq_pipeline *p, const struct maq_piece_table *table)
+bool maq_pipeline_cost(struct maq_piece_line *p, const struct maq_piece_table *table)
 {
     uint32_t used[MAQ_PIECE_ISLANDS] = {0}, behind = 0, end = table->n_atoms;
     p->bottleneck_s = p->fill_s = p->sync_s = 0;

@@ -64,7 +64,7 @@ bool maq_piece_fill(struct maq_piece *piece, const struct maq_parallelizer_plan 
 bool maq_piece_table_hops(struct maq_piece_table *table, struct maq_arena *arena);
 
 /* A pipeline: pieces front first. */
-struct maq_pipeline {
+struct maq_piece_line {
     double step_s, bottleneck_s, fill_s, sync_s;
     uint32_t n;
     uint32_t first[MAQ_PIECE_ATOMS]; /* atom that a piece begins with */
@@ -73,6 +73,6 @@ struct maq_pipeline {
 
 /* Costs of the pipeline, straight from the formulas above: the search is held to this. false when it is none: gaps, too little memory, too
  * many devices. */
-bool maq_pipeline_cost(struct maq_pipeline *p, const struct maq_piece_table *table);
+bool maq_pipeline_cost(struct maq_piece_line *p, const struct maq_piece_table *table);
 
 #endif

@@ -120,7 +120,7 @@ static bool is_stopped(const struct maq_slices_run *run)
     return run->opts->stop && *run->opts->stop;
 }
 
-static bool keep(struct maq_slices_run *run, struct maq_slices_kept *kept, const struct maq_pipeline *row)
+static bool keep(struct maq_slices_run *run, struct maq_slices_kept *kept, const struct maq_piece_line *row)
 {
     struct maq_piece *pieces = MAQ_ARENA_NEW(&run->arena, struct maq_piece, row->n);
     if (!pieces)

@@ -8,7 +8,7 @@
 
 /* The best pipeline of a wave so far, with pieces of its own. */
 struct maq_slices_kept {
-    struct maq_pipeline row; /* n = 0: none */
+    struct maq_piece_line row; /* n = 0: none */
     uint32_t wave;
     double root_s, bound_s; /* by profiles; no pipeline of the wave is faster */
     bool complete;          /* row is the best of the wave, or none is below what had to be beaten */

@@ -49,7 +49,7 @@ static bool set_type(struct maq_op *op, struct maq_str word)
 
 /* ---- products ---- */
 
-static bool gemm_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool gemm_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     op->kind = MAQ_OP_GEMM;
     op->d[0] = NUMBER(m);
@@ -59,7 +59,7 @@ static bool gemm_row(struct maq_op *op, struct maq_kernel_row *row)
 }
 
 /* The products that absorb a head's expansion of the latent: 128 x 512 before attention, 512 x 128 after it. */
-static bool mla_bmm_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool mla_bmm_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     bool after = maq_str_is(TEXT(op_name), "mla_gen_post");
     op->kind = MAQ_OP_GEMM;
@@ -72,7 +72,7 @@ static bool mla_bmm_row(struct maq_op *op, struct maq_kernel_row *row)
 
 /* ---- attention ---- */
 
-static void set_kv_type(struct maq_op *op, struct maq_kernel_row *row)
+static void set_kv_type(struct maq_op *op, struct maq_kernel_line *row)
 {
     if (maq_str_is(TEXT(kv_cache_dtype), "fp8") && op->dtype != MAQ_FP8)
         op->flags |= MAQ_OP_KV_FP8;
@@ -103,7 +103,7 @@ static void set_decode(struct maq_op *op, int64_t sequences, int64_t past, int64
     op->d[1] = window > 0 && past + 1 > window ? window : past + 1;
 }
 
-static bool attention_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool attention_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     op->kind = MAQ_OP_ATTENTION;
     op->d[2] = NUMBER(num_heads);
@@ -112,7 +112,7 @@ static bool attention_row(struct maq_op *op, struct maq_kernel_row *row)
     return set_type(op, TEXT(attn_dtype)) && op->d[3] > 0 && op->d[2] >= op->d[3];
 }
 
-static bool context_attention_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool context_attention_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     bool ok = attention_row(op, row);
     set_prefill(op, NUMBER(batch_size), NUMBER(isl), NUMBER_OR(step, 0), NUMBER_OR(window_size, 0));
@@ -120,7 +120,7 @@ static bool context_attention_row(struct maq_op *op, struct maq_kernel_row *row)
     return ok;
 }
 
-static bool generation_attention_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool generation_attention_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     bool ok = attention_row(op, row);
     set_decode(op, NUMBER(batch_size), NUMBER(step), NUMBER_OR(window_size, 0));
@@ -129,7 +129,7 @@ static bool generation_attention_row(struct maq_op *op, struct maq_kernel_row *r
 }
 
 /* Prefill of latent attention: keys of 128 + 64, values of 128, every head its own. */
-static bool context_mla_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool context_mla_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     op->kind = MAQ_OP_ATTENTION;
     op->d[2] = op->d[3] = NUMBER(num_heads);
@@ -142,7 +142,7 @@ static bool context_mla_row(struct maq_op *op, struct maq_kernel_row *row)
 }
 
 /* Decoding on the latent: one key of 512 + 64 for all heads, its first 512 are the value. */
-static bool generation_mla_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool generation_mla_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     op->kind = MAQ_OP_ATTENTION;
     op->d[2] = NUMBER(num_heads);
@@ -156,7 +156,7 @@ static bool generation_mla_row(struct maq_op *op, struct maq_kernel_row *row)
 }
 
 /* The models of the module tables have DeepSeek-V3's latent, or are left out. */
-static bool mla_module(struct maq_op *op, struct maq_kernel_row *row)
+static bool mla_module(struct maq_op *op, struct maq_kernel_line *row)
 {
     struct maq_str model = TEXT(model);
     op->kind = MAQ_OP_MLA_BLOCK;
@@ -169,7 +169,7 @@ static bool mla_module(struct maq_op *op, struct maq_kernel_row *row)
             maq_str_starts(model, "nvidia/DeepSeek-V3"));
 }
 
-static bool mla_context_module_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool mla_context_module_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     bool ok = mla_module(op, row);
     set_prefill(op, NUMBER(batch_size), NUMBER(isl), NUMBER_OR(step, 0), 0);
@@ -179,7 +179,7 @@ static bool mla_context_module_row(struct maq_op *op, struct maq_kernel_row *row
     return ok;
 }
 
-static bool mla_generation_module_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool mla_generation_module_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     bool ok = mla_module(op, row);
     /* the large-scale tables call the past `isl` */
@@ -206,7 +206,7 @@ static double busiest_share(struct maq_str distribution, int64_t n)
     return sum > 0.0 ? 1.0 / sum : 0.0;
 }
 
-static bool experts_of(struct maq_op *op, struct maq_kernel_row *row, int64_t rows, int64_t experts)
+static bool experts_of(struct maq_op *op, struct maq_kernel_line *row, int64_t rows, int64_t experts)
 {
     int64_t ep = NUMBER(moe_ep_size), tp = NUMBER(moe_tp_size);
     struct maq_str kernel = TEXT(kernel_source), distribution = TEXT(distribution);
@@ -227,13 +227,13 @@ static bool experts_of(struct maq_op *op, struct maq_kernel_row *row, int64_t ro
 }
 
 /* num_tokens are those of all ranks; a rank gets its share of their copies. */
-static bool moe_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool moe_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     int64_t ep = NUMBER(moe_ep_size), copies = NUMBER(num_tokens) * NUMBER(topk);
     return ep > 0 && experts_of(op, row, (copies + ep - 1) / ep, NUMBER(num_experts));
 }
 
-static bool wideep_moe_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool wideep_moe_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     return experts_of(op, row, NUMBER(rank0_num_tokens), NUMBER(num_slots));
 }
@@ -245,7 +245,7 @@ static bool starts_with_conv(struct maq_str kernel)
     return maq_str_starts(kernel, "causal_conv1d");
 }
 
-static void set_linear(struct maq_op *op, struct maq_kernel_row *row, int64_t channels)
+static void set_linear(struct maq_op *op, struct maq_kernel_line *row, int64_t channels)
 {
     bool decode = maq_str_is(TEXT(phase), "generation");
     op->dtype = MAQ_BF16;
@@ -260,7 +260,7 @@ static void set_linear(struct maq_op *op, struct maq_kernel_row *row, int64_t ch
     }
 }
 
-static bool gdn_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool gdn_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     int64_t k_heads = NUMBER(num_k_heads), k_dim = NUMBER(head_k_dim), v_heads = NUMBER(num_v_heads),
             v_dim = NUMBER(head_v_dim);
@@ -276,7 +276,7 @@ static bool gdn_row(struct maq_op *op, struct maq_kernel_row *row)
     return true;
 }
 
-static bool mamba2_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool mamba2_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     if (!starts_with_conv(TEXT(kernel_source)))
         return false;
@@ -284,7 +284,7 @@ static bool mamba2_row(struct maq_op *op, struct maq_kernel_row *row)
     return true;
 }
 
-static bool scale_matrix_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool scale_matrix_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     op->kind = MAQ_OP_QUANTIZE;
     op->d[0] = NUMBER(m);
@@ -293,7 +293,7 @@ static bool scale_matrix_row(struct maq_op *op, struct maq_kernel_row *row)
 }
 
 /* The largest value of a tensor in 16 bits: read, nothing written. */
-static bool computescale_row(struct maq_op *op, struct maq_kernel_row *row)
+static bool computescale_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     op->kind = MAQ_OP_ELEMENTWISE;
     op->dtype = MAQ_BF16;

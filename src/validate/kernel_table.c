@@ -204,7 +204,7 @@ static bool is_impossible(const struct maq_kernel_sample *s, const struct maq_de
     return s->measured_s < 0.98 * memory || (peak > 0.0 && s->measured_s < 0.98 * work.matrix_flop / peak);
 }
 
-static enum maq_kernel_skip read_row(struct maq_kernel_sample *s, struct maq_kernel_row *row, maq_kernel_row_fn *make,
+static enum maq_kernel_skip read_row(struct maq_kernel_sample *s, struct maq_kernel_line *row, maq_kernel_row_fn *make,
                                      struct names *names, struct maq_arena *arena)
 {
     double ms = 0.0;
@@ -232,7 +232,7 @@ static enum maq_status read_rows(struct maq_kernel_table *t, maq_kernel_row_fn *
     if (!t->samples)
         return maq_no_memory(diag, "the rows");
     for (uint32_t i = 0; i < t->n_rows; i++) {
-        struct maq_kernel_row row = {t, i, false};
+        struct maq_kernel_line row = {t, i, false};
         enum maq_kernel_skip skip = read_row(&t->samples[t->n], &row, make, &names, arena);
         t->skipped[skip]++;
         t->n += skip == MAQ_KERNEL_SKIP_NONE;
@@ -245,7 +245,7 @@ static enum maq_status read_rows(struct maq_kernel_table *t, maq_kernel_row_fn *
 
 static struct maq_str comm_cell(void *user, const char *column)
 {
-    const struct maq_kernel_row *row = user;
+    const struct maq_kernel_line *row = user;
     uint32_t at = maq_csv_column(&row->table->csv, column);
     if (at != UINT32_MAX)
         return maq_csv_get(&row->table->csv, row->row, at);
@@ -264,7 +264,7 @@ static enum maq_status read_comm_rows(struct maq_kernel_table *t, struct maq_str
     if (!t->samples)
         return maq_no_memory(diag, "the rows");
     for (uint32_t i = 0; i < t->n_rows; i++) {
-        struct maq_kernel_row row = {t, i, false};
+        struct maq_kernel_line row = {t, i, false};
         struct maq_kernel_comm comm;
         maq__kernel_comm_row(&comm, table, system, framework, &(struct maq_kernel_cells){comm_cell, &row}, &clusters,
                              diag);

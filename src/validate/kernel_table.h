@@ -118,18 +118,18 @@ enum maq_status maq_kernel_table_read(struct maq_kernel_table *out, const char *
 /* --- kernel_rows.c --- */
 
 /* One row of a table; cells by column. */
-struct maq_kernel_row {
+struct maq_kernel_line {
     const struct maq_kernel_table *table;
     uint32_t row;
     bool bad; /* a number could not be read */
 };
-struct maq_str maq_kernel_text(const struct maq_kernel_row *row, enum maq_kernel_column column);
-int64_t maq_kernel_int(struct maq_kernel_row *row, enum maq_kernel_column column);
+struct maq_str maq_kernel_text(const struct maq_kernel_line *row, enum maq_kernel_column column);
+int64_t maq_kernel_int(struct maq_kernel_line *row, enum maq_kernel_column column);
 /* The same where a table may lack the column. */
-int64_t maq_kernel_int_or(struct maq_kernel_row *row, enum maq_kernel_column column, int64_t missing);
+int64_t maq_kernel_int_or(struct maq_kernel_line *row, enum maq_kernel_column column, int64_t missing);
 
 /* Makes an operator of a row; false when there is none for it. */
-typedef bool maq_kernel_row_fn(struct maq_op *op, struct maq_kernel_row *row);
+typedef bool maq_kernel_row_fn(struct maq_op *op, struct maq_kernel_line *row);
 
 struct maq_kernel_reader {
     const char *op, *table; /* of the file name; table NULL = every one */

@@ -22,7 +22,7 @@ const char *maq_column_name(enum maq_column column)
 }
 
 /* Columns that nothing is read from: what somebody calls mbs in his own way would else be guessed, and nobody told. */
-static void note_unread(const struct maq_table *table, struct maq_diag *diag)
+static void note_unread(const struct maq_row_table *table, struct maq_diag *diag)
 {
     static const char *const remarks[] = {"url", "mfu", "hfu", "reported_other"}; /* of nothing that is predicted */
     const struct maq_csv *csv = &table->csv;
@@ -47,7 +47,7 @@ static void note_unread(const struct maq_table *table, struct maq_diag *diag)
     maq_buf_fini(&words);
 }
 
-enum maq_status maq_table_bind(struct maq_table *table, struct maq_diag *diag)
+enum maq_status maq_table_bind(struct maq_row_table *table, struct maq_diag *diag)
 {
     static const enum maq_column measured[] = {MAQ_COLUMN_derived_iter_time_s, MAQ_COLUMN_iter_time_s,
                                                MAQ_COLUMN_tokens_per_s_per_gpu, MAQ_COLUMN_derived_tokens_per_s_per_gpu,

@@ -60,14 +60,14 @@ enum maq_column {
         MAQ_COLUMN_COUNT
 };
 
-struct maq_table {
+struct maq_row_table {
     struct maq_csv csv;
     uint32_t at[MAQ_COLUMN_COUNT]; /* column of the file; UINT32_MAX = absent */
 };
 
 /* A row, and where to say that a number in it cannot be read. */
 struct maq_table_row {
-    const struct maq_table *table;
+    const struct maq_row_table *table;
     uint32_t row;
     int bad; /* enum maq_column of the first unreadable number; -1 = none */
 };
@@ -76,7 +76,7 @@ struct maq_table_row {
  * Finds the columns; each one that is needed and missing is an error, and so is a table with no column of a measurement. A note names those
  * that are not read.
  */
-enum maq_status maq_table_bind(struct maq_table *table, struct maq_diag *diag);
+enum maq_status maq_table_bind(struct maq_row_table *table, struct maq_diag *diag);
 
 const char *maq_column_name(enum maq_column column);
 struct maq_str maq_row_text(const struct maq_table_row *row, enum maq_column column);

@@ -17,7 +17,7 @@
 #include "validate/validate_internal.h"
 
 struct run {
-    const struct maq_table *table;
+    const struct maq_row_table *table;
     struct maq_validate_row *rows;
     const bool *keep;
     atomic_uint next;
@@ -287,7 +287,7 @@ static uint32_t count_threads(uint32_t asked, uint32_t rows)
 }
 
 enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_validate_row *rows, const bool *keep,
-                                  const struct maq_table *table, uint32_t threads, struct maq_diag *diag)
+                                  const struct maq_row_table *table, uint32_t threads, struct maq_diag *diag)
 {
     struct run run = {.table = table, .rows = rows, .keep = keep};
     struct worker workers[MAQ_VALIDATE_MAX_THREADS] = {{0}}, here = {&run, &owner->workers[0]};

@@ -91,7 +91,7 @@ static enum maq_status run(struct maq_validate_owner *owner, const char *name, s
                            const struct maq_validate_opts *opts, struct maq_diag *diag)
 {
     struct maq_validate_result *r = &owner->result;
-    struct maq_table *table = MAQ_ARENA_NEW(&owner->arena, struct maq_table, 1);
+    struct maq_row_table *table = MAQ_ARENA_NEW(&owner->arena, struct maq_row_table, 1);
     r->table = maq_arena_strdup(&owner->arena, maq_str_of(name));
     if (!table || !r->table)
         return maq_no_memory(diag, "the table");

@@ -33,7 +33,7 @@ struct maq_validate_opts maq__validate_opts(const struct maq_validate_opts *give
 
 /* Simulates rows[i] for every i with keep[i]; the others are FILTERED. Row i depends on the table alone, not on threads. */
 enum maq_status maq__validate_run(struct maq_validate_owner *owner, struct maq_validate_row *rows, const bool *keep,
-                                  const struct maq_table *table, uint32_t threads, struct maq_diag *diag);
+                                  const struct maq_row_table *table, uint32_t threads, struct maq_diag *diag);
 
 /* Names the groups that a row is in; all are "" until there is a job, but for source and framework. false when out of memory. */
 bool maq__validate_label_text(struct maq_validate_row *row, struct maq_arena *arena);

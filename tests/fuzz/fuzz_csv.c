@@ -19,7 +19,7 @@ static const char header[] =
     "gpus_per_node,inter_node_bw_note,tp,pp,vp,cp,ep,dp,sp,zero_or_fsdp,mbs,gbs,precision,recompute,overlap_notes,"
     "notes,derived_iter_time_s\n";
 
-static void interpret_rows(struct maq_table *table, struct maq_arena *arena)
+static void interpret_rows(struct maq_row_table *table, struct maq_arena *arena)
 {
     for (uint32_t i = 0; i < table->csv.n_rows && i < 50; i++) {
         struct maq_interpretation in = {.row = {table, i, -1}, .arena = arena};
@@ -43,7 +43,7 @@ static void interpret_rows(struct maq_table *table, struct maq_arena *arena)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct maq_buf text;
-    struct maq_table table;
+    struct maq_row_table table;
     struct maq_arena arena;
     struct maq_diag *diag = maq_diag_new();
     bool with_header = size > 0 && data[0] == '+';
