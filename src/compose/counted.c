@@ -265,6 +265,26 @@ static bool grow(struct run *r, const struct state *back)
     return true;
 }
 
+/* The states of a level with the same front. `arcs`: those that end at the atom are listed. */
+static bool grow_bucket(struct run *r, uint32_t atom, uint32_t group, bool *arcs)
+{
+    struct maq_counted *c = r->c;
+    const struct state *s = c->bucket[(size_t)atom * c->groups.n + group];
+    bool fronts = false;
+    for (; s && s->level >= r->behind; s = s->sibling) {
+        if (s->level > r->behind) /* of the next level */
+            continue;
+        if (!*arcs)
+            maq_fronts_list_arcs(&c->fronts, r->box, r->behind, atom, false);
+        if (!fronts)
+            maq_fronts_list(&c->fronts, r->box, rest_of(r), r->behind, atom, group);
+        *arcs = fronts = true;
+        if (!grow(r, s))
+            return false;
+    }
+    return true;
+}
+
 static bool grow_level(struct run *r, const struct state *root)
 {
     struct maq_counted *c = r->c;
@@ -276,22 +296,10 @@ static bool grow_level(struct run *r, const struct state *root)
         return grow(r, root);
     }
     for (uint32_t atom = atoms; atom-- > 1;) {
-        bool known = false;
-        for (uint32_t g = 0; g < c->groups.n; g++) {
-            bool listed = false;
-            const struct state *s = c->bucket[(size_t)atom * c->groups.n + g];
-            for (; s && s->level >= r->behind; s = s->sibling) {
-                if (s->level > r->behind) /* of the next level */
-                    continue;
-                if (!known)
-                    maq_fronts_list_arcs(&c->fronts, r->box, r->behind, atom, false);
-                if (!listed)
-                    maq_fronts_list(&c->fronts, r->box, rest_of(r), r->behind, atom, g);
-                known = listed = true;
-                if (!grow(r, s))
-                    return false;
-            }
-        }
+        bool arcs = false;
+        for (uint32_t g = 0; g < c->groups.n; g++)
+            if (!grow_bucket(r, atom, g, &arcs))
+                return false;
     }
     return true;
 }
