@@ -42,6 +42,11 @@ int vg_mpi_exchange(const struct vg_mpi_comm *comm, const void *mine, uint64_t b
 /* The same of colors and keys. */
 int vg_mpi_colors(const struct vg_mpi_comm *comm, const uint32_t mine[2], uint32_t (*all)[2]);
 
+/* The same, of which only those that want it need know what the others gave; out: [n * bytes]. */
+int vg_mpi_gather_at(const struct vg_mpi_comm *comm, const void *own, uint64_t bytes, void *out, bool wanted);
+/* The root's bytes come to everybody. */
+int vg_mpi_from_root(const struct vg_mpi_comm *comm, void *data, uint64_t bytes, uint32_t root);
+
 /* Ends the program as MPI's default error handler does, where the program has not asked for errors back. */
 int vg_mpi_error(const char *call, int error);
 

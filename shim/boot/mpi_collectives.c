@@ -12,41 +12,6 @@
 
 #define MOST (UINT64_C(64) << 20) /* of everybody's bytes at one time */
 
-static uint64_t channel_of(const struct vg_mpi_comm *comm)
-{
-    return vg_channel(comm->lineage, VG_CHANNEL_MPI);
-}
-
-static struct vg_exchange exchange_on(const struct vg_mpi_comm *comm, const void *mine, uint64_t bytes, uint32_t root)
-{
-    return (struct vg_exchange){.channel = channel_of(comm),
-                                .n = comm->n,
-                                .me = comm->me,
-                                .members = comm->members,
-                                .mine = mine,
-                                .bytes = bytes,
-                                .root = root};
-}
-
-int vg_mpi_exchange(const struct vg_mpi_comm *comm, const void *mine, uint64_t bytes, void *all)
-{
-    struct vg_exchange x = exchange_on(comm, mine, bytes, MAQ_REC_NONE);
-    return vg_exchange_put(&x) && vg_exchange_get(&x, all) ? VG_MPI_SUCCESS : VG_MPI_ERR_OTHER;
-}
-
-int vg_mpi_colors(const struct vg_mpi_comm *comm, const uint32_t mine[2], uint32_t (*all)[2])
-{
-    struct vg_exchange x = exchange_on(comm, mine, sizeof *all, MAQ_REC_NONE);
-    x.colors = true;
-    return vg_exchange_put(&x) && vg_exchange_get(&x, all) ? VG_MPI_SUCCESS : VG_MPI_ERR_OTHER;
-}
-
-static int from_root(const struct vg_mpi_comm *comm, void *data, uint64_t bytes, uint32_t root)
-{
-    struct vg_exchange x = exchange_on(comm, comm->me == root ? data : NULL, bytes, root);
-    return vg_exchange_put(&x) && vg_exchange_get(&x, data) ? VG_MPI_SUCCESS : VG_MPI_ERR_OTHER;
-}
-
 /* Bytes of `count` elements of a type. */
 static int sized(uint64_t *out, int count, const void *type)
 {
@@ -85,7 +50,7 @@ int MPI_Bcast(void *data, int count, void *type, int root, void *comm)
     if (error == VG_MPI_SUCCESS)
         error = sized(&bytes, count, type);
     if (error == VG_MPI_SUCCESS && bytes)
-        error = from_root(c, data, bytes, (uint32_t)root);
+        error = vg_mpi_from_root(c, data, bytes, (uint32_t)root);
     return vg_mpi_error("MPI_Bcast", error);
 }
 
@@ -111,21 +76,6 @@ int MPI_Allgather(const void *in, int n_in, void *in_type, void *out, int n_out,
     return vg_mpi_error("MPI_Allgather", error);
 }
 
-/* Whoever is not root gives its bytes and, alone, need not know what the others gave. */
-static int gather_at(const struct vg_mpi_comm *c, const void *own, uint64_t bytes, void *out, bool wanted)
-{
-    struct vg_exchange x = exchange_on(c, own, bytes, MAQ_REC_NONE);
-    if (!vg_exchange_put(&x))
-        return VG_MPI_ERR_OTHER;
-    if (!wanted && !x.slot)
-        return VG_MPI_SUCCESS;
-    void *all = wanted ? out : malloc(c->n * bytes);
-    int error = !all ? VG_MPI_ERR_NO_MEM : vg_exchange_get(&x, all) ? VG_MPI_SUCCESS : VG_MPI_ERR_OTHER;
-    if (!wanted)
-        free(all);
-    return error;
-}
-
 MPI_API(int, MPI_Gather, const void *in, int n_in, void *in_type, void *out, int n_out, void *out_type, int root,
         void *comm);
 int MPI_Gather(const void *in, int n_in, void *in_type, void *out, int n_out, void *out_type, int root, void *comm)
@@ -138,7 +88,7 @@ int MPI_Gather(const void *in, int n_in, void *in_type, void *out, int n_out, vo
         error = at_root ? sized(&bytes, n_out, out_type) : sized(&bytes, n_in, in_type);
     const void *own = in == VG_MPI_IN_PLACE && at_root ? (char *)out + c->me * bytes : in;
     if (error == VG_MPI_SUCCESS && bytes)
-        error = gather_at(c, own, bytes, out, at_root);
+        error = vg_mpi_gather_at(c, own, bytes, out, at_root);
     return vg_mpi_error("MPI_Gather", error);
 }
 
@@ -189,7 +139,7 @@ int MPI_Scatter(const void *in, int n_in, void *in_type, void *out, int n_out, v
     if (all && !at_root)
         memcpy(all + c->me * bytes, out, bytes); /* what stays where nobody recorded it */
     if (all && bytes)
-        error = from_root(c, all, c->n * bytes, (uint32_t)root);
+        error = vg_mpi_from_root(c, all, c->n * bytes, (uint32_t)root);
     if (error == VG_MPI_SUCCESS && out != VG_MPI_IN_PLACE)
         memcpy(out, all + c->me * bytes, bytes);
     free(all);

@@ -14,7 +14,6 @@
 #include "shim/math/dnn.h"
 
 #define HANDLE_MAGIC 0x646e6e2d6d6171u
-#define DESCRIPTOR_MAGIC 0x646e6e2d646573u
 
 int cudaRuntimeGetVersion(int *version); /* of cuda/ */
 
@@ -134,154 +133,38 @@ VERSION_CHECK(cudnnAdvVersionCheck)
 
 /* --- descriptors --------------------------------------------------------------------------------------------------------- */
 
-static struct dnn_descriptor *descriptor_of(void *p)
-{
-    struct dnn_descriptor *d = (struct dnn_descriptor *)p;
-    return d != NULL && d->magic == DESCRIPTOR_MAGIC ? d : NULL;
-}
-
-static size_t width(int type)
-{
-    switch (type) {
-    case ABI_CUDNN_TYPE_BOOLEAN:
-    case ABI_CUDNN_TYPE_CHAR:
-        return 1;
-    case ABI_CUDNN_TYPE_HANDLE:
-    case ABI_CUDNN_TYPE_INT64:
-    case ABI_CUDNN_TYPE_DOUBLE:
-    case ABI_CUDNN_TYPE_VOID_PTR:
-    case ABI_CUDNN_TYPE_DESCRIPTOR:
-        return 8;
-    case ABI_CUDNN_TYPE_FRACTION:
-        return 16;
-    default: /* float, int32, and all enumerations */
-        return 4;
-    }
-}
-
-static void release(struct dnn_descriptor *d);
-
-static void attribute_free(struct dnn_attribute *a)
-{
-    if (a->type == ABI_CUDNN_TYPE_DESCRIPTOR)
-        for (int64_t i = 0; i < a->n; i++)
-            release(((struct dnn_descriptor **)a->value)[i]);
-    free(a->value);
-    free(a);
-}
-
-static void clear(struct dnn_descriptor *d)
-{
-    while (d->attributes != NULL) {
-        struct dnn_attribute *a = d->attributes;
-        d->attributes = a->next;
-        attribute_free(a);
-    }
-}
-
-/* References form no circle: a descriptor is final, and closed, before another may hold it. */
-static void release(struct dnn_descriptor *d)
-{
-    if (d == NULL || --d->references > 0)
-        return;
-    clear(d);
-    d->magic = 0;
-    free(d);
-}
-
-const struct dnn_attribute *dnn_find(const struct dnn_descriptor *d, int name)
-{
-    for (const struct dnn_attribute *a = d != NULL ? d->attributes : NULL; a != NULL; a = a->next)
-        if (a->name == name)
-            return a;
-    return NULL;
-}
-
-struct dnn_descriptor *dnn_child(const struct dnn_descriptor *d, int name, int64_t i)
-{
-    const struct dnn_attribute *a = dnn_find(d, name);
-    return a != NULL && a->type == ABI_CUDNN_TYPE_DESCRIPTOR && i < a->n ? ((struct dnn_descriptor **)a->value)[i]
-                                                                         : NULL;
-}
-
-int64_t dnn_number(const struct dnn_descriptor *d, int name, int64_t otherwise)
-{
-    const struct dnn_attribute *a = dnn_find(d, name);
-    int64_t wide = 0;
-    if (a == NULL || a->n < 1 || width(a->type) > 8)
-        return otherwise;
-    memcpy(&wide, a->value, width(a->type)); /* little-endian */
-    return wide;
-}
-
-static int set(struct dnn_descriptor *d, int name, int type, int64_t n, const void *values)
-{
-    if (n < 0 || n > INT32_MAX || (n > 0 && values == NULL))
-        return ABI_CUDNN_BAD_PARAM;
-    struct dnn_attribute *a = calloc(1, sizeof *a);
-    if (a == NULL || (a->value = calloc((size_t)n + 1, width(type))) == NULL) {
-        free(a);
-        return ABI_CUDNN_ALLOC_FAILED;
-    }
-    a->name = name;
-    a->type = type;
-    a->n = n;
-    if (n > 0)
-        memcpy(a->value, values, (size_t)n * width(type));
-    if (type == ABI_CUDNN_TYPE_DESCRIPTOR)
-        for (int64_t i = 0; i < n; i++) {
-            struct dnn_descriptor *child = descriptor_of(((void **)a->value)[i]);
-            ((struct dnn_descriptor **)a->value)[i] = child;
-            if (child != NULL)
-                child->references++;
-        }
-    for (struct dnn_attribute **at = &d->attributes; *at != NULL; at = &(*at)->next)
-        if ((*at)->name == name) {
-            struct dnn_attribute *old = *at;
-            *at = old->next;
-            attribute_free(old);
-            break;
-        }
-    a->next = d->attributes;
-    d->attributes = a;
-    return ABI_CUDNN_SUCCESS;
-}
-
 MATH_API(int, cudnnBackendCreateDescriptor, int kind, void **out)
 {
-    struct dnn_descriptor *d = out != NULL ? calloc(1, sizeof *d) : NULL;
+    struct dnn_descriptor *d = out != NULL ? dnn_new(kind) : NULL;
     if (d == NULL)
         return out == NULL ? ABI_CUDNN_NULL_POINTER : ABI_CUDNN_ALLOC_FAILED;
-    d->magic = DESCRIPTOR_MAGIC;
-    d->kind = kind;
-    d->references = 1;
     *out = d;
     return ABI_CUDNN_SUCCESS;
 }
 
 MATH_API(int, cudnnBackendDestroyDescriptor, void *descriptor)
 {
-    struct dnn_descriptor *d = descriptor_of(descriptor);
+    struct dnn_descriptor *d = dnn_descriptor_of(descriptor);
     if (d == NULL)
         return ABI_CUDNN_BAD_PARAM;
     vg_lock();
-    release(d);
+    dnn_release(d);
     vg_unlock();
     return ABI_CUDNN_SUCCESS;
 }
 
 MATH_API(int, cudnnBackendInitialize, void *descriptor)
 {
-    return descriptor_of(descriptor) != NULL ? ABI_CUDNN_SUCCESS : ABI_CUDNN_BAD_PARAM;
+    return dnn_descriptor_of(descriptor) != NULL ? ABI_CUDNN_SUCCESS : ABI_CUDNN_BAD_PARAM;
 }
 
 MATH_API(int, cudnnBackendSetAttribute, void *descriptor, int name, int type, int64_t n, const void *values)
 {
-    struct dnn_descriptor *d = descriptor_of(descriptor);
+    struct dnn_descriptor *d = dnn_descriptor_of(descriptor);
     if (d == NULL)
         return ABI_CUDNN_BAD_PARAM;
     vg_lock();
-    const int status = set(d, name, type, n, values);
+    const int status = dnn_set(d, name, type, n, values);
     vg_unlock();
     return status;
 }
@@ -295,7 +178,7 @@ static struct dnn_descriptor *graph_of(const struct dnn_descriptor *plan)
 
 MATH_API(int, cudnnBackendFinalize, void *descriptor)
 {
-    struct dnn_descriptor *d = descriptor_of(descriptor);
+    struct dnn_descriptor *d = dnn_descriptor_of(descriptor);
     if (d == NULL)
         return ABI_CUDNN_BAD_PARAM;
     vg_lock();
@@ -309,14 +192,14 @@ MATH_API(int, cudnnBackendFinalize, void *descriptor)
 /* Into a descriptor that the caller has made: the library's own is copied. */
 static int copy_into(void *target, const struct dnn_descriptor *from)
 {
-    struct dnn_descriptor *to = descriptor_of(target);
+    struct dnn_descriptor *to = dnn_descriptor_of(target);
     if (to == NULL || from == NULL)
         return ABI_CUDNN_BAD_PARAM;
     if (to == from)
         return ABI_CUDNN_SUCCESS;
-    clear(to);
+    dnn_clear(to);
     for (const struct dnn_attribute *a = from->attributes; a != NULL; a = a->next) {
-        const int status = set(to, a->name, a->type, a->n, a->value);
+        const int status = dnn_set(to, a->name, a->type, a->n, a->value);
         if (status != ABI_CUDNN_SUCCESS)
             return status;
     }
@@ -335,7 +218,7 @@ static int answer(const struct dnn_descriptor *heuristic, int64_t wanted, int64_
         *n = 1;
     if (wanted < 1 || out == NULL)
         return ABI_CUDNN_SUCCESS;
-    config = descriptor_of(((void **)out)[0]);
+    config = dnn_descriptor_of(((void **)out)[0]);
     if (config == NULL || graph == NULL)
         return ABI_CUDNN_BAD_PARAM;
     int status = cudnnBackendCreateDescriptor(ABI_CUDNN_ENGINE, &made);
@@ -343,13 +226,13 @@ static int answer(const struct dnn_descriptor *heuristic, int64_t wanted, int64_
         return status;
     engine = (struct dnn_descriptor *)made;
     engine->finalized = true;
-    status = set(engine, ABI_CUDNN_ENGINE_GRAPH, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &graph);
+    status = dnn_set(engine, ABI_CUDNN_ENGINE_GRAPH, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &graph);
     if (status == ABI_CUDNN_SUCCESS)
-        status = set(engine, ABI_CUDNN_ENGINE_GLOBAL_INDEX, ABI_CUDNN_TYPE_INT64, 1, &index);
+        status = dnn_set(engine, ABI_CUDNN_ENGINE_GLOBAL_INDEX, ABI_CUDNN_TYPE_INT64, 1, &index);
     if (status == ABI_CUDNN_SUCCESS)
-        status = set(config, ABI_CUDNN_ENGINECFG_ENGINE, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &made);
+        status = dnn_set(config, ABI_CUDNN_ENGINECFG_ENGINE, ABI_CUDNN_TYPE_DESCRIPTOR, 1, &made);
     config->finalized = true;
-    release(engine);
+    dnn_release(engine);
     return status;
 }
 
@@ -373,7 +256,7 @@ static int get(const struct dnn_descriptor *d, int name, int type, int64_t wante
         if (n != NULL)
             *n = 1;
         if (wanted >= 1 && out != NULL)
-            memcpy(out, &number, width(type) < sizeof number ? width(type) : sizeof number);
+            memcpy(out, &number, dnn_width(type) < sizeof number ? dnn_width(type) : sizeof number);
         return ABI_CUDNN_SUCCESS;
     }
     if (n != NULL)
@@ -384,8 +267,8 @@ static int get(const struct dnn_descriptor *d, int name, int type, int64_t wante
             if (status != ABI_CUDNN_SUCCESS)
                 return status;
         } else {
-            memcpy((char *)out + (size_t)i * width(a->type), (char *)a->value + (size_t)i * width(a->type),
-                   width(a->type));
+            memcpy((char *)out + (size_t)i * dnn_width(a->type), (char *)a->value + (size_t)i * dnn_width(a->type),
+                   dnn_width(a->type));
         }
     }
     return ABI_CUDNN_SUCCESS;
@@ -393,7 +276,7 @@ static int get(const struct dnn_descriptor *d, int name, int type, int64_t wante
 
 MATH_API(int, cudnnBackendGetAttribute, void *descriptor, int name, int type, int64_t wanted, int64_t *n, void *out)
 {
-    const struct dnn_descriptor *d = descriptor_of(descriptor);
+    const struct dnn_descriptor *d = dnn_descriptor_of(descriptor);
     if (d == NULL)
         return ABI_CUDNN_BAD_PARAM;
     vg_lock();
@@ -405,16 +288,16 @@ MATH_API(int, cudnnBackendGetAttribute, void *descriptor, int name, int type, in
 MATH_API(int, cudnnBackendExecute, void *handle, void *plan, void *variant_pack)
 {
     const struct dnn *h = dnn_of(handle);
-    const struct dnn_descriptor *p = descriptor_of(plan);
+    const struct dnn_descriptor *p = dnn_descriptor_of(plan);
     if (h == NULL)
         return ABI_CUDNN_NOT_INITIALIZED;
-    if (p == NULL || p->kind != ABI_CUDNN_PLAN || descriptor_of(variant_pack) == NULL)
+    if (p == NULL || p->kind != ABI_CUDNN_PLAN || dnn_descriptor_of(variant_pack) == NULL)
         return ABI_CUDNN_BAD_PARAM;
     if (!p->finalized)
         return ABI_CUDNN_NOT_FINALIZED;
     vg_lock();
     /* Any tensor of the pack may be an output; how far each reaches is its own affair. */
-    const struct dnn_attribute *data = dnn_find(descriptor_of(variant_pack), ABI_CUDNN_PACK_POINTERS);
+    const struct dnn_attribute *data = dnn_find(dnn_descriptor_of(variant_pack), ABI_CUDNN_PACK_POINTERS);
     for (int64_t i = 0; data != NULL && data->type == ABI_CUDNN_TYPE_VOID_PTR && i < data->n; i++)
         vg_mem_written(((void **)data->value)[i], UINT64_MAX);
     const bool ok = math_launch(h->stream, &p->op, p->name, (struct math_out){NULL, 0});

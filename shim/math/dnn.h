@@ -35,6 +35,19 @@ struct dnn_descriptor {
     char name[64];
 };
 
+/* A descriptor with one reference; NULL when out of memory. */
+struct dnn_descriptor *dnn_new(int kind);
+/* Gives a reference back: with the last one goes the descriptor. NULL is none. */
+void dnn_release(struct dnn_descriptor *d);
+/* What a program hands in; NULL when it is no descriptor. */
+struct dnn_descriptor *dnn_descriptor_of(void *p);
+
+/* Bytes of an element of a cudnnBackendAttributeType_t. */
+size_t dnn_width(int type);
+/* Sets an attribute to n elements, in place of what it was. A status of cuDNN. */
+int dnn_set(struct dnn_descriptor *d, int name, int type, int64_t n, const void *values);
+/* Without attributes, as it was made. */
+void dnn_clear(struct dnn_descriptor *d);
 const struct dnn_attribute *dnn_find(const struct dnn_descriptor *d, int name);
 /* The i-th descriptor under a name; NULL. */
 struct dnn_descriptor *dnn_child(const struct dnn_descriptor *d, int name, int64_t i);
