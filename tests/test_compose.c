@@ -621,15 +621,15 @@ static void chains_hold_the_composition(void **ignored)
             memcpy(p.kinds[0].stages, best.stages, best.n_stages * sizeof *best.stages);
             for (uint32_t i = 0; i < best.n_stages; i++)
                 p.kinds[0].stages[i].parts[0].replicas /= chains;
-            assert_true(maq_pipelines_cost(&p, &t, batch));
+            assert_true(maq_chain_set_cost(&p, &t, batch));
             assert_same(p.step_s, best.step_s);
             same++;
-            struct maq_chain_stock *pool = maq_chain_pool_new(&t, 2048, &arena);
-            assert_true(pool && maq_chain_pool_collect(pool, &arcs, chains, 1.2 * best.step_s, &programs, &arena));
-            assert_true(maq_pipelines_choose(&p, pool, batch, &knapsacks, &arena));
+            struct maq_chain_stock *pool = maq_chain_stock_new(&t, 2048, &arena);
+            assert_true(pool && maq_chain_stock_collect(pool, &arcs, chains, 1.2 * best.step_s, &programs, &arena));
+            assert_true(maq_chain_set_choose(&p, pool, batch, &knapsacks, &arena));
             assert_true(p.step_s <= best.step_s * (1 + 1e-12));
             double step = p.step_s;
-            assert_true(maq_pipelines_cost(&p, &t, batch)); /* stands on its own: devices, memory, shares */
+            assert_true(maq_chain_set_cost(&p, &t, batch)); /* stands on its own: devices, memory, shares */
             assert_same(p.step_s, step);
             better += step < best.step_s * (1 - 1e-9);
         }
@@ -671,7 +671,7 @@ static void take_chains(struct all_chains *all, struct maq_chain_set *p, uint32_
 {
     for (uint32_t i = from; i < all->n && p->n_kinds < MAQ_CHAIN_KINDS; i++) {
         p->kinds[p->n_kinds++] = all->at[i];
-        if (maq_pipelines_cost(p, all->table, all->batch)) { /* keeps to the devices */
+        if (maq_chain_set_cost(p, all->table, all->batch)) { /* keeps to the devices */
             all->least_s = fmin(all->least_s, p->step_s);
             all->tried++;
             take_chains(all, p, i);

@@ -139,7 +139,7 @@ static struct maq_replay_kernels *times_of(const char *text, enum maq_status *st
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     close(fd);
     struct maq_diag *diag = maq_diag_new();
-    *status = maq_kernel_times_read(&t, path, diag);
+    *status = maq_replay_kernels_read(&t, path, diag);
     assert_int_equal(*status == MAQ_OK, maq_diag_errors(diag) == 0);
     maq_diag_free(diag);
     unlink(path);
@@ -152,11 +152,11 @@ static void test_kernel_times(void **state)
     struct maq_replay_kernels *t =
         times_of("grid,name,ns\n4x2,\"f(int, int)\",100\n,\"f(int, int)\",200\n8,g,300.4\n8,g,400\n", &status);
     assert_int_equal(status, MAQ_OK);
-    assert_true(maq_kernel_times_find(t, "f(int, int)", 11, (uint32_t[3]){2, 4, 1}) == 100);
-    assert_true(maq_kernel_times_find(t, "f(int, int)", 11, (uint32_t[3]){2, 4, 9}) == 200);
-    assert_true(maq_kernel_times_find(t, "g", 1, (uint32_t[3]){8, 1, 1}) == 400);
-    assert_true(maq_kernel_times_find(t, "g", 1, (uint32_t[3]){9, 1, 1}) < 0);
-    assert_true(maq_kernel_times_find(t, "h", 1, (uint32_t[3]){8, 1, 1}) < 0);
+    assert_true(maq_replay_kernels_find(t, "f(int, int)", 11, (uint32_t[3]){2, 4, 1}) == 100);
+    assert_true(maq_replay_kernels_find(t, "f(int, int)", 11, (uint32_t[3]){2, 4, 9}) == 200);
+    assert_true(maq_replay_kernels_find(t, "g", 1, (uint32_t[3]){8, 1, 1}) == 400);
+    assert_true(maq_replay_kernels_find(t, "g", 1, (uint32_t[3]){9, 1, 1}) < 0);
+    assert_true(maq_replay_kernels_find(t, "h", 1, (uint32_t[3]){8, 1, 1}) < 0);
     struct machines m;
     machines_open(&m, "h100-sxm");
     m.pricer.kernels = t;
@@ -165,7 +165,7 @@ static void test_kernel_times(void **state)
     assert_int_equal(p.ns, 400);
     assert_int_equal(p.provider, MAQ_PROVIDER_MEASURED);
     machines_close(&m);
-    maq_kernel_times_free(t);
+    maq_replay_kernels_free(t);
     static const char *const bad[] = {
         "", "a,b\nf,1\n", "name,ns\nf,x\n", "name,ns\n,3\n", "name,ns\nf,-1\n", "name,grid,ns\nf,0x1,4\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

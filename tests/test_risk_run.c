@@ -574,15 +574,16 @@ static void test_pool_serves_in_order(void **state)
 {
     struct maq_spare_pool p = {.free = 1};
     int64_t need = 2, lemons = 0;
-    maq_pool_lose(&p, 100, false);
-    maq_pool_lose(&p, 50, true);
-    assert_int_equal(maq_pool_take(&p, 10, 1000, &need, &lemons, 0.5), 50); /* the spare at once, the first back */
+    maq_spare_pool_lose(&p, 100, false);
+    maq_spare_pool_lose(&p, 50, true);
+    assert_int_equal(maq_spare_pool_take(&p, 10, 1000, &need, &lemons, 0.5),
+                     50); /* the spare at once, the first back */
     assert_int_equal(need, 0);
     assert_int_equal(lemons, 1);
     need = 1;
-    assert_int_equal(maq_pool_take(&p, 60, 90, &need, &lemons, 0.5), 90); /* nobody is back by then */
+    assert_int_equal(maq_spare_pool_take(&p, 60, 90, &need, &lemons, 0.5), 90); /* nobody is back by then */
     assert_int_equal(need, 1);
-    assert_int_equal(maq_pool_take(&p, 95, 1000, &need, &lemons, 0.5), 100);
+    assert_int_equal(maq_spare_pool_take(&p, 95, 1000, &need, &lemons, 0.5), 100);
     assert_int_equal(need, 0);
     maq_heap_free(&p.repairs);
 }
@@ -616,14 +617,14 @@ static void test_spares(void **state)
  * whatever order these stand, and programs that start again take no node. */
 static void test_repairs_of_others(void **state)
 {
-    static const struct maq_pool_repair repairs[] = {{0.25, 100, 0}, {0.75, 1000, 0.5}, {1, 50, 0}};
+    static const struct maq_spare_pool_repair repairs[] = {{0.25, 100, 0}, {0.75, 1000, 0.5}, {1, 50, 0}};
     enum { LOOKS = 4000 };
     double rate = 0.02, mean = rate * (0.25 * 100 + 0.5 * 1000 * exp(0.125) + 0.25 * 50), sum = 0;
     struct maq_spare_pool p = {.free = 1000000, .other_rate = rate, .other_next = 1, .repair = repairs, .n_repairs = 3};
     p.rng = maq_rng_of(9, MAQ_RNG_TEST, 4);
     for (int64_t i = 1; i <= LOOKS; i++) {
         int64_t need = 0, lemons = 0, now = 20000 * i;
-        maq_pool_take(&p, now, now, &need, &lemons, 0.5);
+        maq_spare_pool_take(&p, now, now, &need, &lemons, 0.5);
         sum += (double)p.repairs.n / LOOKS;
     }
     maq_heap_free(&p.repairs);

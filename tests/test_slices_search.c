@@ -77,7 +77,7 @@ static void try_all(struct maq_piece_line *best, struct maq_piece_line *at, cons
                     uint32_t from)
 {
     if (from == t->n_atoms) {
-        if (maq_pipeline_cost(at, t) && (best->n == 0 || at->step_s < best->step_s))
+        if (maq_piece_line_cost(at, t) && (best->n == 0 || at->step_s < best->step_s))
             *best = *at;
         return;
     }

@@ -555,7 +555,7 @@ static enum maq_status bind(struct table *t, struct maq_row_table *table, const 
     open_table(t, text);
     assert_int_equal(t->status, MAQ_OK);
     table->csv = t->csv;
-    return maq_table_bind(table, t->diag);
+    return maq_row_table_bind(table, t->diag);
 }
 
 static void test_header(void **state)

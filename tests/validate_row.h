@@ -50,7 +50,7 @@ static inline void interpret(struct one *o, const char *needed, const char *colu
     open_table(&o->t, text);
     assert_int_equal(o->t.status, MAQ_OK);
     o->table.csv = o->t.csv;
-    assert_int_equal(maq_table_bind(&o->table, o->t.diag), MAQ_OK);
+    assert_int_equal(maq_row_table_bind(&o->table, o->t.diag), MAQ_OK);
     o->in.row = (struct maq_table_row){&o->table, 0, -1};
     o->in.arena = &o->t.arena;
     maq_interpret_row(&o->in);

@@ -151,7 +151,7 @@ static bool cost_chain(struct maq_chain *c, const struct maq_stage_table *table)
     return true;
 }
 
-bool maq_pipelines_cost(struct maq_chain_set *p, const struct maq_stage_table *table, uint32_t global_batch)
+bool maq_chain_set_cost(struct maq_chain_set *p, const struct maq_stage_table *table, uint32_t global_batch)
 {
     uint32_t used[MAQ_STAGE_KINDS] = {0};
     p->run_s = p->sync_s = p->update_s = 0;
@@ -187,7 +187,7 @@ bool maq_pipelines_cost(struct maq_chain_set *p, const struct maq_stage_table *t
 
 /* ---- candidates ---- */
 
-struct maq_chain_stock *maq_chain_pool_new(const struct maq_stage_table *table, uint32_t room, struct maq_arena *arena)
+struct maq_chain_stock *maq_chain_stock_new(const struct maq_stage_table *table, uint32_t room, struct maq_arena *arena)
 {
     struct maq_chain_stock *p = MAQ_ARENA_NEW(arena, struct maq_chain_stock, 1);
     if (!p)
@@ -292,8 +292,8 @@ static void add_neighbours(struct collector *col, struct maq_composition *c, con
     }
 }
 
-bool maq_chain_pool_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains, double cutoff_s,
-                            uint64_t *programs, struct maq_arena *scratch)
+bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains,
+                             double cutoff_s, uint64_t *programs, struct maq_arena *scratch)
 {
     const struct maq_stage_table *t = arcs->table;
     struct collector *col = MAQ_ARENA_NEW(scratch, struct collector, 1);
@@ -434,7 +434,7 @@ static void bisect(struct maq_chain_set *best, struct maq_chain_set *plan, struc
         high = theta;
         if (turn == 0)
             low = 0.8 * high;
-        if (read_back(plan, k, p) && maq_pipelines_cost(plan, p->table, wanted) && plan->step_s < best->step_s)
+        if (read_back(plan, k, p) && maq_chain_set_cost(plan, p->table, wanted) && plan->step_s < best->step_s)
             *best = *plan;
     }
 }
@@ -460,7 +460,7 @@ static bool init_knapsack(struct knapsack *k, const struct maq_stage_table *t, s
     return k->most && k->taken;
 }
 
-bool maq_pipelines_choose(struct maq_chain_set *best, const struct maq_chain_stock *pool, uint32_t global_batch,
+bool maq_chain_set_choose(struct maq_chain_set *best, const struct maq_chain_stock *pool, uint32_t global_batch,
                           uint64_t *knapsacks, struct maq_arena *scratch)
 {
     struct knapsack *k = MAQ_ARENA_NEW(scratch, struct knapsack, 1);

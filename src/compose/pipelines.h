@@ -36,21 +36,22 @@ struct maq_chain_set {
  * Micro batches, run, sync, update and step of chains that are given by count, samples and stages. The options are those of `table`,
  * whose wave does not matter. false when they are no plan: gaps, devices, memory, or too few to do the batch.
  */
-bool maq_pipelines_cost(struct maq_chain_set *p, const struct maq_stage_table *table, uint32_t global_batch);
+bool maq_chain_set_cost(struct maq_chain_set *p, const struct maq_stage_table *table, uint32_t global_batch);
 
 /* Chains to choose from. Everything lives in the arena; the table is borrowed. */
 struct maq_chain_stock;
-struct maq_chain_stock *maq_chain_pool_new(const struct maq_stage_table *table, uint32_t room, struct maq_arena *arena);
+struct maq_chain_stock *maq_chain_stock_new(const struct maq_stage_table *table, uint32_t room,
+                                            struct maq_arena *arena);
 
 /*
  * Adds the chains that the relaxed programs of a table come upon below the cutoff, and their neighbours. The table's wave is `chains` times
  * a chain's micro batch; its options are among the pool's, by id. false when out of memory.
  */
-bool maq_chain_pool_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains, double cutoff_s,
-                            uint64_t *programs, struct maq_arena *scratch);
+bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains,
+                             double cutoff_s, uint64_t *programs, struct maq_arena *scratch);
 
 /* The best plan found of a pool's chains, if better than *best: a good answer without a proof. false when out of memory. */
-bool maq_pipelines_choose(struct maq_chain_set *best, const struct maq_chain_stock *pool, uint32_t global_batch,
+bool maq_chain_set_choose(struct maq_chain_set *best, const struct maq_chain_stock *pool, uint32_t global_batch,
                           uint64_t *knapsacks, struct maq_arena *scratch);
 
 #endif

@@ -53,10 +53,10 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     if (!maq_arcs_init(&arcs, &table, arena))
         return false;
     for (uint32_t turn = 0; turn < 2; turn++) {
-        struct maq_chain_stock *pool = maq_chain_pool_new(&table, ROOM, arena);
+        struct maq_chain_stock *pool = maq_chain_stock_new(&table, ROOM, arena);
         double cutoff = run->cutoff * (turn == 0 ? 1 : SLACK);
-        if (!pool || !maq_chain_pool_collect(pool, &arcs, run->source->chains[index], cutoff, &job->programs, arena) ||
-            !maq_pipelines_choose(job->best, pool, run->source->global_batch, &job->knapsacks, arena))
+        if (!pool || !maq_chain_stock_collect(pool, &arcs, run->source->chains[index], cutoff, &job->programs, arena) ||
+            !maq_chain_set_choose(job->best, pool, run->source->global_batch, &job->knapsacks, arena))
             return false;
     }
     return true;

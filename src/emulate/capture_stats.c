@@ -152,7 +152,7 @@ static bool count_records(struct counting *k, struct maq_capture_stats *s)
             of[c->record[i].kind] += c->n_ranks;
         s->records += (uint64_t)c->n_records * c->n_ranks;
         s->n_known += c->n_ranks;
-        if (maq_program_steps(&at, &steps[m], &marked, k->c, m, k->arena) != MAQ_OK)
+        if (maq_replay_program_steps(&at, &steps[m], &marked, k->c, m, k->arena) != MAQ_OK)
             return false;
     }
     s->of_kind = of;

@@ -173,7 +173,7 @@ static enum maq_status read_all(struct maq_str *out, struct maq_arena *arena, co
     return status;
 }
 
-enum maq_status maq_kernel_times_read(struct maq_replay_kernels **out, const char *path, struct maq_diag *diag)
+enum maq_status maq_replay_kernels_read(struct maq_replay_kernels **out, const char *path, struct maq_diag *diag)
 {
     struct maq_replay_kernels *k = calloc(1, sizeof *k);
     struct maq_str text;
@@ -184,14 +184,14 @@ enum maq_status maq_kernel_times_read(struct maq_replay_kernels **out, const cha
     if (status == MAQ_OK)
         status = parse(k, text, maq_diag_add_source(diag, path, text.ptr, text.len), diag);
     if (status != MAQ_OK) {
-        maq_kernel_times_free(k);
+        maq_replay_kernels_free(k);
         return status;
     }
     *out = k;
     return MAQ_OK;
 }
 
-void maq_kernel_times_free(struct maq_replay_kernels *times)
+void maq_replay_kernels_free(struct maq_replay_kernels *times)
 {
     if (!times)
         return;
@@ -215,8 +215,8 @@ static const struct row *find(const struct maq_replay_kernels *t, struct maq_str
     return &t->row[low - 1];
 }
 
-double maq_kernel_times_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
-                             const uint32_t grid[3])
+double maq_replay_kernels_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
+                               const uint32_t grid[3])
 {
     uint64_t blocks = 1;
     for (int i = 0; i < 3; i++)

@@ -158,7 +158,7 @@ struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_o
 {
     struct maq_op op;
     if (p->kernels && name) {
-        double ns = maq_kernel_times_find(p->kernels, name, what->name_bytes, what->grid);
+        double ns = maq_replay_kernels_find(p->kernels, name, what->name_bytes, what->grid);
         if (ns >= 0)
             return (struct maq_price){.ns = (uint64_t)(ns + 0.5), .provider = MAQ_PROVIDER_MEASURED};
     }

@@ -13,11 +13,11 @@
 struct maq_replay_kernels;
 /* A table in CSV with the columns name, ns and, where a kernel's time depends on it, grid: "32x4x1" or the number of
  * blocks. *out is owned by the caller. */
-enum maq_status maq_kernel_times_read(struct maq_replay_kernels **out, const char *path, struct maq_diag *diag);
-void maq_kernel_times_free(struct maq_replay_kernels *times);
+enum maq_status maq_replay_kernels_read(struct maq_replay_kernels **out, const char *path, struct maq_diag *diag);
+void maq_replay_kernels_free(struct maq_replay_kernels *times);
 /* ns; negative = the table has no such kernel. A name that the table has without a grid fits every grid. */
-double maq_kernel_times_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
-                             const uint32_t grid[3]);
+double maq_replay_kernels_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
+                               const uint32_t grid[3]);
 
 /* Who answers. All borrowed; costs and kernels may be NULL. */
 struct maq_pricer {

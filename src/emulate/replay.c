@@ -55,7 +55,7 @@ static enum maq_status attempt(struct maq_replay **out, const struct maq_capture
             status = maq_replay_box_of(out, &e, &setup);
         }
     }
-    maq_kernel_times_free(setup.kernels);
+    maq_replay_kernels_free(setup.kernels);
     free(e.channel);
     maq_arena_fini(&arena);
     return status;

@@ -194,7 +194,7 @@ enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_captur
         else
             status = MAQ_NO;
     }
-    maq_kernel_times_free(setup.kernels);
+    maq_replay_kernels_free(setup.kernels);
     free(l.e.channel);
     free(l.pending);
     maq_arena_fini(&arena);

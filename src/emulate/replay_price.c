@@ -38,7 +38,7 @@ static bool price_ops(struct maq_setup *s, uint32_t group, const struct maq_pric
         return false;
     for (uint32_t i = 0; i < c->n_ops; i++) {
         const struct maq_captured_op *op = &c->op[i];
-        double own = p->kernels ? maq_kernel_times_find(p->kernels, op->name, strlen(op->name), op->what->grid) : -1;
+        double own = p->kernels ? maq_replay_kernels_find(p->kernels, op->name, strlen(op->name), op->what->grid) : -1;
         scale[i] = 1;
         price[i] = own;
         if (own >= 0 || !p->cluster)
@@ -66,7 +66,7 @@ enum maq_status maq_setup_begin_prices(struct maq_setup *s)
         return maq_diag_fail(MAQ_NO, s->e->diag, MAQ_CODE_REPLAY_EDIT, (struct maq_span){0}, NULL,
                              "the captured job has %u ranks, the cluster %u devices", s->e->world, o->cluster->devices);
     if (o->kernels)
-        MAQ_TRY(maq_kernel_times_read(&s->kernels, o->kernels, s->e->diag));
+        MAQ_TRY(maq_replay_kernels_read(&s->kernels, o->kernels, s->e->diag));
     find_old(s);
     s->priced = o->cluster != NULL;
     s->scale = MAQ_ARENA_NEW(s->e->arena, double *, groups);
@@ -84,7 +84,7 @@ uint32_t maq_setup_group(const struct maq_setup *s, uint32_t rank)
     return c ? (uint32_t)(maq_cluster_group_of(c, rank) - c->groups) : 0;
 }
 
-void maq_setup_device(const struct maq_setup *s, uint32_t group, struct maq_program_of *of)
+void maq_setup_device(const struct maq_setup *s, uint32_t group, struct maq_replay_program_of *of)
 {
     const struct maq_cluster *c = s->e->opts->cluster;
     if (!s->scale)

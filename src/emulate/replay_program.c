@@ -10,7 +10,7 @@
 #define NOWHERE (INT64_MIN / 4)
 
 struct compiler {
-    const struct maq_program_of *of;
+    const struct maq_replay_program_of *of;
     struct maq_arena *arena;
     struct maq_price_rows *rows;
     struct maq_ins *ins;
@@ -129,7 +129,7 @@ static int64_t rounded(double ns)
 
 static int64_t duration(const struct compiler *k, const struct maq_rec *r, uint64_t recorded)
 {
-    const struct maq_program_of *of = k->of;
+    const struct maq_replay_program_of *of = k->of;
     double ns = recorded < (uint64_t)9e15 ? (double)recorded : 9e15, f = factor_of(k);
     if (r->kind == MAQ_REC_LAUNCH) {
         if (of->price && of->price[r->id] >= 0)
@@ -225,7 +225,7 @@ static void part(struct compiler *k, uint32_t record, uint64_t ns, uint32_t firs
 
 static uint64_t own_ns(struct compiler *k, uint32_t record, uint32_t *host_ns)
 {
-    const struct maq_program_of *of = k->of;
+    const struct maq_replay_program_of *of = k->of;
     const struct maq_rec *r = &of->c->record[record];
     *host_ns = r->host_ns;
     while (k->next_delta < of->n_deltas && of->delta[k->next_delta].record < record)
@@ -371,8 +371,8 @@ static uint32_t main_stream(const struct maq_rank_class *c, struct maq_arena *ar
     return best;
 }
 
-enum maq_status maq_program_make(struct maq_replay_program *out, const struct maq_program_of *of,
-                                 struct maq_price_rows *rows, struct maq_arena *arena)
+enum maq_status maq_replay_program_make(struct maq_replay_program *out, const struct maq_replay_program_of *of,
+                                        struct maq_price_rows *rows, struct maq_arena *arena)
 {
     const struct maq_rank_class *c = of->c;
     struct compiler k = {.of = of, .arena = arena, .rows = rows};

@@ -60,7 +60,7 @@ struct maq_channel_of {
 };
 
 /* What a program is made for: a class, and what is edited in it. */
-struct maq_program_of {
+struct maq_replay_program_of {
     const struct maq_rank_class *c;
     const struct maq_edit *edit; /* that concern its ranks */
     uint32_t n_edits;
@@ -95,12 +95,12 @@ struct maq_price_rows {
 };
 
 /* In `arena`; rows (NULL: recorded durations stand) gets what is new. */
-enum maq_status maq_program_make(struct maq_replay_program *out, const struct maq_program_of *of,
-                                 struct maq_price_rows *rows, struct maq_arena *arena);
+enum maq_status maq_replay_program_make(struct maq_replay_program *out, const struct maq_replay_program_of *of,
+                                        struct maq_price_rows *rows, struct maq_arena *arena);
 
 /* Records at which steps end, in ascending order, from marks of the program or the period of its work. replay_steps.c */
-enum maq_status maq_program_steps(const uint32_t **step_at, uint32_t *n, bool *marked,
-                                  const struct maq_capture *capture, uint32_t class, struct maq_arena *arena);
+enum maq_status maq_replay_program_steps(const uint32_t **step_at, uint32_t *n, bool *marked,
+                                         const struct maq_capture *capture, uint32_t class, struct maq_arena *arena);
 /* The period of the repetition that covers most, which begins at *first and is there *count times; 0 = none. */
 uint32_t maq_records_period(const uint64_t *shape, uint32_t n, uint32_t *first, uint32_t *count);
 

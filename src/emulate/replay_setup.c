@@ -76,7 +76,8 @@ static enum maq_status steps_of(struct maq_class_steps **out, struct maq_setup *
     if (!s->steps)
         return MAQ_NO_MEMORY;
     struct maq_class_steps *steps = *out = &s->steps[class];
-    return steps->at ? MAQ_OK : maq_program_steps(&steps->at, &steps->n, &steps->marked, capture, class, s->e->arena);
+    return steps->at ? MAQ_OK
+                     : maq_replay_program_steps(&steps->at, &steps->n, &steps->marked, capture, class, s->e->arena);
 }
 
 static enum maq_status make_program(struct maq_setup *s, const struct variant *v, bool folded,
@@ -85,7 +86,7 @@ static enum maq_status make_program(struct maq_setup *s, const struct variant *v
     const struct maq_engine *e = s->e;
     const struct maq_rank_class *c = &e->capture->class_of_ranks[v->class];
     struct maq_edit edit[MAQ_COUNT(v->edit)];
-    struct maq_program_of of = {.c = c, .edit = edit, .n_edits = v->n_edits, .folded = folded};
+    struct maq_replay_program_of of = {.c = c, .edit = edit, .n_edits = v->n_edits, .folded = folded};
     struct maq_class_steps *steps;
     uint32_t first = 0;
     MAQ_TRY(steps_of(&steps, s, v->class));
@@ -99,7 +100,7 @@ static enum maq_status make_program(struct maq_setup *s, const struct variant *v
         find_deltas(c, v->deltas_of, &first, &of.n_deltas);
     of.delta = of.n_deltas > 0 ? c->delta + first : NULL;
     maq_setup_device(s, v->group, &of);
-    return maq_program_make(out, &of, s->priced ? &s->rows : NULL, e->arena);
+    return maq_replay_program_make(out, &of, s->priced ? &s->rows : NULL, e->arena);
 }
 
 static enum maq_status program_of(struct maq_setup *s, struct maq_rank_state *r, uint32_t class)

@@ -35,7 +35,7 @@ struct maq_setup {
 enum maq_status maq_setup_begin_prices(struct maq_setup *s);
 /* Node group of a rank; 0 without a cluster. */
 uint32_t maq_setup_group(const struct maq_setup *s, uint32_t rank);
-void maq_setup_device(const struct maq_setup *s, uint32_t group, struct maq_program_of *of);
+void maq_setup_device(const struct maq_setup *s, uint32_t group, struct maq_replay_program_of *of);
 /* Prices of all rows on all placements, once programs, communicators and channels are known. */
 enum maq_status maq_setup_prices(struct maq_setup *s);
 

@@ -173,8 +173,8 @@ static uint32_t *list(uint32_t *n, const struct maq_rank_class *c, bool (*what)(
     return at;
 }
 
-enum maq_status maq_program_steps(const uint32_t **step_at, uint32_t *n, bool *marked,
-                                  const struct maq_capture *capture, uint32_t class, struct maq_arena *arena)
+enum maq_status maq_replay_program_steps(const uint32_t **step_at, uint32_t *n, bool *marked,
+                                         const struct maq_capture *capture, uint32_t class, struct maq_arena *arena)
 {
     const struct maq_rank_class *c = &capture->class_of_ranks[class];
     uint32_t n_work, first, count = 0;

@@ -91,7 +91,7 @@ static int32_t kind_of_layer(struct build *s, const struct maq_arch_layer *layer
 {
     struct maq_arch_layer l = normalized(s->arch, layer);
     const struct maq_arch arch = at_level(s->arch, l.level);
-    struct maq_layer_writer b = {0};
+    struct maq_block_writer b = {0};
     for (uint32_t i = 0; i < s->n_kinds; i++)
         if (same_layer(&s->seen[i], &l))
             return (int32_t)i;
@@ -125,11 +125,11 @@ static enum maq_status build_layers(struct maq_model *out, struct build *s, stru
     return MAQ_OK;
 }
 
-typedef void write_block(struct maq_layer_writer *b, const struct maq_arch *arch);
+typedef void write_block(struct maq_block_writer *b, const struct maq_arch *arch);
 
 static bool build_block(struct maq_layer *out, struct build *s, write_block *write, const char *mixer)
 {
-    struct maq_layer_writer b = {0};
+    struct maq_block_writer b = {0};
     write(&b, s->arch);
     bool ok = maq__block_finish(out, &b, mixer, s->arena);
     s->overflow |= b.overflow;
@@ -148,7 +148,7 @@ static void size_ends(struct maq_model *m, const struct maq_arch *arch)
 
 static void sum_up(struct maq_model *out, struct build *s)
 {
-    struct maq_layer_writer sum = {0};
+    struct maq_block_writer sum = {0};
     out->params = maq__block_add(&sum, out->embedding.params, out->output.params);
     out->active_params = maq__block_add(&sum, out->embedding.active_params, out->output.active_params);
     for (uint32_t i = 0; i < out->num_layers; i++) {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-int64_t maq__block_mul(struct maq_layer_writer *b, int64_t x, int64_t y)
+int64_t maq__block_mul(struct maq_block_writer *b, int64_t x, int64_t y)
 {
     int64_t product;
     if (!__builtin_mul_overflow(x, y, &product))
@@ -20,7 +20,7 @@ int64_t maq__block_mul(struct maq_layer_writer *b, int64_t x, int64_t y)
     return INT64_MAX;
 }
 
-int64_t maq__block_add(struct maq_layer_writer *b, int64_t x, int64_t y)
+int64_t maq__block_add(struct maq_block_writer *b, int64_t x, int64_t y)
 {
     int64_t sum;
     if (!__builtin_add_overflow(x, y, &sum))
@@ -29,14 +29,14 @@ int64_t maq__block_add(struct maq_layer_writer *b, int64_t x, int64_t y)
     return INT64_MAX;
 }
 
-struct maq_module *maq__block_put(struct maq_layer_writer *b, struct maq_module module)
+struct maq_module *maq__block_put(struct maq_block_writer *b, struct maq_module module)
 {
     MAQ_ASSERT(b->n < MAQ_BLOCK_MODULES);
     b->modules[b->n] = module;
     return &b->modules[b->n++];
 }
 
-struct maq_module *maq__block_plain(struct maq_layer_writer *b, enum maq_module_kind kind, const char *name,
+struct maq_module *maq__block_plain(struct maq_block_writer *b, enum maq_module_kind kind, const char *name,
                                     enum maq_part part, enum maq_shard shard, int64_t in, int64_t out, uint32_t flags)
 {
     return maq__block_put(
@@ -44,7 +44,7 @@ struct maq_module *maq__block_plain(struct maq_layer_writer *b, enum maq_module_
                .kind = kind, .shard = shard, .part = part, .flags = flags, .name = name, .in = in, .out = out});
 }
 
-struct maq_module *maq__block_linear(struct maq_layer_writer *b, const char *name, enum maq_part part,
+struct maq_module *maq__block_linear(struct maq_block_writer *b, const char *name, enum maq_part part,
                                      enum maq_shard shard, int64_t in, int64_t out, uint32_t flags)
 {
     struct maq_module *m = maq__block_plain(b, MAQ_MODULE_LINEAR, name, part, shard, in, out, flags);
@@ -55,7 +55,7 @@ struct maq_module *maq__block_linear(struct maq_layer_writer *b, const char *nam
     return m;
 }
 
-struct maq_module *maq__block_norm(struct maq_layer_writer *b, const char *name, enum maq_part part,
+struct maq_module *maq__block_norm(struct maq_block_writer *b, const char *name, enum maq_part part,
                                    enum maq_shard shard, enum maq_norm norm, int64_t in, int64_t width)
 {
     struct maq_module *m = maq__block_plain(b, MAQ_MODULE_NORM, name, part, shard, in, in, 0);
@@ -75,7 +75,7 @@ static int64_t active_of(const struct maq_module *m)
     return m->params / m->u.moe.experts * m->u.moe.topk;
 }
 
-bool maq__block_finish(struct maq_layer *out, struct maq_layer_writer *b, const char *mixer, struct maq_arena *arena)
+bool maq__block_finish(struct maq_layer *out, struct maq_block_writer *b, const char *mixer, struct maq_arena *arena)
 {
     struct maq_module *modules = MAQ_ARENA_NEW(arena, struct maq_module, b->n);
     if (!modules)

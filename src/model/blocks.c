@@ -14,7 +14,7 @@
  */
 #include "model/block.h"
 
-static void write_norm(struct maq_layer_writer *b, const struct maq_arch *arch, const char *name, bool shared_input)
+static void write_norm(struct maq_block_writer *b, const struct maq_arch *arch, const char *name, bool shared_input)
 {
     struct maq_module *m =
         maq__block_norm(b, name, MAQ_PART_NORM, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
@@ -22,13 +22,13 @@ static void write_norm(struct maq_layer_writer *b, const struct maq_arch *arch, 
         m->flags |= MAQ_MODULE_SHARED_INPUT;
 }
 
-static void write_residual(struct maq_layer_writer *b, const struct maq_arch *arch, const char *name)
+static void write_residual(struct maq_block_writer *b, const struct maq_arch *arch, const char *name)
 {
     maq__block_plain(b, MAQ_MODULE_RESIDUAL, name, MAQ_PART_RESIDUAL, MAQ_SHARD_SEQUENCE, arch->hidden, arch->hidden,
                      arch->hidden_dropout ? MAQ_MODULE_DROPOUT : 0u);
 }
 
-static void write_mixer(struct maq_layer_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
+static void write_mixer(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
                         struct maq_branch branch)
 {
     switch (layer->mixer) {
@@ -56,7 +56,7 @@ static void write_mixer(struct maq_layer_writer *b, const struct maq_arch *arch,
     }
 }
 
-static void write_ffn(struct maq_layer_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
+static void write_ffn(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
                       struct maq_branch branch)
 {
     if (layer->ffn == MAQ_FFN_MOE)
@@ -75,7 +75,7 @@ static bool norm_on_branch(const struct maq_arch *arch)
     return arch->norm_place == MAQ_NORM_SANDWICH || arch->norm_place == MAQ_NORM_POST_BRANCH;
 }
 
-static void write_sequential(struct maq_layer_writer *b, const struct maq_arch *arch,
+static void write_sequential(struct maq_block_writer *b, const struct maq_arch *arch,
                              const struct maq_arch_layer *layer)
 {
     const struct maq_branch alone = {0};
@@ -101,7 +101,7 @@ static void write_sequential(struct maq_layer_writer *b, const struct maq_arch *
     }
 }
 
-static void write_parallel(struct maq_layer_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
+static void write_parallel(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
 {
     bool one_norm = arch->residual == MAQ_RESIDUAL_PARALLEL;
     write_norm(b, arch, "input_layernorm", false);
@@ -116,7 +116,7 @@ static void write_parallel(struct maq_layer_writer *b, const struct maq_arch *ar
  * Where a level of a pyramid begins, tokens are made from those of the level before (by interpolation, or by moving features to
  * places), and get positions from a table. Counted over the tokens of the layer behind.
  */
-static void write_level(struct maq_layer_writer *b, const struct maq_arch_level *level, const struct maq_arch_level *of)
+static void write_level(struct maq_block_writer *b, const struct maq_arch_level *level, const struct maq_arch_level *of)
 {
     int64_t all = maq__block_mul(b, level->tokens, level->hidden), width = all / of->tokens > 0 ? all / of->tokens : 1;
     maq__block_plain(b, MAQ_MODULE_RESIDUAL, "resample", MAQ_PART_RESIDUAL, MAQ_SHARD_SEQUENCE, width, width, 0);
@@ -125,7 +125,7 @@ static void write_level(struct maq_layer_writer *b, const struct maq_arch_level 
     m->params = all;
 }
 
-void maq__write_layer(struct maq_layer_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
+void maq__write_layer(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
 {
     for (int32_t i = layer->enters; i-- > 0;)
         write_level(b, layer->level - i, layer->level);
@@ -137,7 +137,7 @@ void maq__write_layer(struct maq_layer_writer *b, const struct maq_arch *arch, c
 }
 
 /* One vector per sequence becomes all its tokens, whose positions have a table: rows of these modules are sequences. */
-static void write_projection(struct maq_layer_writer *b, const struct maq_arch *arch)
+static void write_projection(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const enum maq_part part = MAQ_PART_EMBEDDING;
     int64_t all = maq__block_mul(b, arch->tokens, arch->hidden);
@@ -147,7 +147,7 @@ static void write_projection(struct maq_layer_writer *b, const struct maq_arch *
     m->params = all;
 }
 
-void maq__write_embedding(struct maq_layer_writer *b, const struct maq_arch *arch)
+void maq__write_embedding(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const enum maq_part part = MAQ_PART_EMBEDDING;
     if (arch->input_features > 0) {
@@ -171,7 +171,7 @@ void maq__write_embedding(struct maq_layer_writer *b, const struct maq_arch *arc
         maq__block_norm(b, "embedding_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
 }
 
-void maq__write_output(struct maq_layer_writer *b, const struct maq_arch *arch)
+void maq__write_output(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const enum maq_part part = MAQ_PART_OUTPUT;
     if (arch->output_features > 0) {
@@ -191,7 +191,7 @@ void maq__write_output(struct maq_layer_writer *b, const struct maq_arch *arch)
     maq__block_plain(b, MAQ_MODULE_LOSS, "cross_entropy", part, MAQ_SHARD_VOCAB, arch->vocab, 1, 0);
 }
 
-void maq__write_mtp(struct maq_layer_writer *b, const struct maq_arch *arch)
+void maq__write_mtp(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     write_norm(b, arch, "enorm", false);
     write_norm(b, arch, "hnorm", false);

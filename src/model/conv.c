@@ -11,7 +11,7 @@
  */
 #include "model/block.h"
 
-void maq__write_conv(struct maq_layer_writer *b, const struct maq_arch *arch)
+void maq__write_conv(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const struct maq_arch_conv *c = &arch->conv;
     const enum maq_part part = MAQ_PART_SSM;

@@ -12,7 +12,7 @@
  */
 #include "model/block.h"
 
-void maq__write_delta(struct maq_layer_writer *b, const struct maq_arch *arch)
+void maq__write_delta(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const struct maq_arch_ssm *s = &arch->delta;
     const enum maq_part part = MAQ_PART_SSM;

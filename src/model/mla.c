@@ -15,7 +15,7 @@
  */
 #include "model/block.h"
 
-static void write_down(struct maq_layer_writer *b, const struct maq_arch *arch)
+static void write_down(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const struct maq_arch_mla *m = &arch->mla;
     uint32_t bias = m->bias ? MAQ_MODULE_BIAS : 0u;
@@ -32,7 +32,7 @@ static void write_down(struct maq_layer_writer *b, const struct maq_arch *arch)
     maq__block_norm(b, "kv_layernorm", MAQ_PART_ATTENTION, MAQ_SHARD_SEQUENCE, arch->norm, m->kv_lora, m->kv_lora);
 }
 
-static void write_up(struct maq_layer_writer *b, const struct maq_arch_mla *m)
+static void write_up(struct maq_block_writer *b, const struct maq_arch_mla *m)
 {
     int64_t rotated = (m->heads + 1) * m->rope_dim;
     if (m->q_lora > 0)
@@ -44,7 +44,7 @@ static void write_up(struct maq_layer_writer *b, const struct maq_arch_mla *m)
         maq__block_plain(b, MAQ_MODULE_ROPE, "rotary_pos_emb", MAQ_PART_MLA_UP, MAQ_SHARD_HEADS, rotated, rotated, 0);
 }
 
-void maq__write_mla(struct maq_layer_writer *b, const struct maq_arch *arch)
+void maq__write_mla(struct maq_block_writer *b, const struct maq_arch *arch)
 {
     const struct maq_arch_mla *m = &arch->mla;
     int64_t qk = m->nope_dim + m->rope_dim;

@@ -127,7 +127,7 @@ static enum maq_status build_causes(struct maq_run_model *m, struct maq_arena *a
     const struct maq_failures *f = m->failures;
     double upto = 0, losing = 0;
     struct maq_run_cause_model *causes = MAQ_ARENA_NEW(arena, struct maq_run_cause_model, f->n_causes);
-    struct maq_pool_repair *repairs = MAQ_ARENA_NEW(arena, struct maq_pool_repair, f->n_causes);
+    struct maq_spare_pool_repair *repairs = MAQ_ARENA_NEW(arena, struct maq_spare_pool_repair, f->n_causes);
     if (!causes || !repairs)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     for (uint32_t i = 0; i < f->n_causes; i++) {
@@ -143,7 +143,7 @@ static enum maq_status build_causes(struct maq_run_model *m, struct maq_arena *a
         };
         if (c->loses_node)
             repairs[m->n_repairs++] =
-                (struct maq_pool_repair){losing, causes[i].repair.median_ns, causes[i].repair.sigma};
+                (struct maq_spare_pool_repair){losing, causes[i].repair.median_ns, causes[i].repair.sigma};
     }
     for (uint32_t i = 0; i < m->n_repairs; i++)
         repairs[i].upto /= losing;

@@ -38,8 +38,8 @@ struct maq_run_model {
     struct maq_run_delay requeue, restart, startup;
     uint32_t n_causes;
     const struct maq_run_cause_model *causes;
-    uint32_t guide[MAQ_RUN_CAUSE_GUIDE];   /* the cause that u = i / MAQ_RUN_CAUSE_GUIDE means */
-    const struct maq_pool_repair *repairs; /* [n_repairs] of the causes that lose a node */
+    uint32_t guide[MAQ_RUN_CAUSE_GUIDE];         /* the cause that u = i / MAQ_RUN_CAUSE_GUIDE means */
+    const struct maq_spare_pool_repair *repairs; /* [n_repairs] of the causes that lose a node */
     uint32_t n_repairs;
     int64_t reconfigure_ns, rejoin_ns, most_ns; /* most_ns: given up */
     enum maq_run_recovery recovery;

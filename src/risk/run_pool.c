@@ -50,7 +50,7 @@ void maq_heap_free(struct maq_heap *h)
 
 /* --- nodes --- */
 
-void maq_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon)
+void maq_spare_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon)
 {
     maq_heap_push(&p->repairs, 2 * back + lemon);
 }
@@ -64,7 +64,7 @@ static void other_fails(struct maq_spare_pool *p)
         cause++;
     double length =
         p->repair[cause].median_ns * exp(p->repair[cause].sigma * maq_normal_quantile(maq_rng_next(&p->rng)));
-    maq_pool_lose(p, p->other_next + llround(fmin(length, 1e18)), false);
+    maq_spare_pool_lose(p, p->other_next + llround(fmin(length, 1e18)), false);
     p->other_next += 1 + llround(fmin(-log(maq_rng_next(&p->rng)) / p->other_rate, 1e18));
     if (p->free > 0) {
         p->free--;
@@ -109,7 +109,8 @@ static void catch_up(struct maq_spare_pool *p, int64_t now)
             other_fails(p);
 }
 
-int64_t maq_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons, double u)
+int64_t maq_spare_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons,
+                            double u)
 {
     bool repair;
     int64_t at = now;

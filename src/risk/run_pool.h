@@ -24,7 +24,7 @@ int64_t maq_heap_pop(struct maq_heap *h); /* n > 0 */
 void maq_heap_free(struct maq_heap *h);
 
 /* Repairs of one cause: lognormal. */
-struct maq_pool_repair {
+struct maq_spare_pool_repair {
     double upto; /* share of the losses up to it */
     double median_ns, sigma;
 };
@@ -36,15 +36,16 @@ struct maq_spare_pool {
     bool waiting;            /* the job misses nodes */
     double other_rate;       /* nodes that other jobs lose per ns */
     int64_t other_next;
-    const struct maq_pool_repair *repair; /* [n_repairs] of a lost node, by cause */
+    const struct maq_spare_pool_repair *repair; /* [n_repairs] of a lost node, by cause */
     uint32_t n_repairs;
     struct maq_rng rng; /* of what other jobs lose */
 };
 
 /* A node of the job goes into repair, until `back`. */
-void maq_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon);
+void maq_spare_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon);
 /* Takes up to `need` nodes by time `until` (not before `now`, events up to which are history); returns when the last one came, or `until`
  * with what is still missing in *need. *lemons grows by those among them; `u` in (0, 1) chooses among free ones. */
-int64_t maq_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons, double u);
+int64_t maq_spare_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons,
+                            double u);
 
 #endif

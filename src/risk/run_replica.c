@@ -153,8 +153,8 @@ static bool wait_for_nodes(struct run *r, int64_t may)
     while (r->missing > may) {
         int64_t until = r->m->clock == MAQ_CLOCK_RESTARTED ? failure_at(r) : NEVER / 4, need = r->missing - may,
                 before = need;
-        int64_t at =
-            maq_pool_take(&r->pool, r->t, until, &need, &r->lemons, r->m->failures->lemon_share > 0 ? further(r) : 0.5);
+        int64_t at = maq_spare_pool_take(&r->pool, r->t, until, &need, &r->lemons,
+                                         r->m->failures->lemon_share > 0 ? further(r) : 0.5);
         r->missing -= before - need;
         spend(r, MAQ_RUN_NODE_WAIT, (at < until ? at : until) - r->t);
         if (r->missing <= may)
@@ -229,7 +229,7 @@ static int64_t lose_nodes(struct run *r, const struct maq_run_cause_model *cause
         r->lemons -= lemon;
         bool stays = lemon && !(f->lemon_strikes > 0 && further(r) * f->lemon_strikes < 1);
         int64_t repair = draw_delay(&cause->repair, i > 0 ? further(r) : cause->repair.sigma > 0 ? number(r, 3) : 0.5);
-        maq_pool_lose(&r->pool, r->t + detection + repair, stays);
+        maq_spare_pool_lose(&r->pool, r->t + detection + repair, stays);
         r->missing++;
     }
     r->out->lost += (uint32_t)n;
@@ -267,8 +267,8 @@ static bool restart(struct run *r, const struct blow *b)
         return false;
     if (m->recovery == MAQ_RECOVERY_ELASTIC) { /* spares that are there at once, then the fewest replicas it may have */
         int64_t before = r->missing;
-        maq_pool_take(&r->pool, r->t, r->t, &r->missing, &r->lemons,
-                      before > 0 && m->failures->lemon_share > 0 ? further(r) : 0.5);
+        maq_spare_pool_take(&r->pool, r->t, r->t, &r->missing, &r->lemons,
+                            before > 0 && m->failures->lemon_share > 0 ? further(r) : 0.5);
         may = may_miss(m, m->min_replicas);
     }
     if (!wait_for_nodes(r, may))
@@ -298,7 +298,7 @@ static bool leave(struct run *r, const struct blow *b)
     int64_t back = r->t + b->detection + b->requeue + b->start + m->restore_ns[m->lowest[2]],
             others = r->missing - b->lost;
     lose_step(r);
-    maq_pool_take(&r->pool, r->t, r->t, &r->missing, &r->lemons, m->failures->lemon_share > 0 ? further(r) : 0.5);
+    maq_spare_pool_take(&r->pool, r->t, r->t, &r->missing, &r->lemons, m->failures->lemon_share > 0 ? further(r) : 0.5);
     if (r->missing > others)
         r->waiting++;
     else
@@ -360,8 +360,8 @@ static int64_t change_at(struct run *r, int64_t until, bool *rejoins)
     }
     if (need > 0) {
         int64_t left = need;
-        int64_t at =
-            maq_pool_take(&r->pool, r->t, until, &left, &r->lemons, m->failures->lemon_share > 0 ? further(r) : 0.5);
+        int64_t at = maq_spare_pool_take(&r->pool, r->t, until, &left, &r->lemons,
+                                         m->failures->lemon_share > 0 ? further(r) : 0.5);
         r->missing -= need - left;
         if (left == 0) {
             *rejoins = false;

@@ -19,7 +19,7 @@ static void on_report(void *user, short events)
     struct maq_live *live = user;
     (void)events;
     maq_loop_remove(&live->room->loop, live->program.report);
-    live->lost = !maq_program_finish(&live->program, &live->end);
+    live->lost = !maq_child_finish(&live->program, &live->end);
     live->runs = false;
     live->ended_s = maq_room_age(live->room);
     maq_ask_close(&live->port);
@@ -56,12 +56,12 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, con
     if (!environment)
         return MAQ_NO_MEMORY;
     MAQ_TRY(maq_ask_open(&live->port, &room->asks, opts->rank, &room->loop, ask, diag));
-    struct maq_program_opts program = {.path = room->program,
-                                       .arguments = (char *const *)(uintptr_t)o->arguments,
-                                       .environment = environment,
-                                       .folder = room->folder,
-                                       .output = opts->output};
-    enum maq_status status = maq_program_start(&live->program, &program, diag);
+    struct maq_child_opts program = {.path = room->program,
+                                     .arguments = (char *const *)(uintptr_t)o->arguments,
+                                     .environment = environment,
+                                     .folder = room->folder,
+                                     .output = opts->output};
+    enum maq_status status = maq_child_start(&live->program, &program, diag);
     if (status == MAQ_OK && !maq_loop_add(&room->loop, live->program.report, POLLIN, on_report, live))
         status = MAQ_NO_MEMORY;
     live->runs = status == MAQ_OK;
@@ -74,7 +74,7 @@ void maq_live_end(struct maq_live *live)
 {
     if (live->program.keeper > 0) {
         maq_loop_remove(&live->room->loop, live->program.report);
-        maq_program_end(&live->program);
+        maq_child_end(&live->program);
     }
     live->runs = false;
     maq_ask_close(&live->port);
@@ -82,7 +82,7 @@ void maq_live_end(struct maq_live *live)
 
 enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *live, struct maq_diag *diag)
 {
-    const struct maq_program_end *e = &live->end;
+    const struct maq_child_end *e = &live->end;
     *out = (struct maq_session_rank){.rank = live->opts.rank,
                                      .host_peak_bytes = (uint64_t)e->peak_bytes,
                                      .host_cpu_s = 1e-6 * (double)e->cpu_us,
@@ -109,10 +109,10 @@ static void hurry(struct maq_live *live, int number)
     double age = maq_room_age(live->room);
     if (live->told_s <= 0) {
         live->told_s = age;
-        maq_program_signal(&live->program, number);
+        maq_child_signal(&live->program, number);
     } else if (age - live->told_s > GRACE_S) {
         live->told_s = age;
-        maq_program_signal(&live->program, SIGKILL);
+        maq_child_signal(&live->program, SIGKILL);
     }
 }
 

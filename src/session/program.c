@@ -47,7 +47,7 @@ static bool redirect(const char *output)
     return fine;
 }
 
-_Noreturn static void become(const struct maq_program_opts *o, int tell)
+_Noreturn static void become(const struct maq_child_opts *o, int tell)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -67,11 +67,11 @@ _Noreturn static void become(const struct maq_program_opts *o, int tell)
 /* ---- the keeper ---- */
 
 struct keeper {
-    const struct maq_program_opts *opts;
+    const struct maq_child_opts *opts;
     int life, report, children; /* children: readable when one ended */
     pid_t program;
     bool orphaned, ended; /* maquette is gone; the program is */
-    struct maq_program_end end;
+    struct maq_child_end end;
 };
 
 /* The program and what it started, whatever group that is in: children of the keeper, to whom all orphans fall. */
@@ -95,7 +95,7 @@ static void kill_all(const struct keeper *k)
     }
 }
 
-static void count(struct maq_program_end *end, const struct rusage *u)
+static void count(struct maq_child_end *end, const struct rusage *u)
 {
     int64_t peak = (int64_t)u->ru_maxrss * 1024;
     end->peak_bytes = peak > end->peak_bytes ? peak : end->peak_bytes;
@@ -179,7 +179,7 @@ static void keep_ends(struct keeper *k)
     k->report = report;
 }
 
-_Noreturn static void run_keeper(const struct maq_program_opts *opts, int life, int report)
+_Noreturn static void run_keeper(const struct maq_child_opts *opts, int life, int report)
 {
     struct keeper k = {.opts = opts, .life = life, .report = report};
     sigset_t all, child;
@@ -208,7 +208,7 @@ static bool runs(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-enum maq_status maq_program_find(const char **path, const char *name, struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq_child_find(const char **path, const char *name, struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_str rest = maq_str_of(getenv("PATH")), folder;
     if (strchr(name, '/')) {
@@ -233,10 +233,10 @@ enum maq_status maq_program_find(const char **path, const char *name, struct maq
                          "give the program and its arguments after `--`", "there is no program '%.200s'", name);
 }
 
-enum maq_status maq_program_start(struct maq_launched *p, const struct maq_program_opts *opts, struct maq_diag *diag)
+enum maq_status maq_child_start(struct maq_child *p, const struct maq_child_opts *opts, struct maq_diag *diag)
 {
     int life[2], report[2];
-    *p = (struct maq_launched){.life = -1, .report = -1};
+    *p = (struct maq_child){.life = -1, .report = -1};
     if (pipe2(life, O_CLOEXEC) == 0) {
         if (pipe2(report, O_CLOEXEC) == 0) {
             p->keeper = fork();
@@ -255,19 +255,19 @@ enum maq_status maq_program_start(struct maq_launched *p, const struct maq_progr
         close(life[1]);
     }
     int error = errno;
-    *p = (struct maq_launched){.life = -1, .report = -1};
+    *p = (struct maq_child){.life = -1, .report = -1};
     return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
                          "cannot start '%.200s': %s", opts->path, strerror(error));
 }
 
-void maq_program_signal(struct maq_launched *p, int number)
+void maq_child_signal(struct maq_child *p, int number)
 {
     unsigned char byte = (unsigned char)number;
     if (p->life >= 0)
         (void)!write(p->life, &byte, 1);
 }
 
-bool maq_program_finish(struct maq_launched *p, struct maq_program_end *end)
+bool maq_child_finish(struct maq_child *p, struct maq_child_end *end)
 {
     ssize_t n;
     while ((n = read(p->report, end, sizeof *end)) < 0 && errno == EINTR)
@@ -277,15 +277,15 @@ bool maq_program_finish(struct maq_launched *p, struct maq_program_end *end)
     close(p->report);
     while (waitpid(p->keeper, NULL, 0) < 0 && errno == EINTR)
         continue;
-    *p = (struct maq_launched){.life = -1, .report = -1};
+    *p = (struct maq_child){.life = -1, .report = -1};
     return n == (ssize_t)sizeof *end;
 }
 
-void maq_program_end(struct maq_launched *p)
+void maq_child_end(struct maq_child *p)
 {
-    struct maq_program_end end;
+    struct maq_child_end end;
     if (p->keeper == 0)
         return;
-    maq_program_signal(p, SIGKILL);
-    (void)maq_program_finish(p, &end);
+    maq_child_signal(p, SIGKILL);
+    (void)maq_child_finish(p, &end);
 }

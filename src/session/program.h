@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 
-struct maq_program_opts {
-    const char *path;       /* as maq_program_find() gives it */
+struct maq_child_opts {
+    const char *path;       /* as maq_child_find() gives it */
     char *const *arguments; /* NULL-terminated */
     char *const *environment;
     const char *folder; /* removed by the keeper should maquette die first; NULL = none */
@@ -21,28 +21,28 @@ struct maq_program_opts {
 };
 
 /* What the keeper says, once. */
-struct maq_program_end {
+struct maq_child_end {
     int error;          /* errno of what kept it from starting; 0 = it ran */
     int status;         /* as of waitpid() */
     int64_t peak_bytes; /* resident memory of the largest process */
     int64_t cpu_us;     /* of all processes */
 };
 
-struct maq_launched {
+struct maq_child {
     pid_t keeper; /* 0: none */
     int life;     /* we write signals to it; closing it ends the program */
-    int report;   /* the keeper writes a maq_program_end to it */
+    int report;   /* the keeper writes a maq_child_end to it */
 };
 
 /* The file that a command's name stands for, by PATH; in `arena`. MAQ_BAD_INPUT when there is none. */
-enum maq_status maq_program_find(const char **path, const char *name, struct maq_arena *arena, struct maq_diag *diag);
+enum maq_status maq_child_find(const char **path, const char *name, struct maq_arena *arena, struct maq_diag *diag);
 
-enum maq_status maq_program_start(struct maq_launched *p, const struct maq_program_opts *opts, struct maq_diag *diag);
+enum maq_status maq_child_start(struct maq_child *p, const struct maq_child_opts *opts, struct maq_diag *diag);
 /* Sends a signal to its process group. */
-void maq_program_signal(struct maq_launched *p, int number);
+void maq_child_signal(struct maq_child *p, int number);
 /* Takes the report, once p->report is readable; false when the keeper was killed. The program is gone afterwards. */
-bool maq_program_finish(struct maq_launched *p, struct maq_program_end *end);
+bool maq_child_finish(struct maq_child *p, struct maq_child_end *end);
 /* Kills what still runs and waits for it. Nothing when it is gone. */
-void maq_program_end(struct maq_launched *p);
+void maq_child_end(struct maq_child *p);
 
 #endif

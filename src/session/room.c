@@ -78,7 +78,7 @@ static enum maq_status open_machine(struct maq_room *room, struct maq_diag *diag
     if (o->measured)
         MAQ_TRY(maq_measured_open(&room->measured, o->measured, diag));
     if (o->kernels)
-        MAQ_TRY(maq_kernel_times_read(&room->kernels, o->kernels, diag));
+        MAQ_TRY(maq_replay_kernels_read(&room->kernels, o->kernels, diag));
     room->costs.measured = room->measured;
     room->pricer = (struct maq_pricer){&room->cluster, &room->costs, room->kernels};
     maq_ask_init(&room->asks, &room->pricer, room->world);
@@ -197,7 +197,7 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
                              "give what it would start as one rank: -- python train.py --its --own options",
                              "'%s' starts ranks, and so does maquette", launcher);
     MAQ_TRY(open_machine(room, diag));
-    MAQ_TRY(maq_program_find(&room->program, opts->arguments[0], &room->arena, diag));
+    MAQ_TRY(maq_child_find(&room->program, opts->arguments[0], &room->arena, diag));
     MAQ_TRY(maq_room_absolute(&room->trace, opts->trace, &room->arena));
     MAQ_TRY(maq_room_absolute(&room->values, opts->values, &room->arena));
     MAQ_TRY(open_nccl_memory(room, diag));
@@ -215,6 +215,6 @@ void maq_room_close(struct maq_room *room)
     maq_ask_fini(&room->asks);
     maq_loop_fini(&room->loop);
     maq_measured_close(room->measured);
-    maq_kernel_times_free(room->kernels);
+    maq_replay_kernels_free(room->kernels);
     maq_arena_fini(&room->arena);
 }

@@ -58,8 +58,8 @@ struct maq_live {
     struct maq_room *room;
     struct maq_live_opts opts;
     struct maq_ask_port port;
-    struct maq_launched program;
-    struct maq_program_end end;
+    struct maq_child program;
+    struct maq_child_end end;
     double began_s, ended_s;
     bool runs, lost; /* lost: its keeper was killed */
     bool late;       /* it did not end in time */

@@ -75,7 +75,7 @@ static void finish(struct run *r, const struct label *l)
 {
     struct maq_piece_line row = {.n = 0};
     take_row(&row, r, l);
-    if (!maq_pipeline_cost(&row, r->table) || row.step_s > r->cutoff_s * SLACK)
+    if (!maq_piece_line_cost(&row, r->table) || row.step_s > r->cutoff_s * SLACK)
         return;
     struct maq_piece_line *best = &r->out->best;
     if (best->n == 0 || row.step_s < best->step_s || (row.step_s == best->step_s && is_before(&row, best)))

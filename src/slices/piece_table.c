@@ -11,7 +11,7 @@ static bool most_behind(uint32_t *out, const struct maq_parallelizer_stage *s, u
     double left = capacity - s->static_bytes;
     if (!(left >= s->flight_bytes))
         return false;
-    /* as the check of maq_pipeline_cost() rounds: static + flight x n <= capacity */
+    /* as the check of maq_piece_line_cost() rounds: static + flight x n <= capacity */
     double n = s->flight_bytes > 0 ? floor(left / s->flight_bytes) : waves;
     while (n > 1 && s->static_bytes + s->flight_bytes * n > capacity)
         n--;
@@ -93,7 +93,7 @@ static void add_piece(struct maq_piece_line *p, const struct maq_piece *q, doubl
     p->sync_s = fmax(p->sync_s, q->sync_s);
 }
 
-bool maq_pipeline_cost(struct maq_piece_line *p, const struct maq_piece_table *table)
+bool maq_piece_line_cost(struct maq_piece_line *p, const struct maq_piece_table *table)
 {
     uint32_t used[MAQ_PIECE_ISLANDS] = {0}, behind = 0, end = table->n_atoms;
     p->bottleneck_s = p->fill_s = p->sync_s = 0;

@@ -73,6 +73,6 @@ struct maq_piece_line {
 
 /* Costs of the pipeline, straight from the formulas above: the search is held to this. false when it is none: gaps, too little memory, too
  * many devices. */
-bool maq_pipeline_cost(struct maq_piece_line *p, const struct maq_piece_table *table);
+bool maq_piece_line_cost(struct maq_piece_line *p, const struct maq_piece_table *table);
 
 #endif

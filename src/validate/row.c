@@ -47,7 +47,7 @@ static void note_unread(const struct maq_row_table *table, struct maq_diag *diag
     maq_buf_fini(&words);
 }
 
-enum maq_status maq_table_bind(struct maq_row_table *table, struct maq_diag *diag)
+enum maq_status maq_row_table_bind(struct maq_row_table *table, struct maq_diag *diag)
 {
     static const enum maq_column measured[] = {MAQ_COLUMN_derived_iter_time_s, MAQ_COLUMN_iter_time_s,
                                                MAQ_COLUMN_tokens_per_s_per_gpu, MAQ_COLUMN_derived_tokens_per_s_per_gpu,

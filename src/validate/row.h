@@ -76,7 +76,7 @@ struct maq_table_row {
  * Finds the columns; each one that is needed and missing is an error, and so is a table with no column of a measurement. A note names those
  * that are not read.
  */
-enum maq_status maq_table_bind(struct maq_row_table *table, struct maq_diag *diag);
+enum maq_status maq_row_table_bind(struct maq_row_table *table, struct maq_diag *diag);
 
 const char *maq_column_name(enum maq_column column);
 struct maq_str maq_row_text(const struct maq_table_row *row, enum maq_column column);

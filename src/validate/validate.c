@@ -96,7 +96,7 @@ static enum maq_status run(struct maq_validate_owner *owner, const char *name, s
     if (!table || !r->table)
         return maq_no_memory(diag, "the table");
     MAQ_TRY(maq_csv_parse(&table->csv, name, text, &owner->arena, diag));
-    MAQ_TRY(maq_table_bind(table, diag));
+    MAQ_TRY(maq_row_table_bind(table, diag));
     uint32_t n = table->csv.n_rows;
     bool *keep = MAQ_ARENA_NEW(&owner->arena, bool, n);
     struct maq_validate_row *rows = MAQ_ARENA_NEW(&owner->arena, struct maq_validate_row, n);

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (uint32_t i = 0; i < table.csv.n_rows; i++)
             for (uint32_t c = 0; c < table.csv.n_columns; c++)
                 MAQ_ASSERT(maq_csv_span(&table.csv, i, c).off <= text.len);
-        if (maq_table_bind(&table, diag) == MAQ_OK)
+        if (maq_row_table_bind(&table, diag) == MAQ_OK)
             interpret_rows(&table, &arena);
     }
     free(maq_diag_format(diag, 0, false));
