@@ -53,7 +53,7 @@ struct maq_counted {
     struct maq_left *left; /* NULL: not needed yet, or too large */
     bool filled;           /* for the box */
     bool waits;            /* a step may wait (stage_table.h) */
-    struct maq_groups groups;
+    struct maq_hop_groups groups;
     struct maq_fronts fronts;
     struct state **bucket; /* [atoms * groups] */
     struct state **chunks; /* states, for the next program too */
@@ -77,7 +77,8 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     c->arena = arena;
     if (!maq_units_init(&c->units, arcs))
         return true;
-    if (!maq_groups_init(&c->groups, arcs, arena) || !maq_fronts_init(&c->fronts, arcs, &c->units, &c->groups, arena))
+    if (!maq_hop_groups_init(&c->groups, arcs, arena) ||
+        !maq_fronts_init(&c->fronts, arcs, &c->units, &c->groups, arena))
         return false;
     c->bucket = MAQ_ARENA_NEW(arena, struct state *, (size_t)t->n_atoms * c->groups.n);
     c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
@@ -240,8 +241,8 @@ static bool grow(struct run *r, const struct state *back)
     const struct maq_stage_table *t = c->arcs->table;
     const double *rest = rest_of(r);
     double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0, pace = maq_hop_pace(t);
-    double sent[MAQ_GROUPS] = {0},
-           most[MAQ_GROUPS] = {0}; /* most: beyond it a bound reaches the limit, however it is rounded */
+    double sent[MAQ_HOP_GROUPS] = {0},
+           most[MAQ_HOP_GROUPS] = {0}; /* most: beyond it a bound reaches the limit, however it is rounded */
     for (uint32_t g = 0; g < c->groups.n; g++) {
         if (r->behind > 0)
             sent[g] = weight * c->groups.backward[((size_t)back->group * c->groups.n + g) * t->n_atoms + back->atom];

@@ -7,7 +7,7 @@
 /* A group that stands for a kind has options whose hops differ. */
 static bool same_class(const struct maq_fronts *s, uint32_t a, uint32_t b)
 {
-    const struct maq_groups *g = s->groups;
+    const struct maq_hop_groups *g = s->groups;
     size_t row = (size_t)g->n * s->arcs->table->n_atoms;
     return s->units->used[a] == s->units->used[b] && g->of[a] == g->of[b] &&
            memcmp(g->forward + a * row, g->forward + b * row, row * sizeof *g->forward) == 0;
@@ -25,7 +25,7 @@ static void class_options(struct maq_fronts *s)
 }
 
 bool maq_fronts_init(struct maq_fronts *s, const struct maq_arcs *arcs, const struct maq_units *units,
-                     const struct maq_groups *groups, struct maq_arena *arena)
+                     const struct maq_hop_groups *groups, struct maq_arena *arena)
 {
     size_t most = (size_t)arcs->table->n_atoms * arcs->table->n_options;
     *s = (struct maq_fronts){.arcs = arcs,
@@ -101,7 +101,7 @@ void maq_fronts_list(struct maq_fronts *fronts, const struct maq_box *box, const
                      uint32_t end, uint32_t to)
 {
     const struct maq_stage_table *t = fronts->arcs->table;
-    const struct maq_groups *g = fronts->groups;
+    const struct maq_hop_groups *g = fronts->groups;
     const double hop_pace = maq_hop_pace(t);
     fronts->n = 0;
     for (uint32_t i = 0; i < fronts->n_listed; i++) {

@@ -9,7 +9,7 @@
 #define MAQ_COMPOSE_FRONTS_H
 
 #include "compose/box.h"
-#include "compose/groups.h"
+#include "compose/hop_groups.h"
 #include "compose/units.h"
 
 struct maq_front_arc { /* an option over [first, end) */
@@ -37,7 +37,7 @@ struct maq_front_reach {
 struct maq_fronts {
     const struct maq_arcs *arcs;
     const struct maq_units *units;
-    const struct maq_groups *groups;
+    const struct maq_hop_groups *groups;
     uint32_t n_classes;
     uint16_t class_of[MAQ_STAGE_OPTIONS], itself[MAQ_STAGE_OPTIONS];
     struct maq_front_arc *listed; /* [atoms * options] */
@@ -50,7 +50,7 @@ struct maq_fronts {
 
 /* Everything lives in the arena; the rest is borrowed. false when out of memory. */
 bool maq_fronts_init(struct maq_fronts *fronts, const struct maq_arcs *arcs, const struct maq_units *units,
-                     const struct maq_groups *groups, struct maq_arena *arena);
+                     const struct maq_hop_groups *groups, struct maq_arena *arena);
 
 /* The arcs that end at an atom with so many stages behind. `each`: no option is taken for another of its class. */
 void maq_fronts_list_arcs(struct maq_fronts *fronts, const struct maq_box *box, uint32_t behind, uint32_t end,

@@ -1,17 +1,17 @@
 /*
- * groups.h - options of a kind with the same hops are a group.
+ * hop_groups.h - options of a kind with the same hops are a group.
  *
  * Whoever the neighbour is, each of them sends and receives in the same time: a program that knows the group of a stage knows its hops.
- * Where there would be more groups than MAQ_GROUPS, a kind is one, whose hops are the best of its options.
+ * Where there would be more groups than MAQ_HOP_GROUPS, a kind is one, whose hops are the best of its options.
  */
-#ifndef MAQ_COMPOSE_GROUPS_H
-#define MAQ_COMPOSE_GROUPS_H
+#ifndef MAQ_COMPOSE_HOP_GROUPS_H
+#define MAQ_COMPOSE_HOP_GROUPS_H
 
 #include "compose/arcs.h"
 
-#define MAQ_GROUPS 24u
+#define MAQ_HOP_GROUPS 24u
 
-struct maq_groups {
+struct maq_hop_groups {
     const struct maq_arcs *arcs;
     uint32_t n;
     uint8_t of[MAQ_STAGE_OPTIONS];
@@ -25,6 +25,6 @@ struct maq_groups {
 };
 
 /* Everything lives in the arena; `arcs` is borrowed. false when out of memory. */
-bool maq_groups_init(struct maq_groups *groups, const struct maq_arcs *arcs, struct maq_arena *arena);
+bool maq_hop_groups_init(struct maq_hop_groups *groups, const struct maq_arcs *arcs, struct maq_arena *arena);
 
 #endif

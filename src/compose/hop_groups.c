@@ -1,5 +1,5 @@
-/* groups.c - options that hop alike, and the hops between them: see groups.h. */
-#include "compose/groups.h"
+/* hop_groups.c - options that hop alike, and the hops between them: see hop_groups.h. */
+#include "compose/hop_groups.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
     return true;
 }
 
-static void group_options(struct maq_groups *g)
+static void group_options(struct maq_hop_groups *g)
 {
     const struct maq_stage_table *t = g->arcs->table;
     g->n = 0;
@@ -28,7 +28,7 @@ static void group_options(struct maq_groups *g)
         uint32_t like = 0;
         while (like < o && !(t->options[like].kind == t->options[o].kind && same_hops(t, like, o)))
             like++;
-        if (like == o && g->n == MAQ_GROUPS)
+        if (like == o && g->n == MAQ_HOP_GROUPS)
             break;
         g->leads[o] = like == o;
         g->of[o] = like < o ? g->of[like] : (uint8_t)g->n++;
@@ -42,7 +42,7 @@ static void group_options(struct maq_groups *g)
     }
 }
 
-static bool fill_hops(struct maq_groups *g, struct maq_arena *arena)
+static bool fill_hops(struct maq_hop_groups *g, struct maq_arena *arena)
 {
     const struct maq_stage_table *t = g->arcs->table;
     uint32_t n = t->n_atoms, groups = g->n;
@@ -78,7 +78,7 @@ static bool fill_hops(struct maq_groups *g, struct maq_arena *arena)
 }
 
 /* Waves that come back, by groups. */
-static bool fill_back(struct maq_groups *g, struct maq_arena *arena)
+static bool fill_back(struct maq_hop_groups *g, struct maq_arena *arena)
 {
     const struct maq_stage_table *t = g->arcs->table;
     size_t row = g->n + 1;
@@ -97,9 +97,9 @@ static bool fill_back(struct maq_groups *g, struct maq_arena *arena)
     return true;
 }
 
-bool maq_groups_init(struct maq_groups *g, const struct maq_arcs *arcs, struct maq_arena *arena)
+bool maq_hop_groups_init(struct maq_hop_groups *g, const struct maq_arcs *arcs, struct maq_arena *arena)
 {
-    *g = (struct maq_groups){.arcs = arcs};
+    *g = (struct maq_hop_groups){.arcs = arcs};
     group_options(g);
     return fill_hops(g, arena) && fill_back(g, arena);
 }
