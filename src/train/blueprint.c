@@ -396,9 +396,10 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
     bool gathers = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
     bp->gather_every_pass = gathers;
     bp->gather_backward = gathers && p->reshard_after_forward;
-    bp->sync_last_pass = bp->gather_backward && p->reduce_once && job->microbatches > 1;
-    bool each = gathers && !bp->sync_last_pass && (bp->gather_backward || !p->reduce_once);
-    bp->sync_every_pass = each || p->sharding == MAQ_SHARDING_GRADS;
+    /* a single pass is each and the last */
+    bool once = p->reduce_once && (job->microbatches > 1 || !bp->gather_backward);
+    bp->sync_last_pass = once && bp->gather_backward;
+    bp->sync_every_pass = (gathers && !once) || p->sharding == MAQ_SHARDING_GRADS;
     bp->gather_first = !gathers && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));
     maq_items_select(&cache->items, job->stages[0].group);
