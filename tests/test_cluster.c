@@ -370,12 +370,39 @@ static void test_document(void **state)
     assert_false(g->domain_multicast);
     assert_int_equal(l.cluster.nccl_algo, MAQ_NCCL_ALGO_AUTO);
     unload(&l);
-    load(&l, "{nccl_algo: ring, groups: [{device: {base: l40s, domain: {unshared: true}}, fabric: ena-50}]}");
+    load(&l, "{nccl_algo: ring, groups: [{device: {base: l40s, domain: {contention: 0.5}}, fabric: ena-50}]}");
     assert_int_equal(l.status, MAQ_OK);
     assert_int_equal(l.cluster.nccl_algo, MAQ_NCCL_ALGO_RING);
-    assert_true(l.cluster.groups[0].device.domain_unshared);
+    assert_close(l.cluster.groups[0].domain_contention, 0.5);
     assert_int_equal(l.cluster.groups[0].fabric.transport, MAQ_TRANSPORT_ENA);
     unload(&l);
+}
+
+/* What shares PCIe is the device's, unless the group says it, or says what the devices of a node reach together. */
+static void test_contention(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        double contention;
+    } rows[] = {
+        {"{groups: [{device: l40s}]}", 1.95},
+        {"{groups: [{device: l40s, domain_contention: 0.3}]}", 0.3},
+        {"{groups: [{device: l40s, domain_bandwidth: 12 GB/s}]}", 0.0},
+        {"{groups: [{device: l40s, domain_bandwidth: 12 GB/s, domain_contention: 0.3}]}", 0.3},
+        {"{groups: [{device: rtx-3090}]}", 0.56},
+        {"{groups: [{device: rtx-3090, domain_bandwidth: 40 GB/s}]}", 0.56},
+        {"{groups: [{device: t4}]}", 0.0},
+        {"{groups: [{device: a40}]}", -1.0},
+        {"rtx-4090:8 x 2", -1.0},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
+        struct loaded l;
+        load(&l, rows[i].text);
+        assert_int_equal(l.status, MAQ_OK);
+        assert_true(l.cluster.groups[0].domain_contention == rows[i].contention);
+        unload(&l);
+    }
 }
 
 static void test_document_faults(void **state)
@@ -786,6 +813,7 @@ int main(void)
         cmocka_unit_test(test_all_faults_at_once),
         cmocka_unit_test(test_too_many_groups),
         cmocka_unit_test(test_document),
+        cmocka_unit_test(test_contention),
         cmocka_unit_test(test_document_faults),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_placement_against_enumeration),

@@ -47,6 +47,7 @@ static struct maq_node_group h100(void)
         .domain_devices = 8,
         .domain_bps = 450e9,
         .domain_latency_s = 0.83e-6,
+        .domain_contention = -1.0,
         .domain_multicast = true,
         .nics_per_node = 8,
         .fabric = {.name = "ib", .nic_bps = 50e9, .latency_s = 5e-6, .efficiency = 0.97},
@@ -295,8 +296,8 @@ static void test_rings_alone(void **state)
     assert_true(seconds(&coll, &c) > multicast);
 }
 
-/* PCIe is shared by what hangs on it, unless the device is known to keep its rate. */
-static void test_unshared_pcie(void **state)
+/* PCIe: a pair has it for itself; each of eight gets (8/2)^-contention of its rate, with an error where nobody knows. */
+static void test_pcie_contention(void **state)
 {
     (void)state;
     struct maq_node_group g = h100();
@@ -304,11 +305,20 @@ static void test_unshared_pcie(void **state)
     g.domain_multicast = false;
     struct maq_cluster c = cluster_of(&g);
     struct maq_coll two = coll_of(MAQ_COLL_ALL_GATHER, 1e9, 2, 1), eight = coll_of(MAQ_COLL_ALL_GATHER, 1e9, 8, 1);
-    double pair = seconds(&two, &c), shared = seconds(&eight, &c);
-    g.device.domain_unshared = true;
-    assert_true(seconds(&two, &c) == pair);
-    assert_true(seconds(&eight, &c) < 0.2 * shared);
-    assert_true(seconds(&eight, &c) > 7.0 / 8.0 * 1e9 / g.domain_bps);
+    assert_true(g.domain_contention < 0.0);
+    double pair = seconds(&two, &c), assumed = seconds(&eight, &c);
+    double pair_error = maq_cost_coll(NULL, &two, &c).error, assumed_error = maq_cost_coll(NULL, &eight, &c).error;
+    g.domain_contention = 1.0;
+    double shared = seconds(&eight, &c);
+    assert_true(seconds(&two, &c) == pair && maq_cost_coll(NULL, &two, &c).error == pair_error);
+    assert_true(maq_cost_coll(NULL, &eight, &c).error < 0.5 && assumed_error > 0.9);
+    g.domain_contention = 0.0;
+    double whole = seconds(&eight, &c);
+    assert_true(seconds(&two, &c) == pair && whole > 7.0 / 8.0 * 1e9 / g.domain_bps);
+    assert_close(whole, shared / 4.0, 0.01);
+    assert_true(whole < assumed && assumed < shared);
+    g.domain_contention = 2.0;
+    assert_close(seconds(&eight, &c), shared * 4.0, 0.01);
 }
 
 /* Pairs of cards: a ring leaves a node once, not once for each pair, and is held back by PCIe between them. */
@@ -687,7 +697,7 @@ int main(void)
         cmocka_unit_test(test_better_links_not_slower),
         cmocka_unit_test(test_sharing_and_oversubscription),
         cmocka_unit_test(test_rings_alone),
-        cmocka_unit_test(test_unshared_pcie),
+        cmocka_unit_test(test_pcie_contention),
         cmocka_unit_test(test_pairs_share_a_node),
         cmocka_unit_test(test_in_network_reduction_helps),
         cmocka_unit_test(test_every_table_is_monotone),

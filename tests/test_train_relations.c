@@ -177,9 +177,9 @@ static void device(int k, struct spec s, struct outcome o)
     static const struct {
         const char *device, *better;
     } pairs[] = {{"a100-40gb", "a100-80gb"}, {"h800", "h100-sxm"}, {"a800-80gb", "a100-80gb"},
-                 {"mi300x", "mi325x"},       {"l4", "l40s"},       {"h100-sxm", "h200"},
+                 {"mi300x", "mi325x"},       {"l4", "l40"},        {"h100-sxm", "h200"},
                  {"h20", "h100-sxm"},        {"mi210", "mi300x"}};
-    /* b200 and gb200 have kernel tables of their own, b300 and gb300 theirs scaled: sources of two kinds */
+    /* The L40S has the PCIe of the one board that was measured with it; b200 and gb200 have kernel tables of their own, b300 and gb300 theirs scaled: sources of two kinds */
     for (size_t i = 0; i < MAQ_COUNT(pairs); i++)
         if (strcmp(s.device, pairs[i].device) == 0) {
             s.device = pairs[i].better;

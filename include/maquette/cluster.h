@@ -100,10 +100,10 @@ struct maq_device {
     double domain_latency_s;
     int32_t domain_devices; /* scale-up domain it is sold in (8, 72; 2 for NVL bridges); PCIe alone: the node */
     bool domain_multicast;  /* switch can reduce and multicast (NVLS) */
-    bool
-        domain_unshared; /* PCIe: domain_bps holds for every device while all send; false: it falls with their number */
-    double host_bps;     /* PCIe or C2C to the CPU, per direction, line rate after its coding */
-    int host_cpu;        /* enum maq_host_cpu; never USUAL in a device that was loaded */
+    /* PCIe: the rate of each of n devices that send falls with n/2 to this power; 0 = each keeps it, < 0 = not known. */
+    double domain_contention;
+    double host_bps;          /* PCIe or C2C to the CPU, per direction, line rate after its coding */
+    int host_cpu;             /* enum maq_host_cpu; never USUAL in a device that was loaded */
     double host_clock_hz;     /* what its busy cores reach */
     double usd_per_hour;      /* 0 = unknown */
     int32_t devices_per_node; /* as it is usually sold; a domain larger than this spans nodes */
@@ -148,6 +148,7 @@ struct maq_node_group {
     int32_t domain_devices; /* devices per scale-up domain: a divisor or a multiple of devices_per_node (NVL72 = 72) */
     double domain_bps;      /* per device and direction */
     double domain_latency_s;
+    double domain_contention; /* as a device's */
     bool domain_multicast;
     int32_t nics_per_node;
     struct maq_fabric fabric;

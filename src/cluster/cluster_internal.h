@@ -24,6 +24,7 @@
 #define MAQ_MIN_LINK_BPS 1.25e8  /* 1 Gb/s */
 #define MAQ_MAX_LINK_BPS 1.25e13 /* 100 Tb/s */
 #define MAQ_MAX_OVERSUBSCRIPTION 1000
+#define MAQ_MAX_CONTENTION 4.0
 
 struct maq__group_spec {
     struct maq_device device;
@@ -33,6 +34,7 @@ struct maq__group_spec {
     int32_t nics;                        /* 0 = usual for the fabric */
     double nic_bps;                      /* 0 = the fabric's */
     double domain_bps, domain_latency_s; /* 0 = the device's */
+    double contention;                   /* < 0 = the device's, or 0 with a domain_bps for all devices of a node */
     int multicast;                       /* -1 = the device's */
     int host_cpu;                        /* enum maq_host_cpu; USUAL = the device's */
     double host_clock_hz;                /* 0 = the device's, or of another core its usual */

@@ -37,6 +37,8 @@ static const struct maq_field group_fields[] = {
                   .doc = "scale-up bandwidth per device and direction; the device's own"),
     MAQ_FIELD_QTY(struct group_reader, spec.domain_latency_s, "domain_latency", MAQ_DIM_TIME, .min = 1e-9, .max = 1,
                   .doc = "one message over the scale-up link; the device's own"),
+    MAQ_FIELD_DOUBLE(struct group_reader, spec.contention, "domain_contention", .min = 0, .max = MAQ_MAX_CONTENTION,
+                     .doc = "PCIe: the rate of each of n devices that send falls with n/2 to this power"),
     ROW(MAQ_FIELD_NODE, multicast, "domain_multicast", .doc = "the scale-up switch reduces and multicasts"),
     ROW(MAQ_FIELD_I32, spec.nics, "nics_per_node", .min = 1, .max = MAQ_MAX_NICS,
         .doc = "network ports of a node; usual for the fabric"),
@@ -118,7 +120,7 @@ static enum maq_status read_fabric(struct group_reader *r, struct maq_arena *are
 static enum maq_status read_group(struct maq_node_group *out, struct maq_node *map, struct maq_arena *arena,
                                   struct maq_diag *diag)
 {
-    struct group_reader r = {.spec = {.multicast = -1}};
+    struct group_reader r = {.spec = {.multicast = -1, .contention = -1.0}};
     enum maq_status status = maq_fields_read(&r, group_fields, map, NULL, arena, diag), one;
     struct maq_span at = r.device ? r.device->at : map->at;
     const struct maq_node *domain = maq_node_peek(map, "domain_devices"), *rate = maq_node_peek(map, "nic_rate");

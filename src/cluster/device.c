@@ -65,8 +65,8 @@ static const struct maq_field domain_fields[] = {
     MAQ_FIELD_QTY(struct maq_device, domain_latency_s, "latency", MAQ_DIM_TIME, .min = 0, .max = 1,
                   .doc = "one message, one way"),
     MAQ_FIELD_BOOL(struct maq_device, domain_multicast, "multicast", .doc = "the switch reduces and multicasts"),
-    MAQ_FIELD_BOOL(struct maq_device, domain_unshared, "unshared",
-                   .doc = "PCIe: every device keeps its bandwidth while all of them send"),
+    MAQ_FIELD_DOUBLE(struct maq_device, domain_contention, "contention", .min = 0, .max = MAQ_MAX_CONTENTION,
+                     .doc = "PCIe: the rate of each of n devices that send falls with n/2 to this power"),
     MAQ_FIELD_END};
 
 #define RATE(array_, dtype_, key_)                                                                                     \
@@ -198,7 +198,7 @@ static enum maq_status check(struct maq_device *d, struct maq_span at, struct ma
 enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, struct maq_arena *arena,
                                 struct maq_diag *diag)
 {
-    struct maq_device d = {.arch = MAQ_ARCH_OTHER};
+    struct maq_device d = {.arch = MAQ_ARCH_OTHER, .domain_contention = -1.0};
     MAQ_TRY(maq__entry_load((struct maq__entry){&device_kind, &d, &d.name}, node, arena, diag));
     MAQ_TRY(check(&d, node->at, diag));
     *out = d;
@@ -208,7 +208,7 @@ enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, s
 enum maq_status maq__device_by_name(struct maq_device *out, struct maq_str name, struct maq_span at,
                                     struct maq_arena *arena, struct maq_diag *diag)
 {
-    struct maq_device d = {.arch = MAQ_ARCH_OTHER};
+    struct maq_device d = {.arch = MAQ_ARCH_OTHER, .domain_contention = -1.0};
     MAQ_TRY(maq__entry_by_name((struct maq__entry){&device_kind, &d, &d.name}, name, at, arena, diag));
     MAQ_TRY(check(&d, at, diag));
     *out = d;

@@ -126,6 +126,17 @@ static void set_host(struct maq_device *device, const struct maq__group_spec *sp
     maq__host_cpu_complete(device);
 }
 
+/*
+ * A bandwidth that is given for a domain of the whole node is what its devices reach together; one for pairs says nothing
+ * of what leads from pair to pair.
+ */
+static double contention_of(const struct maq__group_spec *spec, const struct maq_node_group *g)
+{
+    if (spec->contention >= 0.0)
+        return spec->contention;
+    return spec->domain_bps > 0 && g->domain_devices >= g->devices_per_node ? 0.0 : spec->device.domain_contention;
+}
+
 enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__group_spec *spec,
                                   struct maq_arena *arena, struct maq_diag *diag)
 {
@@ -136,6 +147,7 @@ enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__
     g.domain_devices = spec->domain > 0 ? spec->domain : usual_domain(device, g.devices_per_node);
     g.domain_bps = spec->domain_bps > 0 ? spec->domain_bps : device->domain_bps;
     g.domain_latency_s = spec->domain_latency_s > 0 ? spec->domain_latency_s : device->domain_latency_s;
+    g.domain_contention = contention_of(spec, &g);
     g.domain_multicast = spec->multicast < 0 ? device->domain_multicast : spec->multicast != 0;
     g.rail_optimized = spec->rail;
     set_host(&g.device, spec);

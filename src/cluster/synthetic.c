@@ -465,7 +465,7 @@ static bool read_head(struct scanner *s, struct group_reader *g)
 
 static enum maq_status read_group(struct scanner *s, struct maq_node_group *out)
 {
-    struct group_reader g = {.spec = {.multicast = -1}};
+    struct group_reader g = {.spec = {.multicast = -1, .contention = -1.0}};
     bool bad_before = s->bad;
     s->bad = false;
     bool head = read_head(s, &g);

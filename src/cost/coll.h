@@ -85,7 +85,6 @@ struct maq_coll_generation {
     bool fitted;     /* to devices of this generation; false: another generation stands in */
     double ll_bytes; /* per rank: NCCL's tuner gives LL up for larger messages, though nothing better follows at once */
     double span;     /* share of NVLS's rate that is left where the scale-up domain spans several nodes */
-    double contention; /* PCIe instead of a scale-up link: the rate falls with the number of devices to this power */
 };
 
 struct maq_coll_transport {

@@ -9,7 +9,7 @@
  * PCIe between the pairs, the slowest on the way.
  *
  * A scale-up "link" that is no faster than the one to the host is PCIe as well: what it gives depends on the board's bridges
- * and sockets, which nothing here describes.
+ * and sockets, of which the device's `contention` is all that is known.
  *
  * Answers for generations that no measurement was at hand for use another one's coefficients and count as analytical.
  *
@@ -47,18 +47,22 @@ static struct block block_of(const struct maq_placement *at)
     return (struct block){per_domain, per_domain, false};
 }
 
-/*
- * PCIe behind a pair of devices is shared with the others, and the rate of each falls with their number, unless the
- * device says otherwise.
- */
-static double near_bps(const struct maq_links *links, const struct maq_node_group *group,
-                       const struct maq_coll_generation *generation, const struct block *block)
+/* Exponent of a board that nobody measured: mean and standard deviation of the six that were (docs/cost-model.md). */
+#define ASSUMED_CONTENTION 0.42
+#define ASSUMED_CONTENTION_ERROR 0.78
+#define MOST_ERROR 0.95 /* an error is less than the whole */
+
+/* How many times two devices fill PCIe: a pair has it for itself, more share what leads from pair to pair. */
+static double pcie_crowd(const struct maq_node_group *group, const struct block *block)
 {
+    return block->of_domains || is_pcie(group) ? maq__max(1.0, block->senders / 2.0) : 1.0;
+}
+
+static double near_bps(const struct maq_links *links, const struct maq_node_group *group, const struct block *block)
+{
+    double contention = group->domain_contention;
     double bps = block->of_domains ? links->host.bps : links->near.bps;
-    bool pcie = block->of_domains || is_pcie(group);
-    if (!pcie || group->device.domain_unshared || block->senders <= 2.0)
-        return bps;
-    return bps * pow(2.0 / block->senders, generation->contention);
+    return bps / pow(pcie_crowd(group, block), contention < 0.0 ? ASSUMED_CONTENTION : contention);
 }
 
 struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct maq_cluster *cluster)
@@ -77,7 +81,7 @@ struct maq_coll_links maq__coll_links(const struct maq_coll *coll, const struct 
         .ranks = ranks,
         .per_domain = block.members,
         .domains = block.of_domains ? ceil(ranks / block.members) : maq__max(1.0, (double)at->domains),
-        .near_bps = near_bps(&links, group, generation, &block),
+        .near_bps = near_bps(&links, group, &block),
         .near_s = block.of_domains ? links.host.latency_s : links.near.latency_s,
         .rank_bps = links.far.bps,
         .domain_bps = links.far.bps * block.members,
@@ -108,6 +112,16 @@ enum maq_coll_band maq__coll_band(double bytes)
     return bytes <= 65536.0 ? MAQ_COLL_SMALL : bytes <= 16777216.0 ? MAQ_COLL_MIDDLE : MAQ_COLL_LARGE;
 }
 
+/* The residuals', and that of the rate above where its exponent is assumed. */
+static float error_of(const struct maq_coll *coll, const struct maq_cluster *cluster)
+{
+    const struct maq_node_group *group = &cluster->groups[coll->at.group];
+    struct block block = block_of(&coll->at);
+    double residual = (double)maq__coll_errors[maq__coll_regime(coll, cluster)][maq__coll_band(coll->bytes)];
+    double assumed = group->domain_contention < 0.0 ? ASSUMED_CONTENTION_ERROR * log(pcie_crowd(group, &block)) : 0.0;
+    return (float)maq__min(MOST_ERROR, hypot(residual, assumed));
+}
+
 struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
                               const struct maq_cluster *cluster)
 {
@@ -125,7 +139,7 @@ struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_co
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : MAQ_FOREVER_S;
     if (links.generation->fitted && !(costs && costs->best == MAQ_PROVIDER_ANALYTICAL))
         cost.provider = MAQ_PROVIDER_FITTED;
-    cost.error = maq__coll_errors[maq__coll_regime(coll, cluster)][maq__coll_band(coll->bytes)];
+    cost.error = error_of(coll, cluster);
     return cost;
 }
 

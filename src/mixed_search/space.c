@@ -281,7 +281,10 @@ static void take_least(struct maq_node_group *to, const struct maq_node_group *g
         to->device.mem_bytes = memory;
     }
     to->device.mem_bytes = least(to->device.mem_bytes, g->device.mem_bytes);
-    to->domain_bps = least(to->domain_bps, g->domain_bps);
+    if (g->domain_bps < to->domain_bps) {
+        to->domain_bps = g->domain_bps;
+        to->domain_contention = g->domain_contention;
+    }
     if (maq_node_group_network_bps(g) < maq_node_group_network_bps(to)) {
         to->fabric = g->fabric;
         to->nics_per_node = g->nics_per_node;

@@ -138,6 +138,8 @@ void maq_json_device(struct maq_json map, const struct maq_device *d)
     maq_json_real(map, "domain_bytes_per_s", d->domain_bps);
     maq_json_real(map, "domain_latency_s", d->domain_latency_s);
     maq_json_bool(map, "domain_multicast", d->domain_multicast);
+    if (d->domain_contention >= 0)
+        maq_json_real(map, "domain_contention", d->domain_contention);
     maq_json_real(map, "host_bytes_per_s", d->host_bps);
     maq_json_text(map, "host_cpu", maq_host_cpu_name((enum maq_host_cpu)d->host_cpu));
     maq_json_real(map, "host_clock_hz", d->host_clock_hz);
@@ -184,6 +186,8 @@ static void add_cluster(struct maq_json map, const struct maq_cluster *c)
         maq_json_int(group, "devices_per_node", g->devices_per_node);
         maq_json_int(group, "domain_devices", g->domain_devices);
         maq_json_real(group, "domain_bytes_per_s", g->domain_bps);
+        if (g->domain_contention >= 0)
+            maq_json_real(group, "domain_contention", g->domain_contention);
         maq_json_int(group, "nics_per_node", g->nics_per_node);
         maq_json_bool(group, "rail_optimized", g->rail_optimized);
         maq_json_device(maq_json_map(group, "device"), &g->device);

@@ -118,6 +118,9 @@ static void text_device(struct maq_page *page, const struct maq_device *d)
           maq_format_rate(a, d->domain_bps), maq_format_time(b, d->domain_latency_s),
           d->domain_multicast ? ", switch reduces and multicasts" : "");
     field(page, "host link", "%s per direction", maq_format_rate(a, d->host_bps));
+    if (d->domain_contention >= 0)
+        field(page, "PCIe", "the rate of each of n GPUs that send falls with n/2 to the power %.4g",
+              d->domain_contention);
     field(page, "host CPU", "%s at %.4g GHz", maq_host_cpu_name((enum maq_host_cpu)d->host_cpu),
           d->host_clock_hz * 1e-9);
     field(page, "usual node", "%d GPUs%s%s", d->devices_per_node, d->fabric ? ", network " : "",

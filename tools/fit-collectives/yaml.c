@@ -61,8 +61,8 @@ bool fit_write(const char *path, const struct fit *fit, double errors[MAQ_COLL_R
     fprintf(f, "generations:\n");
     for (int g = 0; g < FIT_GENERATIONS; g++) {
         const struct maq_coll_generation *at = &fit->generations[g];
-        fprintf(f, "  %s:\n    used_for: %s\n    ll_bytes: %.4g\n    span: %.4g\n    contention: %.4g\n",
-                fit_generations[g].name, fit_generations[g].used_for, at->ll_bytes, at->span, at->contention);
+        fprintf(f, "  %s:\n    used_for: %s\n    ll_bytes: %.4g\n    span: %.4g\n", fit_generations[g].name,
+                fit_generations[g].used_for, at->ll_bytes, at->span);
         for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++)
             write_curve(f, fit_near_names[i], &at->near[i]);
     }
