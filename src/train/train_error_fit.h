@@ -8,28 +8,28 @@
 #define MAQ_TRAIN_ERROR_FIT_H
 
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0455
+#define MAQ_TRAIN_ERROR_BASE 0.0449
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.828
+#define MAQ_TRAIN_ERROR_CHAIN 0.817
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.662
+#define MAQ_TRAIN_ERROR_NEAR 0.654
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.03
+#define MAQ_TRAIN_ERROR_FAR 1.02
 /* bubble */
 #define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.271
+#define MAQ_TRAIN_ERROR_MEMORY 0.268
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.217
+#define MAQ_TRAIN_ERROR_EXPERTS 0.214
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.938
+#define MAQ_TRAIN_ERROR_Z10 -0.914
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.63
+#define MAQ_TRAIN_ERROR_Z90 1.65
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.952
 /* its upper end */
-#define MAQ_TRAIN_MEMORY_HIGH 1.08
+#define MAQ_TRAIN_MEMORY_HIGH 1.07
 
 #endif

@@ -57,7 +57,8 @@ bool fit_write(const char *path, const struct fit *fit, double errors[MAQ_COLL_R
     if (!f)
         return false;
     fputs(head, f);
-    write_errors(f, errors);
+    if (errors)
+        write_errors(f, errors);
     fprintf(f, "generations:\n");
     for (int g = 0; g < FIT_GENERATIONS; g++) {
         const struct maq_coll_generation *at = &fit->generations[g];
