@@ -178,6 +178,19 @@ static void put_engine(struct maq_page *page, const struct maq_train_result *r, 
 
 /* --- where the step goes -------------------------------------------------------------------------------------- */
 
+/* Whom it waits for: an assumption where the cluster does not say. */
+static void put_host(struct maq_page *page, const struct maq_cluster *cluster)
+{
+    const struct maq_device *d = &cluster->groups[0].device;
+    for (uint32_t g = 1; g < cluster->n_groups; g++)
+        if (maq_device_host_speed(&cluster->groups[g].device) < maq_device_host_speed(d))
+            d = &cluster->groups[g].device;
+    maq_page_putf(page, MAQ_INK_FAINT, "  host: one thread of %s at %.4g GHz (host_cpu, host_clock of the cluster)\n",
+                  maq_host_cpu_name((enum maq_host_cpu)d->host_cpu), d->host_clock_hz * 1e-9);
+}
+
+#define HOST_MATTERS 0.01 /* of the step */
+
 static void put_breakdown(struct maq_page *page, const struct maq_train_result *r)
 {
     double largest = 0;
@@ -199,6 +212,8 @@ static void put_breakdown(struct maq_page *page, const struct maq_train_result *
             page->out.len--;
         maq_buf_addc(&page->out, '\n');
     }
+    if (r->bucket_s[MAQ_BUCKET_HOST] >= HOST_MATTERS * r->step_s)
+        put_host(page, &r->job->cluster);
 }
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
