@@ -333,6 +333,8 @@ static void test_hybrid_exchange(void **unused)
             least[back] = fmin(least[back], it->coll.bytes);
             most[back] = fmax(most[back], it->coll.bytes);
             far[back] = fmax(far[back], it->coll.far_bytes);
+            assert_true(it->coll.rows == 4096);
+            assert_true(it->coll.row_bytes >= 2 * 2048);
         }
         assert_int_equal(gathers, 1);
         assert_int_equal(scans, 1);

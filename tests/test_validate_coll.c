@@ -221,6 +221,8 @@ static void test_kernel_tables(void **state)
     assert_true(k.points[0].coll.flags & MAQ_COLL_LOW_LATENCY);
     assert_true(k.points[0].coll.bytes == 8 * (2048 + 64)); /* a copy per expert, FP8 and its scales */
     assert_true(k.points[1].coll.bytes == 8 * 2048 * 2);
+    assert_true(k.points[0].coll.rows == 1 && k.points[0].coll.row_bytes == 2048 + 64);
+    assert_true(k.points[1].coll.rows == 1 && k.points[1].coll.row_bytes == 2048 * 2);
 
     k = read_kernel("wideep_deepep_normal", "h100_sxm", "sglang", &normal, &o);
     assert_int_equal(k.n, 2);

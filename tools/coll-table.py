@@ -15,6 +15,7 @@ from pathlib import Path
 
 LINE = re.compile(r"( *)([a-z0-9_]+):(?: (.*))?\Z")
 FIELDS = ("start_us", "hops", "gap", "share", "overlap")
+EXCHANGE = (*FIELDS, "own")
 
 
 def parse(text: str) -> dict:
@@ -44,9 +45,10 @@ def parse(text: str) -> dict:
 
 
 def curve(values: dict, where: str) -> str:
-    if tuple(values) != FIELDS:
-        sys.exit(f"collectives.yaml: {where} needs {', '.join(FIELDS)}")
-    start, *rest = values.values()
+    fields = EXCHANGE if ".ep_" in where else FIELDS
+    if tuple(values) != fields:
+        sys.exit(f"collectives.yaml: {where} needs {', '.join(fields)}")
+    start, *rest = [values.get(field, 0.0) for field in EXCHANGE]
     return "{" + ", ".join([f"{start!r} * US"] + [repr(v) for v in rest]) + "}"
 
 

@@ -149,14 +149,15 @@ enum maq_coll_flag {
  * reduce-scatter the input; all-to-all what one rank holds before (and after); send/recv the message;
  * dispatch and combine what one rank sends in all, to every rank the same, itself included, and of it `far_bytes`
  * through its own port into the network, where a row goes once to a domain and is copied on inside it (0 = every copy
- * crosses by itself). `sharers`: groups of the same kind, this one counted, that use the same node's NICs at the same
+ * crosses by itself); they are copies of so many `rows` of `row_bytes` (0 = what a row itself costs is left out).
+ * `sharers`: groups of the same kind, this one counted, that use the same node's NICs at the same
  * time and divide them; 0 and 1 = alone.
  */
 struct maq_coll {
     uint16_t kind; /* enum maq_coll_kind */
     uint16_t sharers;
     uint32_t flags; /* enum maq_coll_flag, MAQ_COLL_TURNS */
-    double bytes, far_bytes;
+    double bytes, far_bytes, rows, row_bytes;
     struct maq_placement at;
 };
 

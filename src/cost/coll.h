@@ -19,13 +19,15 @@ enum maq_coll_proto { MAQ_PROTO_LL, MAQ_PROTO_LL128, MAQ_PROTO_SIMPLE, MAQ_PROTO
  *   hops      time of a hop, in latencies of the link
  *   gap       ring: least time between two steps where it crosses the link, in latencies of the link;
  *             tree: how much slower per square of its height, as partners wait for one another;
- *             all-to-all: time of one more peer, in latencies of the link
+ *             all-to-all: time of one more peer, in latencies of the link;
+ *             exchange of experts: time of one more row, in latencies of the link: warps work on rows, however short
+ *   own       exchange of experts: how often a rank's own rows count beside their copies: they are read, or added up
  *   share     of the link's rate
  *   overlap   how hops and transfer go together: 1 = the longer hides the shorter (as sides of a right angle add), 0 =
  *             one after the other, below 0 = besides, the rate comes up slowly with size
  */
 struct maq_coll_curve {
-    double start_s, hops, gap, share, overlap;
+    double start_s, hops, gap, share, overlap, own;
 };
 
 /* What a generation of devices does over its scale-up link. */

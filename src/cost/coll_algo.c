@@ -28,7 +28,8 @@
  *   broadcast  pipelined ring: S / min(B, N)
  *   engines    all-reduce of serving engines inside a domain: one shot, everyone reads (n - 1) S; two shots, reduce and
  *              gather, 2 (n - 1) S / n
- *   experts    dispatch and combine: near and far at once, forwarded inside the far domain
+ *   experts    dispatch and combine: near and far at once, forwarded inside the far domain. Near: L = a (hops + gap rows), of a rank's
+ *              own rows and those that it forwards; M = (copies + own rows `own` times) / B
  *
  * The time is the minimum over what NCCL would consider for the collective. It never falls with size, but for those tiny
  * parts, and never rises with bandwidth; NCCL's own choice sometimes does (docs/cost-model.md), of which one case is
@@ -41,6 +42,8 @@
 
 #include "cost/coll.h"
 #include "cost/model.h"
+
+#define MOST_ROWS 1e15 /* of an exchange, and bytes of a row */
 
 /* A link that is not in the way. */
 #define UNLIMITED ((double)INFINITY)
@@ -302,7 +305,7 @@ static enum maq_coll_near expert_curve(const struct maq_coll *coll, enum maq_lib
 
 /*
  * Kernels that send tokens to the ranks of their experts: near and far at once. A row crosses the network once for a domain, to the rank
- * there that has the sender's place, and is copied on from it to the others that want it.
+ * there that has the sender's place, and is copied on from it to the others that want it: that rank's warps have it as one more row.
  */
 static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, const struct maq_coll_links *l,
                                      enum maq_library library)
@@ -310,11 +313,15 @@ static struct maq_coll_parts experts(const struct maq_coll *coll, double bytes, 
     const struct maq_coll_curve *curve = near_of(l, expert_curve(coll, library)), *far = far_of(l, MAQ_COLL_FAR_EP);
     double beyond = bytes * (l->ranks - l->per_domain) / l->ranks;
     double inside = bytes * (l->per_domain - 1.0) / l->ranks + beyond * (l->per_domain - 1.0) / l->per_domain;
-    struct maq_coll_parts near = parts_of("expert exchange", curve->start_s, curve->hops * l->near_s,
-                                          move_s(inside, l->near_bps, curve), 0.0, curve->overlap);
+    double out = coll->far_bytes > 0.0 ? maq__min(coll->far_bytes, beyond) : beyond;
+    double rows = maq__min(coll->rows, MOST_ROWS), row_bytes = maq__min(coll->row_bytes, MOST_ROWS);
+    double passed_on = row_bytes > 0.0 && crosses(l) ? out / row_bytes : 0.0;
+    double latency = (curve->hops + curve->gap * (rows + passed_on)) * l->near_s;
+    struct maq_coll_parts near =
+        parts_of("expert exchange", curve->start_s, latency,
+                 move_s(inside + rows * row_bytes * curve->own, l->near_bps, curve), 0.0, curve->overlap);
     if (!crosses(l))
         return near;
-    double out = coll->far_bytes > 0.0 ? maq__min(coll->far_bytes, beyond) : beyond;
     struct maq_coll_parts across =
         parts_of("expert exchange", curve->start_s + far->start_s, curve->hops * l->near_s + far->hops * l->far_s, 0.0,
                  far_move_s(out, l->rank_bps, far, l), far->overlap);

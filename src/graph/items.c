@@ -145,6 +145,8 @@ uint32_t maq_items_coll(struct maq_items *items, const struct maq_coll *coll, en
     it.coll.flags = coll->flags;
     it.coll.bytes = coll->bytes;
     it.coll.far_bytes = coll->far_bytes;
+    it.coll.rows = coll->rows;
+    it.coll.row_bytes = coll->row_bytes;
     it.coll.at.size = coll->at.size; /* member by member: padding stays zero */
     it.coll.at.per_domain = coll->at.per_domain;
     it.coll.at.domains = coll->at.domains;

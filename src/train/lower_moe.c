@@ -38,29 +38,6 @@ static int64_t busy_rows(const struct maq_lower *lo)
     return (int64_t)((double)lo->expert_rows * lo->imbalance + 0.5);
 }
 
-/*
- * With EP communication hidden under the compute of another microbatch, compute does not wait for it; the segment's end
- * does. With moe_shared_expert_overlap the shared experts run beside the first exchange of the pass.
- */
-static void exchange(struct maq_lowering *l, enum maq_coll_kind kind, double bytes, double far)
-{
-    struct maq_coll c = maq_coll_make(l->lower, kind, MAQ_GROUP_EP, bytes);
-    c.far_bytes = far;
-    if (hybrid(l->lower))
-        c.flags = MAQ_COLL_HYBRID;
-    if (l->lower->plan->overlap_ep == MAQ_ON)
-        maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
-    else if (!l->shared_pending)
-        maq_segment_coll(&l->w, &c, MAQ_STREAM_EP);
-    if (!l->shared_pending)
-        return;
-    uint16_t gate = l->w.sync != MAQ_STEP_NONE ? l->w.sync : l->w.on[MAQ_STREAM_COMPUTE], beside = MAQ_STEP_NONE;
-    if (l->lower->plan->overlap_ep != MAQ_ON)
-        beside = maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, gate);
-    maq_lower_shared(l);
-    maq_segment_join(&l->w, beside);
-}
-
 static void permute(struct maq_lowering *l, int64_t rows, int64_t columns)
 {
     if (rows <= 0)
@@ -100,6 +77,39 @@ static double far_bytes(const struct maq_lower *lo, const struct maq_module *m)
     return tokens * row_bytes(lo, m) * copies * lo->imbalance;
 }
 
+static struct maq_coll exchange_of(const struct maq_lower *lo, const struct maq_module *m, enum maq_coll_kind kind)
+{
+    struct maq_coll c = maq_coll_make(lo, kind, MAQ_GROUP_EP, exchange_bytes(lo, m));
+    c.far_bytes = far_bytes(lo, m);
+    if (fused_exchange(lo)) {
+        c.rows = (double)lo->tokens_region * lo->imbalance;
+        c.row_bytes = row_bytes(lo, m);
+    }
+    if (hybrid(lo))
+        c.flags = MAQ_COLL_HYBRID;
+    return c;
+}
+
+/*
+ * With EP communication hidden under the compute of another microbatch, compute does not wait for it; the segment's end
+ * does. With moe_shared_expert_overlap the shared experts run beside the first exchange of the pass.
+ */
+static void exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_coll_kind kind)
+{
+    struct maq_coll c = exchange_of(l->lower, m, kind);
+    if (l->lower->plan->overlap_ep == MAQ_ON)
+        maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
+    else if (!l->shared_pending)
+        maq_segment_coll(&l->w, &c, MAQ_STREAM_EP);
+    if (!l->shared_pending)
+        return;
+    uint16_t gate = l->w.sync != MAQ_STEP_NONE ? l->w.sync : l->w.on[MAQ_STREAM_COMPUTE], beside = MAQ_STEP_NONE;
+    if (l->lower->plan->overlap_ep != MAQ_ON)
+        beside = maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, gate);
+    maq_lower_shared(l);
+    maq_segment_join(&l->w, beside);
+}
+
 /*
  * Without a capacity nobody knows beforehand how many rows an expert gets: the host reads the counts, for the splits
  * of the exchange and the shapes of the grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for
@@ -135,19 +145,18 @@ static void gather_routing(struct maq_lowering *l, const struct maq_module *m)
 static void send_out(struct maq_lowering *l, const struct maq_module *m, bool forward)
 {
     const struct maq_lower *lo = l->lower;
-    double bytes = exchange_bytes(lo, m), far = far_bytes(lo, m);
     if (forward) {
         gather_routing(l, m);
         read_token_counts(l);
     }
     int64_t sent = (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
-        exchange(l, MAQ_COLL_ALL_GATHER, bytes, far);
+        exchange(l, m, MAQ_COLL_ALL_GATHER);
     } else if (fused_exchange(lo)) {
-        exchange(l, MAQ_COLL_DISPATCH, bytes, far);
+        exchange(l, m, MAQ_COLL_DISPATCH);
     } else {
         permute(l, sent, m->in);
-        exchange(l, MAQ_COLL_ALL_TO_ALL, bytes, far);
+        exchange(l, m, MAQ_COLL_ALL_TO_ALL);
     }
     struct maq_coll gather =
         maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_ETP, (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
@@ -160,7 +169,6 @@ static void send_out(struct maq_lowering *l, const struct maq_module *m, bool fo
 static void bring_back(struct maq_lowering *l, const struct maq_module *m)
 {
     const struct maq_lower *lo = l->lower;
-    double bytes = exchange_bytes(lo, m), far = far_bytes(lo, m);
     bool sorted = lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo);
     if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
         permute(l, busy_rows(lo), m->in);
@@ -168,11 +176,11 @@ static void bring_back(struct maq_lowering *l, const struct maq_module *m)
                                             (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
     maq_segment_coll(&l->w, &scatter, MAQ_STREAM_TP);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
-        exchange(l, MAQ_COLL_REDUCE_SCATTER, bytes, far);
+        exchange(l, m, MAQ_COLL_REDUCE_SCATTER);
     } else if (fused_exchange(lo)) {
-        exchange(l, MAQ_COLL_COMBINE, bytes, far);
+        exchange(l, m, MAQ_COLL_COMBINE);
     } else {
-        exchange(l, MAQ_COLL_ALL_TO_ALL, bytes, far);
+        exchange(l, m, MAQ_COLL_ALL_TO_ALL);
         permute(l, (int64_t)((double)lo->expert_rows / lo->plan->etp + 0.5), m->in);
     }
 }

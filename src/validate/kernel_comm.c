@@ -149,6 +149,18 @@ static double ranks_hit(double e, double k)
     return e * (1.0 - pow(1.0 - 1.0 / e, k));
 }
 
+/* An exchange of so many tokens, each of which is sent to `copies` ranks. */
+static void add_exchange(struct comm_reader *r, enum maq_coll_kind kind, uint32_t flags, double tokens, double copies,
+                         double row_bytes, double devices, double seconds, enum maq_library library)
+{
+    uint32_t before = r->out->n;
+    add_point(r, kind, flags, tokens * copies * row_bytes, devices, seconds, library);
+    if (r->out->n > before) {
+        r->out->points[before].coll.rows = tokens;
+        r->out->points[before].coll.row_bytes = row_bytes;
+    }
+}
+
 static double fp8_row_bytes(double hidden)
 {
     return hidden + hidden / 128.0 * 4.0;
@@ -168,26 +180,26 @@ static void read_deepep(struct comm_reader *r, bool low_latency)
         r->out->why = "another number of SMs than DeepEP's default";
         return;
     }
-    add_point(r, MAQ_COLL_DISPATCH, flags, tokens * copies * fp8_row_bytes(hidden), devices, dispatch_us * 1e-6,
-              MAQ_LIBRARY_SGLANG);
-    add_point(r, MAQ_COLL_COMBINE, flags, tokens * copies * hidden * 2.0, devices, combine_us * 1e-6,
-              MAQ_LIBRARY_SGLANG);
+    add_exchange(r, MAQ_COLL_DISPATCH, flags, tokens, copies, fp8_row_bytes(hidden), devices, dispatch_us * 1e-6,
+                 MAQ_LIBRARY_SGLANG);
+    add_exchange(r, MAQ_COLL_COMBINE, flags, tokens, copies, hidden * 2.0, devices, combine_us * 1e-6,
+                 MAQ_LIBRARY_SGLANG);
 }
 
 static void read_trtllm(struct comm_reader *r)
 {
     const struct maq_kernel_cells *c = r->cells;
     double hidden = cell_number(c, "hidden_size"), e = cell_number(c, "moe_ep_size");
-    double rows = cell_number(c, "num_tokens") * (e > 1 ? ranks_hit(e, cell_number(c, "topk")) : 0);
+    double tokens = cell_number(c, "num_tokens"), copies = e > 1 ? ranks_hit(e, cell_number(c, "topk")) : 0;
     double s = cell_number(c, "latency") * 1e-3;
     double row_bytes = cell_is(c, "moe_dtype", "nvfp4") ? hidden / 2.0 + hidden / 16.0
                        : cell_is(c, "moe_dtype", "fp8") ? fp8_row_bytes(hidden)
                                                         : 2.0 * hidden;
     uint32_t flags = cell_is(c, "kernel_source", "NVLinkOneSided") ? MAQ_COLL_ONE_SIDED : 0;
     if (cell_is(c, "op_name", "alltoall_dispatch"))
-        add_point(r, MAQ_COLL_DISPATCH, flags, rows * row_bytes, e, s, MAQ_LIBRARY_TRTLLM);
+        add_exchange(r, MAQ_COLL_DISPATCH, flags, tokens, copies, row_bytes, e, s, MAQ_LIBRARY_TRTLLM);
     else if (cell_is(c, "op_name", "alltoall_combine"))
-        add_point(r, MAQ_COLL_COMBINE, flags, rows * 2.0 * hidden, e, s, MAQ_LIBRARY_TRTLLM);
+        add_exchange(r, MAQ_COLL_COMBINE, flags, tokens, copies, 2.0 * hidden, e, s, MAQ_LIBRARY_TRTLLM);
     else
         r->out->why = "neither dispatch nor combine in BF16";
 }

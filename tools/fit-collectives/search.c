@@ -118,19 +118,22 @@ static bool step_all(const struct coefficient *c, size_t n, double size, bool pa
 
 /* What a coefficient of a curve may be. */
 struct bounds {
-    struct bound start, hops, gap, share, overlap;
+    struct bound start, hops, gap, share, overlap, own;
 };
 
-static const struct bounds near_bounds = {{0, 1e-3, 1e-6}, {0, 200, 0.2}, {0, 0, 1}, {1e-4, 10, 1e-4}, {-3, 1, 0.2}};
-static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0.2, 30, 0.2}, {0, 4, 0.02}, {1e-4, 1, 1e-4}, {-3, 1, 0.2}};
+static const struct bounds near_bounds = {{0, 1e-3, 1e-6},  {0, 200, 0.2}, {0, 0, 1},
+                                          {1e-4, 10, 1e-4}, {-3, 1, 0.2},  {0, 0, 1}};
+static const struct bounds far_bounds = {{0, 2e-4, 1e-6}, {0.2, 30, 0.2}, {0, 4, 0.02},
+                                         {1e-4, 1, 1e-4}, {-3, 1, 0.2},   {0, 0, 1}};
 /*
  * InfiniBand and RoCE have few small messages among the measurements, most of them disturbed: what NCCL itself reckons
  * with (src/graph/tuning.cc) bounds start and hops: up to 14 us a hop, 1 or 2 us between two steps, three times that in
  * bulk.
  */
-static const struct bounds verbs_bounds = {
-    {0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.1, 0.02}, {1e-2, 1, 1e-4}, {-1, 1, 0.2}};
-static const struct bound flagged_gap = {0.2, 0.4, 0.02}, bulk_gap = {0.6, 1.2, 0.02}, peer_gap = {0, 0.4, 0.02};
+static const struct bounds verbs_bounds = {{0, 2e-5, 1e-6}, {0.4, 3, 0.2}, {0, 0.1, 0.02},
+                                           {1e-2, 1, 1e-4}, {-1, 1, 0.2},  {0, 0, 1}};
+static const struct bound flagged_gap = {0.2, 0.4, 0.02}, bulk_gap = {0.6, 1.2, 0.02}, peer_gap = {0, 0.4, 0.02},
+                          row_gap = {0, 1, 0.01}, own_rows = {0, 10, 0.1};
 
 /* Half of what LL sends is flags, a sixteenth of what LL128 sends; copies stay on the device. */
 static double near_share_most(int curve)
@@ -151,6 +154,10 @@ static struct bounds near_bounds_of(int curve)
 {
     struct bounds b = near_bounds;
     b.share.most = near_share_most(curve);
+    if (curve >= MAQ_COLL_NEAR_EP_DISPATCH) {
+        b.gap = row_gap;
+        b.own = own_rows;
+    }
     return b;
 }
 
@@ -174,7 +181,7 @@ static struct bounds far_bounds_of(int transport, int curve)
     return b;
 }
 
-#define CURVE_COEFFICIENTS 5
+#define CURVE_COEFFICIENTS 6
 
 static void list_curve(struct coefficient out[CURVE_COEFFICIENTS], struct maq_coll_curve *c, const struct bounds *b)
 {
@@ -183,16 +190,25 @@ static void list_curve(struct coefficient out[CURVE_COEFFICIENTS], struct maq_co
     out[2] = (struct coefficient){&c->gap, b->gap};
     out[3] = (struct coefficient){&c->share, b->share};
     out[4] = (struct coefficient){&c->overlap, b->overlap};
+    out[5] = (struct coefficient){&c->own, b->own};
 }
 
-static bool round_near(struct maq_coll_generation *g, double size, bool pairs, double *best, const struct problem *p)
+/* Curves that no row has in common: what one run takes is nothing to the other. */
+struct near_curves {
+    int first, end;
+};
+static const struct near_curves near_runs[] = {{0, MAQ_COLL_NEAR_EP_DISPATCH},
+                                               {MAQ_COLL_NEAR_EP_DISPATCH, MAQ_COLL_NEAR_COUNT}};
+
+static bool round_near(struct maq_coll_generation *g, struct near_curves run, double size, bool pairs, double *best,
+                       const struct problem *p)
 {
     struct coefficient c[CURVE_COEFFICIENTS + 2] = {
         [CURVE_COEFFICIENTS] = {&g->ll_bytes, {1e3, 1e9, 1}},
         [CURVE_COEFFICIENTS + 1] = {&g->span, {0.1, 1, 0.1}},
     };
     bool any = false;
-    for (int i = 0; i < MAQ_COLL_NEAR_COUNT; i++) {
+    for (int i = run.first; i < run.end; i++) {
         const struct bounds b = near_bounds_of(i);
         list_curve(c, &g->near[i], &b);
         any |= step_all(c, CURVE_COEFFICIENTS + (i == 0 || i == MAQ_COLL_NEAR_MULTICAST ? 2 : 0), size, pairs, best, p);
@@ -221,9 +237,10 @@ static bool round_far(struct maq_coll_transport *t, double size, bool pairs, dou
 static void search_near(struct maq_coll_generation *g, struct problem p, const double *sizes, size_t n, size_t rounds)
 {
     double best = loss(&p);
-    for (size_t k = 0; k < n; k++)
-        for (size_t r = 0; r < rounds && round_near(g, sizes[k], r % 3 == 2, &best, &p); r++)
-            ;
+    for (size_t run = 0; run < MAQ_COUNT(near_runs); run++)
+        for (size_t k = 0; k < n; k++)
+            for (size_t r = 0; r < rounds && round_near(g, near_runs[run], sizes[k], r % 3 == 2, &best, &p); r++)
+                ;
 }
 
 static void search_far(struct maq_coll_transport *t, struct problem p, const double *sizes, size_t n, size_t rounds)

@@ -1,5 +1,6 @@
 /* yaml.c - the coefficients as data/fitted/collectives.yaml, which tools/coll-table.py reads. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "fit.h"
@@ -23,8 +24,11 @@ const struct fit_generation fit_generations[FIT_GENERATIONS] = {
 
 static void write_curve(FILE *f, const char *name, const struct maq_coll_curve *c)
 {
-    fprintf(f, "    %s: {start_us: %.4g, hops: %.4g, gap: %.4g, share: %.4g, overlap: %.4g}\n", name, c->start_s * 1e6,
+    fprintf(f, "    %s: {start_us: %.4g, hops: %.4g, gap: %.4g, share: %.4g, overlap: %.4g", name, c->start_s * 1e6,
             c->hops, c->gap, c->share, c->overlap);
+    if (strncmp(name, "ep_", 3) == 0)
+        fprintf(f, ", own: %.4g", c->own);
+    fprintf(f, "}\n");
 }
 
 static void write_errors(FILE *f, double errors[MAQ_COLL_REGIME_COUNT][MAQ_COLL_BAND_COUNT])
@@ -49,7 +53,7 @@ static const char head[] =
     "devices.\n"
     "# Valid for devices of these generations and networks of these transports; others take the nearest (used_for).\n"
     "#\n"
-    "# A curve: start in microseconds, hops and gap in latencies of the link, share of its rate, overlap.\n";
+    "# A curve: start in microseconds, hops and gap in latencies of the link, share of its rate, overlap; own rows.\n";
 
 bool fit_write(const char *path, const struct fit *fit, double errors[MAQ_COLL_REGIME_COUNT][MAQ_COLL_BAND_COUNT])
 {
