@@ -21,7 +21,9 @@
 #include "maquette/report.h"
 #include "mixed_brute.h"
 #include "mixed_search/fits.h"
+#include "mixed_search/order.h"
 #include "mixed_search/run.h"
+#include "random_draws.h"
 #include "sanitized.h"
 
 #define TINY                                                                                                           \
@@ -78,6 +80,88 @@ static void test_brute_force(void **state)
     assert_true(b.n > 1000);
     assert_true(fabs(s.result->composed_s / b.best_s - 1) < 1e-12);
     assert_true(s.result->bound_s <= b.best_s * (1 + 1e-12));
+    done(&s);
+}
+
+/* ---- the order of stages ---- */
+
+/* Slow links, so that what hides a transfer matters. */
+#define SLOW_HOPS                                                                                                      \
+    "{model: {base: gpt2, hidden_size: 1536}, workload: {seq: 1024, gbs: 16},"                                         \
+    " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 8, domain_bandwidth: 1 GB/s},"                \
+    " {device: t4, nodes: 1, devices_per_node: 2, domain_bandwidth: 1 GB/s}]},"                                        \
+    " plan: {mbs: 1, precision: fp16}, search: {tp: [1, 2], recompute: [none, full], sharding: [no_shard]}}"
+
+static double play(const struct maq_mixed_run *run, const struct maq_chain_wave *wave, const struct maq_composition *c,
+                   const struct maq_stage_table *table)
+{
+    struct maq_chain_played played;
+    assert_int_equal(maq_chain_costs_play(&played, &run->costs, wave, c, table), MAQ_OK);
+    return played.step_s;
+}
+
+/* Two stages and their layers in each other's place; false: no composition, or more than 0.1 % longer by the form. */
+static bool exchange(struct maq_composition *c, uint32_t i, uint32_t j, double form_s,
+                     const struct maq_stage_table *table)
+{
+    uint32_t sizes[MAQ_STAGE_DEPTH], atom = 0;
+    for (uint32_t k = 0; k < c->n_stages; k++)
+        sizes[k] = c->stages[k].end - c->stages[k].first;
+    struct maq_stage was = c->stages[i];
+    c->stages[i] = c->stages[j];
+    c->stages[j] = was;
+    for (uint32_t k = 0; k < c->n_stages; k++) {
+        c->stages[k].first = atom;
+        c->stages[k].end = atom += sizes[k == i ? j : k == j ? i : k];
+    }
+    return maq_composition_cost(c, table) && c->step_s <= form_s * 1.001;
+}
+
+/* Drawn pipelines on the V100: what comes back is as long by the form, plays no slower, and no exchange of two stages plays faster. */
+static void test_order(void **state)
+{
+    struct searched s = search(SLOW_HOPS, 1, 1);
+    struct maq_mixed_run *run = s.result->owner;
+    struct maq_stage_table table;
+    struct maq_composition *c = malloc(2 * sizeof *c), *other = c + 1;
+    uint64_t seed = 1;
+    unsigned drawn = 0, better = 0;
+    assert_non_null(c);
+    assert_true(maq_mixed_run_table(&table, run, 0, &run->arena));
+    for (int t = 0; t < 400; t++) {
+        uint32_t n = 3 + (uint32_t)(next_random(&seed) % 3), atom = 0;
+        *c = (struct maq_composition){.n_stages = n};
+        for (uint32_t k = 0; k < n; k++) {
+            uint32_t option = (uint32_t)(next_random(&seed) % table.n_options),
+                     left = table.n_atoms - atom - (n - 1 - k);
+            uint32_t size = k + 1 == n ? left : 1 + (uint32_t)(next_random(&seed) % (2 * left / (n - k)));
+            size = size < left ? size : left;
+            c->stages[k] = (struct maq_stage){
+                .first = atom, .end = atom + size, .n_parts = 1, .parts = {{option, run->waves[0].replicas}}};
+            atom += size;
+        }
+        if (!maq_composition_cost(c, &table))
+            continue;
+        const double form_s = c->step_s, before = play(run, &run->waves[0], c, &table);
+        struct maq_chain_played played;
+        assert_int_equal(maq_chain_costs_play(&played, &run->costs, &run->waves[0], c, &table), MAQ_OK);
+        assert_true(maq_mixed_order(c, &played, run, &run->waves[0], &table));
+        assert_true(played.step_s <= before && c->step_s <= form_s * 1.001);
+        assert_true(played.step_s == play(run, &run->waves[0], c, &table));
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = i + 1; j < n; j++) {
+                *other = *c;
+                bool same_kind = table.options[c->stages[i].parts[0].option].kind ==
+                                 table.options[c->stages[j].parts[0].option].kind;
+                if (same_kind && exchange(other, i, j, form_s, &table))
+                    assert_true(play(run, &run->waves[0], other, &table) >= played.step_s);
+            }
+        drawn++;
+        better += played.step_s < before * 0.999;
+    }
+    print_message("%u pipelines, %u play faster in another order\n", drawn, better);
+    assert_true(drawn > 30 && better > 0);
+    free(c);
     done(&s);
 }
 
@@ -660,21 +744,14 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_one_pool),
-        cmocka_unit_test(test_more_devices),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_mixed_plan),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_useless),
-        cmocka_unit_test(test_planners),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_uniform_straddles),
-        cmocka_unit_test(test_replicas_over_groups),
-        cmocka_unit_test(test_predicted),
-        cmocka_unit_test(test_not_predicted),
-        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_brute_force),       cmocka_unit_test(test_order),
+        cmocka_unit_test(test_one_pool),          cmocka_unit_test(test_more_devices),
+        cmocka_unit_test(test_threads),           cmocka_unit_test(test_mixed_plan),
+        cmocka_unit_test(test_refused),           cmocka_unit_test(test_useless),
+        cmocka_unit_test(test_planners),          cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_uniform_straddles), cmocka_unit_test(test_replicas_over_groups),
+        cmocka_unit_test(test_predicted),         cmocka_unit_test(test_not_predicted),
+        cmocka_unit_test(test_stopped),           cmocka_unit_test(test_fits),
         cmocka_unit_test(test_remedies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "compose/arcs.h"
 #include "mixed_search/folded.h"
+#include "mixed_search/order.h"
 #include "mixed_search/shares.h"
 #include "mixed_search/space.h"
 #include "mixed_search/uniform.h"
@@ -68,19 +69,20 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : maq_no_memory(diag, "the search");
 }
 
-static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
-                      const struct maq_compose_found *found)
+/* A planner that is blind to what there is does not know the order either. */
+static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, struct maq_compose_found *found)
 {
-    const struct maq_composition *c = &found->composition;
+    struct maq_composition *c = &found->composition;
+    const struct maq_chain_wave *wave = &run->waves[found->table];
     struct maq_stage_table t;
     struct maq_chain_played played;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, c->n_stages);
     if (!stages || !maq_mixed_run_table(&t, run, found->table, &run->arena) ||
-        maq_chain_costs_play(&played, run->blind ? &run->real : &run->costs, &run->waves[found->table], c, &t) !=
-            MAQ_OK)
+        maq_chain_costs_play(&played, run->blind ? &run->real : &run->costs, wave, c, &t) != MAQ_OK ||
+        (!run->blind && !maq_mixed_order(c, &played, run, wave, &t)))
         return false;
-    *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[run->waves[found->table].mbs],
-                                          .replicas = run->waves[found->table].replicas,
+    *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[wave->mbs],
+                                          .replicas = wave->replicas,
                                           .microbatches = t.waves,
                                           .step_s = played.step_s,
                                           .composed_s = c->step_s,
