@@ -117,7 +117,7 @@ static bool exchange(struct maq_composition *c, uint32_t i, uint32_t j, double f
     return maq_composition_cost(c, table) && c->step_s <= form_s * 1.001;
 }
 
-/* Drawn pipelines on the V100: what comes back is as long by the form, plays no slower, and no exchange of two stages plays faster. */
+/* Drawn pipelines: what comes back is as long by the form, plays no slower, and no exchange of two stages plays faster. */
 static void test_order(void **state)
 {
     struct searched s = search(SLOW_HOPS, 1, 1);
