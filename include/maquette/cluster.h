@@ -213,6 +213,9 @@ MAQ_API const struct maq_node_group *maq_cluster_group_of(const struct maq_clust
 /* Network bandwidth of one device, per direction, all devices of the node sending: line rate times efficiency. */
 MAQ_API double maq_node_group_network_bps(const struct maq_node_group *group);
 
+/* Whether the devices of a scale-up domain reach one another over PCIe: the "link" is that to the host, and no C2C. */
+MAQ_API bool maq_node_group_domain_is_pcie(const struct maq_node_group *group);
+
 /*
  * Placement of the group {first + i * stride, i < size}, ranks numbered as above. size >= 1 and the last member
  * must be inside the cluster. Arithmetic, without a walk over the members: tens of nanoseconds.

@@ -222,6 +222,13 @@ double maq_node_group_network_bps(const struct maq_node_group *group)
     return group->fabric.nic_bps * group->fabric.efficiency * group->nics_per_node / group->devices_per_node;
 }
 
+#define PCIE_MOST_BPS 128e9 /* 16 lanes of PCIe 6.0 have 121 GB/s */
+
+bool maq_node_group_domain_is_pcie(const struct maq_node_group *group)
+{
+    return group->domain_bps <= group->device.host_bps && group->domain_bps < PCIE_MOST_BPS;
+}
+
 struct maq_links maq_cluster_links(const struct maq_cluster *cluster, const struct maq_placement *at, uint32_t sharers)
 {
     MAQ_ASSERT(at->group < cluster->n_groups);

@@ -24,14 +24,6 @@
 #include "cost/measured.h"
 #include "cost/model.h"
 
-/* A "scale-up link" that is the one to the host, and no C2C: 16 lanes of PCIe 6.0 have 121 GB/s. */
-#define PCIE_MOST_BPS 128e9
-
-static bool is_pcie(const struct maq_node_group *group)
-{
-    return group->domain_bps <= group->device.host_bps && group->domain_bps < PCIE_MOST_BPS;
-}
-
 /* Members that a near link joins, and how many of them send over PCIe at a time: one for each domain of the node. */
 struct block {
     double members, senders;
@@ -55,7 +47,7 @@ static struct block block_of(const struct maq_placement *at)
 /* How many times two devices fill PCIe: a pair has it for itself, more share what leads from pair to pair. */
 static double pcie_crowd(const struct maq_node_group *group, const struct block *block)
 {
-    return block->of_domains || is_pcie(group) ? maq__max(1.0, block->senders / 2.0) : 1.0;
+    return block->of_domains || maq_node_group_domain_is_pcie(group) ? maq__max(1.0, block->senders / 2.0) : 1.0;
 }
 
 static double near_bps(const struct maq_links *links, const struct maq_node_group *group, const struct block *block)
@@ -104,7 +96,7 @@ enum maq_coll_regime maq__coll_regime(const struct maq_coll *coll, const struct 
         return MAQ_COLL_REGIME_EXPERTS;
     if (coll->at.domains > 1 && coll->at.per_node < coll->at.size)
         return MAQ_COLL_REGIME_FAR;
-    return coll->at.domains > 1 || is_pcie(group) ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
+    return coll->at.domains > 1 || maq_node_group_domain_is_pcie(group) ? MAQ_COLL_REGIME_PCIE : MAQ_COLL_REGIME_NEAR;
 }
 
 enum maq_coll_band maq__coll_band(double bytes)

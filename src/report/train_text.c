@@ -178,6 +178,9 @@ static void put_engine(struct maq_page *page, const struct maq_train_result *r, 
 
 /* --- where the step goes -------------------------------------------------------------------------------------- */
 
+#define HOST_MATTERS 0.01 /* of the step */
+#define PCIE_MATTERS 0.05 /* exposed communication, of the step */
+
 /* Whom it waits for: an assumption where the cluster does not say. */
 static void put_host(struct maq_page *page, const struct maq_cluster *cluster)
 {
@@ -189,7 +192,37 @@ static void put_host(struct maq_page *page, const struct maq_cluster *cluster)
                   maq_host_cpu_name((enum maq_host_cpu)d->host_cpu), d->host_clock_hz * 1e-9);
 }
 
-#define HOST_MATTERS 0.01 /* of the step */
+/* The first node group whose devices share PCIe in a way that is assumed; NULL = none. */
+static const struct maq_node_group *pcie_assumed(const struct maq_cluster *cluster)
+{
+    for (uint32_t g = 0; g < cluster->n_groups; g++) {
+        const struct maq_node_group *group = &cluster->groups[g];
+        bool pairs = group->domain_devices < group->devices_per_node && group->domain_devices > 1;
+        if (group->domain_contention < 0 && group->devices_per_node > 2 &&
+            (pairs || maq_node_group_domain_is_pcie(group)))
+            return group;
+    }
+    return NULL;
+}
+
+static double exposed_s(const struct maq_train_result *r)
+{
+    return r->bucket_s[MAQ_BUCKET_TP] + r->bucket_s[MAQ_BUCKET_CP] + r->bucket_s[MAQ_BUCKET_EP] +
+           r->bucket_s[MAQ_BUCKET_PP] + r->bucket_s[MAQ_BUCKET_DP];
+}
+
+/* Assumptions that a part of the step rests on. */
+static void put_assumed(struct maq_page *page, const struct maq_train_result *r)
+{
+    const struct maq_cluster *cluster = &r->job->cluster;
+    const struct maq_node_group *pcie = pcie_assumed(cluster);
+    if (r->bucket_s[MAQ_BUCKET_HOST] >= HOST_MATTERS * r->step_s)
+        put_host(page, cluster);
+    if (pcie && exposed_s(r) >= PCIE_MATTERS * r->step_s)
+        maq_page_putf(page, MAQ_INK_FAINT,
+                      "  PCIe: how %s share it was not measured (domain_contention of the cluster)\n",
+                      pcie->device.name);
+}
 
 static void put_breakdown(struct maq_page *page, const struct maq_train_result *r)
 {
@@ -212,8 +245,7 @@ static void put_breakdown(struct maq_page *page, const struct maq_train_result *
             page->out.len--;
         maq_buf_addc(&page->out, '\n');
     }
-    if (r->bucket_s[MAQ_BUCKET_HOST] >= HOST_MATTERS * r->step_s)
-        put_host(page, &r->job->cluster);
+    put_assumed(page, r);
 }
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
