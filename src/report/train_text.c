@@ -197,9 +197,9 @@ static const struct maq_node_group *pcie_assumed(const struct maq_cluster *clust
 {
     for (uint32_t g = 0; g < cluster->n_groups; g++) {
         const struct maq_node_group *group = &cluster->groups[g];
-        bool pairs = group->domain_devices < group->devices_per_node && group->domain_devices > 1;
-        if (group->domain_contention < 0 && group->devices_per_node > 2 &&
-            (pairs || maq_node_group_domain_is_pcie(group)))
+        int32_t domains = group->devices_per_node / group->domain_devices; /* 0: a domain spans nodes */
+        int32_t senders = domains > 1 ? domains : maq_node_group_domain_is_pcie(group) ? group->domain_devices : 0;
+        if (group->domain_contention < 0 && senders > 2) /* two have it for themselves */
             return group;
     }
     return NULL;

@@ -149,14 +149,20 @@ static double ranks_hit(double e, double k)
     return e * (1.0 - pow(1.0 - 1.0 / e, k));
 }
 
-/* An exchange of so many tokens, each of which is sent to `copies` ranks. */
-static void add_exchange(struct comm_reader *r, enum maq_coll_kind kind, uint32_t flags, double tokens, double copies,
-                         double row_bytes, double devices, double seconds, enum maq_library library)
+struct exchange {
+    double tokens, copies; /* of a rank; ranks that each of them is sent to */
+    double devices;
+    uint32_t flags;
+    enum maq_library library;
+};
+
+static void add_exchange(struct comm_reader *r, enum maq_coll_kind kind, const struct exchange *x, double row_bytes,
+                         double seconds)
 {
     uint32_t before = r->out->n;
-    add_point(r, kind, flags, tokens * copies * row_bytes, devices, seconds, library);
+    add_point(r, kind, x->flags, x->tokens * x->copies * row_bytes, x->devices, seconds, x->library);
     if (r->out->n > before) {
-        r->out->points[before].coll.rows = tokens;
+        r->out->points[before].coll.rows = x->tokens;
         r->out->points[before].coll.row_bytes = row_bytes;
     }
 }
@@ -169,10 +175,13 @@ static double fp8_row_bytes(double hidden)
 static void read_deepep(struct comm_reader *r, bool low_latency)
 {
     const struct maq_kernel_cells *c = r->cells;
-    double tokens = cell_number(c, "num_token"), hidden = cell_number(c, "hidden_size"), k = cell_number(c, "num_topk"),
+    double hidden = cell_number(c, "hidden_size"), k = cell_number(c, "num_topk"),
            devices = cell_number(c, "node_num") * r->per_node;
-    double copies = low_latency ? k : ranks_hit(devices, k);
-    uint32_t flags = low_latency ? MAQ_COLL_LOW_LATENCY : 0;
+    const struct exchange x = {.tokens = cell_number(c, "num_token"),
+                               .copies = low_latency ? k : ranks_hit(devices, k),
+                               .devices = devices,
+                               .flags = low_latency ? MAQ_COLL_LOW_LATENCY : 0,
+                               .library = MAQ_LIBRARY_SGLANG};
     double dispatch_us = cell_number(c, low_latency ? "dispatch_avg_t_us" : "dispatch_transmit_us"),
            combine_us = cell_number(c, low_latency ? "combine_avg_t_us" : "combine_transmit_us");
     double sms = cell_number(c, "dispatch_sms"), combine_sms = cell_number(c, "combine_sms");
@@ -180,26 +189,27 @@ static void read_deepep(struct comm_reader *r, bool low_latency)
         r->out->why = "another number of SMs than DeepEP's default";
         return;
     }
-    add_exchange(r, MAQ_COLL_DISPATCH, flags, tokens, copies, fp8_row_bytes(hidden), devices, dispatch_us * 1e-6,
-                 MAQ_LIBRARY_SGLANG);
-    add_exchange(r, MAQ_COLL_COMBINE, flags, tokens, copies, hidden * 2.0, devices, combine_us * 1e-6,
-                 MAQ_LIBRARY_SGLANG);
+    add_exchange(r, MAQ_COLL_DISPATCH, &x, fp8_row_bytes(hidden), dispatch_us * 1e-6);
+    add_exchange(r, MAQ_COLL_COMBINE, &x, hidden * 2.0, combine_us * 1e-6);
 }
 
 static void read_trtllm(struct comm_reader *r)
 {
     const struct maq_kernel_cells *c = r->cells;
     double hidden = cell_number(c, "hidden_size"), e = cell_number(c, "moe_ep_size");
-    double tokens = cell_number(c, "num_tokens"), copies = e > 1 ? ranks_hit(e, cell_number(c, "topk")) : 0;
     double s = cell_number(c, "latency") * 1e-3;
     double row_bytes = cell_is(c, "moe_dtype", "nvfp4") ? hidden / 2.0 + hidden / 16.0
                        : cell_is(c, "moe_dtype", "fp8") ? fp8_row_bytes(hidden)
                                                         : 2.0 * hidden;
-    uint32_t flags = cell_is(c, "kernel_source", "NVLinkOneSided") ? MAQ_COLL_ONE_SIDED : 0;
+    const struct exchange x = {.tokens = cell_number(c, "num_tokens"),
+                               .copies = e > 1 ? ranks_hit(e, cell_number(c, "topk")) : 0,
+                               .devices = e,
+                               .flags = cell_is(c, "kernel_source", "NVLinkOneSided") ? MAQ_COLL_ONE_SIDED : 0,
+                               .library = MAQ_LIBRARY_TRTLLM};
     if (cell_is(c, "op_name", "alltoall_dispatch"))
-        add_exchange(r, MAQ_COLL_DISPATCH, flags, tokens, copies, row_bytes, e, s, MAQ_LIBRARY_TRTLLM);
+        add_exchange(r, MAQ_COLL_DISPATCH, &x, row_bytes, s);
     else if (cell_is(c, "op_name", "alltoall_combine"))
-        add_exchange(r, MAQ_COLL_COMBINE, flags, tokens, copies, 2.0 * hidden, e, s, MAQ_LIBRARY_TRTLLM);
+        add_exchange(r, MAQ_COLL_COMBINE, &x, 2.0 * hidden, s);
     else
         r->out->why = "neither dispatch nor combine in BF16";
 }
