@@ -85,7 +85,7 @@ static void test_brute_force(void **state)
 
 /* ---- the order of stages ---- */
 
-/* Slow links, so that what hides a transfer matters. */
+/* Slow links and uneven stages in one node: what waits for what depends on the order. */
 #define SLOW_HOPS                                                                                                      \
     "{model: {base: gpt2, hidden_size: 1536}, workload: {seq: 1024, gbs: 16},"                                         \
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 8, domain_bandwidth: 1 GB/s},"                \

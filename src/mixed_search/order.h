@@ -2,8 +2,9 @@
  * order.h - stages in the order that plays fastest.
  *
  * By the closed form a step is a sum over stages: two stages on one kind of device may change places and it stays what it is, or nearly.
- * Played it does not: a stage of short passes between two long ones hides transfers that a stage of long passes waits for. So plans
- * that differ in nothing but the order of their stages are settled by playing them.
+ * Played it does not. Stages take devices in their order, which decides what transfers leave a node and whether a stage of several
+ * devices lies in two; and uneven stages wait for one another. So plans that differ in nothing but the order of their stages are settled
+ * by playing them.
  */
 #ifndef MAQ_MIXED_SEARCH_ORDER_H
 #define MAQ_MIXED_SEARCH_ORDER_H
