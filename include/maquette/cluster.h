@@ -94,6 +94,7 @@ struct maq_device {
     double l2_bytes, l2_bps; /* last-level on-chip cache; 0 = unknown */
     int32_t sms;             /* SMs or compute units */
     double clock_hz;         /* boost; some peaks are stated at a lower clock */
+    int32_t exponentials;    /* of 4 bytes, an SM each clock; 0 = the usual 16 */
     double tdp_w;
     double launch_s;   /* host cost of one kernel launch */
     double domain_bps; /* scale-up link, per direction */

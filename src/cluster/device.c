@@ -41,6 +41,7 @@ static const struct maq_field device_fields[] = {
     QTY(l2_bps, "l2_bandwidth", MAQ_DIM_RATE, .min = 0, .max = 1e17, .doc = "read bandwidth of that cache"),
     I32(sms, "sms", .min = 1, .max = 100000, .doc = "streaming multiprocessors or compute units"),
     QTY(clock_hz, "clock", MAQ_DIM_FREQ, .min = 1e6, .max = 1e11, .doc = "boost clock, at which the peaks are stated"),
+    I32(exponentials, "exponentials", .min = 1, .max = 4096, .doc = "exponentials of an SM each clock; usually 16"),
     QTY(tdp_w, "power", MAQ_DIM_POWER, .min = 1, .max = 1e5, .doc = "power limit"),
     QTY(launch_s, "launch", MAQ_DIM_TIME, .min = 0, .max = 1, .doc = "time of the host to launch one kernel"),
     MAQ_FIELD_NODE(struct device_reader, domain, "domain",

@@ -107,5 +107,7 @@ double maq__carry_over_s(double t, const struct maq_op *op, enum maq_library lib
     double scaled = most > 0.0 ? bound / most * bound_s(here->point, op, to, library) : 0.0;
     double clock = from->clock_hz > 0.0 && to->clock_hz > 0.0 ? from->clock_hz / to->clock_hz : 1.0;
     double host = maq_device_host_speed(from) / maq_device_host_speed(to);
+    if (there->point->key.family == MAQ_FIT_PREFILL)
+        scaled *= maq__exponentials_share(op, to) / maq__exponentials_share(op, from);
     return scaled + (t - bound) * (launched_singly(op, library) ? host : clock);
 }

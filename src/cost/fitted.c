@@ -53,6 +53,18 @@ static const struct maq_fit_table *of_library(const char *device, enum maq_libra
     return t;
 }
 
+/*
+ * Prefill rows are causal. Full attention is none of them (coordinates are those of a prompt behind a prefix as long as itself, whose
+ * kernels take up to twice as long); and windows of a serving engine's kernels, which look keys up page by page, take twice as long as
+ * cuDNN's, which training calls (docs/cost-model.md has both).
+ */
+static bool is_in_tables(const struct maq_op *op, const struct maq_costs *costs)
+{
+    if (op->flags & MAQ_OP_WINDOW)
+        return costs->library != MAQ_LIBRARY_TRAINING;
+    return (op->flags & MAQ_OP_CAUSAL) != 0;
+}
+
 /* Tables that may answer; the fastest does. */
 struct answers {
     unsigned n;
@@ -253,6 +265,8 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
     enum maq_library narrow = narrow_library(costs, op, device);
 
     if (costs->best == MAQ_PROVIDER_ANALYTICAL || !device->name || !maq__fit_point(&here, op, device))
+        return false;
+    if (here.key.family == MAQ_FIT_PREFILL && !is_in_tables(op, costs))
         return false;
     if (!costs->leave_device_out)
         answers = of_device(device->name, costs, &here.key, narrow);

@@ -34,11 +34,15 @@ struct maq_kernel_traits {
     struct maq_gemm_tile tiles[MAQ_GEMM_TILES]; /* ends at m = 0 */
     double attention_fwd[3]; /* share of the matrix peak in the inner loop, for head sizes 64, 128, 256 */
     double attention_bwd[3];
-    double attention_fp8[3];             /* forward in 8 bits, over the 8-bit peak */
-    double flash2_fwd[3], flash2_bwd[3]; /* the same of FlashAttention-2; 0 = no different */
-    double attention_s;                  /* fixed time of an attention kernel */
-    double attention_fill;               /* start and finish of a block, in keys */
-    uint16_t attention_rows;             /* queries per block */
+    double attention_fp8[3];                       /* forward in 8 bits, over the 8-bit peak */
+    double attention_bwd_fp8[3];                   /* backward; 0 = in 16 bits */
+    double flash2_fwd[3], flash2_bwd[3];           /* the same of FlashAttention-2; 0 = no different */
+    double attention_s;                            /* fixed time of an attention kernel */
+    double attention_fill;                         /* start and finish of a block, in keys */
+    double attention_fill_bwd_fp8;                 /* of a backward one in 8 bits */
+    double attention_bwd_fp8_masked;               /* share of the scores above the diagonal that it computes as well */
+    double attention_exp[2], attention_fp8_exp[2]; /* share of the time that exponentials take, forward and backward */
+    uint16_t attention_rows;                       /* queries per block */
 };
 const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *device);
 
@@ -71,6 +75,8 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
 /* Seconds that a product takes longer because its result is wider than its type's own: tables have none of those. 0 for other kinds. */
 double maq__wide_store_s(const struct maq_op *op, const struct maq_device *device);
 double maq__attention_s(const struct maq_op *op, const struct maq_device *device);
+/* Time of attention over that on a device with as many exponentials as usual. */
+double maq__exponentials_share(const struct maq_op *op, const struct maq_device *device);
 double maq__pointwise_s(const struct maq_op *op, const struct maq_device *device);
 double maq__scan_s(const struct maq_op *op, const struct maq_device *device);
 

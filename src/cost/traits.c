@@ -16,6 +16,10 @@
  *   flash2           FlashAttention-2 uses mma.sync: 35 % of an H100's peak forward ("FlashAttention-3", arXiv 2407.08608,
  *                    section 1), less on Blackwell, whose tensor cores it reaches only through the compatible path.
  *                    Where it is missing, FlashAttention-2 is the best there is.
+ *   attention in 8 bits, exponentials
+ *                    cuDNN's own times (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results, MIT; cuDNN 9.19 on an H200, 9.22 on
+ *                    GB200 and GB300), as ratios: 8 over 16 bits on the same device, GB300 (32 exponentials of an SM a clock) over GB200
+ *                    (16). Head sizes of 64 and 256, and on Hopper all but 128, by the shares in 16 bits. docs/cost-model.md compares.
  *   the rest         chosen against public kernel tables (ai-dynamo/aiconfigurator, microsoft/vidur,
  *                    NetX-lab/Frontier); docs/cost-model.md has the errors that remain. Volta, Turing and CDNA have no
  *                    such tables: plausible assumptions.
@@ -100,7 +104,10 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                                    {64, 64, 0.5f}},
                          .attention_fwd = {0.54, 0.67, 0.78},
                          .attention_bwd = {0.42, 0.55, 0.55},
-                         .attention_fp8 = {0.32, 0.40, 0.53},
+                         .attention_fp8 = {0.40, 0.50, 0.60},
+                         .attention_bwd_fp8 = {0.24, 0.30, 0.30},
+                         .attention_fill_bwd_fp8 = 280,
+                         .attention_bwd_fp8_masked = 0.5,
                          .flash2_fwd = {0.30, 0.36, 0.33},
                          .flash2_bwd = {0.24, 0.30, 0.24},
                          .attention_s = 7e-6,
@@ -120,7 +127,11 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                                       {64, 128, 0.75f}},
                             .attention_fwd = {0.36, 0.62, 0.68},
                             .attention_bwd = {0.28, 0.45, 0.45},
-                            .attention_fp8 = {0.20, 0.345, 0.42},
+                            .attention_fp8 = {0.20, 0.40, 0.60},
+                            .attention_bwd_fp8 = {0.195, 0.30, 0.60},
+                            .attention_fill_bwd_fp8 = 900,
+                            .attention_exp = {0.30, 0.16},
+                            .attention_fp8_exp = {0.56, 0.30},
                             .flash2_fwd = {0.13, 0.16, 0.15},
                             .flash2_bwd = {0.11, 0.14, 0.11},
                             .attention_s = 8e-6,
