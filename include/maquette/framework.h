@@ -84,6 +84,9 @@ struct maq_framework {
     bool softmax_rereads_scores;
     /* What an activation writes is quantized by a kernel of its own, where a norm quantizes what it writes (Megatron Core). */
     bool activation_quantized_apart;
+    /* NVFP4: what weight gradients read goes through a random Hadamard transform and is quantized by a kernel of its own, besides the one
+     * for the other products (Transformer Engine until 2.13). */
+    bool hadamard_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     bool
         recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */

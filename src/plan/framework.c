@@ -98,6 +98,8 @@ struct framework_reader {
                        .doc = "the softmax of unfused attention reads its scores once for each of its reductions"),    \
         MAQ_FIELD_BOOL(T, at activation_quantized_apart, "activation_quantized_apart",                                 \
                        .doc = "what an activation writes is quantized by a kernel of its own"),                        \
+        MAQ_FIELD_BOOL(T, at hadamard_apart, "hadamard_apart",                                                         \
+                       .doc = "NVFP4: what weight gradients read is quantized by a kernel of its own"),                \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

@@ -63,6 +63,14 @@ static bool needs_maximum(const struct maq_lower *lower)
 void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
 {
     struct maq_op amax =
+void maq_lower_hadamard(struct maq_lowering *l, int64_t elements)
+{
+    struct maq_op again =
+        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
+    if (l->lower->math == MAQ_FP4 && l->lower->job->framework.hadamard_apart)
+        maq_segment_op(&l->w, &again);
+}
+
         maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
     if (needs_maximum(l->lower))
         maq_segment_op(&l->w, &amax);
@@ -148,6 +156,7 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
                       (!l->lower->job->framework.activation_quantized_apart || l->lower->plan->op_fuser);
     bool fused = forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
     if (fused || shared)
+    maq_lower_hadamard(l, rows * columns);
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */

@@ -259,6 +259,7 @@ static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, lo->math, 0, rows, columns, 2, calls, 0, 0);
     maq_segment_calls(&l->w, &op, calls);
     maq_lower_maximum(l, rows * columns);
+    maq_lower_hadamard(l, rows * columns);
 }
 
 static void lower_expert_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)

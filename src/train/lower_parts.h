@@ -28,6 +28,8 @@ uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
 /* The pass over a tensor of which a recipe needs the maximum before it can quantize. */
 void maq_lower_maximum(struct maq_lowering *l, int64_t elements);
 /* Calls of a product with a weight: those scales are swizzled for every product anew (Transformer Engine, swizzle_inputs). */
+/* What a quantization for weight gradients apart from the other reads once more (NVFP4). */
+void maq_lower_hadamard(struct maq_lowering *l, int64_t elements);
 uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 /* Adds weight gradients of so many elements into the main ones where no product does. */
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
