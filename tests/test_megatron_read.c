@@ -99,6 +99,9 @@ static void test_arguments(void **state)
         {"--bf16 --fp8-format e4m3 --fp8-recipe blockwise", "plan.precision", "fp8-blockwise"},
         {"--bf16 --fp8-recipe tensorwise", "plan.precision", "bf16"},
         {"--bf16 --fp4-format e2m1", "plan.precision", "nvfp4"},
+        {"--first-last-layers-bf16", "plan.first_last_layers_bf16", "true"},
+        {"--num-layers-at-end-in-bf16 4", "plan.num_layers_at_end_in_bf16", "4"},
+        {"--fp8-output-proj", "plan.fp8_output_proj", "true"},
         {"--swiglu", "plan.data_parallel_sharding_strategy", "no_shard"},
         {"--use-distributed-optimizer", "plan.data_parallel_sharding_strategy", "optim"},
         {"--optimizer dist_muon", "plan.data_parallel_sharding_strategy", "optim"},
@@ -273,6 +276,8 @@ static void test_round_trip(void **state)
         "fp8-current}",
         "model: llama-3.1-70b\ncluster: h100-sxm:8 x 8\nplan: {tp: 4, pp: 4, cp: 2, recompute_granularity: selective, "
         "recompute_modules: [mlp, layernorm], sharding: no_shard}",
+        "model: llama-3.1-8b\ncluster: b200:8\nplan: {tp: 2, precision: mxfp8, first_last_layers_bf16: true, "
+        "num_layers_at_start_in_bf16: 0, num_layers_at_end_in_bf16: 4, fp8_output_proj: true}",
         "model: llama-3.1-70b\ncluster: h100-sxm:8 x 8\nplan: {tp: 8, pp: 2, layout: \"Et*39|t*41L\", "
         "rank_order: tp-cp-ep-pp-dp}",
         "model: qwen3-30b-a3b\ncluster: h100-sxm:8 x 4\nplan: {ep: 8, dispatcher: deepep, mbs: 2}",

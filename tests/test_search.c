@@ -63,6 +63,10 @@ static const struct {
      "{model: {base: mixtral-8x7b, num_hidden_layers: 4}, cluster: 'a100-80gb:8', workload: {seq: 4096, gbs: 16},"
      " search: {cp: 1, vp: [1, 2], mbs: [1, 2]}}",
      false},
+    {"layers in 16 bits",
+     "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', plan: {precision: mxfp8, "
+     "first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2}, workload: {seq: 4096, gbs: 16}}",
+     false},
     {"chosen",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'a100-80gb:8', plan: {schedule: zb-v, pp: 4, vp: 2, "
      "recompute: full}, workload: {seq: 8192, gbs: 32}}",
@@ -212,6 +216,10 @@ static void test_brute_force(void **unused)
         {"model: {base: llama-3.1-8b, num_hidden_layers: 10}, cluster: 'h100-sxm:2 x 2',"
          " workload: {seq: 8192, gbs: 8}",
          ""},
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', workload: {seq: 4096, gbs: 16}",
+         ", precision: mxfp8, first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2"},
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', workload: {seq: 4096, gbs: 16}",
+         ", precision: fp8-current, fp8_param_gather: true"},
     };
     static const char *const lists[] = {"tp=1,2,4",        "cp=1",
                                         "pp=1,2,4",        "vp=1,2,3",
@@ -222,7 +230,7 @@ static void test_brute_force(void **unused)
         char text[1024];
         uint32_t n = 0;
         double best = brute_force(cases[i].rest, cases[i].more, &n);
-        snprintf(text, sizeof text, "{%s, plan: {precision: auto%s}}", cases[i].rest, cases[i].more);
+        snprintf(text, sizeof text, "{%s, plan: {%s}}", cases[i].rest, cases[i].more[0] ? cases[i].more + 2 : "");
         struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists)};
         struct searched s = search(text, &opts);
         print_message("# %u plans predicted one by one\n", n);

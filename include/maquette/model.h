@@ -137,6 +137,7 @@ struct maq_layer {
     int64_t hidden; /* width of the residual stream behind it */
     /* It has `tokens` tokens where the sequence that a job states has `of_tokens`; both 1 but in pyramids. */
     int64_t tokens, of_tokens;
+    bool wide; /* 8- and 4-bit recipes leave all of its products in 16 bits */
 };
 
 struct maq_model {

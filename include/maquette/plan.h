@@ -152,12 +152,16 @@ struct maq_plan {
     int32_t muon_steps; /* iterations */
 
     /* precision */
-    int precision;           /* enum maq_precision */
-    int grad_dtype;          /* main gradients: enum maq_dtype (FP32 default) */
-    int grad_reduce_dtype;   /* on the wire */
-    bool fp8_param_gather;   /* parameters gathered in 8 bits */
-    int optimizer_dtype;     /* moments: FP32 default */
-    bool pure_low_precision; /* no FP32 master weights, moments and gradients in the 16-bit type */
+    int precision;         /* enum maq_precision */
+    int grad_dtype;        /* main gradients: enum maq_dtype (FP32 default) */
+    int grad_reduce_dtype; /* on the wire */
+    bool fp8_param_gather; /* parameters gathered in 8 bits */
+    bool wide_ends;        /* first_last_layers_bf16: 8- and 4-bit recipes leave layers at both ends in 16 bits */
+    int32_t wide_at_start, wide_at_end; /* how many then */
+    bool fp8_output;                    /* fp8_output_proj: the head is quantized as well */
+    bool fp8_attention;                 /* fp8_dot_product_attention */
+    int optimizer_dtype;                /* moments: FP32 default */
+    bool pure_low_precision;            /* no FP32 master weights, moments and gradients in the 16-bit type */
 
     /* mixture of experts */
     int dispatcher;   /* enum maq_dispatcher */

@@ -10,6 +10,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "cluster/cluster_load.h"
+#include "model/ends.h"
 #include "model/model_load.h"
 #include "plan/codes.h"
 #include "plan/cost_fields.h"
@@ -113,6 +114,8 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
     job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
     job->cost_provider = box->cost.provider + 1;
     job->plan = plan.plan;
+    if (status == MAQ_OK && job->plan.wide_ends)
+        status = maq_model_widen_ends(&job->model, job->plan.wide_at_start, job->plan.wide_at_end, &box->arena);
     job->name = doc.name.len > 0 ? maq_arena_strdup(&box->arena, doc.name) : job->model.name;
     if (status != MAQ_OK)
         return status;

@@ -184,6 +184,12 @@ static void precision(struct maq_buf *b, const struct maq_plan *p)
     if (p->precision == MAQ_PRECISION_NVFP4)
         maq_buf_adds(b, "--fp4-format e2m1\n--fp4-recipe nvfp4\n");
     flag(b, p->fp8_param_gather, "fp8-param-gather");
+    flag(b, p->wide_ends, "first-last-layers-bf16");
+    number(b, p->wide_ends, "num-layers-at-start-in-bf16", p->wide_at_start);
+    number(b, p->wide_ends, "num-layers-at-end-in-bf16", p->wide_at_end);
+    flag(b, p->fp8_output, "fp8-output-proj");
+    if (p->fp8_attention)
+        maq_buf_adds(b, "# fp8_dot_product_attention: no argument of the command line, a field of TransformerConfig\n");
 }
 
 static void experts(struct maq_buf *b, const struct maq_job *job)

@@ -304,6 +304,13 @@ static void resolve_precision(struct resolver *r)
             REFUSE(r, MAQ_CODE_PLAN_PRECISION, "precision", "fp8-current, fp8-delayed and fp8-blockwise need none",
                    "%s has no arithmetic with a scale for every block of numbers (precision mxfp8)", d->name);
     }
+    if (p->wide_ends && p->precision == MAQ_PRECISION_FP8_DELAYED)
+        REFUSE(r, MAQ_CODE_PLAN_PRECISION, "first_last_layers_bf16", "fp8-current, fp8-blockwise, mxfp8 and nvfp4 can",
+               "with delayed scaling all layers share one history of scales (precision fp8-delayed)");
+    if (p->fp8_output && p->precision != MAQ_PRECISION_MXFP8)
+        REFUSE(r, MAQ_CODE_PLAN_PRECISION, "fp8_output_proj", "leave it out, or use precision mxfp8",
+               "the output layer is computed in 8 bits with mxfp8 alone (precision %s)",
+               maq_precision_name((enum maq_precision)p->precision));
     if (p->pure_low_precision)
         p->grad_dtype = p->optimizer_dtype = r->job->store_dtype;
     if (p->pure_low_precision && p->sharding != MAQ_SHARDING_PARAMS) /* FSDP has a type of its own for the wire */
@@ -460,6 +467,34 @@ static void resolve_attention(struct resolver *r)
     p->attention_backend = first;
 }
 
+/*
+ * cuDNN's attention in 8 bits, the only one that Transformer Engine trains with (pytorch/attention/dot_product_attention/utils.py): scales of
+ * tensors and of 32 numbers, the latter and current scaling from Blackwell on; under NVFP4 it has scales of tensors.
+ */
+static void resolve_fp8_attention(struct resolver *r)
+{
+    const struct maq_cluster *c = &r->job->cluster;
+    const struct maq_plan *p = &r->job->plan;
+    const char *key = "fp8_dot_product_attention";
+    bool delayed = p->precision == MAQ_PRECISION_FP8_DELAYED;
+    if (!p->fp8_attention)
+        return;
+    if (!delayed && p->precision != MAQ_PRECISION_FP8_CURRENT && p->precision != MAQ_PRECISION_MXFP8 &&
+        p->precision != MAQ_PRECISION_NVFP4)
+        REFUSE(r, MAQ_CODE_PLAN_PRECISION, key, "leave it out, or use fp8-delayed, fp8-current, mxfp8 or nvfp4",
+               "no attention in 8 bits goes with precision %s", maq_precision_name((enum maq_precision)p->precision));
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        const struct maq_device *d = &c->groups[g].device;
+        if (d->arch != MAQ_ARCH_BLACKWELL && !(delayed && d->arch == MAQ_ARCH_HOPPER))
+            REFUSE(r, MAQ_CODE_PLAN_PRECISION, key, "leave it out",
+                   "no attention in 8 bits is known for %s (precision %s)", d->name,
+                   maq_precision_name((enum maq_precision)p->precision));
+        else if (maq_attention_on(p, d) != MAQ_ATTENTION_FLASH)
+            REFUSE(r, MAQ_CODE_PLAN_PRECISION, key, "leave attention_backend out",
+                   "only cuDNN's attention has kernels in 8 bits");
+    }
+}
+
 static void resolve_switches(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
@@ -478,6 +513,7 @@ static void resolve_switches(struct resolver *r)
         p->overlap_ep =
             p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V ? MAQ_ON : MAQ_OFF;
     resolve_attention(r);
+    resolve_fp8_attention(r);
     if (p->cp_a2a == 0)
         p->cp_a2a = p->cp_comm == MAQ_CP_A2A ? p->cp : 1;
     if (p->cp_comm == MAQ_CP_A2A_P2P && p->cp_a2a == 1)

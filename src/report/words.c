@@ -176,6 +176,17 @@ void maq_words_degrees(struct maq_buf *b, const struct maq_plan *p, int32_t dp)
             maq_buf_addf(b, "%s%s%d", i > 0 ? " " : "", degrees[i].name, degrees[i].value);
 }
 
+static void words_precision(struct maq_buf *b, const struct maq_plan *p)
+{
+    maq_buf_addf(b, ", %s", maq_precision_name((enum maq_precision)p->precision));
+    if (p->wide_ends && p->precision >= MAQ_PRECISION_FP8_DELAYED)
+        maq_buf_addf(b, " but %d + %d layers at the ends", p->wide_at_start, p->wide_at_end);
+    if (p->fp8_output)
+        maq_buf_adds(b, ", output layer too");
+    if (p->fp8_attention)
+        maq_buf_adds(b, ", FP8 attention");
+}
+
 static void words_recompute(struct maq_buf *b, const struct maq_plan *p)
 {
     maq_buf_addf(b, ", recompute %s", maq_words_recompute(p->recompute));
@@ -205,7 +216,7 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     if (p->update != MAQ_UPDATE_ADAM)
         maq_buf_adds(b, p->update == MAQ_UPDATE_SGD ? ", momentum" : ", Muon");
     words_recompute(b, p);
-    maq_buf_addf(b, ", %s", maq_precision_name((enum maq_precision)p->precision));
+    words_precision(b, p);
     if (p->sequence_parallel == MAQ_ON)
         maq_buf_adds(b, ", sequence parallel");
     if (replicated && (p->overlap_grad_reduce == MAQ_ON || p->overlap_param_gather == MAQ_ON))

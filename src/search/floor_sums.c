@@ -11,8 +11,9 @@
 static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, double redone_share, bool redone,
                    struct maq_arena *arena)
 {
-    double **rows[] = {&out->forward_ns, &out->backward_ns,      &out->redone_forward_ns, &out->redone_backward_ns,
-                       &out->act_bytes,  &out->redone_act_bytes, &out->dense_params,      &out->expert_params};
+    double **rows[] = {&out->forward_ns,         &out->backward_ns,   &out->redone_forward_ns,
+                       &out->redone_backward_ns, &out->act_bytes,     &out->redone_act_bytes,
+                       &out->dense_params,       &out->expert_params, &out->narrow_params};
     for (size_t r = 0; r < MAQ_COUNT(rows); r++)
         if (!(*rows[r] = MAQ_ARENA_NEW(arena, double, (size_t)atoms->n + 1)))
             return false;
@@ -41,6 +42,7 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
         most[i] = a->most_act_bytes;
         out->dense_params[i + 1] = out->dense_params[i] + a->dense_params;
         out->expert_params[i + 1] = out->expert_params[i] + a->expert_params;
+        out->narrow_params[i + 1] = out->narrow_params[i] + a->narrow_params;
     }
     return true;
 }

@@ -70,7 +70,8 @@ static struct maq_position_floor held_at(const struct maq_cell_floors *f, const 
                           ? last
                           : own + (uint32_t)q->block;
     struct maq_position_floor h = {.dense = range(s->dense_params, first, last),
-                                   .expert = range(s->expert_params, first, last)};
+                                   .expert = range(s->expert_params, first, last),
+                                   .narrow = range(s->narrow_params, first, last)};
     bool splits = maq_schedule_splits(p->schedule);
     add_layers(&h, s, first, redone, own, splits); /* the embedding */
     if (q->offloaded > 0)
@@ -160,8 +161,9 @@ static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_flo
     uint32_t stages = (uint32_t)f->resolved.plan.pp;
     out->step_s = f->microbatches * (sums->forward_ns[f->n_atoms] + sums->backward_ns[f->n_atoms]) / stages * 1e-9;
     for (uint32_t s = 0; s < stages; s++)
-        out->stages[s] = (struct maq_stage_floor){sums->dense_params[f->n_atoms] / stages,
-                                                  sums->expert_params[f->n_atoms] / stages, 0, 0};
+        out->stages[s] =
+            (struct maq_stage_floor){sums->dense_params[f->n_atoms] / stages, sums->expert_params[f->n_atoms] / stages,
+                                     sums->narrow_params[f->n_atoms] / stages, 0, 0};
 }
 
 /* What a stage holds. */
@@ -173,6 +175,7 @@ static struct maq_stage_floor stage_floor(const struct maq_cell_floors *f, const
         const struct maq_position_floor *h = &f->held[at[i]];
         stage.dense_params += h->dense;
         stage.expert_params += h->expert;
+        stage.narrow_params += h->narrow;
         stage.transient_bytes = h->transient > stage.transient_bytes ? h->transient : stage.transient_bytes;
     }
     return stage;
@@ -214,8 +217,13 @@ struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const st
     double shards = (double)f->resolved.dp * plan->cp / plan->num_optimizer_instances;
     states.sharding = plan->sharding;
     states.optimizer_offload = plan->optimizer_offload;
-    return (struct maq_state_floor){.dense = maq_state_bytes(&f->resolved, &states, 1, shards),
-                                    .expert = maq_state_bytes(&f->resolved, &states, 1, f->resolved.edp),
+    double dense = maq_state_bytes(&f->resolved, &states, 1, 0, shards),
+           expert = maq_state_bytes(&f->resolved, &states, 1, 0, f->resolved.edp),
+           narrow_dense = maq_state_bytes(&f->resolved, &states, 1, 1, shards) - dense,
+           narrow_expert = maq_state_bytes(&f->resolved, &states, 1, 1, f->resolved.edp) - expert;
+    return (struct maq_state_floor){.dense = dense,
+                                    .expert = expert,
+                                    .narrow = fmin(narrow_dense, narrow_expert),
                                     .none = plan->lora_rank > 0 || plan->vocab_parallel_pipeline};
 }
 
@@ -225,7 +233,8 @@ double maq_mean_state_bytes(const struct maq_cell_floors *f, const struct maq_pl
     struct maq_state_floor states = maq_state_floor(f, plan);
     if (states.none)
         return 0;
-    return (sums->dense_params[f->n_atoms] * states.dense + sums->expert_params[f->n_atoms] * states.expert) /
+    return (sums->dense_params[f->n_atoms] * states.dense + sums->expert_params[f->n_atoms] * states.expert +
+            sums->narrow_params[f->n_atoms] * states.narrow) /
                plan->pp +
            f->fixed_bytes;
 }
@@ -237,7 +246,7 @@ double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_pipeli
     for (int32_t s = 0; s < f->resolved.plan.pp && !states->none; s++) {
         const struct maq_stage_floor *stage = &p->stages[s];
         worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert +
-                                stage->act_bytes + stage->transient_bytes);
+                                stage->narrow_params * states->narrow + stage->act_bytes + stage->transient_bytes);
     }
     return states->none ? 0 : worst + f->fixed_bytes;
 }

@@ -9,13 +9,13 @@
 
 /* What a position of a pipeline holds at least. */
 struct maq_position_floor {
-    double forward, backward, dense, expert, act, transient;
+    double forward, backward, dense, expert, narrow, act, transient;
 };
 
 /* Sums over the atoms before each, under one recomputation: a range is a difference. */
 struct maq_floor_sums {
     double *forward_ns, *backward_ns, *redone_forward_ns, *redone_backward_ns; /* [atoms + 1] */
-    double *act_bytes, *redone_act_bytes, *dense_params, *expert_params;
+    double *act_bytes, *redone_act_bytes, *dense_params, *expert_params, *narrow_params;
     const double *transient_bytes, *redone_transient_bytes, *most_act_bytes; /* [atoms], of each */
     double hop_ns;
     bool adds; /* recomputing makes no pass of an atom shorter; of offloaded layers it may: there is less to move */
@@ -75,7 +75,7 @@ const struct maq_floor_sums *maq_floor_sums_of(const struct maq_cell_floors *flo
 
 /* What a stage holds at least; whatever way it is sharded. */
 struct maq_stage_floor {
-    double dense_params, expert_params, act_bytes, transient_bytes;
+    double dense_params, expert_params, narrow_params, act_bytes, transient_bytes;
 };
 
 /* The plans of a pipeline under one query. */
@@ -86,9 +86,10 @@ struct maq_pipeline_floor {
 void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *floors,
                         const struct maq_floor_query *query);
 
-/* Bytes of state per parameter under a way to shard. */
+/* Bytes of state per parameter under a way to shard; narrow: on top of them, for what the recipe quantizes (less than 0 where it is
+ * kept in 8 bits alone). */
 struct maq_state_floor {
-    double dense, expert;
+    double dense, expert, narrow;
     bool none; /* there is no bound */
 };
 struct maq_state_floor maq_state_floor(const struct maq_cell_floors *floors, const struct maq_plan *plan);

@@ -82,14 +82,16 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
     }
     struct maq_plan whole = resolved->plan;
     whole.sharding = MAQ_SHARDING_NONE;
-    chain->model = (struct maq_parallelizer_model){.size = sizeof chain->model,
-                                                   .name = job->model.name,
-                                                   .sequence_length = (uint32_t)job->workload.seq,
-                                                   .global_batch_size = (uint32_t)job->workload.gbs,
-                                                   .state_bytes = maq_state_bytes(resolved, &whole, 1, 1),
-                                                   .gradient_bytes = reduced,
-                                                   .n_layers = n,
-                                                   .layers = layers};
+    bool quantized = resolved->math_dtype != resolved->store_dtype;
+    chain->model =
+        (struct maq_parallelizer_model){.size = sizeof chain->model,
+                                        .name = job->model.name,
+                                        .sequence_length = (uint32_t)job->workload.seq,
+                                        .global_batch_size = (uint32_t)job->workload.gbs,
+                                        .state_bytes = maq_state_bytes(resolved, &whole, 1, quantized ? 1 : 0, 1),
+                                        .gradient_bytes = reduced,
+                                        .n_layers = n,
+                                        .layers = layers};
     return MAQ_OK;
 }
 

@@ -16,6 +16,7 @@ struct maq_atom {
     double redone_forward_ns,
         redone_backward_ns;             /* with what the plan recomputes: forward differs where it is offloaded */
     double dense_params, expert_params; /* of one rank, before data-parallel sharding */
+    double narrow_params;               /* of both, what the recipe quantizes */
     double act_bytes, redone_act_bytes; /* kept for a microbatch from forward to backward */
     double most_act_bytes;              /* the larger of the two */
     double transient_bytes, redone_transient_bytes; /* working set of its heavier pass beyond them */

@@ -13,6 +13,8 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
         *(expert ? &b->expert_params : &b->dense_params) += p;
         if (maq_muon_updates(m))
             *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
+        if (maq_lower_quantized(lo, m))
+            *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
         if (maq_lower_adapted(lo, m)) {
             struct maq_local d = maq_lower_local(lo, b->layer, m);
             b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);

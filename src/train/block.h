@@ -30,6 +30,7 @@ struct maq_block {
     const struct maq_segment *weight;                   /* split schedules only */
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
     double dense_matrices, expert_matrices;             /* of those, what Muon would update */
+    double dense_narrow, expert_narrow;                 /* of those, what the recipe quantizes */
     double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
     struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */
     double forward_transient, backward_transient[2];

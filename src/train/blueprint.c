@@ -106,6 +106,8 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->adapter_params += b->adapter_params;
     pr->dense_matrices += b->dense_matrices;
     pr->expert_matrices += b->expert_matrices;
+    pr->dense_narrow += b->dense_narrow;
+    pr->expert_narrow += b->expert_narrow;
     pr->plain_forward_ns += b->forward[redo]->dur_ns;
     pr->plain_backward_ns += b->backward[redo]->dur_ns;
     if (b->weight)
@@ -178,6 +180,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
             add_entry(bp, pr, set->output, false, UINT16_MAX); /* each depth predicts with the shared head */
             pr->dense_params -= bp->blocks[set->output]->dense_params;
             pr->dense_matrices -= bp->blocks[set->output]->dense_matrices;
+            pr->dense_narrow -= bp->blocks[set->output]->dense_narrow;
         }
     if (outputs)
         add_entry(bp, pr, set->output, false, UINT16_MAX);
@@ -281,16 +284,14 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     bp->unpaired_ns = MAQ_ARENA_NEW(bp->arena, double, pp);
     if (!bp->optimizer || !bp->lost_ns || !bp->unpaired_ns)
         return MAQ_NO_MEMORY;
-    struct maq_owned_params last = {-1, -1, -1, -1, -1};
+    struct maq_owned_params last = {.dense = -1};
     for (uint32_t s = 0; s < pp; s++) {
         const struct maq_program *programs[MAQ_MAX_STAGES];
         const uint32_t n = maq_stage_programs(programs, bp, s);
         struct maq_owned_params held = maq_owned_by(programs, n);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);
-        bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && held.dense == last.dense &&
-                    held.expert == last.expert && held.adapters == last.adapters &&
-                    held.dense_matrices == last.dense_matrices && held.expert_matrices == last.expert_matrices;
+        bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && memcmp(&held, &last, sizeof held) == 0;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, programs, n);
         bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_drag_step_ns(bp, s);
         bp->unpaired_ns[s] = unpaired_ns(bp, s);

@@ -52,6 +52,7 @@ struct maq_program {
     double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
     double dense_params, expert_params, adapter_params;
     double dense_matrices, expert_matrices; /* of those, what Muon would update */
+    double dense_narrow, expert_narrow;     /* of those, what the recipe quantizes */
     double act_bytes;                       /* kept per microbatch */
     double transient_bytes;                 /* working set of the heaviest moment of a pass, beyond act_bytes */
     /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */

@@ -23,7 +23,8 @@ struct block_key {
     int32_t flex_sms;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope;
+    uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope, fp8_output,
+        fp8_attention;
     uint16_t node_group;
 };
 
@@ -126,6 +127,8 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->cp_comm = (uint8_t)p->cp_comm;
     k->recompute = (uint8_t)p->recompute;
     k->precision = (uint8_t)p->precision;
+    k->fp8_output = p->fp8_output;
+    k->fp8_attention = p->fp8_attention;
     k->dispatcher = (uint8_t)p->dispatcher;
     k->overlap_ep = (uint8_t)p->overlap_ep;
     k->overlap_tp = (uint8_t)p->overlap_tp;

@@ -16,8 +16,7 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
                     struct maq_arena *arena)
 {
     const struct maq_plan *p = &job->plan;
-    *lower = (struct maq_lower){
-        .job = job, .plan = p, .items = items, .arena = arena, .store = job->store_dtype, .math = job->math_dtype};
+    *lower = (struct maq_lower){.job = job, .plan = p, .items = items, .arena = arena, .store = job->store_dtype};
     maq_lower_select(lower, job->groups);
     maq_lower_size(lower, &job->model.kinds[0]);
     lower->store_bytes = maq_dtype_bytes((enum maq_dtype)lower->store);
@@ -39,6 +38,7 @@ void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer)
     lower->seq = maq_layer_tokens(layer, lower->job->workload.seq);
     lower->tokens = (int64_t)p->mbs * lower->seq / p->cp;
     lower->tokens_region = p->sequence_parallel == MAQ_ON ? lower->tokens / p->tp : lower->tokens;
+    lower->math = layer->wide ? lower->store : lower->job->math_dtype;
 }
 
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)

@@ -33,7 +33,7 @@ struct maq_lower {
     int64_t expert_rows;   /* rows that one rank's experts process, capacity applied */
     int64_t local_experts;
     double imbalance; /* busiest expert-parallel rank over the mean, where it counts */
-    int store, math;  /* enum maq_dtype */
+    int store, math;  /* enum maq_dtype; math: of products that the recipe quantizes, in the layer being lowered */
     double store_bytes;
     const struct maq_device *device; /* whose figures follow */
     int attention;                   /* enum maq_attention_backend of that device */
@@ -49,7 +49,7 @@ struct maq_lower {
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena);
 
-/* What follows is lowered for a layer with as many tokens as this one. */
+/* What follows is lowered for a layer with as many tokens as this one, and as wide. */
 void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer);
 
 /* What follows is lowered for a stage whose groups lie so, on the device that is selected in `items`. */

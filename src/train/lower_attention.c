@@ -34,12 +34,32 @@
 struct attention {
     int64_t tokens, heads, kv_heads, qk_dim, v_dim;
     double keys, kv_bytes, q_bytes, out_bytes; /* on one rank, of its own tokens */
+    double sent;                               /* bytes of K and V on their way over bytes in memory */
     const struct maq_attention_geometry *g;
 };
 
 static int64_t share(int64_t n, int64_t by)
 {
     return n / by > 0 ? n / by : 1;
+}
+
+bool maq_lower_attends_narrow(const struct maq_lower *lo)
+{
+    return lo->plan->fp8_attention && lo->attention == MAQ_ATTENTION_FLASH &&
+           (lo->math == MAQ_FP8 || lo->math == MAQ_FP4);
+}
+
+/* A scale for every 32 numbers; under a recipe of 4 bits attention has one for a tensor. */
+static bool scales_blocks(const struct maq_lower *lo)
+{
+    return lo->plan->precision == MAQ_PRECISION_MXFP8;
+}
+
+double maq_lower_attention_kept(const struct maq_lower *lo)
+{
+    if (!maq_lower_attends_narrow(lo))
+        return lo->store_bytes;
+    return scales_blocks(lo) ? 2 * maq_lower_narrow_bytes(lo->plan) : 1; /* along both dimensions */
 }
 
 bool maq_lower_repeats_kv(const struct maq_lower *lo, const struct maq_attention_geometry *g)
@@ -66,6 +86,7 @@ static struct attention local_attention(const struct maq_lowering *l, const stru
     a.kv_bytes = row * (double)a.kv_heads * (double)(a.qk_dim + a.v_dim);
     a.q_bytes = row * (double)a.heads * (double)a.qk_dim;
     a.out_bytes = row * (double)a.heads * (double)a.v_dim;
+    a.sent = maq_lower_attends_narrow(lo) && !scales_blocks(lo) ? 1 / lo->store_bytes : 1;
     return a;
 }
 
@@ -78,9 +99,12 @@ static void flash(struct maq_lowering *l, const struct attention *a, bool backwa
                       : backend == MAQ_ATTENTION_FLASH1 ? MAQ_OP_FLASH2 | MAQ_OP_FLASH1
                       : backend == MAQ_ATTENTION_TRITON ? MAQ_OP_FLASH2 | MAQ_OP_TRITON
                                                         : 0u);
-    struct maq_op op = maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, l->lower->store, flags, tokens,
-                                   (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
-                                   share(a->kv_heads, heads_cut), a->qk_dim, a->v_dim);
+    bool narrow = maq_lower_attends_narrow(l->lower);
+    flags |= narrow && scales_blocks(l->lower) ? MAQ_OP_MX : 0u;
+    struct maq_op op =
+        maq_op_make(backward ? MAQ_OP_ATTENTION_BWD : MAQ_OP_ATTENTION, narrow ? MAQ_FP8 : l->lower->store, flags,
+                    tokens, (int64_t)(keys + 0.5) > 0 ? (int64_t)(keys + 0.5) : 1, share(a->heads, heads_cut),
+                    share(a->kv_heads, heads_cut), a->qk_dim, a->v_dim);
     int64_t seq = l->lower->seq;
     if (a->g->window > 0 && a->g->window < seq && l->lower->job->workload.length_mean <= 0 && seq <= tokens) {
         op.flags = (uint8_t)((op.flags & ~MAQ_OP_CAUSAL) | MAQ_OP_WINDOW);
@@ -286,8 +310,8 @@ static void ring(struct maq_lowering *l, const struct attention *a, bool backwar
                  int32_t steps, int32_t heads_cut)
 {
     bool with_gradients = backward && !l->lower->job->framework.cp_merges_in_fp32;
-    double bytes =
-        a->kv_bytes * (with_gradients ? 2 : 1); /* tokens x heads_cut more, heads / heads_cut fewer: the same bytes */
+    /* tokens x heads_cut more, heads / heads_cut fewer: the same bytes */
+    double bytes = a->kv_bytes * (a->sent + (with_gradients ? 1 : 0));
     struct maq_coll hop = maq_coll_make(l->lower, MAQ_COLL_SEND_RECV, group, bytes);
     uint16_t arrived = MAQ_STEP_NONE;
     for (int32_t i = 0; i < steps; i++) {
@@ -323,7 +347,8 @@ static void across_ranks(struct maq_lowering *l, const struct attention *a, bool
         ring(l, a, backward, MAQ_GROUP_CP, p->cp, 1);
         break;
     case MAQ_CP_ALL_GATHER: {
-        struct maq_coll gather = maq_coll_make(l->lower, MAQ_COLL_ALL_GATHER, MAQ_GROUP_CP, a->kv_bytes * p->cp);
+        struct maq_coll gather =
+            maq_coll_make(l->lower, MAQ_COLL_ALL_GATHER, MAQ_GROUP_CP, a->kv_bytes * a->sent * p->cp);
         maq_segment_coll(&l->w, &gather, MAQ_STREAM_CP);
         flash(l, a, backward, a->keys, a->tokens, 1);
         if (backward) {
@@ -365,13 +390,37 @@ static void core(struct maq_lowering *l, const struct attention *a, bool backwar
         flash(l, a, backward, a->keys, a->tokens, 1);
 }
 
+/*
+ * Around attention in 8 bits (backends.py of Transformer Engine): Q, K and V are quantized in front of it, and the gradient of its output;
+ * with delayed scaling its results are 8-bit numbers as well, which are widened behind it.
+ */
+static void quantize_around(struct maq_lowering *l, const struct attention *a, bool backward, bool behind)
+{
+    const struct maq_lower *lo = l->lower;
+    int64_t qkv = (int64_t)((a->q_bytes + a->kv_bytes) / lo->store_bytes),
+            out = (int64_t)(a->out_bytes / lo->store_bytes);
+    if (!maq_lower_attends_narrow(lo))
+        return;
+    if (behind) {
+        if (lo->plan->precision == MAQ_PRECISION_FP8_DELAYED)
+            merge(l, (double)(backward ? qkv : out), 1, (int64_t)lo->store_bytes, backward ? 3 : 1);
+        return;
+    }
+    int64_t columns = a->heads * (backward ? a->v_dim : a->qk_dim), rows = (backward ? out : qkv) / columns;
+    struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, MAQ_FP8, 0, rows, columns, scales_blocks(lo) ? 2 : 1, 0, 0, 0);
+    maq_segment_ops(&l->w, &op, backward ? 1 : 3);
+    maq_lower_maximum(l, rows * columns);
+}
+
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
 {
     struct attention a = local_attention(l, m);
     bool backward = pass != MAQ_PASS_FORWARD;
     if (!backward)
         repeat_kv(l, &a, false);
+    quantize_around(l, &a, backward, false);
     core(l, &a, backward);
+    quantize_around(l, &a, backward, true);
     if (backward)
         repeat_kv(l, &a, true);
 }

@@ -28,11 +28,6 @@
 #include "train/lower_local.h"
 #include "train/lower_parts.h"
 
-static bool quantized(const struct maq_lower *lo, const struct maq_module *m)
-{
-    return (lo->math == MAQ_FP8 || lo->math == MAQ_FP4) && !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
-}
-
 /* The module in front in the layer, NULL for the first. */
 static const struct maq_module *before(const struct maq_lowering *l, const struct maq_module *m)
 {
@@ -54,7 +49,7 @@ uint32_t maq_lower_weight_calls(const struct maq_lower *lower)
     return small_blocks(lower) ? 2 : 1;
 }
 
-static bool needs_maximum(const struct maq_lower *lower)
+bool maq_lower_needs_maximum(const struct maq_lower *lower)
 {
     return lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ||
            lower->plan->precision == MAQ_PRECISION_NVFP4; /* its second scale is the tensor's */
@@ -63,17 +58,17 @@ static bool needs_maximum(const struct maq_lower *lower)
 void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
 {
     struct maq_op amax =
+        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
+    if (maq_lower_needs_maximum(l->lower))
+        maq_segment_op(&l->w, &amax);
+}
+
 void maq_lower_hadamard(struct maq_lowering *l, int64_t elements)
 {
     struct maq_op again =
         maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
     if (l->lower->math == MAQ_FP4 && l->lower->job->framework.hadamard_apart)
         maq_segment_op(&l->w, &again);
-}
-
-        maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
-    if (needs_maximum(l->lower))
-        maq_segment_op(&l->w, &amax);
 }
 
 /*
@@ -154,14 +149,14 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
     const struct maq_module *p = before(l, m);
     bool activation = p && p->kind == MAQ_MODULE_ACTIVATION &&
                       (!l->lower->job->framework.activation_quantized_apart || l->lower->plan->op_fuser);
-    bool fused = forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
+    bool fused = forward && !maq_lower_needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
     if (fused || shared)
-    maq_lower_hadamard(l, rows * columns);
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
                                    0); /* row- and column-wise, for both backward GEMMs */
     maq_segment_ops(&l->w, &op, maq_lower_quantize_calls(l->lower));
     maq_lower_maximum(l, rows * columns);
+    maq_lower_hadamard(l, rows * columns);
 }
 
 /*
@@ -189,7 +184,7 @@ static void transpose_for_wgrad(struct maq_lowering *l, const struct maq_module 
     if (!transposes(lo, math))
         return;
     bool x_gathered = sp && (m->flags & MAQ_MODULE_GATHER_IN), dy_gathered = sp && (m->flags & MAQ_MODULE_REDUCE_OUT);
-    bool of_norm = p && p->kind == MAQ_MODULE_NORM && !needs_maximum(lo);
+    bool of_norm = p && p->kind == MAQ_MODULE_NORM && !maq_lower_needs_maximum(lo);
     if ((x_gathered || of_norm) && !(m->flags & MAQ_MODULE_SHARED_INPUT))
         transpose(l, d.rows * d.in);
     if (dy_gathered)
@@ -404,7 +399,7 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
 {
     struct maq_local d = maq_lower_local(l->lower, l->layer, m);
-    int math = quantized(l->lower, m) ? l->lower->math : l->lower->store;
+    int math = maq_lower_quantized(l->lower, m) ? l->lower->math : l->lower->store;
     if (pass == MAQ_PASS_FORWARD)
         forward(l, m, d, math);
     else

@@ -29,6 +29,37 @@ bool maq_lower_one_hot(const struct maq_lower *lo, const struct maq_module *m)
            lo->job->framework.embeds_by_product;
 }
 
+bool maq_lower_quantized(const struct maq_lower *lower, const struct maq_module *m)
+{
+    bool product = m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR,
+         head = m->kind == MAQ_MODULE_LINEAR && m->part == MAQ_PART_OUTPUT;
+    if (!product || (lower->math != MAQ_FP8 && lower->math != MAQ_FP4) || m->flags & MAQ_MODULE_FP32)
+        return false;
+    return !(m->flags & MAQ_MODULE_UNQUANTIZED) || (head && lower->plan->fp8_output);
+}
+
+double maq_lower_narrow_bytes(const struct maq_plan *plan)
+{
+    switch ((enum maq_precision)plan->precision) {
+    case MAQ_PRECISION_FP8_BLOCKWISE: /* a number of 4 bytes for 128 */
+        return 1 + 4.0 / 128;
+    case MAQ_PRECISION_MXFP8: /* one of 1 byte for 32 */
+        return 1 + 1.0 / 32;
+    case MAQ_PRECISION_NVFP4: /* one of 1 byte for 16 */
+        return 0.5 + 1.0 / 16;
+    case MAQ_PRECISION_AUTO:
+    case MAQ_PRECISION_FP32:
+    case MAQ_PRECISION_FP16:
+    case MAQ_PRECISION_BF16:
+    case MAQ_PRECISION_FP8_DELAYED:
+    case MAQ_PRECISION_FP8_CURRENT:
+    case MAQ_PRECISION_FP8_ROWWISE:
+    case MAQ_PRECISION_COUNT:
+        break;
+    }
+    return 1;
+}
+
 bool maq_lower_trained(const struct maq_lower *lower)
 {
     return lower->plan->lora_rank == 0;

@@ -26,10 +26,11 @@ void maq_lower_pointwise(struct maq_lowering *l, const struct maq_module *m, boo
 /* Calls that quantize one tensor: the scales of small blocks are swizzled for the products, row- and column-wise. */
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
 /* The pass over a tensor of which a recipe needs the maximum before it can quantize. */
+bool maq_lower_needs_maximum(const struct maq_lower *lower);
 void maq_lower_maximum(struct maq_lowering *l, int64_t elements);
-/* Calls of a product with a weight: those scales are swizzled for every product anew (Transformer Engine, swizzle_inputs). */
 /* What a quantization for weight gradients apart from the other reads once more (NVFP4). */
 void maq_lower_hadamard(struct maq_lowering *l, int64_t elements);
+/* Calls of a product with a weight: those scales are swizzled for every product anew (Transformer Engine, swizzle_inputs). */
 uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 /* Adds weight gradients of so many elements into the main ones where no product does. */
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
@@ -38,6 +39,9 @@ void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum m
 /* ---- lower_attention.c ---- */
 
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+/* Whether scores and values are computed in 8 bits, and bytes of a number of what is kept of Q, K and V for the backward pass then. */
+bool maq_lower_attends_narrow(const struct maq_lower *lower);
+double maq_lower_attention_kept(const struct maq_lower *lower);
 /* Whether keys and values are copied out to as many heads as queries have, which fused attention then keeps. */
 bool maq_lower_repeats_kv(const struct maq_lower *lower, const struct maq_attention_geometry *g);
 /* Of unfused attention: whether scale, mask and softmax are one kernel. */

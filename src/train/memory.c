@@ -42,12 +42,10 @@ struct tally {
     uint32_t parts; /* recomputed */
 };
 
+/* Whether a product keeps its input quantized: with a scale for each row it is quantized anew, down its columns. */
 static bool quantized(const struct maq_lower *lo, const struct maq_module *m)
 {
-    bool linear = m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR;
-    bool kept_wide = lo->plan->precision == MAQ_PRECISION_FP8_ROWWISE; /* quantized anew, down its columns */
-    return linear && (lo->math == MAQ_FP8 || lo->math == MAQ_FP4) && !kept_wide &&
-           !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
+    return maq_lower_quantized(lo, m) && lo->plan->precision != MAQ_PRECISION_FP8_ROWWISE;
 }
 
 static double rows_of(const struct maq_lower *lo, const struct maq_layer *layer, const struct maq_module *m)
@@ -144,12 +142,23 @@ static bool redone(const struct tally *t, const struct maq_module *m)
     return (t->parts & (1u << m->part)) != 0;
 }
 
+/* What fused attention returned, for its own backward pass, where the product behind it keeps a quantized copy of its own. */
+static double attention_output(const struct tally *t, const struct maq_module *m)
+{
+    const struct maq_lower *lo = t->lower;
+    const struct maq_module *last = t->layer->modules + t->layer->n_modules - 1;
+    if (lo->attention == MAQ_ATTENTION_UNFUSED || m == last || !quantized(lo, m + 1))
+        return 0;
+    bool narrow = maq_lower_attends_narrow(lo) && lo->plan->precision == MAQ_PRECISION_FP8_DELAYED;
+    return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).out * (narrow ? 1 : lo->store_bytes);
+}
+
 /* The tensor a module reads. */
 static double input_bytes(const struct tally *t, const struct maq_module *m)
 {
     const struct maq_lower *lo = t->lower;
     struct maq_local d = maq_lower_local(lo, t->layer, m);
-    double rows = rows_of(lo, t->layer, m), e = quantized(lo, m) ? 1.0 : lo->store_bytes;
+    double rows = rows_of(lo, t->layer, m), e = quantized(lo, m) ? maq_lower_narrow_bytes(lo->plan) : lo->store_bytes;
     if (m->flags & MAQ_MODULE_GATHER_IN && m->kind == MAQ_MODULE_LINEAR)
         rows = (double)lo->tokens_region;
     switch (m->kind) {
@@ -170,9 +179,11 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
         if (!maq_lower_trained(lo) && !maq_lower_adapted(lo, m))
             return 0; /* frozen: its input gradient needs only the weight */
         return rows * (double)d.in * e;
+    case MAQ_MODULE_ATTENTION:
+        e = maq_lower_attention_kept(lo);
+        break;
     case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_NORM:
-    case MAQ_MODULE_ATTENTION:
     case MAQ_MODULE_ACTIVATION:
     case MAQ_MODULE_GATE:
     case MAQ_MODULE_EXPERT_LINEAR:
@@ -213,7 +224,7 @@ static double kept_bytes(const struct tally *t)
         if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer))
             sum += input_bytes(t, m);
         if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-            sum += attention_inside(t->lower, m) + kept_copies(t, m);
+            sum += attention_inside(t->lower, m) + attention_output(t, m) + kept_copies(t, m);
         sum += activation_apart(t, m);
         producer = m;
     }
@@ -250,8 +261,9 @@ static double scratch_bytes(const struct tally *t, const struct maq_module *m, b
 /* Modules that keep something made from their input, not the input. */
 static bool keeps_copy(const struct tally *t, const struct maq_module *m)
 {
-    return quantized(t->lower, m) || m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING ||
-           m->kind == MAQ_MODULE_LOSS;
+    bool attends_narrow = m->kind == MAQ_MODULE_ATTENTION && maq_lower_attends_narrow(t->lower);
+    return quantized(t->lower, m) || attends_narrow || m->kind == MAQ_MODULE_RESIDUAL ||
+           m->kind == MAQ_MODULE_EMBEDDING || m->kind == MAQ_MODULE_LOSS;
 }
 
 static struct maq_walk_step walk_step(const struct tally *t, const struct maq_module *m,
@@ -267,7 +279,7 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     s.input_stays = kept > 0 && !keeps_copy(t, m);
     s.keep = s.input_stays ? 0 : kept;
     if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-        s.keep += attention_inside(lo, m) + kept_copies(t, m);
+        s.keep += attention_inside(lo, m) + attention_output(t, m) + kept_copies(t, m);
     s.keep += activation_apart(t, m);
     if (m->kind != MAQ_MODULE_EMBEDDING)
         s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;

@@ -30,6 +30,7 @@
 
 #include <math.h>
 
+#include "train/lower_local.h"
 #include "train/muon.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
@@ -52,13 +53,15 @@ uint32_t maq_stage_programs(const struct maq_program **programs, const struct ma
 
 struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n)
 {
-    struct maq_owned_params sum = {0, 0, 0, 0, 0};
+    struct maq_owned_params sum = {0};
     for (uint32_t i = 0; i < n; i++) {
         sum.dense += programs[i]->dense_params;
         sum.expert += programs[i]->expert_params;
         sum.adapters += programs[i]->adapter_params;
         sum.dense_matrices += programs[i]->dense_matrices;
         sum.expert_matrices += programs[i]->expert_matrices;
+        sum.dense_narrow += programs[i]->dense_narrow;
+        sum.expert_narrow += programs[i]->expert_narrow;
     }
     return sum;
 }
@@ -89,29 +92,42 @@ static double second_moment(const struct maq_plan *p, double params, double shar
            (p->sharding == MAQ_SHARDING_NONE ? 1 : shards);
 }
 
-static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double shards)
+/*
+ * Transformer Engine keeps a quantized copy of a weight beside the 16-bit one, or alone where parameters are gathered in 8 bits, for all
+ * microbatches. Scales of blocks, and products that want both operands contiguous along what they add up (until Blackwell), need a
+ * second one along the other dimension. torchao's scales of rows are made anew each time.
+ */
+static double copy_bytes(const struct maq_job *job, const struct maq_plan *p)
+{
+    bool of_tensor = p->precision == MAQ_PRECISION_FP8_DELAYED || p->precision == MAQ_PRECISION_FP8_CURRENT,
+         both = false;
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        both |= job->cluster.groups[g].device.arch < MAQ_ARCH_BLACKWELL;
+    if (p->precision == MAQ_PRECISION_FP8_ROWWISE)
+        return 0;
+    return maq_lower_narrow_bytes(p) * (both || !of_tensor ? 2 : 1);
+}
+
+static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double narrow,
+                                  double shards)
 {
     double w = maq_dtype_bytes((enum maq_dtype)job->store_dtype), g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
            m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
     double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 ? 0 : 4;
     double moments = least_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
-    bool eight_bit =
-        job->math_dtype == MAQ_FP8 &&
-        !p->fp8_param_gather; /* Transformer Engine keeps an 8-bit copy and its transpose beside the 16-bit weight */
-    double copies = eight_bit ? 2 : 0;
-    if (p->fp8_param_gather)
-        w = copies = 1;
+    double weights = held * w + narrow * (copy_bytes(job, p) - (p->fp8_param_gather ? w : 0)),
+           gathered = held * w + narrow * (p->fp8_param_gather ? 1 - w : 0);
     switch ((enum maq_sharding)p->sharding) {
     case MAQ_SHARDING_NONE:
-        return (struct states){held * (w + copies), held * g, held * o};
+        return (struct states){weights, held * g, held * o};
     case MAQ_SHARDING_OPTIM:
-        return (struct states){held * (w + copies), held * g, held * o / shards};
+        return (struct states){weights, held * g, held * o / shards};
     case MAQ_SHARDING_GRADS:
-        return (struct states){held * (w + copies), held * g / shards, held * o / shards};
+        return (struct states){weights, held * g / shards, held * o / shards};
     case MAQ_SHARDING_PARAMS:
         break;
     }
-    double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? held * w : 0; /* gathered at the peak */
+    double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? gathered : 0; /* at the peak */
     /* whole gradients add up in the type of the wire (torch/distributed/fsdp/_fully_shard: to_accumulated_grad_if_needed) */
     bool whole = (p->gather_once || p->reduce_once) && job->microbatches > 1 && shards > 1;
     double wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
@@ -122,7 +138,7 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
 /* Frozen weights need neither gradient nor optimizer state. */
 static struct states lora_states(const struct maq_blueprint *bp, double held, double adapters, double shards)
 {
-    struct states s = model_states(bp->job, &bp->job->plan, adapters, shards);
+    struct states s = model_states(bp->job, &bp->job->plan, adapters, 0, shards);
     double w = bp->lower.store_bytes;
     s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? held * w / shards : held * w;
     return s;
@@ -135,9 +151,10 @@ static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
            job->microbatches == 1;
 }
 
-double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards)
+double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
+                       double shards)
 {
-    struct states s = model_states(job, plan, params, shards);
+    struct states s = model_states(job, plan, params, narrow, shards);
     return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients);
 }
 
@@ -148,9 +165,9 @@ static double coming_gradients(const struct maq_job *job, double dense, double e
     if (!gradients_come(job, &job->plan))
         return 0;
     if (!reduced || shards > 1)
-        sum += model_states(job, &job->plan, dense, shards).gradients;
+        sum += model_states(job, &job->plan, dense, 0, shards).gradients;
     if (!reduced || job->edp > 1)
-        sum += model_states(job, &job->plan, expert, job->edp).gradients;
+        sum += model_states(job, &job->plan, expert, 0, job->edp).gradients;
     return sum;
 }
 
@@ -314,8 +331,8 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
     const struct maq_job *job = bp->job;
     double shards = job->groups[MAQ_GROUP_SHARD].size;
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
-    out->states = maq_state_bytes(job, &job->plan, pr->dense_params, shards) +
-                  maq_state_bytes(job, &job->plan, pr->expert_params, job->edp);
+    out->states = maq_state_bytes(job, &job->plan, pr->dense_params, pr->dense_narrow, shards) +
+                  maq_state_bytes(job, &job->plan, pr->expert_params, pr->expert_narrow, job->edp);
     out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
                    second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
     out->working = pr->transient_bytes;
@@ -338,8 +355,10 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     const double dense = held.dense, expert = held.expert, adapters = held.adapters;
     bool lora = job->plan.lora_rank > 0;
     st->params = dense + expert;
-    add_states(st, lora ? lora_states(bp, dense, adapters, shards) : model_states(job, &job->plan, dense, shards));
-    add_states(st, lora ? lora_states(bp, expert, 0, job->edp) : model_states(job, &job->plan, expert, job->edp));
+    add_states(st, lora ? lora_states(bp, dense, adapters, shards)
+                        : model_states(job, &job->plan, dense, held.dense_narrow, shards));
+    add_states(st, lora ? lora_states(bp, expert, 0, job->edp)
+                        : model_states(job, &job->plan, expert, held.expert_narrow, job->edp));
     st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
                                     second_moment(&job->plan, expert - held.expert_matrices, job->edp);
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, programs, n, &st->peak_microbatches);

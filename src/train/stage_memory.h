@@ -11,7 +11,7 @@ uint32_t maq_stage_programs(const struct maq_program **programs, const struct ma
 /* Parameters that one rank holds, before data-parallel sharding. */
 struct maq_owned_params {
     double dense, expert, adapters;
-    double dense_matrices, expert_matrices;
+    double dense_matrices, expert_matrices, dense_narrow, expert_narrow; /* see blueprint.h */
 };
 struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n);
 
@@ -34,10 +34,12 @@ void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *
 /* Sharded gradients that are not there at the stage's peak: their pool stays reserved from the step before. */
 double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage);
 /*
- * What a rank has all through a step of `params` parameters that it holds of a resolved job and `shards` ranks share, under the sharding, types
- * and offloading of `plan`: weights, optimizer state, and gradients, unless they come with the backward pass.
+ * What a rank has all through a step of `params` parameters that it holds of a resolved job and `shards` ranks share, `narrow` of which the
+ * recipe quantizes, under the sharding, types and offloading of `plan`: weights, optimizer state, and gradients, unless they come
+ * with the backward pass. Linear in both.
  */
-double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double shards);
+double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
+                       double shards);
 /* What a rank holds whatever its stage does: context, workspace, communicators of the job's groups. */
 double maq_fixed_bytes(const struct maq_job *job);
 

@@ -194,6 +194,7 @@ static struct maq_atom atom_of(const struct maq_block *b)
         .redone_backward_ns = b->backward[1]->dur_ns + weight,
         .dense_params = b->dense_params,
         .expert_params = b->expert_params,
+        .narrow_params = b->dense_narrow + b->expert_narrow,
         .act_bytes = b->act_bytes[0],
         .redone_act_bytes = b->act_bytes[1],
         .most_act_bytes = fmax(b->act_bytes[0], b->act_bytes[1]),
@@ -213,6 +214,7 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     a.redone_backward_ns = depths * (a.redone_backward_ns + head.redone_backward_ns);
     a.dense_params *= depths;
     a.expert_params *= depths;
+    a.narrow_params *= depths;
     a.act_bytes = depths * (a.act_bytes + head.act_bytes);
     a.redone_act_bytes = depths * (a.redone_act_bytes + head.redone_act_bytes);
     a.most_act_bytes = depths * (a.most_act_bytes + head.most_act_bytes);

@@ -57,14 +57,27 @@ static uint32_t gather(struct maq_blueprint *bp, double bytes, double share)
     return maq_items_coll(bp->items, &c, MAQ_STREAM_DP);
 }
 
-/* What a bucket of so many parameters sends; `share` of the stage's dense ones. */
-static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, double dense, double expert, double share)
+/* Parameters of a bucket; narrow: of those, what the recipe quantizes. */
+struct held {
+    double dense, expert, dense_narrow, expert_narrow;
+};
+
+static void hold(struct held *h, const struct maq_block *block)
+{
+    h->dense += block->dense_params;
+    h->expert += block->expert_params;
+    h->dense_narrow += block->dense_narrow;
+    h->expert_narrow += block->expert_narrow;
+}
+
+/* What a bucket sends; `share`: of the stage's dense parameters. */
+static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, const struct held *h, double share)
 {
     const struct maq_plan *p = &bp->job->plan;
-    if (p->lora_rank > 0)
-        dense = expert = 0; /* adapters are counted by the caller: their gradients are small */
-    double g = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
-    double w = p->fp8_param_gather ? 1.0 : bp->lower.store_bytes;
+    /* adapters are counted by the caller: their gradients are small */
+    double dense = p->lora_rank > 0 ? 0 : h->dense, expert = p->lora_rank > 0 ? 0 : h->expert;
+    double g = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype), w = bp->lower.store_bytes;
+    double saved = p->fp8_param_gather && p->lora_rank == 0 ? w - 1 : 0;
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
     enum maq_coll_kind reduce = sharded ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE;
     b->reduce[0] = coll(bp, reduce, sharded ? MAQ_GROUP_SHARD : MAQ_GROUP_DP_CP, dense * g);
@@ -72,8 +85,8 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, doub
     b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
     b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
     if (sharded) {
-        b->gather[0] = gather(bp, dense * w, share);
-        b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, expert * w);
+        b->gather[0] = gather(bp, dense * w - h->dense_narrow * saved, share);
+        b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, expert * w - h->expert_narrow * saved);
     }
     for (int i = 0; i < 3; i++)
         b->reduce_ns += b->reduce[i] ? bp->items->at[b->reduce[i]].dur_ns : 0;
@@ -86,7 +99,9 @@ struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq
     struct maq_bucket_sync b = {0};
     if (bp->job->plan.bucket_layers > 0)
         return (struct maq_atom_sync){0};
-    fill_items(bp, &b, block->dense_params, block->expert_params, 1);
+    struct held h = {0};
+    hold(&h, block);
+    fill_items(bp, &b, &h, 1);
     return (struct maq_atom_sync){.forward_gather_ns = bp->gather_every_pass ? b.gather_ns : 0,
                                   .backward_gather_ns = bp->gather_backward ? b.gather_ns : 0,
                                   .reduce_ns = bp->sync_every_pass ? b.reduce_ns : 0};
@@ -131,28 +146,27 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
     program->buckets = MAQ_ARENA_NEW(bp->arena, struct maq_bucket_sync, n);
     if (!program->buckets)
         return MAQ_NO_MEMORY;
-    double size = bucket_size(bp), dense = 0, expert = 0, last_dense = -1, last_expert = -1, all_dense = 0;
+    struct held held = {0}, last = {-1, -1, -1, -1};
+    double size = bucket_size(bp), all_dense = 0;
     int32_t by_layers = bp->job->plan.bucket_layers, layers = 0;
     for (uint32_t i = 0; i < n; i++)
         all_dense += bp->blocks[program->entries[i].block]->dense_params;
     for (uint32_t i = n; i-- > 0;) { /* buckets fill in backward order */
         const struct maq_block *block = bp->blocks[program->entries[i].block];
-        if (dense == 0 && expert == 0 && layers == 0)
+        if (held.dense == 0 && held.expert == 0 && layers == 0)
             program->buckets[count] = (struct maq_bucket_sync){.first = (uint16_t)i, .last = (uint16_t)i};
-        dense += block->dense_params;
-        expert += block->expert_params;
+        hold(&held, block);
         layers++;
         program->buckets[count].first = (uint16_t)i;
-        bool full = by_layers > 0 ? layers >= by_layers : dense + expert > size;
+        bool full = by_layers > 0 ? layers >= by_layers : held.dense + held.expert > size;
         if (full || i == 0) {
             struct maq_bucket_sync *b = &program->buckets[count++];
-            if (dense == last_dense && expert == last_expert) /* equal layers: equal collectives */
+            if (memcmp(&held, &last, sizeof held) == 0) /* equal layers: equal collectives */
                 copy_items(b, b - 1);
             else
-                fill_items(bp, b, dense, expert, all_dense > 0 ? dense / all_dense : 1.0);
-            last_dense = dense;
-            last_expert = expert;
-            dense = expert = 0;
+                fill_items(bp, b, &held, all_dense > 0 ? held.dense / all_dense : 1.0);
+            last = held;
+            held = (struct held){0};
             layers = 0;
         }
     }

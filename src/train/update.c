@@ -125,9 +125,10 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, cons
         maq_segment_join(&w, moved);
     }
     put_pass(&w, all, 0, g);
-    if (bp->lower.math == MAQ_FP8 || bp->lower.math == MAQ_FP4) { /* weights quantized once per step */
-        struct maq_op cast = maq_op_make(MAQ_OP_QUANTIZE, bp->lower.math, 0,
-                                         (int64_t)((held.dense + held.expert) / 4096) + 1, 4096, 2, 0, 0, 0);
+    int math = bp->job->math_dtype;
+    if (math == MAQ_FP8 || math == MAQ_FP4) { /* weights quantized once per step */
+        double narrow = held.dense_narrow + held.expert_narrow;
+        struct maq_op cast = maq_op_make(MAQ_OP_QUANTIZE, math, 0, (int64_t)(narrow / 4096) + 1, 4096, 2, 0, 0, 0);
         maq_segment_op(&w, &cast);
     }
     maq_segment_gap(&w, maq_host_step_ns(bp->job, bp->items->device));
