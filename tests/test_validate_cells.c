@@ -265,6 +265,34 @@ static void test_recomputation(void **state)
     assert_readings("recompute", "recompute_num_layers", layers, MAQ_COUNT(layers));
 }
 
+/* What a recipe leaves in 16 bits, and what it takes besides. */
+static void test_narrow(void **state)
+{
+    static const struct {
+        const char *column, *cell, *key, *value; /* value NULL: not set */
+    } cases[] = {
+        {"precision", "NVFP4 (last 4 layers in BF16)", "first_last_layers_bf16", "true"},
+        {"precision", "NVFP4 (last 4 layers in BF16)", "num_layers_at_end_in_bf16", "4"},
+        {"precision", "NVFP4 (last 4 layers in BF16)", "num_layers_at_start_in_bf16", "0"},
+        {"precision", "NVFP4 (last 4 layers in BF16)", "precision", "nvfp4"},
+        {"precision", "MXFP8; first 2 layers BF16 and last 3 layers BF16", "num_layers_at_start_in_bf16", "2"},
+        {"precision", "MXFP8; first 2 layers BF16 and last 3 layers BF16", "num_layers_at_end_in_bf16", "3"},
+        {"precision", "FP8-CS, first/last layers in BF16", "first_last_layers_bf16", "true"},
+        {"precision", "FP8-CS, first/last layers in BF16", "num_layers_at_end_in_bf16", NULL},
+        {"precision", "FP8-CS, first/last layers in BF16", "precision", "fp8-current"},
+        {"notes", "first_last_layers_bf16=False", "first_last_layers_bf16", NULL},
+        {"notes", "num_layers_at_end_in_bf16=14", "num_layers_at_end_in_bf16", "14"},
+        {"overlap_notes", "FP8 DPA on; full_iteration graphs", "fp8_dot_product_attention", "true"},
+        {"precision", "MXFP8 + FP8 attention", "fp8_dot_product_attention", "true"},
+        {"precision", "MXFP8", "fp8_dot_product_attention", NULL},
+        {"notes", "fp8_output_proj", "fp8_output_proj", "true"},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        const struct reading one = {cases[i].cell, cases[i].value};
+        assert_readings(cases[i].column, cases[i].key, &one, 1);
+    }
+}
+
 /* A phrase that no rule knows is never taken for "off" in silence. */
 static void test_unread_cells_are_remarked(void **state)
 {
@@ -619,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_precision),
         cmocka_unit_test(test_sharding),
         cmocka_unit_test(test_recomputation),
+        cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_unread_cells_are_remarked),
         cmocka_unit_test(test_frameworks),
         cmocka_unit_test(test_flash_attention),

@@ -82,6 +82,27 @@ static const char precision[] = "precision", sharding[] = "data_parallel_shardin
         IN(column_, FLASH, attention, "flash1", NULL, WHEN_PROFILE_UNFUSED, 1, 2022),                                  \
         IN(column_, FLASH, attention, "flash2", NULL, WHEN_PROFILE_UNFUSED, 0, 0)
 
+/* What a recipe of 8 or 4 bits leaves in 16, and what it takes beyond the layers' products. */
+#define LAST_LAYERS                                                                                                    \
+    "last # layers in bf16|last # layers bf16|last # layers stay in bf16|num_layers_at_end_in_bf16=#|"                 \
+    "num_layers_at_end_in_bf16 #"
+#define FIRST_LAYERS                                                                                                   \
+    "first # layers in bf16|first # layers bf16|first # layers stay in bf16|num_layers_at_start_in_bf16=#|"            \
+    "num_layers_at_start_in_bf16 #"
+#define BOTH_ENDS                                                                                                      \
+    "first/last layers in bf16|first/last layers bf16|first and last layers in bf16|first and last layer in bf16|"     \
+    "first & last layers in bf16|first_last_layers_bf16&!first_last_layers_bf16=false&!first_last_layers_bf16 false"
+#define NARROW_IN(column_)                                                                                             \
+    IN(column_, LAST_LAYERS "|" FIRST_LAYERS "|" BOTH_ENDS, "first_last_layers_bf16", "true", STATED),                 \
+        IN(column_, LAST_LAYERS, "num_layers_at_end_in_bf16", "#", STATED),                                            \
+        IN(column_, FIRST_LAYERS, "num_layers_at_start_in_bf16", "#", STATED),                                         \
+        IN(column_, LAST_LAYERS, "num_layers_at_start_in_bf16", "0", STATED),                                          \
+        IN(column_, FIRST_LAYERS, "num_layers_at_end_in_bf16", "0", STATED),                                           \
+        IN(column_, "fp8 attention|fp8 dpa|fp8_dpa|fp8_dot_product_attention|fp8 dot product attention|fp8 sdpa",      \
+           "fp8_dot_product_attention", "true", STATED),                                                               \
+        IN(column_, "fp8_output_proj|fp8 output proj*|fp8 output layer|mxfp8 output layer|fp8 lm head|mxfp8 lm head",  \
+           "fp8_output_proj", "true", STATED)
+
 static const struct rule text_rules[] = {
     /* arithmetic */
     IN(precision, "nvfp4", precision, "nvfp4", STATED),
@@ -112,6 +133,9 @@ static const struct rule text_rules[] = {
     IN(precision, "mixed*|amp|16|16-*|^o1|^o2", precision, "auto", "16-bit arithmetic: of which kind is not stated", 0,
        0, 0),
     IN(precision, "float8 all-gather|fp8 all-gather", "fp8_param_gather", "true", STATED),
+    NARROW_IN(precision),
+    NARROW_IN(overlap_notes),
+    NARROW_IN(notes),
     IN(precision, "pure", reduce_dtype, "bf16", STATED),
     IN(overlap_notes, "bf16 grad reduce|grad_reduce_in_bf16", reduce_dtype, "bf16", STATED),
     IN(overlap_notes, "bf16 grad reduce|grad_reduce_in_bf16", main_grads, "bf16", STATED),
