@@ -87,6 +87,41 @@ static double step_of(const char *job, const char *plan)
     return step;
 }
 
+/*
+ * Six devices in nodes of three hold three stages of two each: the last one lies in both nodes, and its TP group takes longer than it does
+ * in nodes of two. Four stages of one, two, two, one and two on nodes of four lie in one node each, in whatever order.
+ */
+static void test_groups_over_nodes(void **state)
+{
+    (void)state;
+#define NODES(n, each)                                                                                                 \
+    "{model: {base: gpt2, num_hidden_layers: 6}, workload: {seq: 1024, gbs: 32}, cluster: {groups: [{device: "         \
+    "a100-80gb, nodes: " #n ", devices_per_node: " #each ", fabric: ethernet-100}]}, plan: {mbs: 2, precision: fp16}}"
+#define ROW(first, count, tp)                                                                                          \
+    "{first_layer: " #first ", layers: " #count ", replicas: [{device: a100-80gb, tp: " #tp "}]}"
+    static const char three[] = HEAD "[{stages: [" ROW(0, 3, 2) ", " ROW(3, 2, 2) ", " ROW(5, 3, 2) "]}]";
+    static const char five[] =
+        HEAD "[{stages: [" ROW(0, 2, 1) ", " ROW(2, 2, 2) ", " ROW(4, 2, 2) ", " ROW(6, 1, 1) ", " ROW(7, 1, 2) "]}]";
+    struct placed apart = place_good(NODES(2, 3), three), whole = place_good(NODES(3, 2), three);
+    for (uint32_t i = 0; i < 3; i++) {
+        double a = apart.result->stages[i].forward_s, w = whole.result->stages[i].forward_s;
+        uint32_t last =
+            apart.result->stages[0].forward_s > whole.result->stages[0].forward_s ? 0 : 2; /* from the back */
+        if (i == last)
+            assert_true(a > 1.2 * w);
+        else
+            assert_true(fabs(a - w) < 1e-9 * w);
+    }
+    done(&apart);
+    done(&whole);
+    struct placed two = place_good(NODES(2, 4), five), one = place_good(NODES(1, 8), five);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_true(fabs(two.result->stages[i].forward_s - one.result->stages[i].forward_s) <
+                    1e-3 * one.result->stages[i].forward_s);
+    done(&two);
+    done(&one);
+}
+
 /* ---- what the search says ---- */
 
 static void test_as_found(void **state)
@@ -376,10 +411,15 @@ static void test_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_found),      cmocka_unit_test(test_as_trained),
-        cmocka_unit_test(test_shares),        cmocka_unit_test(test_reduction_over_islands),
-        cmocka_unit_test(test_two_pipelines), cmocka_unit_test(test_virtual_stages),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_does_not_fit),
+        cmocka_unit_test(test_groups_over_nodes),
+        cmocka_unit_test(test_as_found),
+        cmocka_unit_test(test_as_trained),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_reduction_over_islands),
+        cmocka_unit_test(test_two_pipelines),
+        cmocka_unit_test(test_virtual_stages),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

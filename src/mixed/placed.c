@@ -6,7 +6,8 @@
  * memory. Replica r of every stage makes a *column*, a pipeline of its own with its share of the micro batches;
  * columns that are alike are played once (placed_play.c).
  *
- * Devices of a node group are taken in the order of pipelines, stages and replicas. A transfer between stages is that of their bytes and
+ * Devices of a node group are taken in the order of pipelines, stages and replicas, each replica the first room that it fits into
+ * (train/seats.h). A transfer between stages is that of their bytes and
  * places; between node groups it takes what the slower of both networks takes, or the link between them.
  *
  * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the
@@ -31,11 +32,13 @@ struct placed_owner {
 
 /* ---- node groups ---- */
 
-static enum maq_status open_pools(struct maq_placing *p)
+static enum maq_status open_seats(struct maq_placing *p)
 {
-    MAQ_TRY(maq_pools_open(&p->pools, p->job, p->diag));
-    p->used = MAQ_ARENA_NEW(p->arena, uint32_t, p->pools.n);
-    return p->used ? MAQ_OK : maq_no_memory(p->diag, "the plan");
+    p->seats = MAQ_ARENA_NEW(p->arena, struct maq_seats, p->pools.n);
+    for (uint32_t i = 0; p->seats && i < p->pools.n; i++)
+        if (!maq_seats_open(&p->seats[i], &p->pools.at[i], p->arena))
+            p->seats = NULL;
+    return p->seats ? MAQ_OK : maq_no_memory(p->diag, "the plan");
 }
 
 /* A replica's group is a node group's name or its number; where it has none, the first of the device. */
@@ -61,29 +64,46 @@ static uint32_t devices_of(const struct maq_mixed_replica *r)
     return r->tp * r->cp;
 }
 
-/* Takes the devices of a stage's replicas, or finds those that it shares. */
 static enum maq_status seat_stage(struct maq_placing *p, struct maq_placed_column *columns, uint32_t pipeline,
                                   uint32_t stage)
 {
-    const struct maq_mixed_pipeline *line = &p->plan->pipelines[pipeline];
-    const struct maq_mixed_stage *s = &line->stages[stage];
+    const struct maq_mixed_stage *s = &p->plan->pipelines[pipeline].stages[stage];
     for (uint32_t j = 0; j < s->n_replicas; j++) {
-        struct maq_placed_column *c = &columns[j];
-        MAQ_ASSERT(c->devices > 0); /* the first stage shares nobody's */
-        struct maq_placed_seat *seat = &c->seats[stage];
+        struct maq_placed_seat *seat = &columns[j].seats[stage];
         *seat = (struct maq_placed_seat){.plan = s, .replica = &s->replicas[j]};
         if (!find_pool(&seat->pool, p, seat->replica))
             return maq__placed_cannot(p->diag, "devices and groups go by the job's names",
                                       "the cluster has no such node group");
-        uint32_t *used = &p->used[seat->pool];
-        if (stage >= c->devices) {
-            seat->first_device = c->seats[stage % c->devices].first_device;
-            continue;
+    }
+    return MAQ_OK;
+}
+
+/* Devices for the replicas of a pipeline's stages, or those that they share. */
+static enum maq_status take_pipeline(struct maq_placing *p, struct maq_placed_column *columns, uint32_t n,
+                                     bool backwards)
+{
+    MAQ_ASSERT(columns->devices > 0); /* the first stage shares nobody's */
+    for (uint32_t k = 0; k < columns->devices; k++)
+        for (uint32_t j = 0, i = backwards ? columns->devices - 1 - k : k; j < n; j++) {
+            struct maq_placed_seat *seat = &columns[j].seats[i];
+            seat->taken[backwards] = maq_seats_take(&p->seats[seat->pool], devices_of(seat->replica));
+            if (seat->taken[backwards] == UINT32_MAX)
+                return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
         }
-        seat->first_device = *used;
-        *used += devices_of(seat->replica);
-        if (*used > p->pools.at[seat->pool].count)
-            return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
+    for (uint32_t i = columns->devices; i < columns->n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            columns[j].seats[i].taken[backwards] = columns[j].seats[i % columns->devices].taken[backwards];
+    return MAQ_OK;
+}
+
+static enum maq_status take_devices(struct maq_placing *p, bool backwards)
+{
+    MAQ_TRY(open_seats(p));
+    for (uint32_t k = 0; k < p->plan->n_pipelines; k++) {
+        uint32_t pipeline = backwards ? p->plan->n_pipelines - 1 - k : k, first = 0;
+        for (uint32_t i = 0; i < pipeline; i++)
+            first += p->plan->pipelines[i].stages[0].n_replicas;
+        MAQ_TRY(take_pipeline(p, &p->columns[first], p->plan->pipelines[pipeline].stages[0].n_replicas, backwards));
     }
     return MAQ_OK;
 }
@@ -197,8 +217,9 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
     const struct maq_mixed_stage *s = seat->plan;
     struct maq_stretches stretches;
     struct maq_plan plan = plan_of(p, c, seat);
-    enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, seat->replicas,
-                                                 c->microbatches, c->n == 1);
+    uint32_t first = maq_seats_first(seat->first_device, devices_of(seat->replica), seat->replicas);
+    const struct maq_stretch_place at = {seat->replicas, c->microbatches, first, c->n == 1};
+    enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, &at);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return maq__placed_cannot(p->diag, NULL, "a stage cannot be run so on its node group");
     MAQ_TRY(status);
@@ -228,6 +249,26 @@ static void reduce_across(const struct maq_placing *p, struct maq_placed_seat *s
 
 /* ---- a plan ---- */
 
+/* With devices taken from the front of the pipelines, or from their back. */
+static enum maq_status play(struct maq_mixed_placed *out, struct placed_owner *o, struct maq_placing *p, bool backwards)
+{
+    struct maq_mixed_placed_stage *list = MAQ_ARENA_NEW(&o->arena, struct maq_mixed_placed_stage, out->n_stages);
+    if (!list)
+        return maq_no_memory(p->diag, "the plan");
+    for (uint32_t i = 0; i < p->n_columns; i++)
+        for (uint32_t s = 0; s < p->columns[i].n; s++) {
+            struct maq_placed_seat *seat = &p->columns[i].seats[s];
+            seat->first_device = seat->taken[backwards];
+            seat->across_s = 0;
+            MAQ_TRY(cost_seat(p, &p->columns[i], s));
+        }
+    for (uint32_t i = 0; i < p->n_columns; i++)
+        for (uint32_t s = 0; s < p->columns[i].n; s++)
+            reduce_across(p, &p->columns[i].seats[s]);
+    out->stages = list;
+    return maq__placed_play(out, list, p);
+}
+
 static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
 {
     uint32_t columns = 0, stages = 0;
@@ -237,25 +278,24 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
     p->columns = MAQ_ARENA_NEW(p->arena, struct maq_placed_column, columns);
     if (!p->columns)
         return maq_no_memory(p->diag, "the plan");
-    MAQ_TRY(open_pools(p));
+    MAQ_TRY(maq_pools_open(&p->pools, p->job, p->diag));
     for (uint32_t i = 0; i < p->plan->n_pipelines; i++)
         MAQ_TRY(seat_pipeline(p, i));
+    MAQ_TRY(take_devices(p, false));
+    MAQ_TRY(take_devices(p, true));
     for (uint32_t i = 0; i < p->n_columns; i++)
         for (uint32_t s = 0; s < p->columns[i].n; s++)
             count_replicas(p, &p->columns[i], s);
     merge_columns(p);
-    for (uint32_t i = 0; i < p->n_columns; i++, stages += p->columns[i - 1].n)
-        for (uint32_t s = 0; s < p->columns[i].n; s++)
-            MAQ_TRY(cost_seat(p, &p->columns[i], s));
     for (uint32_t i = 0; i < p->n_columns; i++)
-        for (uint32_t s = 0; s < p->columns[i].n; s++)
-            reduce_across(p, &p->columns[i].seats[s]);
-    struct maq_mixed_placed_stage *list = MAQ_ARENA_NEW(&o->arena, struct maq_mixed_placed_stage, stages);
-    if (!list)
-        return maq_no_memory(p->diag, "the plan");
+        stages += p->columns[i].n;
+    struct maq_mixed_placed other = {.n_stages = stages};
     o->result.n_stages = stages;
-    o->result.stages = list;
-    return maq__placed_play(&o->result, list, p);
+    MAQ_TRY(play(&o->result, o, p, false));
+    MAQ_TRY(play(&other, o, p, true));
+    if (other.step_s < o->result.step_s)
+        o->result = other;
+    return MAQ_OK;
 }
 
 enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,

@@ -11,14 +11,16 @@
 #include "maquette/mixed_plan.h"
 #include "plan/schedule.h"
 #include "train/pools.h"
+#include "train/seats.h"
 #include "train/stretch.h"
 
 /* A stage of a column. */
 struct maq_placed_seat {
     const struct maq_mixed_stage *plan;
     const struct maq_mixed_replica *replica;
-    uint32_t pool, first_device,
-        devices; /* in the pool: where its column begins; of the replicas of the stage that lie there */
+    uint32_t pool, taken[2]; /* first device, as stages take them from the front of the pipeline, from its back */
+    uint32_t first_device,   /* of these, the one that counts */
+        devices;             /* in the pool: where its column begins; of the replicas of the stage that lie there */
     uint32_t replicas, elsewhere; /* that hold its first layer: on its pool, on others */
     struct maq_stretch_cost cost;
     double context_bytes, hop_bytes, grad_bytes, tied_bytes;
@@ -37,8 +39,8 @@ struct maq_placed_column {
 struct maq_placing {
     const struct maq_mixed_plan *plan;
     const struct maq_job *job;
-    struct maq_pools pools; /* the job's node groups */
-    uint32_t *used;         /* [pools.n] devices that stages lie on so far */
+    struct maq_pools pools;  /* the job's node groups */
+    struct maq_seats *seats; /* [pools.n] */
     uint32_t n_columns, n_atoms;
     struct maq_placed_column *columns;
     struct maq_arena *arena;

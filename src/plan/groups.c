@@ -24,6 +24,7 @@ struct range {
 /* The ranks of one pipeline stage: `first`, then every rank whose pipeline coordinate is the same. */
 struct stage_ranks {
     uint32_t first, stride, pp;
+    uint32_t span; /* from the first one on: where groups like its own begin */
 };
 
 /* Parses "tp-cp-ep-dp-pp" into a permutation; false when it is not one. */
@@ -101,7 +102,7 @@ static struct maq_placement place_mixed(const struct maq_cluster *c, struct stag
 
 /*
  * Placement of a range of one stage. Where its extent divides the domains evenly all groups look like the first; otherwise
- * (TP 3 on nodes of 8) the starts of the extents are tried and the worst is taken.
+ * (TP 3 on nodes of 8, or TP 2 from the second device of a node on) the starts of the extents are tried and the worst is taken.
  */
 static struct maq_placement place_range(const struct maq_cluster *cluster, struct stage_ranks st, struct range r)
 {
@@ -110,14 +111,14 @@ static struct maq_placement place_range(const struct maq_cluster *cluster, struc
     struct maq_placement worst = maq_cluster_place(cluster, st.first, r.size, r.stride);
     uint32_t extent = r.size * r.stride;
     uint32_t domain = (uint32_t)cluster->groups[0].domain_devices;
-    bool aligned = extent % domain == 0 || domain % extent == 0;
-    if (r.size == 1 || aligned)
+    bool alike = extent % domain == 0 || (domain % extent == 0 && st.first % extent == 0);
+    if (r.size == 1 || alike)
         return worst;
-    uint32_t tries = cluster->devices / extent;
+    uint32_t tries = st.span / extent;
     if (tries > domain)
         tries = domain; /* alignments repeat after `domain` extents */
     for (uint32_t i = 1; i < tries; i++) {
-        struct maq_placement p = maq_cluster_place(cluster, i * extent, r.size, r.stride);
+        struct maq_placement p = maq_cluster_place(cluster, st.first + i * extent, r.size, r.stride);
         if (is_worse(p, worst))
             worst = p;
     }
@@ -164,10 +165,9 @@ static struct range tail_of(struct range r, uint32_t size)
 }
 
 /* Placements of the groups of a stage. */
-static void place_stage(struct maq_placement *g, const struct maq_job *job, const struct range *dense,
-                        const struct range *expert, struct stage_ranks st)
+static void place_stage(struct maq_placement *g, const struct maq_job *job, const struct maq_cluster *c,
+                        const struct range *dense, const struct range *expert, struct stage_ranks st)
 {
-    const struct maq_cluster *c = &job->cluster;
     uint32_t inner = (uint32_t)job->plan.cp_a2a, cp = (uint32_t)job->plan.cp, dp = (uint32_t)job->dp;
     g[MAQ_GROUP_TP] = place_range(c, st, dense[DIM_TP]);
     g[MAQ_GROUP_CP] = place_range(c, st, dense[DIM_CP]);
@@ -223,8 +223,24 @@ static void find_devices(struct maq_stage_place *st, const struct maq_job *job, 
     st->peak_flops = sum / ((double)blocks * run);
 }
 
-enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
-                                     struct maq_diag *diag)
+/* A cluster of one kind of node with so many devices more in front of those of the job, which is as many nodes as that takes. */
+static struct maq_cluster with_devices_in_front(const struct maq_cluster *c, uint32_t first,
+                                                struct maq_node_group *group)
+{
+    struct maq_cluster longer = *c;
+    if (first == 0 || c->n_groups > 1)
+        return longer;
+    *group = c->groups[0];
+    longer.devices += first;
+    longer.groups = group;
+    group->nodes =
+        (int32_t)((longer.devices + (uint32_t)group->devices_per_node - 1) / (uint32_t)group->devices_per_node);
+    return longer;
+}
+
+/* `alone`: no groups but those of the first stage count. */
+static enum maq_status place_groups(struct maq_job *job, uint32_t first, bool alone, const struct maq_job_places *at,
+                                    struct maq_arena *arena, struct maq_diag *diag)
 {
     const struct maq_plan *plan = &job->plan;
     int order[DIM_COUNT];
@@ -241,24 +257,41 @@ enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_p
     struct maq_stage_place *stages = MAQ_ARENA_NEW(arena, struct maq_stage_place, pp);
     if (!stages)
         return MAQ_NO_MEMORY;
-    place_stage(job->groups, job, dense, expert, (struct stage_ranks){0, dense[DIM_PP].stride, pp});
     bool mixed = job->cluster.n_groups > 1;
+    struct maq_node_group group;
+    const struct maq_cluster cluster = with_devices_in_front(&job->cluster, first, &group);
+    const uint32_t each = dense[DIM_PP].stride;
+    first = mixed ? 0 : first;
+    place_stage(job->groups, job, &cluster, dense, expert,
+                (struct stage_ranks){first, each, pp, alone ? each : cluster.devices});
     for (uint32_t s = 0; s < pp; s++) {
-        struct stage_ranks ranks = {s * dense[DIM_PP].stride, dense[DIM_PP].stride, pp};
+        struct stage_ranks ranks = {first + s * each, each, pp, cluster.devices};
         if (!mixed && s > 0) { /* all stages are alike */
             stages[s] = stages[0];
             stages[s].first_rank = ranks.first;
             continue;
         }
-        find_devices(&stages[s], job, ranks);
+        find_devices(&stages[s], job, (struct stage_ranks){s * each, each, pp, cluster.devices});
         struct maq_placement *own = mixed ? MAQ_ARENA_NEW(arena, struct maq_placement, MAQ_GROUP_COUNT) : job->groups;
         if (!own)
             return MAQ_NO_MEMORY;
         if (mixed)
-            place_stage(own, job, dense, expert, ranks);
+            place_stage(own, job, &cluster, dense, expert, ranks);
         stages[s].groups = own;
         stages[s].first_rank = ranks.first;
     }
     job->stages = stages;
     return MAQ_OK;
+}
+
+enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
+                                     struct maq_diag *diag)
+{
+    return place_groups(job, 0, false, at, arena, diag);
+}
+
+enum maq_status maq_job_place_stage(struct maq_job *job, uint32_t first, struct maq_arena *arena)
+{
+    const struct maq_job_places nowhere = {0};
+    return place_groups(job, first, true, &nowhere, arena, NULL);
 }

@@ -48,5 +48,7 @@ enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_p
 /* Where each process group and each stage lies: fills groups, stages. */
 enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
                                      struct maq_diag *diag);
+/* The same for a job whose first stage is all there is of it, and begins at device `first` of its nodes, all of one kind. */
+enum maq_status maq_job_place_stage(struct maq_job *job, uint32_t first, struct maq_arena *arena);
 
 #endif

@@ -23,12 +23,11 @@
  *   longer   the last wave is a whole one
  *   longer   the norm is taken over all devices of the cluster, also those that a plan leaves out
  *   neither  the sum of a tied table's halves is priced in the first stage's pool
- *   shorter  replicas of a stage that begins in the middle of a node may touch one node more than is priced here
+ *   shorter  groups of a stage that begins in the middle of a node may touch one node more than is priced here
  *   neither  slots between hops and compute are those of the closed form: exact for even stages, at most (stages - 1) hops too long or short
  *   neither  gaps on the host and collectives of ZeRO-2 and 3 beside a pass are those of a pass from the model's front, taken apart by atoms
  *
- * maq_chain_costs_play() has none of these but the last wave and the replicas in the middle of a node: it plays the
- * composition pass by pass.
+ * maq_chain_costs_play() has none of these but the last wave: it plays the composition pass by pass.
  *
  * Memory: a stage that holds both embedding and output counts the excess of both; fragmentation is not counted (maq_stage_fits()).
  *

@@ -5,7 +5,8 @@
  *   reduction   of each stage after its own last backward pass; first and last stage add up the halves of a tied table
  *   end         norm over all devices; the slowest update and gathering of parameters
  *
- * Stages take the devices of their pools side by side, in the order of the pipeline, each beginning where the one before it ended.
+ * Stages take the devices of their pools in the order of the pipeline, each the first room that it fits into (train/seats.h), from the
+ * front or from the back, whichever is faster.
  * Where all stages are alike that is how a job places them (rank order tp-cp-ep-dp-pp), and the step is that of maq_train_predict().
  */
 #include <math.h>
@@ -14,6 +15,7 @@
 #include "plan/schedule.h"
 #include "stages/chain_costs.h"
 #include "stages/chain_ways.h"
+#include "train/seats.h"
 #include "train/stretch.h"
 
 struct played_stage {
@@ -25,25 +27,56 @@ struct played_stage {
 
 struct play {
     const struct maq_chain_costs *costs;
+    const struct maq_chain_wave *wave;
+    const struct maq_composition *composition;
+    const struct maq_stage_table *table;
     struct maq_schedule schedule;
     uint32_t n;
     struct played_stage *stages;
 };
 
-static enum maq_status cost_stage(struct played_stage *out, const struct maq_chain_costs *c,
-                                  const struct maq_chain_wave *wave, const struct maq_stage *s,
-                                  const struct maq_stage_table *t, bool alone)
+static struct maq_chain_option option_of(const struct play *p, uint32_t stage)
 {
-    struct maq_chain_option is = maq_chain_option_of(c, t->options[s->parts[0].option].id);
-    struct maq_plan plan = maq_chain_ways_plan(c->space, &is, c->space->mbs[wave->mbs]);
+    const struct maq_stage_part *part = &p->composition->stages[stage].parts[0];
+    return maq_chain_option_of(p->costs, p->table->options[part->option].id);
+}
+
+/* Devices for all stages, from the front of the pipeline or from its back. */
+static enum maq_status seat_stages(struct play *p, bool backwards, struct maq_arena *arena)
+{
+    struct maq_seats seats[MAQ_STAGE_KINDS];
+    for (uint32_t i = 0; i < p->costs->n_pools; i++)
+        if (!maq_seats_open(&seats[i], p->costs->pools[i].at, arena))
+            return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < p->n; k++) {
+        uint32_t i = backwards ? p->n - 1 - k : k;
+        struct maq_chain_option is = option_of(p, i);
+        struct played_stage *st = &p->stages[i];
+        st->pool = is.pool;
+        st->first_device = maq_seats_take(&seats[is.pool], is.tp * is.cp);
+        for (uint32_t r = 1; r < p->wave->replicas; r++)
+            maq_seats_take(&seats[is.pool], is.tp * is.cp);
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status cost_stage(struct play *p, uint32_t stage)
+{
+    const struct maq_chain_costs *c = p->costs;
+    const struct maq_stage *s = &p->composition->stages[stage];
+    struct played_stage *out = &p->stages[stage];
+    struct maq_chain_option is = option_of(p, stage);
+    struct maq_plan plan = maq_chain_ways_plan(c->space, &is, c->space->mbs[p->wave->mbs]);
     struct maq_stretches stretches;
-    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, wave->replicas, t->waves, alone));
+    uint32_t replicas = p->wave->replicas, each = is.tp * is.cp;
+    const struct maq_stretch_place at = {replicas, p->table->waves, maq_seats_first(out->first_device, each, replicas),
+                                         p->n == 1};
+    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, &at));
     enum maq_status status = maq_stretches_cost(&out->cost, &stretches, s->first, s->end, true);
     out->hop_bytes = stretches.hop_bytes;
     out->tied_bytes = stretches.tied_bytes;
     out->stalls = stretches.stalls;
-    out->pool = is.pool;
-    out->devices = is.tp * is.cp * wave->replicas;
+    out->devices = each * replicas;
     double held = out->cost.act_bytes * s->in_flight;
     out->held_bytes = stretches.context_bytes + out->cost.states_bytes + held +
                       fmax(out->cost.working_bytes, out->cost.ending_bytes - held);
@@ -111,10 +144,9 @@ static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena 
     return true;
 }
 
-static enum maq_status play(double *step_s, struct play *p, uint32_t waves, struct maq_arena *arena)
+static enum maq_status play(double *step_s, struct play *p, struct maq_arena *arena)
 {
     double *end = doubles(arena, p->n), pipeline = 0, after = 0;
-    MAQ_TRY(maq_schedule_build(&p->schedule, MAQ_SCHEDULE_1F1B, p->n, 1, waves, 0, arena, NULL));
     if (!end || !play_pipeline(end, p, arena))
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -128,18 +160,32 @@ static enum maq_status play(double *step_s, struct play *p, uint32_t waves, stru
     return MAQ_OK;
 }
 
-static enum maq_status cost_stages(struct play *p, bool *fits, const struct maq_chain_costs *c,
-                                   const struct maq_chain_wave *wave, const struct maq_composition *composition,
-                                   const struct maq_stage_table *table)
+/* Under the lock of the costs. */
+static enum maq_status cost_stages(struct play *p, bool *fits)
 {
-    uint32_t used[MAQ_STAGE_KINDS] = {0};
+    enum maq_status status = MAQ_OK;
     *fits = true;
-    for (uint32_t i = 0; i < p->n; i++) {
-        struct played_stage *s = &p->stages[i];
-        MAQ_TRY(cost_stage(s, c, wave, &composition->stages[i], table, p->n == 1));
-        s->first_device = used[s->pool];
-        used[s->pool] += s->devices;
-        *fits = *fits && s->held_bytes <= c->pools[s->pool].capacity_bytes;
+    pthread_mutex_lock(&p->costs->memo->lock);
+    for (uint32_t i = 0; i < p->n && status == MAQ_OK; i++) {
+        status = cost_stage(p, i);
+        *fits = *fits && p->stages[i].held_bytes <= p->costs->pools[p->stages[i].pool].capacity_bytes;
+    }
+    pthread_mutex_unlock(&p->costs->memo->lock);
+    return status;
+}
+
+static enum maq_status play_both(struct maq_chain_played *out, struct play *p, struct maq_arena *arena)
+{
+    if (!p->stages)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_schedule_build(&p->schedule, MAQ_SCHEDULE_1F1B, p->n, 1, p->table->waves, 0, arena, NULL));
+    for (int backwards = 0; backwards < 2; backwards++) {
+        struct maq_chain_played one;
+        MAQ_TRY(seat_stages(p, backwards, arena));
+        MAQ_TRY(cost_stages(p, &one.fits));
+        MAQ_TRY(play(&one.step_s, p, arena));
+        if (!backwards || one.step_s < out->step_s)
+            *out = one;
     }
     return MAQ_OK;
 }
@@ -151,13 +197,12 @@ enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct 
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     struct play p = {.costs = c,
+                     .wave = wave,
+                     .composition = composition,
+                     .table = table,
                      .n = composition->n_stages,
                      .stages = MAQ_ARENA_NEW(&arena, struct played_stage, composition->n_stages)};
-    pthread_mutex_lock(&c->memo->lock);
-    enum maq_status status = p.stages ? cost_stages(&p, &out->fits, c, wave, composition, table) : MAQ_NO_MEMORY;
-    pthread_mutex_unlock(&c->memo->lock);
-    if (status == MAQ_OK)
-        status = play(&out->step_s, &p, table->waves, &arena);
+    enum maq_status status = play_both(out, &p, &arena);
     maq_arena_fini(&arena);
     return status;
 }

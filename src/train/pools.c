@@ -99,7 +99,8 @@ double maq_pools_tied_s(const struct maq_pools *pools, const uint32_t pool[2], c
         const struct maq_cluster *cluster = &pools->at[pool[i]].cluster;
         tied.at = (struct maq_placement){.size = 2, .per_domain = 1, .domains = 2, .per_node = 1};
         if (pool[0] == pool[1])
-            tied.at = maq_cluster_place(cluster, device[0], 2, device[1] - device[0]);
+            tied.at = maq_cluster_place(cluster, device[0] < device[1] ? device[0] : device[1], 2,
+                                        device[0] < device[1] ? device[1] - device[0] : device[0] - device[1]);
         slowest = fmax(slowest, cost_s(pools, &tied, cluster));
     }
     return slowest;

@@ -17,15 +17,14 @@
 #include "train/update.h"
 
 /* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
-static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, uint32_t replicas,
-                                uint32_t microbatches, bool alone)
+static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_stretch_place *at)
 {
     const struct maq_job_places nowhere = {0};
     struct maq_plan *p = &job->plan;
     struct maq_node_group *group = MAQ_ARENA_NEW(&sweep->scratch, struct maq_node_group, 1);
     if (!group)
         return MAQ_NO_MEMORY;
-    p->pp = alone ? 1 : 2;
+    p->pp = at->alone ? 1 : 2;
     p->vp = 1;
     p->dp = 0;
     p->schedule = MAQ_SCHEDULE_1F1B;
@@ -33,12 +32,13 @@ static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *swe
     *group = job->cluster.groups[0];
     job->cluster.n_groups = 1;
     job->cluster.groups = group;
-    job->cluster.devices = (uint32_t)(p->tp * p->cp * p->pp) * replicas;
+    job->cluster.devices = (uint32_t)(p->tp * p->cp * p->pp) * at->replicas;
     group->nodes = ((int32_t)job->cluster.devices + group->devices_per_node - 1) / group->devices_per_node;
-    job->workload.gbs = (int32_t)(replicas * microbatches) * p->mbs;
+    job->workload.gbs = (int32_t)(at->replicas * at->microbatches) * p->mbs;
     MAQ_TRY(maq_job_resolve(job, &nowhere, NULL));
     MAQ_TRY(maq_job_split_layers(job, &nowhere, &sweep->scratch, NULL));
-    return maq_job_place_groups(job, &nowhere, &sweep->scratch, NULL);
+    uint32_t in_node = at->first_device % (uint32_t)group->devices_per_node;
+    return maq_job_place_stage(job, in_node, &sweep->scratch);
 }
 
 static double tied_bytes(const struct maq_job *job)
@@ -60,13 +60,13 @@ static double largest_hop(const struct maq_blueprint *bp)
 }
 
 enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
-                                    const struct maq_plan *plan, uint32_t replicas, uint32_t microbatches, bool alone)
+                                    const struct maq_plan *plan, const struct maq_stretch_place *at)
 {
     struct maq_candidate *c = &sweep->window[0];
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     c->job = sweep->job;
     c->job.plan = *plan;
-    enum maq_status status = complete(&c->job, sweep, replicas, microbatches, alone);
+    enum maq_status status = complete(&c->job, sweep, at);
     if (status == MAQ_OK)
         status = maq_blueprint_build(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
     if (status != MAQ_OK) {

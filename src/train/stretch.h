@@ -37,9 +37,16 @@ struct maq_stretches {
     struct maq_arena_mark mark;
 };
 
+/* What else there is to know of the stage. */
+struct maq_stretch_place {
+    uint32_t replicas, microbatches;
+    uint32_t first_device; /* of the sweep's cluster: where in a node its groups begin */
+    bool alone;            /* it is the only stage */
+};
+
 /* MAQ_BAD_INPUT where such a stage cannot be. Of `plan` neither the number of stages nor their layout is read. */
 enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
-                                    const struct maq_plan *plan, uint32_t replicas, uint32_t microbatches, bool alone);
+                                    const struct maq_plan *plan, const struct maq_stretch_place *at);
 /* Of atoms [first, end). `updates`: update_s is wanted too. */
 enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *stretches, uint32_t first,
                                    uint32_t end, bool updates);

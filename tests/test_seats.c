@@ -1,0 +1,84 @@
+/* test_seats.c - devices of a pool as replicas take them: none twice, groups in one room where there is one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "random_draws.h"
+#include "train/seats.h"
+
+static struct maq_seats open_on(struct maq_arena *arena, uint32_t nodes, uint32_t per_node, uint32_t domain)
+{
+    struct maq_seats s;
+    const struct maq_pool pool = {
+        .group = {.nodes = (int32_t)nodes, .devices_per_node = (int32_t)per_node, .domain_devices = (int32_t)domain},
+        .count = nodes * per_node,
+        .per_node = per_node};
+    assert_true(maq_seats_open(&s, &pool, arena));
+    return s;
+}
+
+static void test_examples(void **unused)
+{
+    (void)unused;
+    static const struct {
+        uint32_t nodes, per_node, domain, sizes[8], firsts[8]; /* sizes end at 0 */
+    } cases[] = {
+        {2, 4, 4, {1, 2, 2, 2, 1}, {0, 1, 4, 6, 3}}, /* a hole is left, and filled */
+        {2, 4, 4, {1, 4, 2, 1}, {0, 4, 1, 3}},
+        {2, 4, 2, {1, 2, 4, 1}, {0, 2, 4, 1}},    /* pairs under bridges; four are a whole node */
+        {4, 4, 16, {3, 8, 4, 1}, {0, 3, 11, 15}}, /* a domain of four nodes is one room */
+        {2, 3, 3, {2, 2, 2}, {0, 3, 2}},          /* what is left lies in two nodes */
+        {3, 4, 4, {2, 8, 2}, {0, 4, 2}},          /* two whole nodes */
+        {1, 4, 4, {2, 4}, {0, UINT32_MAX}},
+    };
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct maq_seats s = open_on(&arena, cases[i].nodes, cases[i].per_node, cases[i].domain);
+        for (int k = 0; k < 8 && cases[i].sizes[k] > 0; k++) {
+            uint32_t first = maq_seats_take(&s, cases[i].sizes[k]);
+            if (first != cases[i].firsts[k])
+                fail_msg("case %zu: replica %d begins at %u", i, k, first);
+        }
+    }
+    maq_arena_fini(&arena);
+}
+
+/* Powers of two: as long as devices are left for a replica, it has them in one room, or in whole ones; and none is taken twice. */
+static void test_powers_of_two(void **unused)
+{
+    (void)unused;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    uint64_t d = 7;
+    for (int round = 0; round < 2000; round++) {
+        uint32_t per_node = 1u << draw(&d, 0, 4), nodes = draw(&d, 1, 6), left = nodes * per_node;
+        struct maq_seats s = open_on(&arena, nodes, per_node, per_node);
+        bool taken[256] = {false};
+        while (left > 0) {
+            uint32_t size = 1u << draw(&d, 0, 4);
+            if (size > per_node || size > left)
+                continue;
+            uint32_t first = maq_seats_take(&s, size);
+            assert_true(first != UINT32_MAX && first / per_node == (first + size - 1) / per_node);
+            for (uint32_t k = first; k < first + size; k++) {
+                assert_false(taken[k]);
+                taken[k] = true;
+            }
+            left -= size;
+        }
+        assert_int_equal(maq_seats_take(&s, 1), UINT32_MAX);
+    }
+    maq_arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_powers_of_two)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
