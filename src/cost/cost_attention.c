@@ -16,6 +16,10 @@
  * such a unit may be cut along its keys to occupy all SMs (flash-decoding). Units of the backward pass are blocks of
  * keys that walk over their queries: the same count.
  *
+ * Under a window a block of queries sees the keys of all of them, K + rows. Backward kernels in 8 bits compute what a mask hides, wholly or
+ * in part (unmasked_keys). A share e of the time is exponentials: with x of an SM each clock instead of 16,
+ *   t_math (1 - e (1 - 16 / x))
+ *
  * This is what a short loop takes; what the power limit adds in a step of training is at the head of fitted.c.
  */
 #include <math.h>

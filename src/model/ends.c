@@ -2,6 +2,7 @@
 #include "model/ends.h"
 
 #include <string.h>
+
 /* The wide twin of a kind, made when first asked for; twin[k] = 0 while it has none. */
 static uint16_t widened(struct maq_layer *kinds, uint32_t *n_kinds, uint16_t *twin, uint16_t kind)
 {

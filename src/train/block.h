@@ -7,7 +7,7 @@
 /* What a module does to the allocator, in bytes. */
 struct maq_walk_step {
     double out;  /* its output */
-    double keep; /* kept for its backward pass besides its input: masks, scores, quantized copies */
+    double keep; /* kept for its backward pass besides its input, where that stays: masks, scores, quantized copies */
     double scratch
         [2]; /* comes and goes with its forward pass, its backward pass: gathered input, raw scores, their gradients */
     double gradient;   /* of its input */

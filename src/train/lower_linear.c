@@ -49,7 +49,7 @@ uint32_t maq_lower_weight_calls(const struct maq_lower *lower)
     return small_blocks(lower) ? 2 : 1;
 }
 
-bool maq_lower_needs_maximum(const struct maq_lower *lower)
+static bool needs_maximum(const struct maq_lower *lower)
 {
     return lower->plan->precision == MAQ_PRECISION_FP8_CURRENT ||
            lower->plan->precision == MAQ_PRECISION_NVFP4; /* its second scale is the tensor's */
@@ -59,7 +59,7 @@ void maq_lower_maximum(struct maq_lowering *l, int64_t elements)
 {
     struct maq_op amax =
         maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, elements, (int64_t)l->lower->store_bytes, 0, 0, 0, 0);
-    if (maq_lower_needs_maximum(l->lower))
+    if (needs_maximum(l->lower))
         maq_segment_op(&l->w, &amax);
 }
 
@@ -149,7 +149,7 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
     const struct maq_module *p = before(l, m);
     bool activation = p && p->kind == MAQ_MODULE_ACTIVATION &&
                       (!l->lower->job->framework.activation_quantized_apart || l->lower->plan->op_fuser);
-    bool fused = forward && !maq_lower_needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
+    bool fused = forward && !needs_maximum(l->lower) && p && (p->kind == MAQ_MODULE_NORM || activation);
     if (fused || shared)
         return;
     struct maq_op op = maq_op_make(MAQ_OP_QUANTIZE, l->lower->math, 0, rows, columns, 2, 0, 0,
@@ -184,7 +184,7 @@ static void transpose_for_wgrad(struct maq_lowering *l, const struct maq_module 
     if (!transposes(lo, math))
         return;
     bool x_gathered = sp && (m->flags & MAQ_MODULE_GATHER_IN), dy_gathered = sp && (m->flags & MAQ_MODULE_REDUCE_OUT);
-    bool of_norm = p && p->kind == MAQ_MODULE_NORM && !maq_lower_needs_maximum(lo);
+    bool of_norm = p && p->kind == MAQ_MODULE_NORM && !needs_maximum(lo);
     if ((x_gathered || of_norm) && !(m->flags & MAQ_MODULE_SHARED_INPUT))
         transpose(l, d.rows * d.in);
     if (dy_gathered)

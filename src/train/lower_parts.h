@@ -26,7 +26,6 @@ void maq_lower_pointwise(struct maq_lowering *l, const struct maq_module *m, boo
 /* Calls that quantize one tensor: the scales of small blocks are swizzled for the products, row- and column-wise. */
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
 /* The pass over a tensor of which a recipe needs the maximum before it can quantize. */
-bool maq_lower_needs_maximum(const struct maq_lower *lower);
 void maq_lower_maximum(struct maq_lowering *l, int64_t elements);
 /* What a quantization for weight gradients apart from the other reads once more (NVFP4). */
 void maq_lower_hadamard(struct maq_lowering *l, int64_t elements);

@@ -142,15 +142,27 @@ static bool redone(const struct tally *t, const struct maq_module *m)
     return (t->parts & (1u << m->part)) != 0;
 }
 
-/* What fused attention returned, for its own backward pass, where the product behind it keeps a quantized copy of its own. */
+/*
+ * Whether what fused attention returned stays for its own backward pass beside the quantized copy that the product behind it keeps. In 8
+ * bits with delayed scaling it is 8-bit numbers that stay, and what was widened of them goes.
+ */
+static bool output_stays(const struct tally *t, const struct maq_module *m)
+{
+    const struct maq_module *last = t->layer->modules + t->layer->n_modules - 1;
+    return m->kind == MAQ_MODULE_ATTENTION && t->lower->attention != MAQ_ATTENTION_UNFUSED && m != last &&
+           !redone(t, m) && quantized(t->lower, m + 1);
+}
+
+static bool returns_narrow(const struct maq_lower *lo)
+{
+    return maq_lower_attends_narrow(lo) && lo->plan->precision == MAQ_PRECISION_FP8_DELAYED;
+}
+
 static double attention_output(const struct tally *t, const struct maq_module *m)
 {
     const struct maq_lower *lo = t->lower;
-    const struct maq_module *last = t->layer->modules + t->layer->n_modules - 1;
-    if (lo->attention == MAQ_ATTENTION_UNFUSED || m == last || !quantized(lo, m + 1))
-        return 0;
-    bool narrow = maq_lower_attends_narrow(lo) && lo->plan->precision == MAQ_PRECISION_FP8_DELAYED;
-    return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).out * (narrow ? 1 : lo->store_bytes);
+    double e = returns_narrow(lo) ? 1 : lo->store_bytes;
+    return output_stays(t, m) ? rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).out * e : 0;
 }
 
 /* The tensor a module reads. */
@@ -278,8 +290,9 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
                               .shares_input = shares};
     s.input_stays = kept > 0 && !keeps_copy(t, m);
     s.keep = s.input_stays ? 0 : kept;
+    s.input_stays |= producer && output_stays(t, producer) && !returns_narrow(lo);
     if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-        s.keep += attention_inside(lo, m) + attention_output(t, m) + kept_copies(t, m);
+        s.keep += attention_inside(lo, m) + (returns_narrow(lo) ? attention_output(t, m) : 0) + kept_copies(t, m);
     s.keep += activation_apart(t, m);
     if (m->kind != MAQ_MODULE_EMBEDDING)
         s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;

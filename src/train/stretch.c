@@ -37,8 +37,8 @@ static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *swe
     job->workload.gbs = (int32_t)(at->replicas * at->microbatches) * p->mbs;
     MAQ_TRY(maq_job_resolve(job, &nowhere, NULL));
     MAQ_TRY(maq_job_split_layers(job, &nowhere, &sweep->scratch, NULL));
-    uint32_t in_node = at->first_device % (uint32_t)group->devices_per_node;
-    return maq_job_place_stage(job, in_node, &sweep->scratch);
+    int32_t block = group->domain_devices > group->devices_per_node ? group->domain_devices : group->devices_per_node;
+    return maq_job_place_stage(job, at->first_device % (uint32_t)block, &sweep->scratch);
 }
 
 static double tied_bytes(const struct maq_job *job)

@@ -40,7 +40,7 @@ struct maq_stretches {
 /* What else there is to know of the stage. */
 struct maq_stretch_place {
     uint32_t replicas, microbatches;
-    uint32_t first_device; /* of the sweep's cluster: where in a node its groups begin */
+    uint32_t first_device; /* of the sweep's cluster: where in a node or domain its groups begin */
     bool alone;            /* it is the only stage */
 };
 
