@@ -9,24 +9,10 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
-#include "base/str.h"
-#include "cluster/cluster_internal.h"
 #include "cost/block.h"
 #include "cost/fit.h"
 #include "cost/model.h"
-
-static struct maq_device device_of(const char *name)
-{
-    static struct maq_arena arena; /* texts live as long as the program */
-    struct maq_device d = {0};
-    struct maq_diag *diag = maq_diag_new();
-    if (!arena.block)
-        maq_arena_init(&arena, 0);
-    assert_int_equal(maq__device_by_name(&d, maq_str_of(name), (struct maq_span){0}, &arena, diag), MAQ_OK);
-    maq_diag_free(diag);
-    return d;
-}
+#include "device_of.h"
 
 static struct maq_op gemm(int64_t m, int64_t n, int64_t k)
 {

@@ -189,8 +189,10 @@ static void test_refused(void **unused)
         snprintf(text, sizeof text, "model: llama-3.1-8b\ncluster: '%s'\nplan: {%s}\nworkload: {gbs: 64}\n",
                  cases[i].device, cases[i].plan);
         assert_int_equal(maq_job_parse(&box, "refused", maq_str_of(text), NULL, 0, diag), MAQ_BAD_INPUT);
-        if (!strstr(maq_diag_format(diag, 0, false), cases[i].says))
-            fail_msg("%s\n%s", cases[i].plan, maq_diag_format(diag, 0, false));
+        char *told = maq_diag_format(diag, 0, false);
+        if (!strstr(told, cases[i].says))
+            fail_msg("%s\n%s", cases[i].plan, told);
+        free(told);
         maq_diag_free(diag);
     }
 }
