@@ -125,6 +125,8 @@ static void test_arguments(void **state)
         {"--hierarchical-context-parallel-sizes 4 2", "plan.hierarchical_cp_a2a_size", "4"},
         {"--recompute-activations", "plan.recompute_granularity", "selective"},
         {"--cuda-graph-scope attn moe_router", "plan.cuda_graph_scope", "[attn,moe_router]"},
+        {"--offload-modules core_attn attn_proj", "plan.offload_modules", "[core_attn,attn_proj]"},
+        {"--fine-grained-activation-offloading", "plan.fine_grained_activation_offloading", "true"},
         {"--recompute-modules mlp core_attn", "plan.recompute_modules", "[mlp,core_attn]"},
         {"--moe-token-dispatcher-type flex", "plan.moe_token_dispatcher_type", "deepep"},
         {"--moe-token-dispatcher-type flex --moe-enable-deepep", "plan.moe_token_dispatcher_type", "deepep"},
@@ -243,12 +245,16 @@ static void test_open_leaves_the_search_free(void **state)
     struct maq_diag *diag = maq_diag_new();
     struct line l;
     struct maq_megatron *m =
-        read_line(&l, "--tensor-model-parallel-size 4 --micro-batch-size 2 --bf16 --num-layers 4 --sequence-parallel",
+        read_line(&l,
+                  "--tensor-model-parallel-size 4 --micro-batch-size 2 --bf16 --num-layers 4 --sequence-parallel "
+                  "--fine-grained-activation-offloading --offload-modules core_attn",
                   true, diag);
     assert_non_null(m);
     assert_null(value_of(m, "plan.tensor_model_parallel_size"));
     assert_null(value_of(m, "plan.micro_batch_size"));
     assert_null(value_of(m, "plan.sequence_parallel"));
+    assert_null(value_of(m, "plan.fine_grained_activation_offloading"));
+    assert_null(value_of(m, "plan.offload_modules"));
     assert_string_equal(value_of(m, "plan.precision"), "bf16");
     assert_string_equal(value_of(m, "model.num_layers"), "4");
     maq_megatron_free(m);
@@ -280,7 +286,8 @@ static void test_round_trip(void **state)
         "num_layers_at_start_in_bf16: 0, num_layers_at_end_in_bf16: 4, fp8_output_proj: true}",
         "model: llama-3.1-70b\ncluster: h100-sxm:8 x 8\nplan: {tp: 8, pp: 2, layout: \"Et*39|t*41L\", "
         "rank_order: tp-cp-ep-pp-dp}",
-        "model: qwen3-30b-a3b\ncluster: h100-sxm:8 x 4\nplan: {ep: 8, dispatcher: deepep, mbs: 2}",
+        "model: qwen3-30b-a3b\ncluster: h100-sxm:8 x 4\nplan: {ep: 8, dispatcher: deepep, mbs: 2, "
+        "fine_grained_activation_offloading: true, offload_modules: [core_attn, attn_proj, moe_act]}",
         "model: mixtral-8x7b\ncluster: a100-80gb:8 x 4\nplan: {tp: 2, ep: 4, pp: 2, capacity_factor: 1.5, "
         "recompute_granularity: full, recompute_method: block, recompute_num_layers: 4}",
     };

@@ -87,6 +87,19 @@ enum maq_graphed_part {
     MAQ_GRAPH_COUNT
 };
 MAQ_API const char *maq_graphed_part_name(enum maq_graphed_part part);
+/* Modules whose inputs wait on the host from forward to backward: bits of plan.offload_modules, Megatron Core's offload_modules. */
+enum maq_offload_module {
+    MAQ_OFFLOAD_ATTN_NORM,       /* the norm in front of attention, where it is a kernel of its own */
+    MAQ_OFFLOAD_QKV_LINEAR,      /* what makes Q, K and V, with the norm where they are one */
+    MAQ_OFFLOAD_CORE_ATTN,       /* Q, K and V */
+    MAQ_OFFLOAD_ATTN_PROJ,       /* what attention returned */
+    MAQ_OFFLOAD_MLP_NORM,        /* the norm in front of the experts */
+    MAQ_OFFLOAD_EXPERT_FC1,      /* tokens of the experts */
+    MAQ_OFFLOAD_MOE_ACT,         /* what goes into the activation between their products */
+    MAQ_OFFLOAD_FUSED_GROUP_MLP, /* all that the experts keep */
+    MAQ_OFFLOAD_COUNT
+};
+MAQ_API const char *maq_offload_module_name(enum maq_offload_module module);
 enum maq_module_loading { MAQ_MODULES_LAZY, MAQ_MODULES_EAGER }; /* CUDA_MODULE_LOADING */
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
 
@@ -140,6 +153,8 @@ struct maq_plan {
         recompute_stages; /* block: recomputed layers per virtual stage of each stage, "4,2,0,0"; empty = as above */
     uint32_t recompute_parts; /* selective: bit set of enum maq_part */
     int32_t offload_layers;   /* cpu_offloading_num_layers: activations of this many layers go to the host */
+    bool offload_inputs;      /* fine_grained_activation_offloading: inputs of some modules of every layer do */
+    uint32_t offload_modules; /* bits of enum maq_offload_module */
     int selective_ac;         /* enum maq_selective_ac */
     int loss_function;        /* enum maq_loss_function */
     bool fp32_upcast;         /* PyTorch's cross-entropy: logits become 4-byte numbers first */

@@ -77,7 +77,11 @@ static enum maq_status read_framework(struct maq_job_box *box, const struct job_
 static enum maq_status leave_open(struct maq_job_box *box, const struct maq_job_places *at, struct maq_diag *diag)
 {
     struct maq_job *job = &box->job;
-    MAQ_TRY(maq_job_read_lists(job, at, diag));
+    MAQ_TRY(maq_plan_read_lists(&job->plan, at->list, diag));
+    if (job->plan.offload_modules != 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_OFFLOAD, maq_place_of(at->plan, "offload_modules"),
+                             "leave offload_modules out; cpu_offloading_num_layers is searched",
+                             "searched and mixed plans offload whole layers, not inputs of modules");
     job->workload.seq = maq_job_default_seq(job);
     if (job->workload.gbs == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH, maq_place_of(at->workload, "global_batch_size"),
@@ -121,8 +125,8 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
         return status;
 
     box->search = doc.search;
-    struct maq_job_places at = {doc.plan,    doc.workload,           doc.model,
-                                doc.cluster, plan.recompute_modules, plan.graph_scope};
+    struct maq_job_places at = {doc.plan, doc.workload, doc.model, doc.cluster, {NULL}};
+    memcpy(at.list, plan.list, sizeof at.list);
     if (box->open)
         return leave_open(box, &at, diag);
     maq_node_use_all(doc.search); /* maquette plan reads it */

@@ -8,12 +8,13 @@
 
 #include "base/arena.h"
 #include "maquette/job.h"
+#include "plan/plan_fields.h"
 #include "spec/doc.h"
 
 /* Where to point when a plan value is at fault: the sections of the document (each may be NULL). */
 struct maq_job_places {
     struct maq_node *plan, *workload, *model, *cluster;
-    struct maq_node *recompute_modules, *graph_scope;
+    struct maq_node *list[MAQ_PLAN_LISTS];
 };
 
 /* Place of a key of a section (value, else section, else nowhere). */
@@ -25,9 +26,6 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
 /* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the
  * device has. */
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);
-
-/* What is a list: recompute_modules into plan.recompute_parts, cuda_graph_scope into plan.graph_scope; part of resolving. */
-enum maq_status maq_job_read_lists(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
 /* Tokens per sequence: the workload's, or the model's maximum up to 8192. */
 int64_t maq_job_default_seq(const struct maq_job *job);

@@ -67,30 +67,22 @@ static void write_node(struct maq_buf *out, const struct maq_node *node)
 
 /* ---- the plan ---- */
 
-static const char *recomputed_name(int part)
+static void write_list(struct maq_buf *out, const struct maq_plan *plan, const char *key)
 {
-    return maq_part_recompute_name((enum maq_part)part);
-}
-
-static const char *graph_name(int part)
-{
-    return maq_graphed_part_name((enum maq_graphed_part)part);
-}
-
-/* A list of the bits that are set, by name. */
-static void write_bits(struct maq_buf *out, const char *key, uint32_t bits, int n, const char *(*name_of)(int))
-{
-    bool first = true;
+    int list = 0;
+    while (strcmp(maq_plan_words[list].key, key) != 0)
+        list++;
+    const struct maq_plan_words *words = &maq_plan_words[list];
+    uint32_t bits = maq_plan_bits(plan, (enum maq_plan_list)list);
+    const char *before = "";
     if (bits == 0)
         return;
     maq_buf_addf(out, "  %s: [", key);
-    for (int i = 0; i < n; i++) {
-        const char *name = bits & (1u << i) ? name_of(i) : NULL;
-        if (name) {
-            maq_buf_addf(out, "%s%s", first ? "" : ", ", name);
-            first = false;
+    for (int bit = 0; bit < words->n; bit++)
+        if (bits & (1u << bit) && words->word(bit)) {
+            maq_buf_addf(out, "%s%s", before, words->word(bit));
+            before = ", ";
         }
-    }
     maq_buf_adds(out, "]\n");
 }
 
@@ -127,10 +119,8 @@ static void write_plan(struct maq_buf *out, const struct maq_job_box *open, cons
     out->failed |= maq_fields_read(&defaults, maq_plan_fields, NULL, NULL, &arena, NULL) != MAQ_OK;
     maq_buf_adds(out, "plan:\n");
     for (const struct maq_field *f = maq_plan_fields; f->type != MAQ_TYPE_END && !out->failed; f++) {
-        if (f->type == MAQ_TYPE_NODE && strcmp(f->key, "recompute_modules") == 0) {
-            write_bits(out, f->key, plan->recompute_parts, MAQ_PART_COUNT, recomputed_name);
-        } else if (f->type == MAQ_TYPE_NODE) {
-            write_bits(out, f->key, plan->graph_scope, MAQ_GRAPH_COUNT, graph_name);
+        if (f->type == MAQ_TYPE_NODE) {
+            write_list(out, plan, f->key);
         } else if (differs(f, &doc, &defaults) || maq_job_sets(open, f->key)) {
             maq_buf_addf(out, "  %s: ", f->key);
             write_value(out, f, &doc);

@@ -127,6 +127,19 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
     flag(b, p->grad_reduce_dtype == MAQ_BF16, "grad-reduce-in-bf16");
 }
 
+static void words(struct maq_buf *b, const struct maq_plan *p, enum maq_plan_list list, const char *argument)
+{
+    const struct maq_plan_words *w = &maq_plan_words[list];
+    uint32_t bits = maq_plan_bits(p, list);
+    if (bits == 0)
+        return;
+    maq_buf_addf(b, "--%s", argument);
+    for (int bit = 0; bit < w->n; bit++)
+        if (bits & (1u << bit) && w->word(bit))
+            maq_buf_addf(b, " %s", w->word(bit));
+    maq_buf_addc(b, '\n');
+}
+
 /* Megatron-LM has one number for all stages: where ours differ, the largest. */
 static int32_t block_layers(const struct maq_job *job)
 {
@@ -145,13 +158,8 @@ static void memory(struct maq_buf *b, const struct maq_job *job)
 {
     const struct maq_plan *p = &job->plan;
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE) {
-        maq_buf_adds(b, "--recompute-granularity selective\n--recompute-modules");
-        for (int part = 0; part < MAQ_PART_COUNT; part++) {
-            const char *name = p->recompute_parts & (1u << part) ? maq_part_recompute_name((enum maq_part)part) : NULL;
-            if (name)
-                maq_buf_addf(b, " %s", name);
-        }
-        maq_buf_addc(b, '\n');
+        maq_buf_adds(b, "--recompute-granularity selective\n");
+        words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, "recompute-modules");
     } else if (p->recompute == MAQ_RECOMPUTE_FULL) {
         bool block = p->recompute_method == MAQ_RECOMPUTE_BLOCK;
         maq_buf_addf(b, "--recompute-granularity full\n--recompute-method %s\n", block ? "block" : "uniform");
@@ -165,6 +173,8 @@ static void memory(struct maq_buf *b, const struct maq_job *job)
     }
     if (p->offload_layers > 0)
         maq_buf_addf(b, "--cpu-offloading-num-layers %d\n", p->offload_layers);
+    flag(b, p->offload_inputs, "fine-grained-activation-offloading");
+    words(b, p, MAQ_PLAN_OFFLOAD_MODULES, "offload-modules");
     if (p->optimizer_offload > 0)
         maq_buf_addf(b, "--optimizer-cpu-offload\n--optimizer-offload-fraction %g\n", p->optimizer_offload);
 }
@@ -226,12 +236,6 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     experts(&b, job);
     flag(&b, job->plan.overlap_tp == MAQ_ON, "tp-comm-overlap");
     flag(&b, job->plan.cuda_graphs, "enable-cuda-graph");
-    if (job->plan.graph_scope != 0)
-        maq_buf_adds(&b, "--cuda-graph-scope");
-    for (int part = 0; part < MAQ_GRAPH_COUNT; part++)
-        if (job->plan.graph_scope & (1u << part))
-            maq_buf_addf(&b, " %s", maq_graphed_part_name((enum maq_graphed_part)part));
-    if (job->plan.graph_scope != 0)
-        maq_buf_addc(&b, '\n');
+    words(&b, &job->plan, MAQ_PLAN_GRAPH_SCOPE, "cuda-graph-scope");
     return maq_buf_take(&b);
 }

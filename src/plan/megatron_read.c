@@ -57,6 +57,7 @@ static const struct rule {
     {"recompute-activations", TAKE_FIXED, "plan.recompute_granularity", "selective"},
     {"recompute-modules", TAKE_LIST, "plan.recompute_modules", NULL},
     {"cuda-graph-scope", TAKE_LIST, "plan.cuda_graph_scope", NULL},
+    {"offload-modules", TAKE_LIST, "plan.offload_modules", NULL},
     {"use-flash-attn", TAKE_FIXED, "plan.attention_backend", "flash"},
     {"tp-comm-overlap", TAKE_FIXED, "plan.tp_comm_overlap", "true"},
     {"overlap-moe-expert-parallel-comm", TAKE_FIXED, "plan.overlap_moe_expert_parallel_comm", "true"},

@@ -29,6 +29,8 @@ static const char *const searched[] = {
     "plan.recompute_num_layers",
     "plan.recompute_modules",
     "plan.cpu_offloading_num_layers",
+    "plan.fine_grained_activation_offloading",
+    "plan.offload_modules",
     "plan.optimizer_offload_fraction",
     "plan.sequence_parallel",
     "plan.rank_order",

@@ -118,11 +118,17 @@ const struct maq_field maq_plan_fields[] = {
         .doc = "block: recomputed layers per virtual stage, for each pipeline stage (\"4,2,0,0\"; maquette)"),
     {.type = MAQ_TYPE_NODE,
      .key = "recompute_modules",
-     .offset = offsetof(struct maq_plan_doc, recompute_modules),
+     .offset = offsetof(struct maq_plan_doc, list[MAQ_PLAN_RECOMPUTE_MODULES]),
      .doc =
          "selective: list of core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts; default core_attn"},
     I32(offload_layers, "cpu_offloading_num_layers", .aliases = "offload_layers", .def = "0", .min = 0, .max = 65535,
         .doc = "layers per stage whose activations wait in host memory"),
+    BOOL(offload_inputs, "fine_grained_activation_offloading", .def = "false",
+         .doc = "inputs of offload_modules wait in host memory, of every layer"),
+    {.type = MAQ_TYPE_NODE,
+     .key = "offload_modules",
+     .offset = offsetof(struct maq_plan_doc, list[MAQ_PLAN_OFFLOAD_MODULES]),
+     .doc = "list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
     DOUBLE(optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
            .doc = "share of the optimizer that lives and runs on the host"),
     ENUM(selective_ac, "selective_ac_option", selective_ac_names, .def = "layer",
@@ -179,7 +185,7 @@ const struct maq_field maq_plan_fields[] = {
                 "auto = flash from Ampere on"),
     {.type = MAQ_TYPE_NODE,
      .key = "cuda_graph_scope",
-     .offset = offsetof(struct maq_plan_doc, graph_scope),
+     .offset = offsetof(struct maq_plan_doc, list[MAQ_PLAN_GRAPH_SCOPE]),
      .doc = "parts of a layer that are graphs: list of attn, mamba, mlp, moe_router, moe_preprocess, moe; "
             "full_iteration is enable_cuda_graph"},
     BOOL(cuda_graphs, "enable_cuda_graph", .aliases = "cuda_graphs", .def = "false",
@@ -223,32 +229,3 @@ const struct maq_field maq_workload_fields[] = {
                    .doc =
                        "documents packed into sequences, each attending to itself; false = one per sequence, padded"),
     MAQ_FIELD_END};
-
-const char *maq_part_recompute_name(enum maq_part part)
-{
-    switch (part) {
-    case MAQ_PART_CORE_ATTENTION:
-        return "core_attn";
-    case MAQ_PART_NORM:
-        return "layernorm";
-    case MAQ_PART_MLA_UP:
-        return "mla_up_proj";
-    case MAQ_PART_MLP:
-        return "mlp";
-    case MAQ_PART_MOE:
-        return "moe";
-    case MAQ_PART_MOE_ACT:
-        return "moe_act";
-    case MAQ_PART_SHARED_EXPERTS:
-        return "shared_experts";
-    case MAQ_PART_EMBEDDING:
-    case MAQ_PART_ATTENTION:
-    case MAQ_PART_SSM:
-    case MAQ_PART_ROUTER:
-    case MAQ_PART_RESIDUAL:
-    case MAQ_PART_OUTPUT:
-    case MAQ_PART_COUNT:
-        break;
-    }
-    return NULL;
-}

@@ -6,10 +6,13 @@
 #include "maquette/plan.h"
 #include "spec/field.h"
 
-/* Keys whose value is not one scalar; read by plan_read(). */
+/* Settings that are lists of words. */
+enum maq_plan_list { MAQ_PLAN_RECOMPUTE_MODULES, MAQ_PLAN_GRAPH_SCOPE, MAQ_PLAN_OFFLOAD_MODULES, MAQ_PLAN_LISTS };
+
+/* Lists are nodes until maq_plan_read_lists() has read them. */
 struct maq_plan_doc {
     struct maq_plan plan;
-    struct maq_node *recompute_modules, *graph_scope;
+    struct maq_node *list[MAQ_PLAN_LISTS];
 };
 
 extern const struct maq_field maq_plan_fields[];     /* of struct maq_plan_doc */
@@ -17,6 +20,20 @@ extern const struct maq_field maq_workload_fields[]; /* of struct maq_workload *
 
 #define MAQ_PLAN_FIELDS_MAX 80
 #define MAQ_WORKLOAD_FIELDS_MAX 16
+
+/* A list sets a bit of a member of the plan for each of its words. */
+struct maq_plan_words {
+    const char *key;              /* "recompute_modules" */
+    size_t bits;                  /* offset in struct maq_plan of an uint32_t */
+    int n;                        /* bits, of which some may have no word */
+    const char *(*word)(int bit); /* NULL: it has none */
+};
+extern const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS];
+uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list);
+
+/* Reads the lists into the plan; MAQ_BAD_INPUT with a fault for each word that is none. NULL: not given. */
+enum maq_status maq_plan_read_lists(struct maq_plan *plan, struct maq_node *const list[MAQ_PLAN_LISTS],
+                                    struct maq_diag *diag);
 
 /* Name of a recomputable part in Megatron's spelling ("core_attn"), or NULL when the part is not one. */
 const char *maq_part_recompute_name(enum maq_part part);

@@ -317,12 +317,6 @@ static void resolve_precision(struct resolver *r)
         p->grad_reduce_dtype = r->job->store_dtype;
 }
 
-const char *maq_graphed_part_name(enum maq_graphed_part part)
-{
-    static const char *const names[MAQ_GRAPH_COUNT] = {"attn", "mamba", "mlp", "moe_router", "moe_preprocess", "moe"};
-    return (unsigned)part < MAQ_GRAPH_COUNT ? names[part] : "?";
-}
-
 const char *maq_precision_name(enum maq_precision precision)
 {
     static const char *const names[MAQ_PRECISION_COUNT] = {
@@ -350,75 +344,10 @@ static void resolve_update(struct resolver *r)
 
 /* ---- memory techniques ---- */
 
-static void add_recompute_module(struct resolver *r, struct maq_node *item)
-{
-    for (int part = 0; part < MAQ_PART_COUNT; part++) {
-        const char *name = maq_part_recompute_name((enum maq_part)part);
-        if (name && maq_str_is(item->text, name)) {
-            r->job->plan.recompute_parts |= 1u << part;
-            return;
-        }
-    }
-    r->failed = true;
-    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_RECOMPUTE, item->at,
-                 "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts",
-                 "'%.*s' is not a module that can be recomputed", (int)item->text.len, item->text.ptr);
-}
-
-static void add_graph_part(struct resolver *r, struct maq_node *item)
-{
-    struct maq_plan *p = &r->job->plan;
-    for (int part = 0; part < MAQ_GRAPH_COUNT; part++)
-        if (maq_str_is(item->text, maq_graphed_part_name((enum maq_graphed_part)part))) {
-            p->graph_scope |= 1u << part;
-            return;
-        }
-    if (maq_str_is(item->text, "full_iteration")) {
-        p->cuda_graphs = true;
-        return;
-    }
-    r->failed = true;
-    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_GRAPHS, item->at,
-                 "known: attn, mamba, mlp, moe_router, moe_preprocess, moe, full_iteration",
-                 "'%.*s' is no part of a layer that can be a graph", (int)item->text.len, item->text.ptr);
-}
-
-/* The words of a list, or of a text with commas between them. */
-static void each_word(struct resolver *r, struct maq_node *list, void (*add)(struct resolver *, struct maq_node *))
-{
-    if (list && list->kind == MAQ_NODE_SEQ) {
-        for (struct maq_node *n = list->first; n; n = n->next) {
-            n->used = true;
-            add(r, n);
-        }
-    } else if (list && list->kind == MAQ_NODE_SCALAR) {
-        struct maq_str rest = list->text, word;
-        struct maq_node item = *list;
-        while (rest.ptr && rest.len > 0) {
-            rest = maq_str_split(rest, ',', &word);
-            item.text = maq_str_trim(word);
-            add(r, &item);
-        }
-    }
-}
-
-static void read_lists(struct resolver *r)
-{
-    each_word(r, r->at->recompute_modules, add_recompute_module);
-    each_word(r, r->at->graph_scope, add_graph_part);
-}
-
-enum maq_status maq_job_read_lists(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
-{
-    struct resolver r = {.job = job, .at = at, .diag = diag};
-    read_lists(&r);
-    return r.failed ? MAQ_BAD_INPUT : MAQ_OK;
-}
-
 static void resolve_recompute(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
-    read_lists(r);
+    r->failed |= maq_plan_read_lists(p, r->at->list, r->diag) != MAQ_OK;
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
         p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
     if (p->recompute != MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0)
@@ -436,6 +365,39 @@ static void resolve_recompute(struct resolver *r)
                "recompute_num_layers_per_stage is a number of layers from the first of each virtual stage on%s",
                block ? ", and recompute_num_layers gives another" : "");
 }
+
+#define OFFLOADS(module) (1u << MAQ_OFFLOAD_##module)
+
+/* What Megatron Core refuses (transformer_config.py), and what has nothing to move. */
+static void resolve_offload(struct resolver *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    const uint32_t experts = OFFLOADS(EXPERT_FC1) | OFFLOADS(MOE_ACT) | OFFLOADS(FUSED_GROUP_MLP);
+    uint32_t moved = p->offload_modules;
+    const char *key = "offload_modules";
+    if (p->offload_inputs != (moved != 0))
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, moved ? key : "fine_grained_activation_offloading",
+               "set fine_grained_activation_offloading: true and a list of offload_modules",
+               moved ? "offload_modules without fine_grained_activation_offloading"
+                     : "fine_grained_activation_offloading without offload_modules");
+    if (moved && p->offload_layers > 0)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "use one of the two",
+               "cpu_offloading_num_layers offloads whole layers, offload_modules inputs of modules");
+    if (moved & OFFLOADS(ATTN_PROJ) && !(moved & OFFLOADS(CORE_ATTN)))
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "add core_attn",
+               "the input of attn_proj is core attention's output, which its backward pass needs");
+    if (moved & OFFLOADS(FUSED_GROUP_MLP) && moved & (OFFLOADS(EXPERT_FC1) | OFFLOADS(MOE_ACT)))
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "leave expert_fc1 and moe_act out",
+               "fused_group_mlp has expert_fc1 and moe_act in it");
+    if (moved & OFFLOADS(FUSED_GROUP_MLP) && !p->op_fuser)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "set use_transformer_engine_op_fuser: true, or use expert_fc1, moe_act",
+               "without use_transformer_engine_op_fuser there is no fused_group_mlp");
+    if (moved & experts && p->recompute_parts & 1u << MAQ_PART_MOE)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "leave moe out of recompute_modules, or the experts' modules out of this",
+               "with moe recomputed the experts keep nothing that could be offloaded");
+}
+
+#undef OFFLOADS
 
 /* Largest divisor of n that is at most `limit`, 1 at least. */
 static int32_t largest_divisor(int32_t n, int32_t limit)
@@ -533,9 +495,9 @@ static void resolve_switches(struct resolver *r)
 
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
-    static void (*const steps[])(struct resolver *) = {resolve_dp,       resolve_switches,  resolve_batch,
-                                                       resolve_schedule, resolve_precision, resolve_update,
-                                                       resolve_experts,  resolve_recompute, check_pyramid};
+    static void (*const steps[])(struct resolver *) = {
+        resolve_dp,     resolve_switches, resolve_batch,     resolve_schedule, resolve_precision,
+        resolve_update, resolve_experts,  resolve_recompute, resolve_offload,  check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

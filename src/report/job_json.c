@@ -71,24 +71,26 @@ static void add_section(struct maq_json map, const struct maq_field *fields, con
         add_field(map, fields, target);
 }
 
+static void add_words(struct maq_json map, const struct maq_plan *plan, enum maq_plan_list list)
+{
+    const struct maq_plan_words *words = &maq_plan_words[list];
+    uint32_t bits = maq_plan_bits(plan, list);
+    if (bits == 0)
+        return;
+    struct maq_json names = maq_json_list(map, words->key);
+    for (int bit = 0; bit < words->n; bit++)
+        if (bits & (1u << bit) && words->word(bit))
+            maq_json_word(names, words->word(bit));
+}
+
 void maq_json_plan(struct maq_json map, const struct maq_plan *plan)
 {
     struct maq_plan_doc doc = {.plan = *plan};
     add_section(map, maq_plan_fields, &doc);
-    if (plan->graph_scope != 0) {
-        struct maq_json scope = maq_json_list(map, "cuda_graph_scope");
-        for (int part = 0; part < MAQ_GRAPH_COUNT; part++)
-            if (plan->graph_scope & (1u << part))
-                maq_json_word(scope, maq_graphed_part_name((enum maq_graphed_part)part));
-    }
-    if (plan->recompute != MAQ_RECOMPUTE_SELECTIVE)
-        return;
-    struct maq_json modules = maq_json_list(map, "recompute_modules");
-    for (int part = 0; part < MAQ_PART_COUNT; part++) {
-        const char *name = maq_part_recompute_name((enum maq_part)part);
-        if (name && (plan->recompute_parts & (1u << part)))
-            maq_json_word(modules, name);
-    }
+    add_words(map, plan, MAQ_PLAN_GRAPH_SCOPE);
+    add_words(map, plan, MAQ_PLAN_OFFLOAD_MODULES);
+    if (plan->recompute == MAQ_RECOMPUTE_SELECTIVE)
+        add_words(map, plan, MAQ_PLAN_RECOMPUTE_MODULES);
 }
 
 /* --- model and cluster --------------------------------------------------------------------------------------- */

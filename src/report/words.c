@@ -202,6 +202,17 @@ static void words_recompute(struct maq_buf *b, const struct maq_plan *p)
         maq_buf_addc(b, ')');
 }
 
+static void words_offload(struct maq_buf *b, const struct maq_plan *p)
+{
+    const char *before = ", inputs of ";
+    for (int module = 0; module < MAQ_OFFLOAD_COUNT; module++)
+        if (p->offload_modules & (1u << module)) {
+            maq_buf_addf(b, "%s%s", before, maq_offload_module_name((enum maq_offload_module)module));
+            before = ", ";
+        }
+    maq_buf_adds(b, " offloaded");
+}
+
 void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
 {
     const struct maq_plan *p = &job->plan;
@@ -229,6 +240,8 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
         maq_buf_adds(b, ", EP overlap");
     if (p->offload_layers > 0)
         maq_buf_addf(b, ", %d layers offloaded", p->offload_layers);
+    if (p->offload_modules != 0)
+        words_offload(b, p);
     if (p->lora_rank > 0)
         maq_buf_addf(b, ", LoRA rank %d", p->lora_rank);
 }

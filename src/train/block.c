@@ -22,6 +22,13 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
     }
 }
 
+static struct maq_moved moved_of(const struct maq_block *b, enum maq_block_use use, int redone)
+{
+    if (use == MAQ_BLOCK_OFFLOADED)
+        return (struct maq_moved){b->act_bytes[redone], b->act_bytes[redone]};
+    return use == MAQ_BLOCK_LAYER ? b->moved[redone] : (struct maq_moved){0, 0};
+}
+
 enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer,
                                 enum maq_block_use use, bool split)
 {
@@ -35,19 +42,20 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
     lo->repeats = use != MAQ_BLOCK_ENDS;
     count_params(b, lo);
     maq_block_memory(b, lo);
+    const struct maq_moved moved[2] = {moved_of(b, use, 0), moved_of(b, use, 1)};
     for (int redone = 0; redone < 2; redone++) {
-        lo->offload_bytes = use == MAQ_BLOCK_OFFLOADED ? b->act_bytes[redone] : 0;
+        lo->offload_bytes = moved[redone].travels;
         enum maq_redo again = redone ? redo : MAQ_REDO_NOTHING;
-        if (redone && use != MAQ_BLOCK_OFFLOADED) { /* what is recomputed changes only the backward pass */
+        if (redone && moved[0].travels == 0) { /* what is recomputed changes only the backward pass */
             b->forward[1] = b->forward[0];
             b->backward[1] = again == MAQ_REDO_NOTHING ? b->backward[0] : maq_lower_layer(lo, layer, backward, again);
             break;
         }
         b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
         b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
-        if (use == MAQ_BLOCK_OFFLOADED) { /* on the device: this layer's, and the one on its way */
-            b->backward_transient[redone] += 2 * b->act_bytes[redone];
-            b->act_bytes[redone] = 0;
+        if (moved[redone].freed > 0) { /* on the device: this layer's, and the one on its way */
+            b->backward_transient[redone] += 2 * moved[redone].freed;
+            b->act_bytes[redone] -= moved[redone].freed;
             b->walk[redone].n = 0;
         }
     }

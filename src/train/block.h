@@ -23,6 +23,11 @@ struct maq_walk {
     double missing; /* parts that are recomputed, while the layer's backward pass runs */
 };
 
+/* Of what a layer keeps, bytes that wait on the host, and those that travel there and back for it. */
+struct maq_moved {
+    double freed, travels;
+};
+
 struct maq_block {
     const struct maq_layer *layer;
     const struct maq_segment *forward[2];               /* [recomputed]: they differ only in what is offloaded */
@@ -32,6 +37,7 @@ struct maq_block {
     double dense_matrices, expert_matrices;             /* of those, what Muon would update */
     double dense_narrow, expert_narrow;                 /* of those, what the recipe quantizes */
     double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
+    struct maq_moved moved[2];                          /* inputs of modules that the plan offloads, [recomputed] */
     struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */
     double forward_transient, backward_transient[2];
 };
@@ -43,8 +49,8 @@ enum maq_block_use { MAQ_BLOCK_LAYER, MAQ_BLOCK_OFFLOADED, MAQ_BLOCK_ENDS };
 enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower, const struct maq_layer *layer,
                                 enum maq_block_use use, bool split);
 
-/* Bytes that one rank keeps of a layer between its passes, and the working set of its costliest moment beyond
- * them. memory.c */
+/* Bytes that one rank keeps of a layer between its passes, those of them that could be moved, and the working set of its costliest moment
+ * beyond them. memory.c */
 void maq_block_memory(struct maq_block *block, struct maq_lower *lower);
 
 #endif

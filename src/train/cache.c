@@ -19,7 +19,7 @@ struct block_key {
     struct maq_placement groups[7];
     struct maq_str lora_targets;
     int32_t tp, cp, ep, etp, mbs, cp_a2a, lora_rank, vocab_cut;
-    uint32_t recompute_parts;
+    uint32_t recompute_parts, offload_modules;
     int32_t flex_sms;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
@@ -121,6 +121,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->lora_rank = p->lora_rank;
     k->vocab_cut = (int32_t)bp->lower.vocab_cut;
     k->recompute_parts = p->recompute_parts;
+    k->offload_modules = p->offload_modules;
     k->flex_sms = p->flex_sms;
     k->graph_scope = (uint8_t)p->graph_scope;
     k->sp = (uint8_t)p->sequence_parallel;

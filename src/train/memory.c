@@ -35,6 +35,7 @@
 #include "train/block.h"
 #include "train/lower_local.h"
 #include "train/lower_parts.h"
+#include "train/offload.h"
 
 struct tally {
     struct maq_lower *lower;
@@ -243,6 +244,45 @@ static double kept_bytes(const struct tally *t)
     return sum;
 }
 
+/* ---- what of it waits on the host ---- */
+
+static double output_bytes(const struct tally *t, const struct maq_module *m);
+
+static void move(struct maq_moved *sum, double freed, double travels, double numbers)
+{
+    if (numbers < MAQ_OFFLOAD_LEAST)
+        return;
+    sum->freed += freed;
+    sum->travels += travels;
+}
+
+/*
+ * Autograd saves inside a module what that keeps. Core attention saves its output, too, which the product behind it has as well: it travels
+ * with both, and leaves with the latter, or at once where that has a quantized copy of its own.
+ */
+static struct maq_moved moved_bytes(const struct tally *t)
+{
+    const struct maq_lower *lo = t->lower;
+    const struct maq_module *producer = NULL;
+    struct maq_moved sum = {0, 0};
+    for (uint32_t i = 0; i < t->layer->n_modules; producer = &t->layer->modules[i++]) {
+        const struct maq_module *m = &t->layer->modules[i];
+        bool kept = !(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer);
+        if (!maq_offload_chosen(lo->plan, t->layer, i))
+            continue;
+        double input = kept ? input_bytes(t, m) : 0;
+        move(&sum, input, input, rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in);
+        if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m)) {
+            double output = output_bytes(t, m), inside = attention_inside(lo, m) + kept_copies(t, m);
+            move(&sum, attention_output(t, m), output, output / lo->store_bytes);
+            move(&sum, inside, inside, inside / 4);
+        }
+        double apart = activation_apart(t, m);
+        move(&sum, apart, apart, apart / lo->store_bytes);
+    }
+    return sum;
+}
+
 /* ---- the tensors of a pass, for the allocator ---- */
 
 static double output_bytes(const struct tally *t, const struct maq_module *m)
@@ -351,6 +391,7 @@ static void keep_by_op(struct maq_block *block, const struct tally *t, double al
     }
     for (int redone = 0; redone < 2; redone++) {
         block->act_bytes[redone] = sum;
+        block->moved[redone] = (struct maq_moved){0, 0};
         block->walk[redone] = (struct maq_walk){steps, t->layer->n_modules, all - sum};
         block->backward_transient[redone] = all - sum + widest_module(t, true);
     }
@@ -391,6 +432,7 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
     struct tally plain = {lower, block->layer, 0}, chosen = {lower, block->layer, selective};
     double all = kept_bytes(&plain);
     block->act_bytes[0] = all;
+    block->moved[0] = moved_bytes(&plain);
     block->walk[0] = walk_layer(&plain, 0);
     block->forward_transient = widest_module(&plain, false);
     block->backward_transient[0] = widest_module(&plain, true);
@@ -401,6 +443,7 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
         block->backward_transient[1] = all + block->backward_transient[0];
     } else {
         block->act_bytes[1] = kept_bytes(&chosen);
+        block->moved[1] = moved_bytes(&chosen);
         block->walk[1] = walk_layer(&chosen, all - block->act_bytes[1]);
         block->backward_transient[1] = all - block->act_bytes[1] + block->backward_transient[0];
     }
