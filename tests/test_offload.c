@@ -166,6 +166,7 @@ static void test_refused(void **unused)
         {"fine_grained_activation_offloading: true", "without offload_modules"},
         {"offload_modules: [core_attn]", "without fine_grained_activation_offloading"},
         {ON "offload_modules: [core_attention]", "not a module whose input can be offloaded"},
+        {ON "offload_modules: [core_attn], recompute: full", "keep nothing that could be offloaded"},
         {ON "offload_modules: [attn_proj]", "is core attention's output"},
         {ON "offload_modules: [core_attn], offload_layers: 2", "offloads whole layers"},
         {ON "offload_modules: [fused_group_mlp, moe_act], use_transformer_engine_op_fuser: true",

@@ -32,6 +32,8 @@ static uint32_t draw(uint32_t n)
 #define PICK(...)                                                                                                      \
     ((const char *const[]){__VA_ARGS__}[draw((uint32_t)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))])
 
+#define OFFLOAD "0, fine_grained_activation_offloading: true, offload_modules: "
+
 static void random_job(char *text, size_t size)
 {
     const char *schedule = PICK("1f1b", "auto", "gpipe", "zb-h1", "zb-v", "dualpipe", "dualpipe-v", "auto");
@@ -62,7 +64,8 @@ static void random_job(char *text, size_t size)
         PICK("true", "false"), PICK("p2p", "all_gather", "a2a"), PICK("auto", "true", "false"),
         PICK("auto", "true", "false"), PICK("auto", "true", "false"), PICK("true", "false"), PICK("false", "true"),
         PICK("false", "true"), PICK("auto", "true"), PICK("auto", "false"), PICK("0", "1", "3"), PICK("0", "1", "2"),
-        PICK("bf16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise"), PICK("true", "false"), PICK("0", "0", "2"),
+        PICK("bf16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise"), PICK("true", "false"),
+        PICK("0", "0", "2", OFFLOAD "[core_attn, attn_proj, moe_act]", OFFLOAD "[qkv_linear, mlp_norm, expert_fc1]"),
         PICK("false", "true"), PICK("false", "false", "true"), PICK("1024", "4096"), PICK("16", "32", "64"),
         PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
              "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",

@@ -383,6 +383,9 @@ static void resolve_offload(struct resolver *r)
     if (moved && p->offload_layers > 0)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "use one of the two",
                "cpu_offloading_num_layers offloads whole layers, offload_modules inputs of modules");
+    if (moved && p->recompute == MAQ_RECOMPUTE_FULL)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "use recompute_granularity: selective",
+               "layers that are recomputed keep nothing that could be offloaded");
     if (moved & OFFLOADS(ATTN_PROJ) && !(moved & OFFLOADS(CORE_ATTN)))
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "add core_attn",
                "the input of attn_proj is core attention's output, which its backward pass needs");

@@ -56,8 +56,9 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
         if (moved[redone].freed > 0) { /* on the device: this layer's, and the one on its way */
             b->backward_transient[redone] += 2 * moved[redone].freed;
             b->act_bytes[redone] -= moved[redone].freed;
-            b->walk[redone].n = 0;
         }
+        if (use == MAQ_BLOCK_OFFLOADED)
+            b->walk[redone].n = 0;
     }
     b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
     lo->offload_bytes = 0;

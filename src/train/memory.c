@@ -228,6 +228,13 @@ static bool input_present(const struct tally *t, const struct maq_module *produc
     return !producer || !redone(t, producer) || producer->part == MAQ_PART_CORE_ATTENTION;
 }
 
+/* What a module keeps beside its input, but for core attention's output. */
+static double kept_inside(const struct tally *t, const struct maq_module *m)
+{
+    bool attends = m->kind == MAQ_MODULE_ATTENTION && !redone(t, m);
+    return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m);
+}
+
 static double kept_bytes(const struct tally *t)
 {
     const struct maq_module *producer = NULL; /* of the tensor that the next module reads */
@@ -236,9 +243,7 @@ static double kept_bytes(const struct tally *t)
         const struct maq_module *m = &t->layer->modules[i];
         if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer))
             sum += input_bytes(t, m);
-        if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-            sum += attention_inside(t->lower, m) + attention_output(t, m) + kept_copies(t, m);
-        sum += activation_apart(t, m);
+        sum += kept_inside(t, m) + attention_output(t, m);
         producer = m;
     }
     return sum;
@@ -248,12 +253,28 @@ static double kept_bytes(const struct tally *t)
 
 static double output_bytes(const struct tally *t, const struct maq_module *m);
 
-static void move(struct maq_moved *sum, double freed, double travels, double numbers)
+/* Of bytes that a module saves as so many numbers, those that leave the device: all or none. */
+static double leaving(const struct tally *t, const struct maq_module *m, double bytes, double numbers)
 {
-    if (numbers < MAQ_OFFLOAD_LEAST)
-        return;
-    sum->freed += freed;
-    sum->travels += travels;
+    uint32_t i = (uint32_t)(m - t->layer->modules);
+    return numbers >= MAQ_OFFLOAD_LEAST && maq_offload_chosen(t->lower->plan, t->layer, i) ? bytes : 0;
+}
+
+static double input_leaving(const struct tally *t, const struct maq_module *m, double kept)
+{
+    return leaving(t, m, kept, rows_of(t->lower, t->layer, m) * (double)maq_lower_local(t->lower, t->layer, m).in);
+}
+
+static double inside_leaving(const struct tally *t, const struct maq_module *m)
+{
+    double bytes = kept_inside(t, m), width = m->kind == MAQ_MODULE_ATTENTION ? 4 : t->lower->store_bytes;
+    return leaving(t, m, bytes, bytes / width);
+}
+
+static double output_leaving(const struct tally *t, const struct maq_module *m)
+{
+    double bytes = m->kind == MAQ_MODULE_ATTENTION && !redone(t, m) ? output_bytes(t, m) : 0;
+    return leaving(t, m, bytes, bytes / t->lower->store_bytes);
 }
 
 /*
@@ -262,23 +283,16 @@ static void move(struct maq_moved *sum, double freed, double travels, double num
  */
 static struct maq_moved moved_bytes(const struct tally *t)
 {
-    const struct maq_lower *lo = t->lower;
     const struct maq_module *producer = NULL;
     struct maq_moved sum = {0, 0};
-    for (uint32_t i = 0; i < t->layer->n_modules; producer = &t->layer->modules[i++]) {
+    for (uint32_t i = 0; i < t->layer->n_modules; i++) {
         const struct maq_module *m = &t->layer->modules[i];
         bool kept = !(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer);
-        if (!maq_offload_chosen(lo->plan, t->layer, i))
-            continue;
-        double input = kept ? input_bytes(t, m) : 0;
-        move(&sum, input, input, rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in);
-        if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m)) {
-            double output = output_bytes(t, m), inside = attention_inside(lo, m) + kept_copies(t, m);
-            move(&sum, attention_output(t, m), output, output / lo->store_bytes);
-            move(&sum, inside, inside, inside / 4);
-        }
-        double apart = activation_apart(t, m);
-        move(&sum, apart, apart, apart / lo->store_bytes);
+        double output = output_leaving(t, m),
+               rest = input_leaving(t, m, kept ? input_bytes(t, m) : 0) + inside_leaving(t, m);
+        sum.freed += rest + (output > 0 ? attention_output(t, m) : 0);
+        sum.travels += rest + output;
+        producer = m;
     }
     return sum;
 }
@@ -328,12 +342,13 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     struct maq_walk_step s = {.out = output_bytes(t, m),
                               .scratch = {scratch_bytes(t, m, false), scratch_bytes(t, m, true)},
                               .shares_input = shares};
-    s.input_stays = kept > 0 && !keeps_copy(t, m);
-    s.keep = s.input_stays ? 0 : kept;
-    s.input_stays |= producer && output_stays(t, producer) && !returns_narrow(lo);
-    if (m->kind == MAQ_MODULE_ATTENTION && !redone(t, m))
-        s.keep += attention_inside(lo, m) + (returns_narrow(lo) ? attention_output(t, m) : 0) + kept_copies(t, m);
-    s.keep += activation_apart(t, m);
+    double away = input_leaving(t, m, kept), inside = inside_leaving(t, m);
+    s.input_stays = kept > 0 && away == 0 && !keeps_copy(t, m);
+    s.keep = (s.input_stays ? 0 : kept - away) + kept_inside(t, m) - inside;
+    s.scratch[1] += away + inside; /* it is back */
+    if (m->kind == MAQ_MODULE_ATTENTION && returns_narrow(lo) && output_leaving(t, m) == 0)
+        s.keep += attention_output(t, m);
+    s.input_stays |= producer && output_stays(t, producer) && !returns_narrow(lo) && output_leaving(t, producer) == 0;
     if (m->kind != MAQ_MODULE_EMBEDDING)
         s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;
     if (linear && !lo->plan->weight_grad_fusion && maq_lower_trained(lo))
@@ -391,7 +406,6 @@ static void keep_by_op(struct maq_block *block, const struct tally *t, double al
     }
     for (int redone = 0; redone < 2; redone++) {
         block->act_bytes[redone] = sum;
-        block->moved[redone] = (struct maq_moved){0, 0};
         block->walk[redone] = (struct maq_walk){steps, t->layer->n_modules, all - sum};
         block->backward_transient[redone] = all - sum + widest_module(t, true);
     }
