@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/codes.h"
 #include "base/str.h"
 #include "plan/codes.h"
 #include "plan/plan_fields.h"
@@ -132,6 +133,10 @@ static void read(struct reader *r, enum maq_plan_list list, struct maq_node *giv
             item.text = maq_str_trim(word);
             add(r, list, &item);
         }
+    } else if (given) {
+        r->status = MAQ_BAD_INPUT;
+        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_WRONG_TYPE, given->at, NULL, "%s is a list of words",
+                     maq_plan_words[list].key);
     }
 }
 

@@ -373,13 +373,16 @@ static void resolve_offload(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
     const uint32_t experts = OFFLOADS(EXPERT_FC1) | OFFLOADS(MOE_ACT) | OFFLOADS(FUSED_GROUP_MLP);
+    const struct maq_node *list = r->at->list[MAQ_PLAN_OFFLOAD_MODULES];
     uint32_t moved = p->offload_modules;
+    bool listed =
+        moved != 0 || (list && (list->first || list->text.len > 0)); /* words that are none are told already */
     const char *key = "offload_modules";
-    if (p->offload_inputs != (moved != 0))
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, moved ? key : "fine_grained_activation_offloading",
+    if (p->offload_inputs != listed)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, listed ? key : "fine_grained_activation_offloading",
                "set fine_grained_activation_offloading: true and a list of offload_modules",
-               moved ? "offload_modules without fine_grained_activation_offloading"
-                     : "fine_grained_activation_offloading without offload_modules");
+               listed ? "offload_modules without fine_grained_activation_offloading"
+                      : "fine_grained_activation_offloading without offload_modules");
     if (moved && p->offload_layers > 0)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "use one of the two",
                "cpu_offloading_num_layers offloads whole layers, offload_modules inputs of modules");
