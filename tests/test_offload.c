@@ -142,20 +142,6 @@ static void test_choices_add_up(void **unused)
     }
 }
 
-static void expect_refused(const char *text, bool open, const char *says)
-{
-    struct maq_job_box *box;
-    struct maq_diag *diag = maq_diag_new();
-    enum maq_status status = open ? maq_job_parse_open(&box, "refused", maq_str_of(text), NULL, 0, diag)
-                                  : maq_job_parse(&box, "refused", maq_str_of(text), NULL, 0, diag);
-    assert_int_equal(status, MAQ_BAD_INPUT);
-    char *told = maq_diag_format(diag, 0, false);
-    if (!strstr(told, says))
-        fail_msg("%s\n%s", text, told);
-    free(told);
-    maq_diag_free(diag);
-}
-
 static void test_refused(void **unused)
 {
     (void)unused;

@@ -72,17 +72,10 @@ static void write_list(struct maq_buf *out, const struct maq_plan *plan, const c
     int list = 0;
     while (strcmp(maq_plan_words[list].key, key) != 0)
         list++;
-    const struct maq_plan_words *words = &maq_plan_words[list];
-    uint32_t bits = maq_plan_bits(plan, (enum maq_plan_list)list);
-    const char *before = "";
-    if (bits == 0)
+    if (maq_plan_bits(plan, (enum maq_plan_list)list) == 0)
         return;
     maq_buf_addf(out, "  %s: [", key);
-    for (int bit = 0; bit < words->n; bit++)
-        if (bits & (1u << bit) && words->word(bit)) {
-            maq_buf_addf(out, "%s%s", before, words->word(bit));
-            before = ", ";
-        }
+    maq_plan_add_words(out, plan, (enum maq_plan_list)list, ", ");
     maq_buf_adds(out, "]\n");
 }
 

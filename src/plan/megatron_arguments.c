@@ -129,14 +129,10 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
 
 static void words(struct maq_buf *b, const struct maq_plan *p, enum maq_plan_list list, const char *argument)
 {
-    const struct maq_plan_words *w = &maq_plan_words[list];
-    uint32_t bits = maq_plan_bits(p, list);
-    if (bits == 0)
+    if (maq_plan_bits(p, list) == 0)
         return;
-    maq_buf_addf(b, "--%s", argument);
-    for (int bit = 0; bit < w->n; bit++)
-        if (bits & (1u << bit) && w->word(bit))
-            maq_buf_addf(b, " %s", w->word(bit));
+    maq_buf_addf(b, "--%s ", argument);
+    maq_plan_add_words(b, p, list, " ");
     maq_buf_addc(b, '\n');
 }
 

@@ -3,6 +3,7 @@
 #ifndef MAQ_PLAN_FIELDS_H
 #define MAQ_PLAN_FIELDS_H
 
+#include "base/str.h"
 #include "maquette/plan.h"
 #include "spec/field.h"
 
@@ -30,6 +31,9 @@ struct maq_plan_words {
 };
 extern const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS];
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list);
+
+/* Appends the words that are set, with `between` between them. */
+void maq_plan_add_words(struct maq_buf *out, const struct maq_plan *plan, enum maq_plan_list list, const char *between);
 
 /* Reads the lists into the plan; MAQ_BAD_INPUT with a fault for each word that is none. NULL: not given. */
 enum maq_status maq_plan_read_lists(struct maq_plan *plan, struct maq_node *const list[MAQ_PLAN_LISTS],

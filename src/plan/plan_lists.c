@@ -77,6 +77,18 @@ uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list)
     return bits;
 }
 
+void maq_plan_add_words(struct maq_buf *out, const struct maq_plan *plan, enum maq_plan_list list, const char *between)
+{
+    const struct maq_plan_words *words = &maq_plan_words[list];
+    uint32_t bits = maq_plan_bits(plan, list);
+    const char *before = "";
+    for (int bit = 0; bit < words->n; bit++)
+        if (bits & (1u << bit) && words->word(bit)) {
+            maq_buf_addf(out, "%s%s", before, words->word(bit));
+            before = between;
+        }
+}
+
 struct reader {
     struct maq_plan *plan;
     struct maq_diag *diag;

@@ -190,26 +190,17 @@ static void words_precision(struct maq_buf *b, const struct maq_plan *p)
 static void words_recompute(struct maq_buf *b, const struct maq_plan *p)
 {
     maq_buf_addf(b, ", recompute %s", maq_words_recompute(p->recompute));
-    const char *before = " (";
-    for (int part = 0; p->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++) {
-        const char *name = maq_part_recompute_name((enum maq_part)part);
-        if (!name || !(p->recompute_parts & (1u << part)))
-            continue;
-        maq_buf_addf(b, "%s%s", before, name);
-        before = ", ";
-    }
-    if (before[0] == ',')
-        maq_buf_addc(b, ')');
+    if (p->recompute != MAQ_RECOMPUTE_SELECTIVE || p->recompute_parts == 0)
+        return;
+    maq_buf_adds(b, " (");
+    maq_plan_add_words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, ", ");
+    maq_buf_addc(b, ')');
 }
 
 static void words_offload(struct maq_buf *b, const struct maq_plan *p)
 {
-    const char *before = ", inputs of ";
-    for (int module = 0; module < MAQ_OFFLOAD_COUNT; module++)
-        if (p->offload_modules & (1u << module)) {
-            maq_buf_addf(b, "%s%s", before, maq_offload_module_name((enum maq_offload_module)module));
-            before = ", ";
-        }
+    maq_buf_adds(b, ", inputs of ");
+    maq_plan_add_words(b, p, MAQ_PLAN_OFFLOAD_MODULES, ", ");
     maq_buf_adds(b, " offloaded");
 }
 

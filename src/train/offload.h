@@ -12,7 +12,7 @@
 #include "maquette/model.h"
 #include "maquette/plan.h"
 
-#define MAQ_OFFLOAD_LEAST 1048576.0 /* min_offloaded_tensor_size as it comes */
+#define MAQ_OFFLOAD_LEAST 1048576.0 /* Megatron Core's default of min_offloaded_tensor_size (transformer_config.py) */
 
 /* Whether module `i` of a layer is in a module of the plan. */
 bool maq_offload_chosen(const struct maq_plan *plan, const struct maq_layer *layer, uint32_t i);
