@@ -79,6 +79,15 @@ static void test_what_leaves(void **unused)
                      cases[i].modules);
 }
 
+/* 23 of its layers are experts alone, with the one norm of the layer in front. */
+static void test_layers_of_experts(void **unused)
+{
+    (void)unused;
+    static const char model[] = "nemotron-3-nano-30b-a3b";
+    double moved = activations(model, "") - activations(model, OFFLOAD "[mlp_norm]");
+    assert_close(moved, 23 * 2 * SEQ * 2688, 1, "norms in front of experts");
+}
+
 /* A layer waits for its bytes where the link is slow: core attention's output goes with the module behind it once more. */
 static void test_what_travels(void **unused)
 {
@@ -177,8 +186,9 @@ static void test_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_leaves), cmocka_unit_test(test_what_travels),   cmocka_unit_test(test_peak),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_choices_add_up),
+        cmocka_unit_test(test_what_leaves),       cmocka_unit_test(test_what_travels),
+        cmocka_unit_test(test_layers_of_experts), cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_refused),           cmocka_unit_test(test_choices_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

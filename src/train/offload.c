@@ -11,10 +11,10 @@ static uint32_t find(const struct maq_layer *layer, uint32_t from, enum maq_modu
     return from;
 }
 
-/* The norm in front of core attention; 0 where there is none. */
-static uint32_t norm_before(const struct maq_layer *layer, uint32_t core)
+/* The norm in front of a module; 0 where there is none. */
+static uint32_t norm_before(const struct maq_layer *layer, uint32_t at)
 {
-    uint32_t i = core;
+    uint32_t i = at;
     while (i > 0 && layer->modules[i].part != MAQ_PART_NORM)
         i--;
     return i;
@@ -49,8 +49,10 @@ static enum maq_offload_module module_of(const struct maq_layer *layer, uint32_t
         return MAQ_OFFLOAD_FUSED_GROUP_MLP;
     if (core < layer->n_modules && i < behind)
         return in_attention(layer, i, core);
-    return layer->moe && m->part == MAQ_PART_NORM && i > find(layer, 0, MAQ_MODULE_RESIDUAL) ? MAQ_OFFLOAD_MLP_NORM
-                                                                                             : MAQ_OFFLOAD_COUNT;
+    const uint32_t router = find(layer, 0, MAQ_MODULE_ROUTER);
+    return router < layer->n_modules && m->part == MAQ_PART_NORM && i == norm_before(layer, router)
+               ? MAQ_OFFLOAD_MLP_NORM
+               : MAQ_OFFLOAD_COUNT;
 }
 
 bool maq_offload_chosen(const struct maq_plan *plan, const struct maq_layer *layer, uint32_t i)
