@@ -234,17 +234,18 @@ static void test_plan_phrases(void **state)
         {dense, "recompute", "block/full recompute of 5 layer(s) per (virtual) stage", "\"recompute_num_layers\": 5"},
         {dense, "recompute", "selective layer", "\"recompute_num_layers\": 4"},
         {moe, "recompute,experts,topk", "\"selective modules: mla_up_proj,mlp\",256,8",
-         "\"recompute_modules\": [mla_up_proj,mlp]"},
+         "\"recompute_modules\": [\"mla_up_proj\", \"mlp\"]"},
         {dense, "recompute", "recompute 2 of 8 layers", "\"recompute_num_layers\": 2"},
         {dense, "recompute", "block 3 layers", "\"recompute_num_layers\": 3"},
         {dense, "recompute", "every second layer", "\"recompute_num_layers\": 4"},
         {dense, "recompute", "gradient checkpointing", "\"recompute_granularity\": \"full\""},
         {dense, "recompute", "activation recomputation", "\"recompute_granularity\": \"full\""},
         {dense, "recompute", "no", "\"recompute_granularity\": \"none\""},
-        {dense, "recompute", "mlp only", "\"recompute_modules\": [mlp]"},
-        {dense, "recompute", "\"selective: core attention, RMSNorm\"", "\"recompute_modules\": [core_attn, layernorm]"},
+        {dense, "recompute", "mlp only", "\"recompute_modules\": [\"mlp\"]"},
+        {dense, "recompute", "\"selective: core attention, RMSNorm\"",
+         "\"recompute_modules\": [\"core_attn\", \"layernorm\"]"},
         {moe, "recompute,experts,topk", "\"RMSNorm, MLA up-projections and SwiGLU\",256,8",
-         "\"recompute_modules\": [layernorm, mla_up_proj, moe_act]"},
+         "\"recompute_modules\": [\"layernorm\", \"mla_up_proj\", \"moe_act\"]"},
         {dense, "zero_or_fsdp", "DeepSpeed ZeRO stage 3",
          "\"data_parallel_sharding_strategy\": \"optim_grads_params\""},
         {dense, "zero_or_fsdp", "zero2", "\"data_parallel_sharding_strategy\": \"optim_grads\""},
@@ -315,6 +316,10 @@ static void test_plan_phrases(void **state)
         interpret(&o, cases[i].row, cases[i].columns, cases[i].cells);
         if (!strstr(o.job, cases[i].want))
             fail_msg("%s = %s: no %s in %s", cases[i].columns, cases[i].cells, cases[i].want, o.job);
+        json_t *document = json_loads(o.job, 0, NULL);
+        if (!document)
+            fail_msg("%s = %s: no JSON: %s", cases[i].columns, cases[i].cells, o.job);
+        json_decref(document);
         close_table(&o.t);
     }
 }

@@ -145,17 +145,31 @@ void maq_interpret_row(struct maq_interpretation *in)
 
 /* ---- the document ---- */
 
-/* Numbers, words and lists stand as they are; anything else in quotes. Values come from tables and numbers, never raw from a cell. */
+/* Numbers and truths stand as they are, words in quotes. Values come from tables and numbers, never raw from a cell. */
+static void add_scalar(struct maq_buf *b, struct maq_str value)
+{
+    bool plain = value.len > 0;
+    for (size_t i = 0; i < value.len; i++)
+        plain &= (value.ptr[i] >= '0' && value.ptr[i] <= '9') || value.ptr[i] == '.';
+    plain |= maq_str_is(value, "true") || maq_str_is(value, "false");
+    maq_buf_addf(b, plain ? "%.*s" : "\"%.*s\"", (int)value.len, value.ptr);
+}
+
+/* One of them, or a list: "[attn, mlp]". */
 static void add_value(struct maq_buf *b, const char *value)
 {
-    bool plain = value[0] == '[';
-    if (!plain) {
-        plain = value[0] != '\0';
-        for (const char *c = value; *c; c++)
-            plain &= (*c >= '0' && *c <= '9') || *c == '.';
+    if (value[0] != '[') {
+        add_scalar(b, maq_str_of(value));
+        return;
     }
-    plain |= strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
-    maq_buf_addf(b, plain ? "%s" : "\"%s\"", value);
+    maq_buf_adds(b, "[");
+    for (const char *at = value + 1; *at != '\0' && *at != ']';) {
+        size_t length = strcspn(at, ",]"), blank = strspn(at, " ");
+        maq_buf_adds(b, at == value + 1 ? "" : ", ");
+        add_scalar(b, (struct maq_str){at + blank, length - blank});
+        at += length + (at[length] == ',');
+    }
+    maq_buf_adds(b, "]");
 }
 
 static void add_section(struct maq_buf *b, const char *name, const struct maq_settings *s)
