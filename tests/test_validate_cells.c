@@ -352,6 +352,45 @@ static void test_frameworks(void **state)
     }
 }
 
+/* An unknown framework is the likeliest for what the row does; so is a program without a pipeline that is said to have one. */
+static void test_unknown_frameworks(void **state)
+{
+    static const struct {
+        const char *framework, *year, *shared, *degrees, *experts, *profile, *says;
+    } cases[] = {
+        {"", "", "", "1,1", "", "megatron-lm", "framework is not stated"},
+        {"n/a", "", "", "1,1", "", "megatron-lm", "framework is not stated"},
+        {"Acme", "2025", "", "1,1", "", "megatron-lm", "there is none of its framework"},
+        {"Acme", "2021", "", "2,1", "", "megatron-lm-2022", "there is none of its framework"},
+        {"Acme trainer", "2025", "", "1,1", "", "megatron-lm", "there is none of its framework"},
+        {"Acme", "2025", "FSDP FULL_SHARD", "1,1", "", "pytorch-fsdp", "there is none of its framework"},
+        {"", "2025", "FSDP2", "1,1", "", "pytorch-fsdp", "framework is not stated"},
+        {"Acme", "2025", "Megatron-FSDP", "1,1", "", "megatron-lm", "there is none of its framework"},
+        {"Acme", "2025", "FSDP", "4,1", "", "megatron-lm", "there is none of its framework"},
+        {"Acme", "2025", "FSDP", "1,2", "", "megatron-lm", "there is none of its framework"},
+        {"Acme", "2025", "FSDP", "1,1", "8", "megatron-lm", "there is none of its framework"},
+        {"PyTorch", "2025", "", "1,4", "", "megatron-lm", "its framework has no pipeline"},
+        {"PyTorch", "2025", "FSDP", "1,4", "", "pytorch-fsdp", NULL},
+        {"PyTorch", "2025", "", "2,1", "", "pytorch-fsdp", NULL},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        char cells[96], needed[96];
+        snprintf(needed, sizeof needed, "32,4096,32,8192,128,%s,,64,8,H100,x,1", cases[i].degrees);
+        snprintf(cells, sizeof cells, "%s,%s,%s,%s,%s", cases[i].framework, cases[i].year, cases[i].shared,
+                 cases[i].experts, *cases[i].experts ? "2" : "");
+        interpret(&o, needed, "framework,year,zero_or_fsdp,experts,topk", cells);
+        char assumed[128];
+        snprintf(assumed, sizeof assumed, "what the row leaves open is as in the profile %s%s%s", cases[i].profile,
+                 cases[i].says ? ": " : "", cases[i].says ? cases[i].says : "");
+        if (!o.in.profile || strcmp(o.in.profile, cases[i].profile) != 0)
+            fail_msg("%s: read as %s", cells, o.in.profile ? o.in.profile : "nothing");
+        if (!assumes(&o, assumed))
+            fail_msg("%s: does not say '%s'", cells, assumed);
+        close_table(&o.t);
+    }
+}
+
 /* Megatron-DeepSpeed without a word has unfused attention; a word is enough. */
 static void test_flash_attention(void **state)
 {
@@ -650,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_unread_cells_are_remarked),
         cmocka_unit_test(test_frameworks),
+        cmocka_unit_test(test_unknown_frameworks),
         cmocka_unit_test(test_flash_attention),
         cmocka_unit_test(test_update_and_graphs),
         cmocka_unit_test(test_gpus),

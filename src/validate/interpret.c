@@ -191,10 +191,10 @@ const char *maq_interpret_job(struct maq_interpretation *in)
     maq_buf_addf(&b, ", \"cluster\": \"%s\", ", in->cluster);
     add_section(&b, "plan", &in->plan);
     if (in->framework_settings.n > 0) {
-        maq__set(in, &in->framework_settings, "base", "%s", in->profile ? in->profile : "megatron-lm");
+        maq__set(in, &in->framework_settings, "base", "%s", in->profile);
         maq_buf_adds(&b, ", ");
         add_section(&b, "framework", &in->framework_settings);
-    } else if (in->profile) {
+    } else {
         maq_buf_addf(&b, ", \"framework\": \"%s\"", in->profile);
     }
     maq_buf_addf(&b, ", \"workload\": {\"global_batch_size\": %lld, \"seq_length\": %lld}}", (long long)in->gbs,

@@ -38,10 +38,10 @@ struct maq_interpretation {
     int arch; /* enum maq_device_arch */
 
     struct maq_settings model, plan, framework_settings; /* the last: beside the profile */
-    const char *profile;                                 /* of its framework, in the catalogue; NULL = unknown */
+    const char *profile; /* of its framework, in the catalogue; the likeliest if unknown */
     struct maq_framework framework;
-    const struct maq_framework_plan *profile_plan; /* NULL = unknown */
-    const char *cluster;                           /* one-line form */
+    const struct maq_framework_plan *profile_plan;
+    const char *cluster; /* one-line form */
 
     const char *assumed[MAQ_INTERPRET_ASSUMED];
     uint32_t n_assumed;

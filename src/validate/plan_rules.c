@@ -332,7 +332,7 @@ static const struct profile_rule {
     {"*megatron*|mcore", "megatron-lm-2022", 0, 0},
     {"*fsdp*|olmo*|torchtune", "pytorch-fsdp", 0, 0},
     /* Programs around the models of Hugging Face, or DeepSpeed without Megatron: eager modules, a hook for every gather. */
-    {"deepspeed*|hugging face*|huggingface*|hf|accelerate|transformers|trainer|trl|axolotl|llama-factory|llama factory|"
+    {"deepspeed*|hugging face*|huggingface*|hf|accelerate|transformers|trl|axolotl|llama-factory|llama factory|"
      "llamafactory|unsloth|ms-swift|swift|fairscale|fairseq|metaseq|llama-recipes|pytorch*|torch",
      "pytorch-fsdp", 0, 0},
 };
@@ -483,6 +483,26 @@ static const char *profile_of(const struct maq_interpretation *in)
     return NULL;
 }
 
+/* PyTorch's FSDP, not Megatron's own. */
+static bool names_fsdp(const struct maq_interpretation *in)
+{
+    static const char pattern[] = "*fsdp*|*hsdp|full_shard|*hybrid_shard*|shard_grad_op";
+    struct maq_str shared = maq_row_text(&in->row, MAQ_COLUMN_zero_or_fsdp);
+    return (maq__phrase_in(shared, pattern, NULL) && !maq__phrase_in(shared, "megatron*|mcore*", NULL)) ||
+           maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), pattern, NULL);
+}
+
+/*
+ * Of an unknown framework. A dense model under FSDP alone is likely PyTorch's own; whatever else cuts a model over ranks
+ * grew from Megatron-LM, and works in its ways of that year.
+ */
+static const char *likely_profile(const struct maq_interpretation *in)
+{
+    if (names_fsdp(in) && in->tp * in->pp == 1 && in->experts == 0)
+        return "pytorch-fsdp";
+    return in->year > 0 && in->year < 2023 ? "megatron-lm-2022" : "megatron-lm";
+}
+
 /* Loads the row's profile for what the row says of model, device and precision. */
 void maq__choose_profile(struct maq_interpretation *in)
 {
@@ -494,14 +514,11 @@ void maq__choose_profile(struct maq_interpretation *in)
         .pipeline_parallel = in->pp > 1,
         .precision = maq_str_of(precision_stated ? precision_stated : ""),
     };
-    in->profile = profile_of(in);
+    const char *known = profile_of(in);
+    /* the programs of that profile have no pipeline, and it would gather all parameters in every microbatch */
+    bool fits = known && (strcmp(known, "pytorch-fsdp") != 0 || in->pp == 1 || names_fsdp(in));
+    in->profile = fits ? known : likely_profile(in);
     in->profile_plan = NULL;
-    if (!in->profile) {
-        bool stated = maq_row_text(&in->row, MAQ_COLUMN_framework).len > 0;
-        maq__assume(in, "host costs and settings of Megatron-LM: %s",
-                    stated ? "there is no profile of its framework" : "framework is not stated");
-        return;
-    }
     struct maq_node name = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(in->profile)};
     struct maq_framework_plan *plan = MAQ_ARENA_NEW(in->arena, struct maq_framework_plan, 1);
     if (!plan || maq_framework_load(&in->framework, plan, &name, &facts, in->arena, NULL) != MAQ_OK) {
@@ -509,7 +526,12 @@ void maq__choose_profile(struct maq_interpretation *in)
         return;
     }
     in->profile_plan = plan;
-    maq__assume(in, "what the row leaves open is as in the profile %s", in->profile);
+    bool stated = !maq_row_says_nothing(maq_row_text(&in->row, MAQ_COLUMN_framework));
+    maq__assume(in, "what the row leaves open is as in the profile %s%s", in->profile,
+                fits     ? ""
+                : known  ? ": its framework has no pipeline"
+                : stated ? ": there is none of its framework"
+                         : ": framework is not stated");
 }
 
 void maq__apply_default_rules(struct maq_interpretation *in)
