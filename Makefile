@@ -35,7 +35,7 @@ fit-error: build
 	@tools/fit-train-error $(PROGRAM) $(SHARED)/data/measured/training.csv >$(BUILD)/train_error_fit.h
 	@mv $(BUILD)/train_error_fit.h src/train/train_error_fit.h
 
-# docs/accuracy.md and its plots, from the measurements in SHARED.
+# docs/accuracy.md, its plots and the figures of README.md, from the measurements in SHARED.
 accuracy: build
 	@tools/accuracy $(BUILD) $(SHARED)
 
