@@ -82,7 +82,7 @@ struct maq_cuda {
 #endif
 };
 
-/* Keeps the reason of a failure; false. */
+/* fault.c: keeps the reason of a failure; false. */
 bool maq_cuda_fail(struct maq_cuda *s, const char *what, const char *reason);
 /* Whether a CUDA call went well; keeps the reason when not. */
 bool maq_cuda_good(struct maq_cuda *s, cudaError_t status, const char *what);

@@ -8,17 +8,6 @@
 
 #define FLUSH_L2S 2 /* last-level caches overwritten between two launches */
 
-bool maq_cuda_fail(struct maq_cuda *s, const char *what, const char *reason)
-{
-    snprintf(s->why, sizeof s->why, "%s: %s", what, reason);
-    return false;
-}
-
-bool maq_cuda_good(struct maq_cuda *s, cudaError_t status, const char *what)
-{
-    return status == cudaSuccess || maq_cuda_fail(s, what, cudaGetErrorString(status));
-}
-
 /* --- a case ----------------------------------------------------------------------------------------------------- */
 
 static void release(void *state)
