@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
+#include "base/bug.h"
 #include "base/text.h"
 
 #if defined(__has_feature)

@@ -1,13 +1,9 @@
-/* check.h - assertions that stay in release builds, what any call may fail of, and the propagate macro. */
+/* check.h - what every function checks: its invariants (bug.h), memory, and the calls it makes. */
 #ifndef MAQ_BASE_CHECK_H
 #define MAQ_BASE_CHECK_H
 
+#include "base/bug.h"
 #include "maquette/diag.h"
-
-_Noreturn void maq__bug(const char *what, const char *file, int line);
-
-/* A broken invariant of maquette itself: never caused by input. */
-#define MAQ_ASSERT(cond) ((cond) ? (void)0 : maq__bug(#cond, __FILE__, __LINE__))
 
 void maq__say_no_memory(struct maq_diag *diag, const char *of);
 /* Fails with "out of memory for `of`"; NULL: without saying for what. `diag` may be NULL. */

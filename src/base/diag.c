@@ -7,7 +7,6 @@
  * At most ITEMS_MAX findings are kept; further ones, and those there was no memory for, are counted only: errors are
  * never lost from maq_diag_errors().
  */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,21 +40,6 @@ int maq_status_exit_code(enum maq_status status)
 {
     size_t i = (size_t)status;
     return i < MAQ_COUNT(statuses) ? statuses[i].exit_code : statuses[MAQ_BUG].exit_code;
-}
-
-static _Atomic(maq_bug_hook *) bug_hook;
-
-void maq_set_bug_hook(maq_bug_hook *hook)
-{
-    atomic_store(&bug_hook, hook);
-}
-
-_Noreturn void maq__bug(const char *what, const char *file, int line)
-{
-    maq_bug_hook *hook = atomic_load(&bug_hook);
-    if (hook)
-        hook(what, file, line);
-    abort();
 }
 
 struct maq_diag *maq_diag_new(void)
