@@ -67,6 +67,20 @@ static const struct {
      "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', plan: {precision: mxfp8, "
      "first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2}, workload: {seq: 4096, gbs: 16}}",
      false},
+    {"recomputed and on the host", /* more layers recomputed take less time there: nothing is left to move */
+     "{model: {model_type: megatron, hidden_size: 4096, num_layers: 8, num_attention_heads: 32, ffn_hidden_size: "
+     "16384, "
+     "vocab_size: 32000, max_position_embeddings: 8192}, cluster: 'v100-sxm2-16gb:8 x 2, rail 100G', workload: {seq: "
+     "2048, gbs: 32}, search: {tp: 1, pp: 1, mbs: 1, cp: 1, offload_layers: [0, 1, 2, 4], zero: optim, "
+     "hsdp_replicas: 1, recompute: [none, block], optimizer_offload_fraction: [0, 1]}}",
+     false},
+    {"copies that hide", /* in the host's wait in forward passes, beside the first gather */
+     "{model: {model_type: megatron, hidden_size: 1024, num_layers: 16, num_attention_heads: 8, ffn_hidden_size: 4096, "
+     "vocab_size: 32000, max_position_embeddings: 8192}, cluster: 'l40s:4 x 2, rail 100G', workload: {seq: 1024, gbs: "
+     "16}, "
+     "search: {tp: 1, pp: 1, mbs: 2, cp: 1, offload_layers: [0, 2, 8], zero: optim, hsdp_replicas: 2, recompute: "
+     "none}}",
+     false},
     {"chosen",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'a100-80gb:8', plan: {schedule: zb-v, pp: 4, vp: 2, "
      "recompute: full}, workload: {seq: 8192, gbs: 32}}",

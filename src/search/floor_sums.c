@@ -31,8 +31,10 @@ static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, do
         out->adds &= !redone || (a->redone_forward_ns >= a->forward_ns && a->redone_backward_ns >= a->backward_ns);
         out->forward_ns[i + 1] = out->forward_ns[i] + a->forward_ns;
         out->backward_ns[i + 1] = out->backward_ns[i] + a->backward_ns;
-        out->redone_forward_ns[i + 1] = out->redone_forward_ns[i] + (redone ? a->redone_forward_ns : a->forward_ns);
-        out->redone_backward_ns[i + 1] = out->redone_backward_ns[i] + (redone ? a->redone_backward_ns : a->backward_ns);
+        out->redone_forward_ns[i + 1] =
+            out->redone_forward_ns[i] + (redone ? a->redone_forward_ns : fmin(a->forward_ns, a->redone_forward_ns));
+        out->redone_backward_ns[i + 1] =
+            out->redone_backward_ns[i] + (redone ? a->redone_backward_ns : fmin(a->backward_ns, a->redone_backward_ns));
         out->act_bytes[i + 1] = out->act_bytes[i] + a->act_bytes;
         out->redone_act_bytes[i + 1] =
             out->redone_act_bytes[i] + fmin(a->act_bytes, a->redone_act_bytes) * redone_share;
@@ -71,7 +73,7 @@ static void keep_least(struct maq_atom *least, const struct maq_atoms *atoms, do
 
 /*
  * Sums of one recomputation. Several layers per checkpoint keep one input for all of them. What the document says may be of
- * some layers only: then its time is bounded by nothing recomputed, its memory by everything.
+ * some layers only: then its time is bounded by the less of nothing and everything recomputed, its memory by everything.
  */
 static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums *out, struct maq_plan plan,
                                uint32_t recompute, struct maq_atom *least)

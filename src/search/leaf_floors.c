@@ -1,6 +1,8 @@
 /* leaf_floors.c - see leaf_floors.h. */
 #include "search/leaf_floors.h"
 
+#include <math.h>
+
 #include "base/check.h"
 #include "plan/schedule.h"
 
@@ -103,6 +105,8 @@ const struct maq_pipeline_floor *maq_leaf_floor(struct maq_leaf_floors *f, uint3
         q.block = stages ? 0 : 1;
         maq_pipeline_floor(&f->scratch, &f->cell, &q);
         floor->step_s = f->scratch.step_s;
+        if (!maq_leaf_recompute_adds(f, recompute, offload)) /* then more layers may take less */
+            floor->step_s = fmin(floor->step_s, maq_leaf_floor(f, values(f, MAQ_AXIS_RECOMPUTE), offload)->step_s);
     }
     return floor;
 }
