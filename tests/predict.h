@@ -36,14 +36,12 @@ static void drop(struct prediction *p)
     maq_job_free(p->job);
 }
 
-/* A job (`open`: for a search) that is refused with words of `says`. */
-static inline void expect_refused(const char *text, bool open, const char *says)
+/* A job that is refused with words of `says`. */
+static inline void expect_refused(const char *text, const char *says)
 {
     struct maq_job_box *box;
     struct maq_diag *diag = maq_diag_new();
-    enum maq_status status = open ? maq_job_parse_open(&box, "refused", maq_str_of(text), NULL, 0, diag)
-                                  : maq_job_parse(&box, "refused", maq_str_of(text), NULL, 0, diag);
-    assert_int_equal(status, MAQ_BAD_INPUT);
+    assert_int_equal(maq_job_parse(&box, "refused", maq_str_of(text), NULL, 0, diag), MAQ_BAD_INPUT);
     char *told = maq_diag_format(diag, 0, false);
     if (!strstr(told, says))
         fail_msg("%s\n%s", text, told);

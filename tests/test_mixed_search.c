@@ -724,7 +724,8 @@ static void test_refused(void **state)
                                         "virtual_pipeline_model_parallel_size: 5",
                                         "pipeline_schedule: gpipe",
                                         "lora_rank: 8",
-                                        "cpu_offloading_num_layers: 1"};
+                                        "cpu_offloading_num_layers: 1",
+                                        "fine_grained_activation_offloading: true, offload_modules: [core_attn]"};
     for (size_t i = 0; i < MAQ_COUNT(plans); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_job_box *job;

@@ -394,6 +394,23 @@ static void test_refusals(void **state)
     }
 }
 
+/* A stage says how many layers it offloads, not which inputs of modules. */
+static void test_inputs_on_the_host(void **state)
+{
+    (void)state;
+    const char *why = NULL;
+    struct maq_job_box *job;
+    struct maq_mixed_box *box;
+    const char moving[] = "{model: gpt2, workload: {seq: 1024, gbs: 32}, cluster: 'v100-16gb:2', plan: {mbs: 2, "
+                          "fine_grained_activation_offloading: true, offload_modules: [core_attn]}}";
+    assert_null(place(&job, &box, moving,
+                      HEAD "[{stages: [{first_layer: 0, layers: 12, replicas: [{device: v100-16gb}]}]}]", &why));
+    assert_non_null(why);
+    assert_non_null(strstr(why, "not inputs of modules"));
+    maq_mixed_plan_free(box);
+    maq_job_free(job);
+}
+
 /* A stage that has no room is told, and its plan still has a time. */
 static void test_does_not_fit(void **state)
 {
@@ -419,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_two_pipelines),
         cmocka_unit_test(test_virtual_stages),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_inputs_on_the_host),
         cmocka_unit_test(test_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static void test_refused(void **unused)
         char text[512];
         snprintf(text, sizeof text, "model: llama-3.1-8b\ncluster: '%s'\nplan: {%s}\nworkload: {gbs: 64}\n",
                  cases[i].device, cases[i].plan);
-        expect_refused(text, false, cases[i].says);
+        expect_refused(text, cases[i].says);
     }
 }
 

@@ -67,6 +67,22 @@ static const struct {
      "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', plan: {precision: mxfp8, "
      "first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2}, workload: {seq: 4096, gbs: 16}}",
      false},
+    {"inputs on the host", /* there is no device to spare, and the link is slow: copies are waited for, less where more is recomputed */
+     "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'rtx-4090:4', plan: {"
+     "fine_grained_activation_offloading: true, offload_modules: [qkv_linear, core_attn, attn_proj]},"
+     " workload: {seq: 4096, gbs: 16}, search: {cp: 1, vp: [1, 2]}}",
+     true},
+    {"inputs of experts on the host",
+     "{model: {base: mixtral-8x7b, num_hidden_layers: 4}, cluster: 'a100-80gb:8', plan: {"
+     "fine_grained_activation_offloading: true, offload_modules: [expert_fc1, moe_act]}, workload: {seq: 4096, gbs: "
+     "16},"
+     " search: {cp: 1, vp: [1, 2], mbs: [1, 2]}}",
+     false},
+    {"which inputs are on the host",
+     "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16}, "
+     "search: {"
+     "cp: 1, vp: [1, 2], offload_modules: [none, qkv_linear, core_attn+attn_proj, qkv_linear+core_attn+attn_proj]}}",
+     true},
     {"recomputed and on the host", /* more layers recomputed take less time there: nothing is left to move */
      "{model: {model_type: megatron, hidden_size: 4096, num_layers: 8, num_attention_heads: 32, ffn_hidden_size: "
      "16384, "
@@ -234,6 +250,8 @@ static void test_brute_force(void **unused)
          ", precision: mxfp8, first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2"},
         {"model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', workload: {seq: 4096, gbs: 16}",
          ", precision: fp8-current, fp8_param_gather: true"},
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16}",
+         ", fine_grained_activation_offloading: true, offload_modules: [core_attn, attn_proj]"},
     };
     static const char *const lists[] = {"tp=1,2,4",        "cp=1",
                                         "pp=1,2,4",        "vp=1,2,3",
@@ -457,6 +475,48 @@ static void test_stop_full(void **unused)
     done(&s);
 }
 
+/* What does not go with inputs of modules on the host is no plan; where nothing else is asked for, the reason is told. */
+static void test_inputs_on_the_host(void **unused)
+{
+    (void)unused;
+#define ON_HOST(model, modules, more)                                                                                  \
+    "{model: " model ", cluster: 'h100-sxm:8', workload: {seq: 1024, gbs: 64}, plan: {"                                \
+    "fine_grained_activation_offloading: true, offload_modules: [" modules "]" more "}}"
+    static const struct {
+        const char *job, *list, *says;
+    } cases[] = {
+        {ON_HOST("gpt2", "core_attn", ""), "recompute=full", "layers that are recomputed keep nothing"},
+        {ON_HOST("gpt2", "core_attn", ""), "recompute=block", "layers that are recomputed keep nothing"},
+        {ON_HOST("gpt2", "core_attn", ", recompute: full"), "tp=1", "layers that are recomputed keep nothing"},
+        {ON_HOST("gpt2", "core_attn", ""), "offload_layers=2", "cpu_offloading_num_layers offloads whole layers"},
+        {ON_HOST("gpt2", "core_attn", ", offload_layers: 2"), "tp=1", "offloads whole layers"},
+        {ON_HOST("gpt2", "attn_proj", ""), "tp=1", "is core attention's output"},
+        {ON_HOST("gpt2", "core_attn", ""), "offload_modules=attn_proj", "is core attention's output"},
+        {ON_HOST("{base: mixtral-8x7b, num_hidden_layers: 4}", "moe_act", ""), "recompute=moe", "with moe recomputed"},
+        {ON_HOST("gpt2", "core_attn", ""), "offload_modules=none,attn", "'attn' is no value of offload_modules"},
+        {ON_HOST("{base: mixtral-8x7b, num_hidden_layers: 4}", "core_attn", ""), "recompute=moe", NULL},
+        {ON_HOST("gpt2", "core_attn", ""), "recompute=none,core_attn,full,block", NULL},
+        {ON_HOST("gpt2", "core_attn", ""), "offload_layers=0,2", NULL},
+        {ON_HOST("gpt2", "core_attn", ""), "offload_modules=none,core_attn+attn_proj,attn_proj", NULL},
+    };
+#undef ON_HOST
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_search_opts opts = {.lists = &cases[i].list, .n_lists = 1};
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_job_box *job;
+        struct maq_search_result *r = NULL;
+        assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(cases[i].job), NULL, 0, diag), MAQ_OK);
+        enum maq_status status = maq_search(&r, job, &opts, diag);
+        char *told = maq_diag_format(diag, 0, false);
+        if (status != (cases[i].says ? MAQ_BAD_INPUT : MAQ_OK) || (cases[i].says && !strstr(told, cases[i].says)))
+            fail_msg("%s with %s: %s", cases[i].job, cases[i].list, told);
+        free(told);
+        maq_search_result_free(r);
+        maq_job_free(job);
+        maq_diag_free(diag);
+    }
+}
+
 static void test_vary(void **unused)
 {
     (void)unused;
@@ -520,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_full),
         cmocka_unit_test(test_listed_twice),
+        cmocka_unit_test(test_inputs_on_the_host),
         cmocka_unit_test(test_vary),
         cmocka_unit_test(test_vary_workload),
         cmocka_unit_test(test_stages_recompute_by_themselves),

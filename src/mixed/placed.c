@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
+#include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
 
 struct placed_owner {
@@ -301,7 +302,12 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
 enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
                                 const struct maq_job_box *open, struct maq_diag *diag)
 {
-    return maq__mixed_place_on(out, plan, maq_job_get(open), diag);
+    const struct maq_job *job = maq_job_get(open);
+    if (job->plan.offload_modules != 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_TECHNIQUE, (struct maq_span){0},
+                             "leave offload_modules out; a stage has cpu_offloading_num_layers",
+                             "stages of a mixed plan offload whole layers, not inputs of modules");
+    return maq__mixed_place_on(out, plan, job, diag);
 }
 
 enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,

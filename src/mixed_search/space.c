@@ -24,6 +24,12 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
         return refuse("data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
         return refuse("lora_rank", "trains all parameters", diag);
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_INPUTS].n; i++) {
+        struct maq_plan plan = space->base;
+        maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, space->axis[MAQ_AXIS_INPUTS].at[i]);
+        if (plan.offload_modules != 0)
+            return refuse(maq_axis_key(MAQ_AXIS_INPUTS), "offloads whole layers, not inputs of modules", diag);
+    }
     if (space->base.vocab_parallel_pipeline)
         return refuse("vocab_parallel_pipeline", "keeps embedding and output on its ends", diag);
     return MAQ_OK;

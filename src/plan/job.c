@@ -78,10 +78,6 @@ static enum maq_status leave_open(struct maq_job_box *box, const struct maq_job_
 {
     struct maq_job *job = &box->job;
     MAQ_TRY(maq_plan_read_lists(&job->plan, at->list, diag));
-    if (job->plan.offload_modules != 0)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_OFFLOAD, maq_place_of(at->plan, "offload_modules"),
-                             "leave offload_modules out; cpu_offloading_num_layers is searched",
-                             "searched and mixed plans offload whole layers, not inputs of modules");
     job->workload.seq = maq_job_default_seq(job);
     if (job->workload.gbs == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH, maq_place_of(at->workload, "global_batch_size"),

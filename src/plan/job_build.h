@@ -23,6 +23,10 @@ struct maq_span maq_place_of(struct maq_node *section, const char *key);
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
+/* What the plan recomputes or offloads beside inputs of modules on the host (offload_modules) that does not go with them, and what to
+ * do about it, both static; NULL: nothing. Source: Megatron Core, transformer_config.py. */
+const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy);
+
 /* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the
  * device has. */
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);

@@ -368,11 +368,10 @@ static void resolve_recompute(struct resolver *r)
 
 #define OFFLOADS(module) (1u << MAQ_OFFLOAD_##module)
 
-/* What Megatron Core refuses (transformer_config.py), and what has nothing to move. */
+/* What Megatron Core refuses (transformer_config.py). */
 static void resolve_offload(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
-    const uint32_t experts = OFFLOADS(EXPERT_FC1) | OFFLOADS(MOE_ACT) | OFFLOADS(FUSED_GROUP_MLP);
     const struct maq_node *list = r->at->list[MAQ_PLAN_OFFLOAD_MODULES];
     uint32_t moved = p->offload_modules;
     bool listed =
@@ -383,12 +382,9 @@ static void resolve_offload(struct resolver *r)
                "set fine_grained_activation_offloading: true and a list of offload_modules",
                listed ? "offload_modules without fine_grained_activation_offloading"
                       : "fine_grained_activation_offloading without offload_modules");
-    if (moved && p->offload_layers > 0)
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "use one of the two",
-               "cpu_offloading_num_layers offloads whole layers, offload_modules inputs of modules");
-    if (moved && p->recompute == MAQ_RECOMPUTE_FULL)
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "use recompute_granularity: selective",
-               "layers that are recomputed keep nothing that could be offloaded");
+    const char *remedy, *clash = maq_offload_clash(p, &remedy);
+    if (clash)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", clash);
     if (moved & OFFLOADS(ATTN_PROJ) && !(moved & OFFLOADS(CORE_ATTN)))
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "add core_attn",
                "the input of attn_proj is core attention's output, which its backward pass needs");
@@ -398,9 +394,6 @@ static void resolve_offload(struct resolver *r)
     if (moved & OFFLOADS(FUSED_GROUP_MLP) && !p->op_fuser)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "set use_transformer_engine_op_fuser: true, or use expert_fc1, moe_act",
                "without use_transformer_engine_op_fuser there is no fused_group_mlp");
-    if (moved & experts && p->recompute_parts & 1u << MAQ_PART_MOE)
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "leave moe out of recompute_modules, or the experts' modules out of this",
-               "with moe recomputed the experts keep nothing that could be offloaded");
 }
 
 #undef OFFLOADS

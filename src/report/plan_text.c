@@ -98,9 +98,12 @@ static void recomputed(struct maq_buf *b, const struct maq_plan *p)
         maq_buf_addf(b, "%d layers", p->recompute_num_layers);
     else if (p->recompute == MAQ_RECOMPUTE_FULL)
         maq_buf_adds(b, "full");
-    for (int part = 0; p->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++)
-        if (p->recompute_parts & (1u << part) && maq_part_recompute_name((enum maq_part)part))
-            maq_buf_addf(b, "%s%s", b->len > 0 ? "+" : "", maq_part_recompute_name((enum maq_part)part));
+    else
+        maq_plan_add_words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, "+");
+    if (p->offload_modules != 0) {
+        maq_buf_adds(b, ", on host ");
+        maq_plan_add_words(b, p, MAQ_PLAN_OFFLOAD_MODULES, "+");
+    }
     if (p->offload_layers > 0)
         maq_buf_addf(b, ", %d offloaded", p->offload_layers);
     if (p->optimizer_offload > 0)

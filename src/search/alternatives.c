@@ -103,7 +103,7 @@ static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_a
     struct owner *o = out->owner;
     const struct maq_axis_values *values = &o->space.axis[axis];
     uint32_t own = index_of(&o->space, axis, best);
-    char from[64], to[64];
+    char from[MAQ_SPACE_WORD], to[MAQ_SPACE_WORD];
     if (own == values->n)
         return MAQ_OK;
     const char *name = short_name(o, maq_axis_key(axis));

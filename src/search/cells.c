@@ -170,6 +170,14 @@ static enum maq_status least_work(double *ns, const struct maq_search_space *spa
     return MAQ_OK;
 }
 
+/* Whether inputs of modules may wait on the host so. They bound nothing: passes may wait for them, less where more is recomputed. */
+static enum maq_status check_inputs(const struct maq_plan *plan, struct maq_train_sweep *sweep,
+                                    struct maq_arena *scratch)
+{
+    struct maq_atoms atoms;
+    return plan->offload_modules == 0 ? MAQ_OK : maq_train_sweep_atoms(&atoms, sweep, plan, scratch);
+}
+
 enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_space *space, const struct maq_job *job,
                                struct maq_train_sweep *sweep, struct maq_arena *scratch)
 {
@@ -179,7 +187,10 @@ enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_sp
     maq_cell_plan(&plan, space, cell);
     plan.schedule = MAQ_SCHEDULE_1F1B;
     plan.vp = 1;
-    enum maq_status status = least_work(&ns, space, &plan, sweep, scratch, false);
+    enum maq_status status = check_inputs(&plan, sweep, scratch);
+    maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, 0);
+    if (status == MAQ_OK)
+        status = least_work(&ns, space, &plan, sweep, scratch, false);
     if (status == MAQ_OK)
         status = least_work(&ns, space, &plan, sweep, scratch, true);
     maq_arena_reset(scratch, mark);

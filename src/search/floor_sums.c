@@ -71,6 +71,17 @@ static void keep_least(struct maq_atom *least, const struct maq_atoms *atoms, do
     }
 }
 
+#define ENDLESS_NS 1e30 /* longer than any step, and finite: ranges are differences of sums */
+
+/* What is refused with inputs of modules on the host is of no use for its time: it is bounded, where anything is known. */
+static void make_endless(struct maq_atoms *atoms)
+{
+    for (uint32_t i = 0; i < atoms->n; i++) {
+        struct maq_atom *a = &atoms->at[i];
+        a->forward_ns = a->backward_ns = a->redone_forward_ns = a->redone_backward_ns = ENDLESS_NS;
+    }
+}
+
 /*
  * Sums of one recomputation. Several layers per checkpoint keep one input for all of them. What the document says may be of
  * some layers only: then its time is bounded by the less of nothing and everything recomputed, its memory by everything.
@@ -95,7 +106,13 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
                         : value);
     double layers =
         plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
+    const char *remedy;
+    bool never = maq_offload_clash(&plan, &remedy) != NULL;
+    if (never)
+        maq_space_apply(&plan, f->space, MAQ_AXIS_INPUTS, 0);
     MAQ_TRY(maq_train_sweep_atoms(&atoms, f->sweep, &plan, f->arena));
+    if (never)
+        make_endless(&atoms);
     keep_least(least, &atoms, 1 / layers, recompute == 0);
     return sum_up(out, &atoms, 1 / layers, !written, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
@@ -118,6 +135,7 @@ static enum maq_status prepare_all(struct maq_cell_floors *f, bool splits, bool 
     if (!least || !sums)
         return MAQ_NO_MEMORY;
     plan.offload_layers = away;
+    maq_space_apply(&plan, f->space, MAQ_AXIS_INPUTS, (int32_t)f->inputs);
     for (uint32_t r = 0; r < n; r++)
         MAQ_TRY(prepare(f, &sums[r], plan, r, least));
     const struct maq_atoms all = {.at = least, .n = f->n_atoms, .hop_ns = sums[0].hop_ns};
@@ -159,10 +177,15 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     const struct maq_job_places nowhere = {0};
     const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE];
     struct maq_plan plan = *plain;
-    *out = (struct maq_cell_floors){
-        .space = space, .sweep = sweep, .arena = arena, .resolved = *job, .alike = job->model.n_kinds == 1};
+    *out = (struct maq_cell_floors){.space = space,
+                                    .sweep = sweep,
+                                    .arena = arena,
+                                    .resolved = *job,
+                                    .inputs = plain->offload_modules,
+                                    .alike = job->model.n_kinds == 1};
     plan.schedule = MAQ_SCHEDULE_1F1B;
     plan.vp = 1;
+    maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, 0);
     out->plain = plan;
     out->resolved.plan = plan;
     MAQ_TRY(maq_job_resolve(&out->resolved, &nowhere, NULL));

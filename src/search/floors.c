@@ -187,7 +187,7 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
     const struct maq_pipeline *p = q->pipeline;
     bool splits = maq_schedule_splits(p->schedule), timed = q->recompute == MAQ_FLOOR_PLAIN;
     const struct maq_floor_sums *sums = maq_floor_sums_of(f, q, false);
-    flat_floor(out, f, sums);
+    flat_floor(out, f, &f->plain_sums[splits]);
     if (p->as_written)
         return;
     uint32_t stages = (uint32_t)f->resolved.plan.pp;

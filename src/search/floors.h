@@ -25,7 +25,8 @@ struct maq_cell_floors {
     const struct maq_search_space *space;
     struct maq_train_sweep *sweep;
     struct maq_arena *arena;
-    struct maq_plan plain;               /* the cell's plainest plan */
+    struct maq_plan plain;               /* the cell's plainest plan, with nothing on the host */
+    uint32_t inputs;                     /* of modules that wait there in the cell: bits of enum maq_offload_module */
     struct maq_job resolved;             /* the job with it, for what states take */
     struct maq_floor_sums plain_sums[2]; /* nothing is saved; by whether the schedule puts weight gradients off */
     bool plain_splits;                   /* one that is there */

@@ -59,6 +59,11 @@ int32_t maq_leaf_offloaded(const struct maq_leaf_floors *f, uint32_t offload)
     return value == MAQ_VALUE_AS_WRITTEN ? f->space->base.offload_layers : value;
 }
 
+bool maq_leaf_on_device(const struct maq_leaf_floors *f, uint32_t offload)
+{
+    return maq_leaf_offloaded(f, offload) == 0 && f->cell.inputs == 0;
+}
+
 static struct maq_floor_query query_of(const struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload)
 {
     bool all = recompute >= values(f, MAQ_AXIS_RECOMPUTE);
@@ -113,8 +118,9 @@ const struct maq_pipeline_floor *maq_leaf_floor(struct maq_leaf_floors *f, uint3
 
 bool maq_leaf_recompute_adds(const struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload)
 {
-    const struct maq_floor_sums *away = f->cell.sums[maq_schedule_splits(f->pipeline->schedule)][1];
-    return maq_leaf_offloaded(f, offload) == 0 || !away || away[recompute].adds;
+    bool layers = maq_leaf_offloaded(f, offload) > 0;
+    const struct maq_floor_sums *sums = f->cell.sums[maq_schedule_splits(f->pipeline->schedule)][layers];
+    return maq_leaf_on_device(f, offload) || !sums || sums[recompute].adds;
 }
 
 const struct maq_pipeline_floor *maq_leaf_block_floor(struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload,

@@ -32,6 +32,8 @@ void maq_leaf_floors_go(struct maq_leaf_floors *floors, const struct maq_pipelin
 
 /* First layers of each virtual stage that a value of OFFLOAD puts on the host. */
 int32_t maq_leaf_offloaded(const struct maq_leaf_floors *floors, uint32_t offload);
+/* Whether nothing of the activations waits on the host then. */
+bool maq_leaf_on_device(const struct maq_leaf_floors *floors, uint32_t offload);
 
 /* No plan of the pipeline is faster. */
 double maq_leaf_time_floor(struct maq_leaf_floors *floors);

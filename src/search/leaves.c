@@ -401,10 +401,10 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     MAQ_TRY(note(e, &nothing, &q));
     if (!q.possible)
         return MAQ_OK;
-    if (maq_leaf_offloaded(&e->floors, offload) == 0)
-        e->tail_s = q.tail_s;
-    bool on_device = maq_leaf_offloaded(&e->floors, offload) == 0, late = q.step_s >= limit,
+    bool on_device = maq_leaf_on_device(&e->floors, offload), late = q.step_s >= limit,
          gains = q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s && q.step_s - q.wait_s < limit_of(s);
+    if (on_device)
+        e->tail_s = q.tail_s;
     choice.beaten = !choice.all && (q.fits || late);
     out->dead = choice.beaten && (on_device || q.fits) && !gains;
     out->settled = !choice.all && q.fits;

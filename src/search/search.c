@@ -415,7 +415,7 @@ static enum maq_status list_axes(struct maq_search_result *r, struct search *s)
     for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
         const struct maq_axis_values *values = &s->space.axis[a];
         struct maq_buf text;
-        char word[64];
+        char word[MAQ_SPACE_WORD];
         maq_buf_init(&text, 1 << 16);
         for (uint32_t i = 0; i < values->n; i++)
             maq_buf_addf(&text, "%s%s", i > 0 ? ", " : "",

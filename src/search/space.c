@@ -58,6 +58,9 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
         plan->rank_order = space->orders[value];
     } else if (axis == MAQ_AXIS_HOST_OPTIM) {
         plan->optimizer_offload = value / 1000.0;
+    } else if (axis == MAQ_AXIS_INPUTS) {
+        plan->offload_modules = (uint32_t)value;
+        plan->offload_inputs = value != 0;
     } else if (axis == MAQ_AXIS_ETP) {
         plan->etp = value == MAQ_VALUE_LIKE_TP ? plan->tp : value;
     } else if (axis == MAQ_AXIS_RECOMPUTE) {
@@ -102,58 +105,81 @@ bool maq_space_layout(int32_t *layers, uint32_t n, uint32_t total, int32_t value
 
 /* ---- words ---- */
 
-static void parts_word(char buf[64], uint32_t parts)
+/* "core_attn+mlp" */
+static void bits_word(char buf[MAQ_SPACE_WORD], enum maq_plan_list list, uint32_t bits)
 {
-    size_t at = 0;
-    for (int part = 0; part < MAQ_PART_COUNT; part++) {
-        const char *name = parts & (1u << part) ? maq_part_recompute_name((enum maq_part)part) : NULL;
-        if (name && at < 64)
-            at += (size_t)snprintf(buf + at, 64 - at, "%s%s", at > 0 ? "+" : "", name);
+    const struct maq_plan_words *words = &maq_plan_words[list];
+    size_t at = (size_t)snprintf(buf, MAQ_SPACE_WORD, "%s", bits == 0 ? "none" : "");
+    for (int bit = 0; bit < words->n; bit++) {
+        const char *name = bits & (1u << bit) ? words->word(bit) : NULL;
+        if (name && at < MAQ_SPACE_WORD)
+            at += (size_t)snprintf(buf + at, MAQ_SPACE_WORD - at, "%s%s", at > 0 ? "+" : "", name);
     }
 }
 
-const char *maq_space_word(char buf[64], const struct maq_search_space *space, enum maq_axis axis, int32_t value)
+const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_space *space, enum maq_axis axis,
+                           int32_t value)
 {
     const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
     buf[0] = '\0';
-    if (value == MAQ_VALUE_AS_WRITTEN) {
+    if (axis == MAQ_AXIS_INPUTS) {
+        bits_word(buf, MAQ_PLAN_OFFLOAD_MODULES,
+                  value == MAQ_VALUE_AS_WRITTEN ? space->base.offload_modules : (uint32_t)value);
+    } else if (value == MAQ_VALUE_AS_WRITTEN) {
         const struct maq_plan_doc doc = {.plan = space->base};
         if (axis == MAQ_AXIS_LAYOUT && space->base.layout.len == 0)
-            snprintf(buf, 64, "by its first and last stage");
+            snprintf(buf, MAQ_SPACE_WORD, "by its first and last stage");
         else
             maq_field_format(buf, field, &doc);
     } else if (axis == MAQ_AXIS_ORDER)
-        snprintf(buf, 64, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
+        snprintf(buf, MAQ_SPACE_WORD, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
     else if (axis == MAQ_AXIS_LAYOUT)
-        snprintf(buf, 64, "E%dL%d", value / 64, value % 64);
+        snprintf(buf, MAQ_SPACE_WORD, "E%dL%d", value / 64, value % 64);
     else if (axis == MAQ_AXIS_HOST_OPTIM)
-        snprintf(buf, 64, "%g", value / 1000.0);
+        snprintf(buf, MAQ_SPACE_WORD, "%g", value / 1000.0);
     else if (axis == MAQ_AXIS_ETP && value == MAQ_VALUE_LIKE_TP)
-        snprintf(buf, 64, "tp");
+        snprintf(buf, MAQ_SPACE_WORD, "tp");
     else if (axis == MAQ_AXIS_REPLICAS && value == MAQ_VALUE_PER_DOMAIN)
-        snprintf(buf, 64, "domain");
+        snprintf(buf, MAQ_SPACE_WORD, "domain");
     else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
-        snprintf(buf, 64, "block");
+        snprintf(buf, MAQ_SPACE_WORD, "block");
     else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_STAGES)
-        snprintf(buf, 64, "stages");
+        snprintf(buf, MAQ_SPACE_WORD, "stages");
     else if (axis == MAQ_AXIS_RECOMPUTE && (value & MAQ_RECOMPUTE_VALUE_PARTS))
-        parts_word(buf, (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS));
+        bits_word(buf, MAQ_PLAN_RECOMPUTE_MODULES, (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS));
     else if (axis == MAQ_AXIS_RECOMPUTE && value > MAQ_RECOMPUTE_VALUE_UNIFORM + 1)
-        snprintf(buf, 64, "full:%d", value & ~MAQ_RECOMPUTE_VALUE_UNIFORM);
+        snprintf(buf, MAQ_SPACE_WORD, "full:%d", value & ~MAQ_RECOMPUTE_VALUE_UNIFORM);
     else if (axis == MAQ_AXIS_RECOMPUTE)
-        snprintf(buf, 64, "%s", value == MAQ_RECOMPUTE_VALUE_NONE ? "none" : "full");
+        snprintf(buf, MAQ_SPACE_WORD, "%s", value == MAQ_RECOMPUTE_VALUE_NONE ? "none" : "full");
     else if (field->type == MAQ_TYPE_ENUM)
-        snprintf(buf, 64, "%s", field->names[value]);
+        snprintf(buf, MAQ_SPACE_WORD, "%s", field->names[value]);
     else
-        snprintf(buf, 64, "%d", value);
+        snprintf(buf, MAQ_SPACE_WORD, "%d", value);
     return buf;
 }
 
 /* ---- the user's lists ---- */
 
+/* Bits of the names of "core_attn+mlp"; false: one is none. */
+static bool read_bits(uint32_t *bits, enum maq_plan_list list, struct maq_str rest)
+{
+    const struct maq_plan_words *words = &maq_plan_words[list];
+    struct maq_str name;
+    *bits = 0;
+    while (rest.ptr && rest.len > 0) {
+        int bit = 0;
+        rest = maq_str_split(rest, '+', &name);
+        while (bit < words->n && !(words->word(bit) && maq_str_is(name, words->word(bit))))
+            bit++;
+        if (bit == words->n)
+            return false;
+        *bits |= 1u << bit;
+    }
+    return *bits != 0;
+}
+
 static bool read_recompute(int32_t *out, struct maq_str word)
 {
-    struct maq_str rest = word, name;
     int64_t layers;
     static const struct {
         const char *name;
@@ -172,18 +198,18 @@ static bool read_recompute(int32_t *out, struct maq_str word)
         *out = MAQ_RECOMPUTE_VALUE_UNIFORM + (ok ? (int32_t)layers : 1);
         return ok;
     }
-    *out = MAQ_RECOMPUTE_VALUE_PARTS;
-    while (rest.ptr && rest.len > 0) {
-        int part = 0;
-        rest = maq_str_split(rest, '+', &name);
-        while (part < MAQ_PART_COUNT && !(maq_part_recompute_name((enum maq_part)part) &&
-                                          maq_str_is(name, maq_part_recompute_name((enum maq_part)part))))
-            part++;
-        if (part == MAQ_PART_COUNT)
-            return false;
-        *out |= 1 << part;
-    }
-    return *out != MAQ_RECOMPUTE_VALUE_PARTS;
+    uint32_t parts;
+    bool ok = read_bits(&parts, MAQ_PLAN_RECOMPUTE_MODULES, word);
+    *out = (int32_t)(MAQ_RECOMPUTE_VALUE_PARTS | parts);
+    return ok;
+}
+
+static bool read_inputs(int32_t *out, struct maq_str word)
+{
+    uint32_t modules = 0;
+    bool ok = maq_str_is(word, "none") || read_bits(&modules, MAQ_PLAN_OFFLOAD_MODULES, word);
+    *out = (int32_t)modules;
+    return ok;
 }
 
 /* "E1L2" */
@@ -235,6 +261,8 @@ static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_ax
     const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
     if (axis == MAQ_AXIS_RECOMPUTE)
         return read_recompute(out, word);
+    if (axis == MAQ_AXIS_INPUTS)
+        return read_inputs(out, word);
     if (axis == MAQ_AXIS_LAYOUT)
         return read_layout(out, word);
     if (axis == MAQ_AXIS_ORDER)
@@ -383,6 +411,8 @@ static bool decided(const struct maq_job_box *box, enum maq_axis axis, bool free
         any |= sets(box, recompute_keys[i]);
     if (axis == MAQ_AXIS_RECOMPUTE && !free)
         any |= maq_job_get(box)->plan.recompute_parts != 0;
+    if (axis == MAQ_AXIS_INPUTS)
+        any |= sets(box, "fine_grained_activation_offloading");
     return any;
 }
 

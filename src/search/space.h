@@ -28,6 +28,7 @@
     X(MBS, mbs, "micro_batch_size")                                                                                    \
     X(SP, sequence_parallel, "sequence_parallel")                                                                      \
     X(ORDER, rank_order, "rank_order")                                                                                 \
+    X(INPUTS, offload_modules, "offload_modules")                                                                      \
     X(SCHEDULE, schedule, "pipeline_schedule")                                                                         \
     X(VP, vp, "virtual_pipeline_model_parallel_size")                                                                  \
     X(LAYOUT, layout, "pipeline_model_parallel_layout")                                                                \
@@ -49,7 +50,8 @@ const char *maq_axis_key(enum maq_axis axis);
 
 /*
  * Values are numbers. Those of ORDER index `orders`; of LAYOUT, first * 64 + last: what the embedding and the output count for,
- * in layers; of HOST_OPTIM, thousandths; of RECOMPUTE, see below; of the others, what the plan holds.
+ * in layers; of INPUTS, bits of enum maq_offload_module; of HOST_OPTIM, thousandths; of RECOMPUTE, see below; of the others, what
+ * the plan holds.
  */
 struct maq_axis_values {
     int32_t *at; /* [n] */
@@ -93,8 +95,10 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
 bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis,
                      int32_t value);
 
+#define MAQ_SPACE_WORD 96
 /* A value in words, as the user's lists write it ("core_attn+mlp", "E1L1"). */
-const char *maq_space_word(char buf[64], const struct maq_search_space *space, enum maq_axis axis, int32_t value);
+const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_space *space, enum maq_axis axis,
+                           int32_t value);
 
 /* Layers of n virtual stages when embedding and output count for `first` and `last` layers: as even as can be, what is left
  * over in the middle. False when a stage would be empty. */
