@@ -83,6 +83,16 @@ void maq_cache_fini(struct maq_cache *cache)
     *cache = (struct maq_cache){0};
 }
 
+void maq_cache_forget(struct maq_cache *cache)
+{
+    const struct maq_slowdown *stretch = cache->items.stretch;
+    maq_arena_fini(&cache->arena);
+    memset(cache->blocks, 0, cache->block_slots * sizeof *cache->blocks);
+    cache->n_blocks = cache->n_schedules = 0;
+    maq_items_init(&cache->items, cache->items.cluster, cache->items.costs, &cache->arena);
+    cache->items.stretch = stretch;
+}
+
 double *maq_cache_finish(struct maq_cache *cache, size_t n)
 {
     if (n > cache->finish_size) {

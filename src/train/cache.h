@@ -28,6 +28,8 @@ enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **me
 /* Of a job's cluster and cost chain; opens its file of measured kernels. *cache is to be ended (maq_cache_fini) even on failure. */
 enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag);
 void maq_cache_fini(struct maq_cache *cache);
+/* Forgets operators, blocks and skeletons, of which nothing may be in use: they are made again when they are asked for. */
+void maq_cache_forget(struct maq_cache *cache);
 /* n doubles, not initialised, valid until the next call; NULL when out of memory. */
 double *maq_cache_finish(struct maq_cache *cache, size_t n);
 

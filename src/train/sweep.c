@@ -2,8 +2,8 @@
  * sweep.c - many plans of one job, see maq_train_sweep_eval.
  *
  * Plans are completed like a document's, without diagnostics; those that share a schedule skeleton are
- * evaluated together, up to LANES at a time. Plans are taken in windows, so that memory stays bounded;
- * results do not depend on the grouping.
+ * evaluated together, up to LANES at a time. Plans are taken in windows, and what they share is forgotten now and then, so that
+ * memory stays bounded; results do not depend on either.
  */
 #include "train/sweep.h"
 
@@ -21,6 +21,8 @@
 
 #define LANES 8
 #define WINDOW 32 /* their blueprints stay in the second-level cache */
+/* What plans share and is made again beyond that: a search of a large space asks for blocks of a million kinds, most of them once. */
+#define CACHE_BYTES ((size_t)128 << 20)
 
 enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job, struct maq_diag *diag)
 {
@@ -48,6 +50,13 @@ void maq_train_sweep_free(struct maq_train_sweep *sweep)
     maq_arena_fini(&sweep->scratch);
     free(sweep->window);
     free(sweep);
+}
+
+/* To be called where no plan is at work. */
+static void bound_memory(struct maq_train_sweep *s)
+{
+    if (s->cache.arena.used > CACHE_BYTES)
+        maq_cache_forget(&s->cache);
 }
 
 /* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
@@ -132,6 +141,7 @@ static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quic
     for (size_t from = 0; from < n; from += WINDOW) {
         struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
         uint32_t held = 0;
+        bound_memory(sweep);
         for (size_t i = from; i < n && i < from + WINDOW; i++) {
             struct maq_candidate *c = &sweep->window[held];
             enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, NULL);
@@ -230,6 +240,7 @@ static enum maq_status prepare_atoms(struct maq_train_sweep *sweep, const struct
 {
     int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
     struct maq_candidate *c = &sweep->window[0];
+    bound_memory(sweep);
     MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp), NULL));
     return maq_blueprint_blocks(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
 }
