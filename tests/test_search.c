@@ -97,6 +97,27 @@ static const struct {
      "search: {tp: 1, pp: 1, mbs: 2, cp: 1, offload_layers: [0, 2, 8], zero: optim, hsdp_replicas: 2, recompute: "
      "none}}",
      false},
+    {"exchanges that hide", /* in DualPipe, not in 1F1B */
+     "{model: {model_type: megatron, hidden_size: 1024, num_layers: 6, num_attention_heads: 8, ffn_hidden_size: 4096, "
+     "num_experts: 4, moe_router_topk: 2, moe_ffn_hidden_size: 2048, vocab_size: 32000, max_position_embeddings: "
+     "65536}, cluster: 'l40s:4', framework: nemo, workload: {seq: 8192, gbs: 8}, search: {tp: 1, cp: 1, pp: 2, ep: 2, "
+     "etp: 1, mbs: 1, zero: [no_shard, optim], hsdp_replicas: 1, recompute: none, schedule: [1f1b, dualpipe]}}",
+     false},
+    {"recomputed in a wait", /* beside an exchange, of a pass that waits for gathers */
+     "{model: {model_type: megatron, hidden_size: 1024, num_layers: 6, num_attention_heads: 8, ffn_hidden_size: 4096, "
+     "num_experts: 8, moe_router_topk: 2, moe_ffn_hidden_size: 2048, vocab_size: 32000, max_position_embeddings: "
+     "65536}, cluster: 'h100-sxm:4 x 2, rail 200G', plan: {overlap_moe_expert_parallel_comm: true}, workload: {seq: "
+     "2048, gbs: 8}, search: {tp: 1, cp: 2, ep: 4, etp: 1, pp: 1, mbs: 2, zero: 3, recompute: [none, "
+     "core_attn+moe_act], hsdp_replicas: 1, cp_comm_type: all_gather}}",
+     false},
+    {"less to move", /* of four layers than of two, once experts are recomputed */
+     "{model: {model_type: megatron, hidden_size: 2048, num_layers: 10, num_attention_heads: 16, ffn_hidden_size: "
+     "8192, num_experts: 4, moe_router_topk: 2, moe_ffn_hidden_size: 4096, moe_shared_expert_intermediate_size: 2048, "
+     "vocab_size: 32000, max_position_embeddings: 65536}, cluster: 'b200:4 x 2, rail 200G', framework: nemo, plan: "
+     "{optimizer: muon, moe_expert_capacity_factor: 1.25}, workload: {seq: 2048, gbs: 16}, search: {tp: 1, cp: 1, pp: "
+     "1, ep: 1, etp: 1, mbs: 2, offload_layers: [0, 2, 4], zero: optim, recompute: [none, layernorm, moe], "
+     "hsdp_replicas: 2}}",
+     false},
     {"chosen",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'a100-80gb:8', plan: {schedule: zb-v, pp: 4, vp: 2, "
      "recompute: full}, workload: {seq: 8192, gbs: 32}}",

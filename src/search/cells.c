@@ -149,22 +149,21 @@ static double work_ns(const struct maq_atoms *atoms)
     return sum;
 }
 
-/* Work of a microbatch under the schedules of the space that do or do not split their backward passes. */
-static enum maq_status least_work(double *ns, const struct maq_search_space *space, struct maq_plan *plan,
-                                  struct maq_train_sweep *sweep, struct maq_arena *scratch, bool split)
+/* Work of a microbatch under the schedules of the space that have such passes. */
+static enum maq_status least_work(double *ns, const struct maq_search_space *space, struct maq_plan plan,
+                                  struct maq_train_sweep *sweep, struct maq_arena *scratch, enum maq_passes passes)
 {
     const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE];
     struct maq_atoms atoms;
     bool any = false;
     for (uint32_t i = 0; i < schedules->n; i++) {
         int32_t v = schedules->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.schedule : schedules->at[i];
-        any |= maq_schedule_splits(v) == split;
+        any |= maq_passes_of(v) == passes;
     }
     if (!any)
         return MAQ_OK;
-    if (split)
-        plan->schedule = MAQ_SCHEDULE_ZB_H1;
-    MAQ_TRY(maq_train_sweep_atoms(&atoms, sweep, plan, scratch));
+    maq_plan_passes(&plan, passes);
+    MAQ_TRY(maq_train_sweep_atoms(&atoms, sweep, &plan, scratch));
     double work = work_ns(&atoms);
     *ns = *ns < 0 || work < *ns ? work : *ns;
     return MAQ_OK;
@@ -189,10 +188,8 @@ enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_sp
     plan.vp = 1;
     enum maq_status status = check_inputs(&plan, sweep, scratch);
     maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, 0);
-    if (status == MAQ_OK)
-        status = least_work(&ns, space, &plan, sweep, scratch, false);
-    if (status == MAQ_OK)
-        status = least_work(&ns, space, &plan, sweep, scratch, true);
+    for (int passes = 0; passes < MAQ_PASSES_COUNT && status == MAQ_OK; passes++)
+        status = least_work(&ns, space, plan, sweep, scratch, (enum maq_passes)passes);
     maq_arena_reset(scratch, mark);
     cell->impossible = status == MAQ_BAD_INPUT || status == MAQ_LIMIT;
     cell->floor_s = cell->impossible ? 0 : ns * maq_cell_microbatches(job, &plan) / plan.pp * 1e-9;

@@ -117,19 +117,19 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
     return sum_up(out, &atoms, 1 / layers, !written, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-/* The cell's plan with weight gradients put off or not. */
-static struct maq_plan plan_of(const struct maq_cell_floors *f, bool splits)
+/* The cell's plan with such passes. */
+static struct maq_plan plan_of(const struct maq_cell_floors *f, enum maq_passes passes)
 {
     struct maq_plan plan = f->plain;
-    plan.schedule = splits ? MAQ_SCHEDULE_ZB_H1 : MAQ_SCHEDULE_1F1B;
+    maq_plan_passes(&plan, passes);
     return plan;
 }
 
 /* Of every recomputation, and of the least of them. */
-static enum maq_status prepare_all(struct maq_cell_floors *f, bool splits, bool away)
+static enum maq_status prepare_all(struct maq_cell_floors *f, enum maq_passes passes, bool away)
 {
     uint32_t n = f->space->axis[MAQ_AXIS_RECOMPUTE].n;
-    struct maq_plan plan = plan_of(f, splits);
+    struct maq_plan plan = plan_of(f, passes);
     struct maq_atom *least = MAQ_ARENA_NEW(f->arena, struct maq_atom, f->n_atoms);
     struct maq_floor_sums *sums = MAQ_ARENA_NEW(f->arena, struct maq_floor_sums, (size_t)n + 1);
     if (!least || !sums)
@@ -139,35 +139,35 @@ static enum maq_status prepare_all(struct maq_cell_floors *f, bool splits, bool 
     for (uint32_t r = 0; r < n; r++)
         MAQ_TRY(prepare(f, &sums[r], plan, r, least));
     const struct maq_atoms all = {.at = least, .n = f->n_atoms, .hop_ns = sums[0].hop_ns};
-    f->sums[splits][away] = sums;
+    f->sums[passes][away] = sums;
     return sum_up(&sums[n], &all, 1, true, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-enum maq_status maq_cell_floors_need(struct maq_cell_floors *f, bool splits, bool away)
+enum maq_status maq_cell_floors_need(struct maq_cell_floors *f, enum maq_passes passes, bool away)
 {
-    return f->sums[splits][away] ? MAQ_OK : prepare_all(f, splits, away);
+    return f->sums[passes][away] ? MAQ_OK : prepare_all(f, passes, away);
 }
 
 const struct maq_floor_sums *maq_floor_sums_of(const struct maq_cell_floors *f, const struct maq_floor_query *q,
                                                bool away)
 {
-    bool splits = maq_schedule_splits(q->pipeline->schedule);
+    enum maq_passes passes = maq_passes_of(q->pipeline->schedule);
     if (q->recompute == MAQ_FLOOR_PLAIN)
-        return &f->plain_sums[splits];
-    return &f->sums[splits][away][q->recompute];
+        return &f->plain_sums[passes];
+    return &f->sums[passes][away][q->recompute];
 }
 
 /* What each pass takes when nothing is saved. */
-static enum maq_status prepare_plain(struct maq_cell_floors *f, bool splits)
+static enum maq_status prepare_plain(struct maq_cell_floors *f, enum maq_passes passes)
 {
     struct maq_atoms atoms;
-    const struct maq_plan plan = plan_of(f, splits);
-    if (f->plain_sums[splits].forward_ns)
+    const struct maq_plan plan = plan_of(f, passes);
+    if (f->plain_sums[passes].forward_ns)
         return MAQ_OK;
     MAQ_TRY(maq_train_sweep_atoms(&atoms, f->sweep, &plan, f->arena));
     f->n_atoms = atoms.n;
-    f->plain_splits = splits;
-    return sum_up(&f->plain_sums[splits], &atoms, 1, false, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
+    f->plain_passes = passes;
+    return sum_up(&f->plain_sums[passes], &atoms, 1, false, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_search_space *space,
@@ -200,8 +200,8 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     for (uint32_t g = 0; g < job->cluster.n_groups; g++)
         out->capacity_bytes = fmax(out->capacity_bytes, job->cluster.groups[g].device.mem_bytes);
     for (uint32_t i = 0; i < schedules->n; i++)
-        MAQ_TRY(prepare_plain(out, maq_schedule_splits(schedules->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.schedule
-                                                                                                : schedules->at[i])));
+        MAQ_TRY(prepare_plain(
+            out, maq_passes_of(schedules->at[i] == MAQ_VALUE_AS_WRITTEN ? space->base.schedule : schedules->at[i])));
     return MAQ_OK;
 }
 

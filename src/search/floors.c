@@ -187,7 +187,7 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
     const struct maq_pipeline *p = q->pipeline;
     bool splits = maq_schedule_splits(p->schedule), timed = q->recompute == MAQ_FLOOR_PLAIN;
     const struct maq_floor_sums *sums = maq_floor_sums_of(f, q, false);
-    flat_floor(out, f, &f->plain_sums[splits]);
+    flat_floor(out, f, &f->plain_sums[maq_passes_of(p->schedule)]);
     if (p->as_written)
         return;
     uint32_t stages = (uint32_t)f->resolved.plan.pp;
@@ -229,7 +229,7 @@ struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const st
 
 double maq_mean_state_bytes(const struct maq_cell_floors *f, const struct maq_plan *plan)
 {
-    const struct maq_floor_sums *sums = &f->plain_sums[f->plain_splits];
+    const struct maq_floor_sums *sums = &f->plain_sums[f->plain_passes];
     struct maq_state_floor states = maq_state_floor(f, plan);
     if (states.none)
         return 0;

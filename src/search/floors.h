@@ -25,14 +25,14 @@ struct maq_cell_floors {
     const struct maq_search_space *space;
     struct maq_train_sweep *sweep;
     struct maq_arena *arena;
-    struct maq_plan plain;               /* the cell's plainest plan, with nothing on the host */
-    uint32_t inputs;                     /* of modules that wait there in the cell: bits of enum maq_offload_module */
-    struct maq_job resolved;             /* the job with it, for what states take */
-    struct maq_floor_sums plain_sums[2]; /* nothing is saved; by whether the schedule puts weight gradients off */
-    bool plain_splits;                   /* one that is there */
+    struct maq_plan plain;   /* the cell's plainest plan, with nothing on the host */
+    uint32_t inputs;         /* of modules that wait there in the cell: bits of enum maq_offload_module */
+    struct maq_job resolved; /* the job with it, for what states take */
+    struct maq_floor_sums plain_sums[MAQ_PASSES_COUNT]; /* nothing is saved; NULL: of no schedule of the space */
+    enum maq_passes plain_passes;                       /* one that is there */
     /* [of RECOMPUTE + 1], the last of each atom the least of all; by the same, and whether layers are offloaded; NULL: not
      * worked out yet */
-    struct maq_floor_sums *sums[2][2];
+    struct maq_floor_sums *sums[MAQ_PASSES_COUNT][2];
     uint32_t n_atoms, microbatches;
     bool alike; /* all layers of the model are */
     double capacity_bytes;
@@ -47,7 +47,7 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
                                 struct maq_arena *arena);
 
 /* What queries of recomputations need, with layers offloaded or without. */
-enum maq_status maq_cell_floors_need(struct maq_cell_floors *floors, bool splits, bool away);
+enum maq_status maq_cell_floors_need(struct maq_cell_floors *floors, enum maq_passes passes, bool away);
 
 /* What a way to shard adds to each pass, sums over the atoms before each [atoms + 1]. */
 struct maq_sync_sums {

@@ -78,11 +78,11 @@ static struct maq_floor_query query_of(const struct maq_leaf_floors *f, uint32_t
 /* Sees to it that there is what a query needs; where memory ran out, floors stay below all there is. */
 static bool has_sums(struct maq_leaf_floors *f, const struct maq_floor_query *q)
 {
-    bool splits = maq_schedule_splits(f->pipeline->schedule);
+    enum maq_passes passes = maq_passes_of(f->pipeline->schedule);
     if (f->status == MAQ_OK)
-        f->status = maq_cell_floors_need(&f->cell, splits, false);
+        f->status = maq_cell_floors_need(&f->cell, passes, false);
     if (f->status == MAQ_OK && q->offloaded > 0)
-        f->status = maq_cell_floors_need(&f->cell, splits, true);
+        f->status = maq_cell_floors_need(&f->cell, passes, true);
     return f->status == MAQ_OK;
 }
 
@@ -119,7 +119,7 @@ const struct maq_pipeline_floor *maq_leaf_floor(struct maq_leaf_floors *f, uint3
 bool maq_leaf_recompute_adds(const struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload)
 {
     bool layers = maq_leaf_offloaded(f, offload) > 0;
-    const struct maq_floor_sums *sums = f->cell.sums[maq_schedule_splits(f->pipeline->schedule)][layers];
+    const struct maq_floor_sums *sums = f->cell.sums[maq_passes_of(f->pipeline->schedule)][layers];
     return maq_leaf_on_device(f, offload) || !sums || sums[recompute].adds;
 }
 

@@ -362,6 +362,15 @@ static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
     return false;
 }
 
+/* Whether no recomputation makes a pass shorter where so much is offloaded; then offloading more is no use for it either. */
+static bool every_recompute_adds(const struct explorer *e, uint32_t offload)
+{
+    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
+        if (!maq_leaf_recompute_adds(&e->floors, i, offload))
+            return false;
+    return true;
+}
+
 #define WORTH_A_PROBE 4 /* plans that timing one which does not fit may save */
 
 struct verdict {
@@ -405,9 +414,11 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
          gains = q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s && q.step_s - q.wait_s < limit_of(s);
     if (on_device)
         e->tail_s = q.tail_s;
-    choice.beaten = !choice.all && (q.fits || late);
-    out->dead = choice.beaten && (on_device || q.fits) && !gains;
+    bool beaten = !choice.all && (q.fits || late), fills = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s);
+    out->dead = beaten && !gains && (on_device || (q.fits && every_recompute_adds(e, offload)));
     out->settled = !choice.all && q.fits;
+    choice.beaten = beaten && !fills;
+    choice.all |= fills;
     return choice.beaten && on_device ? MAQ_OK : recomputations(e, &choice);
 }
 

@@ -13,6 +13,19 @@ bool maq_schedule_splits(int schedule)
     return schedule >= MAQ_SCHEDULE_ZB_H1;
 }
 
+enum maq_passes maq_passes_of(int schedule)
+{
+    bool paired = schedule == MAQ_SCHEDULE_DUALPIPE || schedule == MAQ_SCHEDULE_DUALPIPE_V;
+    return paired ? MAQ_PASSES_PAIRED : maq_schedule_splits(schedule) ? MAQ_PASSES_SPLIT : MAQ_PASSES_WHOLE;
+}
+
+void maq_plan_passes(struct maq_plan *plan, enum maq_passes passes)
+{
+    plan->schedule = passes == MAQ_PASSES_WHOLE ? MAQ_SCHEDULE_1F1B : MAQ_SCHEDULE_ZB_H1;
+    if (passes == MAQ_PASSES_PAIRED && plan->overlap_ep == MAQ_AUTO) /* as plan/resolve.c has it there */
+        plan->overlap_ep = MAQ_ON;
+}
+
 static bool v_shaped(int32_t schedule)
 {
     return schedule == MAQ_SCHEDULE_ZB_V || schedule == MAQ_SCHEDULE_DUALPIPE_V;

@@ -34,7 +34,16 @@ enum maq_status maq_pipelines_list(struct maq_pipelines *out, const struct maq_s
                                    const struct maq_job *job, struct maq_arena *arena);
 const struct maq_pipeline_list *maq_pipelines_of(const struct maq_pipelines *pipelines, int32_t stages);
 
-/* Some schedules put weight gradients off: the blocks of a layer are then other ones. */
+/* What the passes of a schedule are made of: the blocks of a layer are other ones in each. */
+enum maq_passes {
+    MAQ_PASSES_WHOLE,
+    MAQ_PASSES_SPLIT,  /* weight gradients are put off */
+    MAQ_PASSES_PAIRED, /* and exchanges of experts run under passes of the other direction (DualPipe) */
+    MAQ_PASSES_COUNT
+};
+enum maq_passes maq_passes_of(int schedule);
 bool maq_schedule_splits(int schedule);
+/* Gives a plan the plainest schedule with such passes. */
+void maq_plan_passes(struct maq_plan *plan, enum maq_passes passes);
 
 #endif
