@@ -274,7 +274,7 @@ struct choice {
     const struct maq_plan *plan;
     uint32_t offload;
     bool all;    /* of BLOCK every number of layers, not the least that fits */
-    bool beaten; /* "nothing" fits, or is slow already: only what makes a pass shorter */
+    bool beaten; /* "nothing" fits, or is slow already, and hides nothing: only what makes a pass shorter */
 };
 
 static bool promising(struct explorer *e, const struct choice *c, uint32_t recompute)
@@ -382,8 +382,8 @@ struct verdict {
  * The plans that save memory with one share of the optimizer and one number of layers on the host, one of the values before
  * `alive` that are still to be looked at; and so are `hosts` shares of the optimizer, this one included.
  *
- * Where passes wait for their host or for data parallelism, offloading may make a plan faster: it hides in the wait, and what comes
- * behind begins earlier, by no more than the wait.
+ * Where passes wait for their host or for data parallelism, offloading and recomputing may make a plan faster: they hide in the wait, and
+ * what comes behind begins earlier, by no more than the wait.
  */
 static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t alive,
                                uint32_t hosts, struct verdict *out)
@@ -410,15 +410,16 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     MAQ_TRY(note(e, &nothing, &q));
     if (!q.possible)
         return MAQ_OK;
-    bool on_device = maq_leaf_on_device(&e->floors, offload), late = q.step_s >= limit,
-         gains = q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s && q.step_s - q.wait_s < limit_of(s);
+    bool on_device = maq_leaf_on_device(&e->floors, offload),
+         hides = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s), /* work that is added may, and a plan be the best */
+        beaten = !choice.all && (q.fits || q.step_s >= limit);
     if (on_device)
         e->tail_s = q.tail_s;
-    bool beaten = !choice.all && (q.fits || late), fills = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s);
-    out->dead = beaten && !gains && (on_device || (q.fits && every_recompute_adds(e, offload)));
+    out->dead = beaten && !(hides && q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s) &&
+                (on_device || (q.fits && every_recompute_adds(e, offload)));
     out->settled = !choice.all && q.fits;
-    choice.beaten = beaten && !fills;
-    choice.all |= fills;
+    choice.beaten = beaten && !hides;
+    choice.all |= hides;
     return choice.beaten && on_device ? MAQ_OK : recomputations(e, &choice);
 }
 
