@@ -124,15 +124,27 @@ static void random_experts(char out[TEXT], uint32_t seed)
 }
 
 /* All axes have lists, so that `full` widens nothing: it only has a small part searched first. */
-static struct maq_search_result *search(const struct maq_job_box *job, bool full, bool exhaustive, const char *text)
+static struct maq_search_result *search(const struct maq_job_box *job, bool full, bool pareto, bool exhaustive,
+                                        const char *text)
 {
-    struct maq_search_opts opts = {.top = 4, .threads = 1, .full = full, .exhaustive = exhaustive};
+    struct maq_search_opts opts = {
+        .top = 4, .threads = 1, .full = full, .pareto_memory = pareto, .exhaustive = exhaustive};
     struct maq_search_result *result;
     struct maq_diag *diag = maq_diag_new();
     if (maq_search(&result, job, &opts, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return result;
+}
+
+static void expect_same(const struct maq_search_plan *a, uint32_t n_a, const struct maq_search_plan *b, uint32_t n_b,
+                        uint32_t seed, const char *text)
+{
+    if (n_a != n_b)
+        fail_msg("job %u: %u plans, exhaustively %u\n%s", seed, n_a, n_b, text);
+    for (uint32_t i = 0; i < n_a; i++)
+        if (a[i].step_s != b[i].step_s)
+            fail_msg("job %u: plan %u takes %.9f s, exhaustively %.9f s\n%s", seed, i, a[i].step_s, b[i].step_s, text);
 }
 
 static void hold_against_all(void (*random)(char out[TEXT], uint32_t seed))
@@ -145,14 +157,12 @@ static void hold_against_all(void (*random)(char out[TEXT], uint32_t seed))
         random(text, seed);
         if (maq_job_parse_open(&job, "random", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
             fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-        struct maq_search_result *a = search(job, seed % 2, false, text), *b = search(job, false, true, text);
+        bool pareto = seed % 6 == 5;
+        struct maq_search_result *a = search(job, seed % 2, pareto, false, text),
+                                 *b = search(job, false, pareto, true, text);
         assert_int_equal(a->counts.considered, b->counts.considered);
-        if (a->n_plans != b->n_plans)
-            fail_msg("job %u: %u plans, exhaustively %u\n%s", seed, a->n_plans, b->n_plans, text);
-        for (uint32_t i = 0; i < a->n_plans; i++)
-            if (a->plans[i].step_s != b->plans[i].step_s)
-                fail_msg("job %u: plan %u takes %.9f s, exhaustively %.9f s\n%s", seed, i, a->plans[i].step_s,
-                         b->plans[i].step_s, text);
+        expect_same(a->plans, a->n_plans, b->plans, b->n_plans, seed, text);
+        expect_same(a->pareto, a->n_pareto, b->pareto, b->n_pareto, seed, text);
         scored += a->counts.scored;
         all += b->counts.scored;
         maq_search_result_free(a);

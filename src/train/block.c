@@ -29,6 +29,15 @@ static struct maq_moved moved_of(const struct maq_block *b, enum maq_block_use u
     return use == MAQ_BLOCK_LAYER ? b->moved[redone] : (struct maq_moved){0, 0};
 }
 
+/* What is never recomputed keeps as much either way. */
+static void keep_all(struct maq_block *b)
+{
+    b->act_bytes[1] = b->act_bytes[0];
+    b->backward_transient[1] = b->backward_transient[0];
+    b->walk[1] = b->walk[0];
+    b->moved[1] = b->moved[0];
+}
+
 enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer,
                                 enum maq_block_use use, bool split)
 {
@@ -42,6 +51,8 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
     lo->repeats = use != MAQ_BLOCK_ENDS;
     count_params(b, lo);
     maq_block_memory(b, lo);
+    if (use == MAQ_BLOCK_ENDS)
+        keep_all(b);
     const struct maq_moved moved[2] = {moved_of(b, use, 0), moved_of(b, use, 1)};
     for (int redone = 0; redone < 2; redone++) {
         lo->offload_bytes = moved[redone].travels;
