@@ -124,6 +124,11 @@ static const struct {
      "2048, gbs: 64}, search: {tp: [1, 2], pp: [1, 2], mbs: [1, 2], vp: [1, 2], cp: 1, offload_modules: [none, "
      "core_attn], recompute: [none, core_attn, mlp, full], hsdp_replicas: [1, 2], optimizer_offload_fraction: [0, 1]}}",
      false},
+    {"reduced once a step", /* not in every pass, as where a step has one microbatch */
+     "{model: {base: bloom-1b7, num_hidden_layers: 6}, cluster: 'h100-sxm:4 x 4, rail 400G', framework: "
+     "nemo-automodel, plan: {precision: bf16}, workload: {seq: 1024, gbs: 128}, search: {tp: 2, cp: 1, pp: 1, mbs: [1, "
+     "2], zero: optim_grads_params, recompute: none, hsdp_replicas: [1, 2]}}",
+     false},
     {"chosen",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'a100-80gb:8', plan: {schedule: zb-v, pp: 4, vp: 2, "
      "recompute: full}, workload: {seq: 8192, gbs: 32}}",

@@ -87,7 +87,8 @@ static const char *const expert_recomputes[] = {"none, moe", "none, core_attn, m
                                                 "none, moe_act+layernorm"};
 static const char *const comms[] = {"p2p", "a2a", "all_gather", "p2p, a2a"};
 static const char *const updates[] = {"adam", "adam", "sgd", "muon"}; /* Muon works on whole matrices, on the device */
-static const char *const frameworks[] = {"megatron-lm", "megatron-lm, launches_block: true", "nemo", "pytorch-fsdp"};
+static const char *const frameworks[] = {"megatron-lm", "megatron-lm, launches_block: true", "nemo", "pytorch-fsdp",
+                                         "nemo-automodel"};
 static const char *const beside[] = {"", ", overlap_moe_expert_parallel_comm: true",
                                      ", moe_expert_capacity_factor: 1.25"};
 static const char *const parts[] = {"", " mtp_num_layers: 1,", " moe_shared_expert_intermediate_size: 2048,"};

@@ -235,13 +235,14 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     return a;
 }
 
-/* Few microbatches, for a small schedule: what an atom costs does not depend on their number. */
+/* Few microbatches, for a small schedule: what an atom costs does not depend on their number, but on whether there are several. */
 static enum maq_status prepare_atoms(struct maq_train_sweep *sweep, const struct maq_plan *plan)
 {
-    int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
+    int64_t replicas = sweep->job.cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp),
+            pass = replicas * plan->mbs, few = sweep->job.workload.gbs > pass && plan->pp == 1 ? 2 : plan->pp;
     struct maq_candidate *c = &sweep->window[0];
     bound_memory(sweep);
-    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(replicas * plan->mbs * plan->pp), NULL));
+    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(pass * few), NULL));
     return maq_blueprint_blocks(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
 }
 
