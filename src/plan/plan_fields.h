@@ -32,7 +32,11 @@ struct maq_plan_words {
 extern const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS];
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list);
 
-/* Appends the words that are set, with `between` between them. */
+/* Bit of a word of a list; -1: it is none. */
+int maq_plan_word_bit(enum maq_plan_list list, struct maq_str word);
+
+/* Appends the words of bits, or of those that are set in the plan, with `between` between them. */
+void maq_plan_add_bits(struct maq_buf *out, enum maq_plan_list list, uint32_t bits, const char *between);
 void maq_plan_add_words(struct maq_buf *out, const struct maq_plan *plan, enum maq_plan_list list, const char *between);
 
 /* Reads the lists into the plan; MAQ_BAD_INPUT with a fault for each word that is none. NULL: not given. */

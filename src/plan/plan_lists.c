@@ -77,10 +77,23 @@ uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list)
     return bits;
 }
 
-void maq_plan_add_words(struct maq_buf *out, const struct maq_plan *plan, enum maq_plan_list list, const char *between)
+int maq_plan_word_bit(enum maq_plan_list list, struct maq_str word)
 {
     const struct maq_plan_words *words = &maq_plan_words[list];
-    uint32_t bits = maq_plan_bits(plan, list);
+    for (int bit = 0; bit < words->n; bit++)
+        if (words->word(bit) && maq_str_is(word, words->word(bit)))
+            return bit;
+    return -1;
+}
+
+void maq_plan_add_words(struct maq_buf *out, const struct maq_plan *plan, enum maq_plan_list list, const char *between)
+{
+    maq_plan_add_bits(out, list, maq_plan_bits(plan, list), between);
+}
+
+void maq_plan_add_bits(struct maq_buf *out, enum maq_plan_list list, uint32_t bits, const char *between)
+{
+    const struct maq_plan_words *words = &maq_plan_words[list];
     const char *before = "";
     for (int bit = 0; bit < words->n; bit++)
         if (bits & (1u << bit) && words->word(bit)) {
@@ -115,15 +128,11 @@ static void refuse(struct reader *r, enum maq_plan_list list, const struct maq_n
 
 static void add(struct reader *r, enum maq_plan_list list, const struct maq_node *item)
 {
-    const struct maq_plan_words *words = &maq_plan_words[list];
-    uint32_t bits = maq_plan_bits(r->plan, list);
-    for (int bit = 0; bit < words->n; bit++)
-        if (words->word(bit) && maq_str_is(item->text, words->word(bit))) {
-            bits |= 1u << bit;
-            memcpy((char *)r->plan + words->bits, &bits, sizeof bits);
-            return;
-        }
-    if (list == MAQ_PLAN_GRAPH_SCOPE && maq_str_is(item->text, "full_iteration"))
+    int bit = maq_plan_word_bit(list, item->text);
+    if (bit >= 0) {
+        uint32_t bits = maq_plan_bits(r->plan, list) | 1u << bit;
+        memcpy((char *)r->plan + maq_plan_words[list].bits, &bits, sizeof bits);
+    } else if (list == MAQ_PLAN_GRAPH_SCOPE && maq_str_is(item->text, "full_iteration"))
         r->plan->cuda_graphs = true;
     else
         refuse(r, list, item);

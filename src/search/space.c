@@ -108,13 +108,11 @@ bool maq_space_layout(int32_t *layers, uint32_t n, uint32_t total, int32_t value
 /* "core_attn+mlp" */
 static void bits_word(char buf[MAQ_SPACE_WORD], enum maq_plan_list list, uint32_t bits)
 {
-    const struct maq_plan_words *words = &maq_plan_words[list];
-    size_t at = (size_t)snprintf(buf, MAQ_SPACE_WORD, "%s", bits == 0 ? "none" : "");
-    for (int bit = 0; bit < words->n; bit++) {
-        const char *name = bits & (1u << bit) ? words->word(bit) : NULL;
-        if (name && at < MAQ_SPACE_WORD)
-            at += (size_t)snprintf(buf + at, MAQ_SPACE_WORD - at, "%s%s", at > 0 ? "+" : "", name);
-    }
+    struct maq_buf words;
+    maq_buf_init(&words, 4096);
+    maq_plan_add_bits(&words, list, bits, "+");
+    snprintf(buf, MAQ_SPACE_WORD, "%s", bits == 0 ? "none" : words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
 }
 
 const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_space *space, enum maq_axis axis,
@@ -163,15 +161,12 @@ const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_spa
 /* Bits of the names of "core_attn+mlp"; false: one is none. */
 static bool read_bits(uint32_t *bits, enum maq_plan_list list, struct maq_str rest)
 {
-    const struct maq_plan_words *words = &maq_plan_words[list];
     struct maq_str name;
     *bits = 0;
     while (rest.ptr && rest.len > 0) {
-        int bit = 0;
         rest = maq_str_split(rest, '+', &name);
-        while (bit < words->n && !(words->word(bit) && maq_str_is(name, words->word(bit))))
-            bit++;
-        if (bit == words->n)
+        int bit = maq_plan_word_bit(list, name);
+        if (bit < 0)
             return false;
         *bits |= 1u << bit;
     }
@@ -300,6 +295,23 @@ static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, str
     return MAQ_BAD_INPUT;
 }
 
+static enum maq_status refuse_value(struct list_reader *r, enum maq_axis axis, struct maq_str word, struct maq_span at)
+{
+    bool inputs = axis == MAQ_AXIS_INPUTS;
+    struct maq_buf known;
+    maq_buf_init(&known, 4096);
+    if (inputs || axis == MAQ_AXIS_RECOMPUTE) {
+        maq_buf_addf(&known, "%s, or joined by +: ", inputs ? "none" : "none, full, full:N, block, stages");
+        maq_plan_add_bits(&known, inputs ? MAQ_PLAN_OFFLOAD_MODULES : MAQ_PLAN_RECOMPUTE_MODULES, UINT32_MAX, ", ");
+    } else {
+        maq_buf_adds(&known, "maquette plan --help shows the form");
+    }
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_VALUE, at, known.failed ? NULL : known.ptr,
+                 "'%.*s' is no value of %s", (int)word.len, word.ptr, rows[axis].key);
+    maq_buf_fini(&known);
+    return MAQ_BAD_INPUT;
+}
+
 /* "a,b,c" into the axis. */
 static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, struct maq_str text, struct maq_span at)
 {
@@ -314,9 +326,7 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
         rest = maq_str_split(rest, ',', &word);
         word = maq_str_trim(word);
         if (!read_value(&values->at[values->n], r->space, axis, word, r->arena))
-            return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at,
-                                 "maquette plan --help shows the form", "'%.*s' is no value of %s", (int)word.len,
-                                 word.ptr, rows[axis].key);
+            return refuse_value(r, axis, word, at);
         bool again = false; /* "tp=2,2" has one value */
         for (uint32_t i = 0; i < values->n; i++)
             again = again || values->at[i] == values->at[values->n];
