@@ -187,6 +187,6 @@ void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program, 
     program->forward_gap_ns = transfer + beyond(f.run, forward, program->forward_ns);
     program->backward_gap_ns = transfer + beyond(b.run, back, program->backward_ns);
     program->weight_gap_ns = split ? beyond(w.run, weight, program->weight_ns) : 0;
-    /* though communication of the pass may hide it, which begins later for it */
+    /* gaps that the communication of their own pass hides count too: with less of them it begins earlier */
     program->wait_ns = nearbyint((bp->gather_first || bp->gather_every_pass ? forward : 0) + back + weight);
 }
