@@ -141,9 +141,10 @@ MAQ_API void maq_train_sweep_free(struct maq_train_sweep *sweep);
 /* out[i] for plans[i]. The same numbers as maq_train_predict. */
 MAQ_API enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, struct maq_train_quick *out,
                                              const struct maq_plan *plans, size_t n);
-/* Why a plan is not possible: what a document with it is refused for. MAQ_OK where it is possible. */
+/* Why a plan is not possible: what a document with it is refused for, at the place of the key in `written` (borrowed; NULL: without
+ * one). MAQ_OK where it is possible. */
 MAQ_API enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struct maq_plan *plan,
-                                              struct maq_diag *diag);
+                                              const struct maq_job_box *written, struct maq_diag *diag);
 
 /*
  * Live activations of every stage over the step: points[first[s]] .. points[first[s + 1]] of stage s in order of

@@ -130,14 +130,15 @@ static struct maq_job job_on(const struct maq_job *whole, struct maq_node_group 
 }
 
 /* MAQ_OK where the group by itself can run what the job keeps, with the rest at its default. */
-static enum maq_status check_group(const struct maq_job *whole, uint32_t g, struct maq_diag *diag)
+static enum maq_status check_group(const struct maq_job *whole, uint32_t g, const struct maq_job_box *written,
+                                   struct maq_diag *diag)
 {
     struct maq_node_group group = whole->cluster.groups[g];
     const struct maq_job job = job_on(whole, &group);
     struct maq_train_sweep *sweep = NULL;
     enum maq_status status = maq_train_sweep_new(&sweep, &job, diag);
     if (status == MAQ_OK)
-        status = maq_train_sweep_check(sweep, &job.plan, diag);
+        status = maq_train_sweep_check(sweep, &job.plan, written, diag);
     maq_train_sweep_free(sweep);
     return status;
 }
@@ -164,9 +165,9 @@ static enum maq_status check_kept(const struct maq_job_box *open, const struct m
     if (status == MAQ_OK)
         take_first(&space.job.plan, &space);
     for (uint32_t g = 0; status == MAQ_OK && g < space.job.cluster.n_groups; g++)
-        runs = runs || check_group(&space.job, g, NULL) == MAQ_OK;
+        runs = runs || check_group(&space.job, g, open, NULL) == MAQ_OK;
     if (status == MAQ_OK && !runs)
-        status = check_group(&space.job, 0, diag);
+        status = check_group(&space.job, 0, open, diag);
     maq_arena_fini(&arena);
     if (status == MAQ_OK)
         return MAQ_OK;

@@ -245,7 +245,7 @@ static enum maq_status place_groups(struct maq_job *job, uint32_t first, bool al
     const struct maq_plan *plan = &job->plan;
     int order[DIM_COUNT];
     if (!parse_order(order, plan->rank_order))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_RANK_ORDER, maq_place_of(at->plan, "rank_order"),
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_RANK_ORDER, maq_place_of_plan(at, "rank_order"),
                              "write each of tp, cp, ep, dp, pp once, fastest first: tp-cp-ep-dp-pp",
                              "rank_order '%.*s' is not an order of the five dimensions", (int)plan->rank_order.len,
                              plan->rank_order.ptr);

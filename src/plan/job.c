@@ -27,6 +27,7 @@ struct maq_job_box {
     struct maq_cost_doc cost;
     bool open; /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search;
+    struct maq_job_places places;
     uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[MAQ_COST_FIELDS];
 };
 
@@ -121,7 +122,9 @@ static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *d
         return status;
 
     box->search = doc.search;
-    struct maq_job_places at = {doc.plan, doc.workload, doc.model, doc.cluster, {NULL}};
+    box->places =
+        (struct maq_job_places){.plan = doc.plan, .workload = doc.workload, .model = doc.model, .cluster = doc.cluster};
+    struct maq_job_places at = box->places;
     memcpy(at.list, plan.list, sizeof at.list);
     if (box->open)
         return leave_open(box, &at, diag);
@@ -244,10 +247,17 @@ bool maq_job_flag_sets(const struct maq_job_box *box, const char *key)
     return origin_of(box, key) == MAQ_ORIGIN_FLAG;
 }
 
+struct maq_job_places maq_job_written(const struct maq_job_box *open)
+{
+    struct maq_job_places at = open ? open->places : (struct maq_job_places){0};
+    at.searched = true;
+    return at;
+}
+
 enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open, const struct maq_plan *plan,
                                  struct maq_diag *diag)
 {
-    const struct maq_job_places nowhere = {0};
+    const struct maq_job_places at = maq_job_written(open);
     struct maq_job_box *box = new_box(false);
     if (!box)
         return MAQ_NO_MEMORY;
@@ -257,11 +267,11 @@ enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_
     memcpy(box->plan_origins, open->plan_origins, sizeof box->plan_origins);
     memcpy(box->workload_origins, open->workload_origins, sizeof box->workload_origins);
     memcpy(box->cost_origins, open->cost_origins, sizeof box->cost_origins);
-    enum maq_status status = maq_job_resolve(&box->job, &nowhere, diag);
+    enum maq_status status = maq_job_resolve(&box->job, &at, diag);
     if (status == MAQ_OK)
-        status = maq_job_split_layers(&box->job, &nowhere, &box->arena, diag);
+        status = maq_job_split_layers(&box->job, &at, &box->arena, diag);
     if (status == MAQ_OK)
-        status = maq_job_place_groups(&box->job, &nowhere, &box->arena, diag);
+        status = maq_job_place_groups(&box->job, &at, &box->arena, diag);
     if (status != MAQ_OK) {
         maq_job_free(box);
         return status;

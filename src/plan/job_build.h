@@ -15,10 +15,16 @@
 struct maq_job_places {
     struct maq_node *plan, *workload, *model, *cluster;
     struct maq_node *list[MAQ_PLAN_LISTS];
+    bool searched; /* a search has chosen what is not written: that has no place */
 };
 
 /* Place of a key of a section (value, else section, else nowhere). */
 struct maq_span maq_place_of(struct maq_node *section, const char *key);
+/* Place of a plan key by any of its names. */
+struct maq_span maq_place_of_plan(const struct maq_job_places *at, const char *key);
+
+/* Places in the document of an open job, for the plans of a search; its lists are not read again. NULL: nowhere. */
+struct maq_job_places maq_job_written(const struct maq_job_box *open);
 
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);

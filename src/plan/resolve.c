@@ -24,22 +24,14 @@ struct maq_span maq_place_of(struct maq_node *section, const char *key)
     return section ? section->at : (struct maq_span){0, 0, 0};
 }
 
-/* The place of a plan key by any of its names. */
-static struct maq_span plan_place(const struct maq_job_places *at, const char *key)
+struct maq_span maq_place_of_plan(const struct maq_job_places *at, const char *key)
 {
     const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
-    struct maq_str rest = f ? maq_str_of(f->aliases) : MAQ_STR("");
-    if (at->plan && at->plan->kind == MAQ_NODE_MAP && !maq_node_peek(at->plan, key)) {
-        while (rest.len > 0) {
-            struct maq_str alias;
-            char name[64];
-            rest = maq_str_split(rest, '|', &alias);
-            snprintf(name, sizeof name, "%.*s", (int)alias.len, alias.ptr);
-            if (maq_node_peek(at->plan, name))
-                return maq_place_of(at->plan, name);
-        }
-    }
-    return maq_place_of(at->plan, key);
+    bool map = at->plan && at->plan->kind == MAQ_NODE_MAP;
+    for (const struct maq_node *n = map && f ? at->plan->first : NULL; n; n = n->next)
+        if (maq_fields_find(maq_plan_fields, n->key) == f)
+            return n->at;
+    return at->plan && !at->searched ? at->plan->at : (struct maq_span){0, 0, 0};
 }
 
 struct resolver {
@@ -52,7 +44,7 @@ struct resolver {
 #define REFUSE(r, code, key, hint, ...)                                                                                \
     do {                                                                                                               \
         (r)->failed = true;                                                                                            \
-        maq_diag_add((r)->diag, MAQ_ERROR, (code), plan_place((r)->at, (key)), (hint), __VA_ARGS__);                   \
+        maq_diag_add((r)->diag, MAQ_ERROR, (code), maq_place_of_plan((r)->at, (key)), (hint), __VA_ARGS__);            \
     } while (0)
 
 /* ---- degrees ---- */

@@ -28,7 +28,7 @@ struct split {
 static enum maq_status refuse(struct maq_diag *diag, const struct maq_job_places *at, const char *key, const char *hint,
                               const char *msg)
 {
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_LAYERS, maq_place_of(at->plan, key), hint, "%s", msg);
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_LAYERS, maq_place_of_plan(at, key), hint, "%s", msg);
 }
 
 /* ---- Megatron's layout string: a recursive-descent reader over E t m L | ( ) * n ---- */

@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "plan/job_build.h"
 #include "search/codes.h"
 #include "search/leaves.h"
 
@@ -44,6 +45,7 @@ struct find {
 };
 
 struct search {
+    const struct maq_job_box *open;
     struct maq_job job; /* with the devices and memory that the options leave */
     const struct maq_search_opts *opts;
     struct maq_arena arena; /* space, cells, plans' strings */
@@ -266,13 +268,16 @@ static int by_floor(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* No plan of the space can be. `example` is one of them and says why; NULL: there is none to show. */
+/* No plan of the space can be. `example` is one of them and says why; NULL: there is none to show, because of the degree of DP that is
+ * kept. */
 static enum maq_status refuse_empty(struct search *s, const struct maq_plan *example, struct maq_diag *diag)
 {
     const struct maq_job *job = &s->job;
-    bool says_why = example && maq_train_sweep_check(s->workers[0].sweep, example, diag) != MAQ_OK;
+    const struct maq_job_places at = maq_job_written(s->open);
+    bool says_why = example && maq_train_sweep_check(s->workers[0].sweep, example, s->open, diag) != MAQ_OK;
     return maq_diag_fail(
-        MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_EMPTY, (struct maq_span){0},
+        MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_EMPTY,
+        example ? (struct maq_span){0} : maq_place_of_plan(&at, "data_parallel_size"),
         says_why ? "one of them is refused for what stands above, and none is not: look at what the job keeps fixed"
                  : "the product of the degrees must divide the devices, dp x micro batch the global batch, tp the "
                    "attention heads: look at what the job keeps fixed",
@@ -372,14 +377,14 @@ static uint32_t thread_count(const struct maq_search_opts *opts)
     return n < 1 ? 1 : n > MOST_THREADS ? MOST_THREADS : (uint32_t)n;
 }
 
-static enum maq_status begin(struct search *s, const struct maq_job_box *open, struct maq_diag *diag)
+static enum maq_status begin(struct search *s, struct maq_diag *diag)
 {
-    MAQ_TRY(maq_search_job(&s->job, open, s->opts, &s->arena, diag));
+    MAQ_TRY(maq_search_job(&s->job, s->open, s->opts, &s->arena, diag));
     if (s->job.cluster.n_groups > 1)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_ONE_KIND, (struct maq_span){0},
                              "plan each kind of node by itself, or predict a plan over all of them with maquette train",
                              "the cluster has %u kinds of nodes; this search is for one", s->job.cluster.n_groups);
-    MAQ_TRY(maq_space_init(&s->space, open, &s->job, s->opts, &s->arena, diag));
+    MAQ_TRY(maq_space_init(&s->space, s->open, &s->job, s->opts, &s->arena, diag));
     s->top = s->opts->top > 0 ? s->opts->top : 5;
     uint32_t n = thread_count(s->opts);
     for (; s->n_workers < n; s->n_workers++) {
@@ -444,7 +449,7 @@ static bool may_offload(const struct maq_search_space *space)
  * A search that found no plan, not even one that does not fit: what the job keeps may contradict itself, and only bounds on memory
  * kept the rest from being refused. Then memory does not help, and the reason is that of the first plan.
  */
-static enum maq_status refuse_contradiction(struct search *s, const struct maq_job_box *open, struct maq_diag *diag)
+static enum maq_status refuse_contradiction(struct search *s, struct maq_diag *diag)
 {
     const struct maq_search_counts *c = &s->counts;
     if (s->n_best > 0 || c->unfit > 0 || c->scored > 0 || s->refused.by == MAQ_REFUSED_NONE || s->gave_up || stopped(s))
@@ -456,7 +461,7 @@ static enum maq_status refuse_contradiction(struct search *s, const struct maq_j
     roomy.memory_bytes = NO_LIMIT;
     roomy.pareto_memory = false;
     roomy.progress = NULL;
-    MAQ_TRY(maq_search(&r, open, &roomy, diag));
+    MAQ_TRY(maq_search(&r, s->open, &roomy, diag));
     maq_search_result_free(r);
     return MAQ_OK;
 }
@@ -497,13 +502,14 @@ enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_
     s->opts = opts;
     maq_arena_init(&s->arena, 0);
     pthread_mutex_init(&s->lock, NULL);
-    enum maq_status status = begin(s, open, diag);
+    s->open = open;
+    enum maq_status status = begin(s, diag);
     if (status == MAQ_OK)
         status = search_first(s);
     if (status == MAQ_OK)
         status = search_whole(s, &reached, diag);
     if (status == MAQ_OK)
-        status = refuse_contradiction(s, open, diag);
+        status = refuse_contradiction(s, diag);
     if (status == MAQ_OK)
         status = finish(out, s, reached);
     if (status != MAQ_OK)

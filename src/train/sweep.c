@@ -62,32 +62,33 @@ static void bound_memory(struct maq_train_sweep *s)
 
 /* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
 static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                                uint32_t index, int32_t gbs, struct maq_diag *diag)
+                                uint32_t index, int32_t gbs, const struct maq_job_box *written, struct maq_diag *diag)
 {
-    const struct maq_job_places nowhere = {0};
+    const struct maq_job_places at = maq_job_written(written);
     c->job = s->job;
     c->job.plan = *plan;
     if (gbs > 0)
         c->job.workload.gbs = gbs;
     c->index = index;
     c->done = false;
-    MAQ_TRY(maq_job_resolve(&c->job, &nowhere, diag));
-    MAQ_TRY(maq_job_split_layers(&c->job, &nowhere, &s->scratch, diag));
-    return maq_job_place_groups(&c->job, &nowhere, &s->scratch, diag);
+    MAQ_TRY(maq_job_resolve(&c->job, &at, diag));
+    MAQ_TRY(maq_job_split_layers(&c->job, &at, &s->scratch, diag));
+    return maq_job_place_groups(&c->job, &at, &s->scratch, diag);
 }
 
 /* Completes a plan and builds its blueprint. */
 static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                               uint32_t index, struct maq_diag *diag)
+                               uint32_t index, const struct maq_job_box *written, struct maq_diag *diag)
 {
-    MAQ_TRY(complete(s, c, plan, index, 0, diag));
+    MAQ_TRY(complete(s, c, plan, index, 0, written, diag));
     return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, diag);
 }
 
-enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struct maq_plan *plan, struct maq_diag *diag)
+enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struct maq_plan *plan,
+                                      const struct maq_job_box *written, struct maq_diag *diag)
 {
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
-    enum maq_status status = prepare(sweep, &sweep->window[0], plan, 0, diag);
+    enum maq_status status = prepare(sweep, &sweep->window[0], plan, 0, written, diag);
     maq_arena_reset(&sweep->scratch, mark);
     return status;
 }
@@ -145,7 +146,7 @@ static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quic
         bound_memory(sweep);
         for (size_t i = from; i < n && i < from + WINDOW; i++) {
             struct maq_candidate *c = &sweep->window[held];
-            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, NULL);
+            enum maq_status status = prepare(sweep, c, &plans[i], (uint32_t)i, NULL, NULL);
             out[i] = (struct maq_train_quick){0};
             if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
                 continue;
@@ -185,7 +186,7 @@ enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_tr
     struct maq_candidate *c = &sweep->window[0];
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     memset(fits, 0, n * sizeof *fits);
-    enum maq_status status = prepare(sweep, c, plan, 0, NULL);
+    enum maq_status status = prepare(sweep, c, plan, 0, NULL, NULL);
     for (uint32_t st = 0; status == MAQ_OK && st < n && st < c->bp.schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, &c->bp, st);
@@ -243,7 +244,7 @@ static enum maq_status prepare_atoms(struct maq_train_sweep *sweep, const struct
             pass = replicas * plan->mbs, few = sweep->job.workload.gbs > pass && plan->pp == 1 ? 2 : plan->pp;
     struct maq_candidate *c = &sweep->window[0];
     bound_memory(sweep);
-    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(pass * few), NULL));
+    MAQ_TRY(complete(sweep, c, plan, 0, (int32_t)(pass * few), NULL, NULL));
     return maq_blueprint_blocks(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
 }
 
