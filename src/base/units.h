@@ -19,6 +19,8 @@
 
 #include "maquette/diag.h"
 
+#define MAQ_GIB (1024.0 * 1024.0 * 1024.0) /* bytes */
+
 enum maq_dim {
     MAQ_DIM_NONE, /* a plain number: any unit is an error */
     MAQ_DIM_BYTES,

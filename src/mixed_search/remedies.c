@@ -8,13 +8,13 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/units.h"
 #include "mixed_search/fits.h"
 #include "mixed_search/run.h"
 #include "mixed_search/space.h"
 #include "stages/codes.h"
 
-#define GIB (1024.0 * 1024.0 * 1024.0)
-#define MOST_BYTES (1024 * GIB)
+#define MOST_BYTES (1024 * MAQ_GIB)
 #define MOST_NODES 64u /* times what there is */
 #define MOST_LISTS 64
 
@@ -93,7 +93,7 @@ static enum maq_status least(double *out, const struct dial *dial, const struct 
 
 static void turn_memory(struct maq_mixed_search_opts *opts, double to)
 {
-    opts->more_bytes = to * GIB;
+    opts->more_bytes = to * MAQ_GIB;
 }
 
 static void turn_nodes(struct maq_mixed_search_opts *opts, double to)
@@ -182,12 +182,12 @@ enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies 
                                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts one = *opts;
-    const struct dial memory = {MOST_BYTES / GIB, turn_memory};
+    const struct dial memory = {MOST_BYTES / MAQ_GIB, turn_memory};
     double gibs = 0;
     *out = (struct maq_mixed_search_remedies){.n_islands = 0};
     MAQ_TRY(techniques(out, open, one, diag));
     MAQ_TRY(least(&gibs, &memory, open, one, diag));
-    out->more_bytes = gibs * GIB;
+    out->more_bytes = gibs * MAQ_GIB;
     bool helps = gibs > 0 || out->techniques;
     const struct maq_cluster *c = &maq_job_get(open)->cluster;
     for (uint32_t g = 0; g < c->n_groups && g < MAQ_COUNT(out->islands); g++) {

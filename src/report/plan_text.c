@@ -11,7 +11,6 @@
 #include "report/page.h"
 #include "report/words.h"
 
-#define GIB (1024.0 * 1024.0 * 1024.0)
 #define LABEL 12
 
 static const char *clean(struct maq_arena *arena, const struct maq_buf *text)
@@ -164,7 +163,7 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
         else
             maq_table_cell(&table, "+%.1f %%", 100 * (plan->step_s / p->search->plans[0].step_s - 1));
         maq_table_cell(&table, "%.1f", 100 * t->mfu);
-        maq_table_cell(&table, "%.1f", plan->needed_bytes / GIB);
+        maq_table_cell(&table, "%.1f", plan->needed_bytes / MAQ_GIB);
         put_words(&table, &waits);
     }
     maq_buf_adds(&page->out, "\n");
@@ -245,7 +244,7 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r,
         recomputed(&redo, p);
         maq_table_row(&table, MAQ_INK_PLAIN);
         maq_table_cell(&table, "%s", maq_words_seconds(step, r->pareto[i].step_s));
-        maq_table_cell(&table, "%.1f", r->pareto[i].needed_bytes / GIB);
+        maq_table_cell(&table, "%.1f", r->pareto[i].needed_bytes / MAQ_GIB);
         put_degrees(&table, p, (int32_t)(devices / ((int64_t)p->tp * p->cp * p->pp)));
         put_sharding(&table, p);
         put_words(&table, &redo);

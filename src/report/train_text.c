@@ -12,7 +12,6 @@
 #include "report/page.h"
 #include "report/words.h"
 
-#define GIB (1024.0 * 1024.0 * 1024.0)
 #define LABEL 12    /* width of the labels on the left */
 #define BAR 40      /* cells of a full bar */
 #define ROWS_MAX 24 /* rows of the memory table before its middle is left out */
@@ -254,9 +253,9 @@ static void put_breakdown(struct maq_page *page, const struct maq_train_result *
 static bool alike(const struct maq_stage_result *a, const struct maq_stage_result *b)
 {
     for (int k = 0; k < MAQ_MEM_COUNT; k++)
-        if (fabs(a->bytes[k] - b->bytes[k]) > 0.0005 * GIB)
+        if (fabs(a->bytes[k] - b->bytes[k]) > 0.0005 * MAQ_GIB)
             return false;
-    return fabs(a->capacity_bytes - b->capacity_bytes) <= 0.0005 * GIB;
+    return fabs(a->capacity_bytes - b->capacity_bytes) <= 0.0005 * MAQ_GIB;
 }
 
 static uint32_t run_end(const struct maq_train_result *r, uint32_t first)
@@ -269,7 +268,7 @@ static uint32_t run_end(const struct maq_train_result *r, uint32_t first)
 
 static void gib_cell(struct maq_table *t, double bytes)
 {
-    double x = bytes / GIB;
+    double x = bytes / MAQ_GIB;
     maq_table_cell(t, "%.*f", x < 99.995 ? 2 : x < 999.95 ? 1 : 0, x);
 }
 
@@ -318,11 +317,11 @@ static void put_memory(struct maq_page *page, const struct maq_train_result *r)
             left_out++;
         s = end;
     }
-    maq_page_putf(page, MAQ_INK_HEAD, "\nMemory per GPU at its peak, GiB of %.1f\n", st->capacity_bytes / GIB);
+    maq_page_putf(page, MAQ_INK_HEAD, "\nMemory per GPU at its peak, GiB of %.1f\n", st->capacity_bytes / MAQ_GIB);
     maq_table_print(page, &t, 2);
     maq_page_putf(page, MAQ_INK_FAINT,
                   "  runtime: CUDA context %.2f, communicators %.2f; cached: fragmentation of PyTorch's allocator",
-                  st->bytes[MAQ_MEM_CONTEXT] / GIB, st->bytes[MAQ_MEM_NCCL] / GIB);
+                  st->bytes[MAQ_MEM_CONTEXT] / MAQ_GIB, st->bytes[MAQ_MEM_NCCL] / MAQ_GIB);
     if (left_out > 0)
         maq_page_putf(page, MAQ_INK_FAINT, "; %u rows between are not shown", left_out);
     maq_buf_addc(&page->out, '\n');

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/units.h"
 #include "search/space.h"
 
-#define GIB (1024.0 * 1024.0 * 1024.0)
 #define AT_MOST 64 /* times what there is */
 #define MOST_LISTS 64
 
@@ -49,20 +49,21 @@ static bool stopped(const struct maq_search_opts *opts)
 static enum maq_status more_memory(struct maq_search_remedies *out, struct owner *o, const struct maq_job_box *open,
                                    struct maq_search_opts opts, struct maq_diag *diag)
 {
-    double has = maq_job_get(open)->cluster.groups[0].device.mem_bytes / GIB, low = floor(has), high = AT_MOST * has;
+    double has = maq_job_get(open)->cluster.groups[0].device.mem_bytes / MAQ_GIB, low = floor(has),
+           high = AT_MOST * has;
     bool fits = false;
-    opts.memory_bytes = high * GIB;
+    opts.memory_bytes = high * MAQ_GIB;
     MAQ_TRY(try(&o->with_memory, &fits, open, &opts, diag));
     if (!fits)
         return MAQ_OK;
     while (high - low > 1 && !stopped(&opts)) {
         double mid =
             floor(low + high < 4 * low ? (low + high) / 2 : 2 * low); /* doubling first: little is likely enough */
-        opts.memory_bytes = mid * GIB;
+        opts.memory_bytes = mid * MAQ_GIB;
         MAQ_TRY(try(&o->with_memory, &fits, open, &opts, diag));
         *(fits ? &high : &low) = mid;
     }
-    out->memory_bytes = ceil(high) * GIB;
+    out->memory_bytes = ceil(high) * MAQ_GIB;
     return MAQ_OK;
 }
 

@@ -30,15 +30,14 @@
 
 #include <math.h>
 
+#include "base/units.h"
 #include "train/lower_local.h"
 #include "train/muon.h"
-
-#define GIB (1024.0 * 1024.0 * 1024.0)
 
 /* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process shows 0.5 to
  * 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
  * the preparations for BLOOM, on an A100). */
-#define CONTEXT_LAZY_BYTES (0.6 * GIB)
+#define CONTEXT_LAZY_BYTES (0.6 * MAQ_GIB)
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)
 
