@@ -184,6 +184,52 @@ static void test_colors_shift_nothing(void **state)
     rig_close(&rig);
 }
 
+/* Three columns on a page of forty cells: `on` and `kept` give way. */
+static char *narrow_table(bool wraps)
+{
+    static const struct maq_table_column columns[] = {
+        {"on", false, true}, {"kept", false, true}, {"share", true, false}};
+    struct maq_report_opts opts = MAQ_REPORT_OPTS_INIT;
+    struct maq_page page;
+    struct maq_table table;
+    char *text = NULL;
+    opts.columns = 40;
+    maq_page_init(&page, &opts);
+    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = wraps;
+    maq_table_row(&table, MAQ_INK_PLAIN);
+    maq_table_cell(&table, "a100-80gb tp4");
+    maq_table_cell(&table, "layernorm+core_attn+mlp, bubble 12 %%, a_word_of_twenty_one_c");
+    maq_table_cell(&table, "7 %%");
+    maq_table_row(&table, MAQ_INK_PLAIN);
+    maq_table_cell(&table, "t4");
+    maq_table_cell(&table, "-");
+    maq_table_cell(&table, "93 %%");
+    maq_table_print(&page, &table, 2);
+    maq_table_fini(&table);
+    assert_int_equal(maq_page_finish(&text, &page, NULL), MAQ_OK);
+    return text;
+}
+
+static void test_narrow_tables(void **state)
+{
+    char *cut = narrow_table(false), *wrapped = narrow_table(true);
+    assert_tidy(cut, 40);
+    assert_tidy(wrapped, 40);
+    assert_string_equal(cut, "  on             kept              share\n"
+                             "  a100-80gb tp4  layernorm+cor...    7 %\n"
+                             "  t4             -                  93 %\n");
+    assert_string_equal(wrapped, "  on             kept              share\n"
+                                 "  a100-80gb tp4  layernorm+          7 %\n"
+                                 "                 core_attn+mlp,\n"
+                                 "                 bubble 12 %,\n"
+                                 "                 a_word_of_twenty\n"
+                                 "                 _one_c\n"
+                                 "  t4             -                  93 %\n");
+    free(cut);
+    free(wrapped);
+}
+
 static void test_equal_stages_share_a_row(void **state)
 {
     struct rig rig;
@@ -533,6 +579,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_tidy),
         cmocka_unit_test(test_colors_shift_nothing),
+        cmocka_unit_test(test_narrow_tables),
         cmocka_unit_test(test_equal_stages_share_a_row),
         cmocka_unit_test(test_many_stages_leave_out_the_middle),
         cmocka_unit_test(test_too_large),

@@ -30,6 +30,7 @@ static void put_stages(struct maq_page *page, const struct maq_compose_problem *
     struct maq_table t;
     char time[32];
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (uint32_t s = 0; s < p->n_stages; s++) {
         const struct maq_compose_stage *stage = &p->stages[s];
         bool slowest = stage->compute_s + stage->hop_s >= p->bottleneck_s * (1 - 1e-12);

@@ -68,21 +68,22 @@ static void put_sharding(struct maq_table *table, const struct maq_mixed_search_
     char copies[24] = "";
     if (s->optimizer_instances > 1)
         maq__snprintf(copies, sizeof copies, " x%u", s->optimizer_instances);
-    maq_table_cell(table, "%s%s%s%s", maq_words_sharding(s->sharding), copies,
+    maq_table_cell(table, "%s%s%s%s", maq_words_sharding_cell(s->sharding), copies,
                    s->optimizer_offload > 0 ? ", on host" : "", s->offload ? ", activations offloaded" : "");
 }
 
 static void put_stages(struct maq_page *page, const struct maq_mixed_search_result *r)
 {
     static const struct maq_table_column columns[] = {
-        {"stage", true, false},       {"on", false, true},         {"layers", false, false},
-        {"degrees", false, false},    {"recompute", false, false}, {"sharding", false, false},
-        {"micro batch", true, false}, {"hops", true, false},       {"memory", true, false}};
+        {"stage", true, false},    {"on", false, true},        {"layers", false, false},
+        {"degrees", false, false}, {"recompute", false, true}, {"sharding", false, true},
+        {"compute", true, false},  {"hops", true, false},      {"GiB", true, false}};
     const struct maq_mixed_search_plan *p = &r->plans[0];
     struct maq_table table;
     struct maq_buf place;
-    char time[32], hop[32], bytes[32], has[32];
+    char time[32], hop[32];
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < p->n_stages; i++) {
         const struct maq_mixed_search_stage *s = &p->stages[i];
         maq_table_row(&table, i == p->bottleneck ? MAQ_INK_BAD : MAQ_INK_PLAIN);
@@ -100,8 +101,7 @@ static void put_stages(struct maq_page *page, const struct maq_mixed_search_resu
         put_sharding(&table, s);
         maq_table_cell(&table, "%s", s->compute_s > 0 ? maq_format_time(time, s->compute_s) : "-");
         maq_table_cell(&table, "%s", s->compute_s > 0 ? maq_format_time(hop, s->hop_s) : "-");
-        maq_table_cell(&table, "%s of %s", maq_format_bytes(bytes, s->memory_bytes),
-                       maq_format_bytes(has, s->capacity_bytes));
+        maq_table_cell(&table, "%.1f of %.1f", s->memory_bytes / MAQ_GIB, s->capacity_bytes / MAQ_GIB);
     }
     maq_buf_adds(&page->out, "\n");
     maq_table_print(page, &table, 0);
@@ -272,6 +272,7 @@ static void put_others(struct maq_page *page, const struct maq_mixed_search_resu
         return;
     maq_buf_adds(&page->out, "\n");
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 1; i < r->n_plans; i++) {
         maq_table_row(&table, MAQ_INK_PLAIN);
         maq_table_cell(&table, "%u", i + 1);
@@ -295,6 +296,7 @@ static void put_planners(struct maq_page *page, const struct maq_report_mixed *p
     maq_page_putf(page, MAQ_INK_HEAD, "What others would choose from, on the same costs");
     maq_buf_adds(&page->out, "\n");
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < p->n_planners; i++) {
         const struct maq_mixed_search_result *r = p->planners[i];
         maq_table_row(&table, MAQ_INK_PLAIN);

@@ -92,6 +92,33 @@ static size_t prefix_bytes(struct maq_str s, size_t cells)
     return i;
 }
 
+/* A line may end before s[i]: at a blank that is not a number's before its unit, and behind a '+'. */
+static bool may_break(struct maq_str s, size_t i)
+{
+    return (s.ptr[i] == ' ' && !(i + 1 < s.len && s.ptr[i + 1] == '%')) || s.ptr[i - 1] == '+';
+}
+
+/* Bytes that go into a line of so many cells: up to the last break, or as many as there is room for of a longer word. */
+static size_t line_bytes(struct maq_str s, size_t cells)
+{
+    size_t most = prefix_bytes(s, cells), cut = most;
+    while (cut > 0 && cut < s.len && !may_break(s, cut))
+        cut--;
+    return cut > 0 ? cut : most;
+}
+
+/* Takes what goes into the next line off `rest`. */
+static struct maq_str take_line(struct maq_str *rest, size_t cells)
+{
+    struct maq_str line = {rest->ptr, line_bytes(*rest, cells)};
+    size_t taken = line.len;
+    while (taken < rest->len && rest->ptr[taken] == ' ')
+        taken++;
+    rest->ptr += taken;
+    rest->len -= taken;
+    return line;
+}
+
 /*
  * Control characters, and those that hide or reorder text (as in diag_format.c, without its escapes: this is a
  * title, not evidence).
@@ -133,18 +160,8 @@ void maq_page_field(struct maq_page *page, size_t label_width, const char *label
     size_t cells = maq_text_cells(maq_str_of(label));
     blanks(page, cells < label_width ? label_width - cells : cells > 0);
     while (rest.len > 0) {
-        size_t take = prefix_bytes(rest, room);
-        if (take < rest.len) {
-            size_t cut = take;
-            while (cut > 0 && rest.ptr[cut] != ' ')
-                cut--;
-            take = cut > 0 ? cut : take;
-        }
-        maq_buf_add(&page->out, rest.ptr, take);
-        while (take < rest.len && rest.ptr[take] == ' ')
-            take++;
-        rest.ptr += take;
-        rest.len -= take;
+        struct maq_str line = take_line(&rest, room);
+        maq_buf_add(&page->out, line.ptr, line.len);
         if (rest.len > 0) {
             maq_buf_addc(&page->out, '\n');
             blanks(page, label_width);
@@ -256,20 +273,20 @@ static void measure(size_t *width, const struct maq_page *page, const struct maq
     }
 }
 
-static void put_row(struct maq_page *page, const struct maq_table *t, const size_t *width, const struct maq_str *cells,
-                    enum maq_ink ink, size_t indent)
+/* One line of a row; whether it goes on below. */
+static bool put_line(struct maq_page *page, const struct maq_table *t, const size_t *width, struct maq_str *cells,
+                     enum maq_ink ink, size_t indent)
 {
     size_t owed = indent; /* blanks to write before the next text: none at the end of a line */
+    bool more = false;
     for (size_t c = 0; c < t->n_columns; c++) {
-        struct maq_str cell = cells[c];
-        size_t n = maq_text_cells(cell);
-        bool cut = n > width[c];
         if (width[c] == 0)
             continue;
-        if (cut) {
+        bool cut = !t->wraps && maq_text_cells(cells[c]) > width[c];
+        struct maq_str cell = cut ? cells[c] : take_line(&cells[c], width[c]);
+        if (cut)
             cell.len = prefix_bytes(cell, width[c] - 3);
-            n = width[c];
-        }
+        size_t n = cut ? width[c] : maq_text_cells(cell);
         owed += t->columns[c].right ? width[c] - n : 0;
         if (n > 0) {
             blanks(page, owed);
@@ -280,8 +297,19 @@ static void put_row(struct maq_page *page, const struct maq_table *t, const size
             ink_off(page, ink);
         }
         owed += GAP + (t->columns[c].right ? 0 : width[c] - n);
+        more |= t->wraps && cells[c].len > 0;
     }
     maq_buf_addc(&page->out, '\n');
+    return more;
+}
+
+static void put_row(struct maq_page *page, const struct maq_table *t, const size_t *width, const struct maq_str *cells,
+                    enum maq_ink ink, size_t indent)
+{
+    struct maq_str rest[MAQ_TABLE_COLUMNS];
+    memcpy(rest, cells, sizeof rest);
+    while (put_line(page, t, width, rest, ink, indent))
+        ;
 }
 
 void maq_table_print(struct maq_page *page, const struct maq_table *t, size_t indent)

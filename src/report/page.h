@@ -37,7 +37,7 @@ const char *maq_text_clean(struct maq_arena *arena, const char *text);
 struct maq_table_column {
     const char *head;
     bool right;  /* numbers */
-    bool shrink; /* cut with "..." when the table is wider than the page */
+    bool shrink; /* gives way when the table is wider than the page: what it holds is cut with "..." */
 };
 
 #define MAQ_TABLE_COLUMNS 16
@@ -47,6 +47,7 @@ struct maq_table {
     const struct maq_table_column *columns;
     size_t n_columns, n_rows, size;
     struct maq_table_row_data *rows;
+    bool wraps; /* what columns that give way hold goes on below, between words, and is not cut */
     bool failed;
 };
 

@@ -68,6 +68,7 @@ static void put_stages(struct maq_page *page, const struct maq_report_placed *r)
     bool pipelines = r->plan->n_pipelines > 1;
     struct maq_table t;
     maq_table_init(&t, columns + !pipelines, MAQ_COUNT(columns) - !pipelines);
+    t.wraps = true;
     for (uint32_t i = 0; i < p->n_stages; i++) {
         const struct maq_mixed_placed_stage *s = &p->stages[i];
         bool bad = i == p->slowest || s->memory_bytes > s->capacity_bytes;

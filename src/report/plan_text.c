@@ -124,9 +124,9 @@ static void put_degrees(struct maq_table *table, const struct maq_plan *p, int32
 static void put_sharding(struct maq_table *table, const struct maq_plan *p)
 {
     if (p->num_optimizer_instances > 1)
-        maq_table_cell(table, "%s x %d", maq_words_sharding(p->sharding), p->num_optimizer_instances);
+        maq_table_cell(table, "%s x %d", maq_words_sharding_cell(p->sharding), p->num_optimizer_instances);
     else
-        maq_table_cell(table, "%s", maq_words_sharding(p->sharding));
+        maq_table_cell(table, "%s", maq_words_sharding_cell(p->sharding));
 }
 
 static void put_words(struct maq_table *table, struct maq_buf *words)
@@ -143,6 +143,7 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
         {"MFU %", true, false},     {"GiB", true, false},   {"besides compute", false, true}};
     struct maq_table table;
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < p->search->n_plans; i++) {
         const struct maq_search_plan *plan = &p->search->plans[i];
         const struct maq_train_result *t = p->trains[i];
@@ -236,6 +237,7 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r,
     maq_page_putf(page, MAQ_INK_HEAD, "Time against memory (no other plan beats these in both)");
     maq_buf_adds(&page->out, "\n");
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < r->n_pareto; i++) {
         const struct maq_plan *p = &r->pareto[i].plan;
         struct maq_buf redo;
@@ -278,6 +280,7 @@ static void put_alternatives(struct maq_page *page, const struct maq_report_plan
     maq_page_putf(page, MAQ_INK_HEAD, "The winner with one thing changed");
     maq_buf_adds(&page->out, "\n");
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < p->alternatives->n; i++) {
         const struct maq_search_alternative *a = &p->alternatives->at[i];
         char step[32], bytes[32];

@@ -44,6 +44,7 @@ static void put_stages(struct maq_page *page, const struct maq_slices_result *r)
     struct maq_table table;
     char text[32], time[32], hop[32], bytes[32], has[32];
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < p->n_stages; i++) {
         const struct maq_slices_stage *s = &p->stages[i];
         maq_table_row(&table, i == p->bottleneck ? MAQ_INK_BAD : MAQ_INK_PLAIN);
@@ -56,7 +57,7 @@ static void put_stages(struct maq_page *page, const struct maq_slices_result *r)
                        s->recompute < 0                     ? "?"
                        : s->recompute == MAQ_RECOMPUTE_NONE ? "-"
                                                             : maq_words_recompute(s->recompute));
-        maq_table_cell(&table, "%s", s->sharding < 0 ? "?" : maq_words_sharding(s->sharding));
+        maq_table_cell(&table, "%s", s->sharding < 0 ? "?" : maq_words_sharding_cell(s->sharding));
         maq_table_cell(&table, "%s", maq_format_time(time, s->compute_s));
         maq_table_cell(&table, "%s", maq_format_time(hop, s->hop_s));
         maq_table_cell(&table, "%s of %s", maq_format_bytes(bytes, s->memory_bytes),
@@ -129,6 +130,7 @@ static void put_words(struct maq_page *page, const struct maq_slices_result *r)
     struct maq_table table;
     char text[32];
     maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     for (uint32_t i = 0; i < p->n_pieces; i++) {
         const struct maq_slices_piece *piece = &p->pieces[i];
         maq_table_row(&table, MAQ_INK_PLAIN);

@@ -94,6 +94,7 @@ enum maq_status maq_report_vary_text(char **out, const struct maq_search_variant
     double per_device = 0;
     maq_page_init(&page, opts);
     maq_table_init(&table, columns, n);
+    table.wraps = true;
     const struct maq_search_variant *last = NULL;
     for (uint32_t i = 0; i < variants->n; i++) {
         const struct maq_search_variant *v = &variants->at[i];

@@ -157,6 +157,11 @@ const char *maq_words_sharding(int sharding)
     return sharding >= 0 && (size_t)sharding < MAQ_COUNT(names) ? names[sharding] : "?";
 }
 
+const char *maq_words_sharding_cell(int sharding)
+{
+    return sharding == MAQ_SHARDING_NONE ? "-" : maq_words_sharding(sharding);
+}
+
 const char *maq_words_recompute(int recompute)
 {
     static const char *const names[] = {"none", "selective", "full"};

@@ -32,6 +32,7 @@ const char *maq_words_seconds(char buf[32], double s);
 const char *maq_words_bit_rate(char buf[32], double bytes_per_s);
 
 const char *maq_words_sharding(int sharding);                            /* "ZeRO-1" */
+const char *maq_words_sharding_cell(int sharding);                       /* in a table: "-" for none */
 const char *maq_words_recompute(int recompute);                          /* "selective" */
 int32_t maq_words_topk(const struct maq_model *model, int32_t *experts); /* 0 without routed experts */
 
