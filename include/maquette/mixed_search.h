@@ -109,9 +109,11 @@ struct maq_mixed_search_plan {
     double wait_s;       /* with virtual stages: for the output, and between rounds */
     double sync_s;
     uint32_t bottleneck; /* the slowest stage */
-    bool uniform;        /* one way for all stages, over all devices: composed_s is step_s, and bottleneck_s is 0 */
-    uint32_t chunks;     /* virtual stages of a stage; 1: 1F1B, more: interleaved */
-    uint32_t group;      /* interleaved: micro batches that run in a row through a virtual stage */
+    /* One way for all stages, over all devices: the plan, as `maquette train` takes it. Then composed_s is step_s and bottleneck_s 0.
+     * NULL: composed. */
+    const struct maq_plan *uniform;
+    uint32_t chunks; /* virtual stages of a stage; 1: 1F1B, more: interleaved */
+    uint32_t group;  /* interleaved: micro batches that run in a row through a virtual stage */
     uint32_t n_stages;
     const struct maq_mixed_search_stage *stages;
 };

@@ -270,11 +270,26 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 
 /* ---- several node groups ---- */
 
+/* The winner for --write: a job for `maquette train` where it is uniform, else the plan in its own form. */
+static enum maq_status written_mixed(char **out, const struct maq_report_mixed *plan, struct maq_diag *diag)
+{
+    struct maq_mixed_box *box;
+    if (plan->document) {
+        *out = strdup(plan->document);
+        return *out ? MAQ_OK : MAQ_NO_MEMORY;
+    }
+    enum maq_status status = maq_mixed_search_mixed_plan(&box, plan->search, 0, diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_mixed_plan_write(out, maq_mixed_plan_get(box), diag);
+    maq_mixed_plan_free(box);
+    return status;
+}
+
 static enum maq_status report_mixed(struct cli *cli, const struct maq_report_mixed *plan)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    struct maq_mixed_box *box;
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, plan, &opts, cli->diag)
                                                    : maq_report_mixed_text(&text, plan, &opts, cli->diag);
@@ -283,12 +298,22 @@ static enum maq_status report_mixed(struct cli *cli, const struct maq_report_mix
     enum maq_status told = cli_write(cli, text, file);
     if (!cli->values[OPT_WRITE] || plan->search->n_plans == 0)
         return told;
-    status = maq_mixed_search_mixed_plan(&box, plan->search, 0, cli->diag);
+    status = written_mixed(&text, plan, cli->diag);
+    return cli_first_fault(told, status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status);
+}
+
+/* How to run a winner that is uniform: what the report of one node group says too. Both texts are the caller's. */
+static enum maq_status write_uniform(char **document, char **arguments, const struct maq_job_box *open,
+                                     const struct maq_plan *uniform, struct maq_diag *diag)
+{
+    struct maq_job_box *whole;
+    enum maq_status status = maq_job_complete(&whole, open, uniform, diag);
     if (status != MAQ_OK)
         return status;
-    status = maq_mixed_plan_write(&text, maq_mixed_plan_get(box), cli->diag);
-    maq_mixed_plan_free(box);
-    return cli_first_fault(told, status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status);
+    *document = maq_job_write(open, uniform);
+    *arguments = maq_job_megatron_arguments(maq_job_get(whole));
+    maq_job_free(whole);
+    return *document && *arguments ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 static void show_mixed_progress(void *context, const struct maq_mixed_search_progress *at)
@@ -320,6 +345,7 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *found = NULL, *others[MAQ_MIXED_PLANNER_COUNT];
     struct maq_mixed_search_remedies remedies;
+    char *document = NULL, *arguments = NULL;
     struct maq_report_mixed plan = {.open = open, .planners = (const struct maq_mixed_search_result *const *)others};
     enum maq_status status = refuse_options(
         cli, unused, "plan one node group alone",
@@ -341,7 +367,11 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
         status = maq_mixed_search_find_remedies(&remedies, open, &mixed, cli->diag);
     if (status == MAQ_OK && cli->values[OPT_EXPLAIN] && found->n_plans > 0)
         status = ask_planners(others, &plan.n_planners, cli, open, &mixed);
+    if (status == MAQ_OK && found->n_plans > 0 && found->plans[0].uniform)
+        status = write_uniform(&document, &arguments, open, found->plans[0].uniform, cli->diag);
     cli_progress(cli, "%s", "");
+    plan.document = document;
+    plan.arguments = arguments;
     plan.search = found;
     plan.remedies = helpless ? &remedies : NULL;
     if (status == MAQ_OK)
@@ -351,6 +381,8 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
     for (uint32_t i = 0; i < plan.n_planners; i++)
         maq_mixed_search_free(others[i]);
     maq_mixed_search_free(found);
+    free(document);
+    free(arguments);
     return status;
 }
 
@@ -474,8 +506,8 @@ const struct cli_command cli_plan = {
         "(--space, or a section `search:` of the job); --full widens it. Ctrl-C ends the search with the best so far "
         "and how far from the best it can be. Exit status 1 when nothing fits; the report then says what would.\n"
         "A cluster of several node groups is planned as one pipeline whose stages each run on one of them, with "
-        "degrees, "
-        "recomputation and ZeRO of their own; --write then writes the plan as JSON (docs/plan-form.md), --planner "
+        "degrees, recomputation and ZeRO of their own, which --write writes as JSON (docs/plan-form.md), or in one way "
+        "over all of them where that is faster. --planner "
         "compares with what other planners choose from. --parallelizer composes it of what another planner says of "
         "stretches of the model on each node group. --predict searches nothing: it says what a written plan takes.\n",
     .examples =

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -268,13 +269,16 @@ static enum maq_status search_uniform(struct maq_mixed_run *run, const struct ma
         struct maq_mixed_search_plan plan = *best;
         struct maq_mixed_search_stage *stages =
             MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, best->n_stages);
-        for (uint32_t i = 0; stages && i < best->n_stages; i++)
-            stages[i] = best->stages[i];
-        plan.stages = stages;
-        if (stages)
+        struct maq_plan *whole = MAQ_ARENA_NEW(&run->arena, struct maq_plan, 1);
+        if (stages && whole) {
+            memcpy(stages, best->stages, best->n_stages * sizeof *stages);
+            *whole = *best->uniform;
+            plan.stages = stages;
+            plan.uniform = whole;
             maq_mixed_run_insert(run, opts, &plan);
-        else
+        } else {
             status = maq_no_memory(diag, "the search");
+        }
     }
     if (best) {
         r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, best->step_s) : best->step_s;

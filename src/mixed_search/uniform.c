@@ -81,10 +81,12 @@ static bool take(struct uniform *u)
     uint32_t n = (uint32_t)u->best.pp, layers = job->model.num_layers / n, each = job->cluster.devices / n;
     struct maq_mixed_search_plan *plan = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, 1);
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, n);
+    struct maq_plan *whole = MAQ_ARENA_NEW(&run->arena, struct maq_plan, 1);
     const struct maq_chain_option *way = &u->best_way;
     uint32_t replicas = each / (way->tp * way->cp);
-    if (!plan || !stages)
+    if (!plan || !stages || !whole)
         return false;
+    *whole = u->best;
     for (uint32_t i = 0; i < n; i++) {
         const struct maq_node_group *group = maq_cluster_group_of(&job->cluster, i * each),
                                     *last = maq_cluster_group_of(&job->cluster, (i + 1) * each - 1);
@@ -120,7 +122,7 @@ static bool take(struct uniform *u)
                                            .composed_s = u->best_s,
                                            .chunks = 1,
                                            .n_pipelines = 1,
-                                           .uniform = true,
+                                           .uniform = whole,
                                            .n_stages = n,
                                            .stages = stages};
     run->plans = plan;

@@ -25,3 +25,29 @@ void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
     maq_buf_fini(&line);
     maq_arena_fini(&arena);
 }
+
+static void put_block(struct maq_page *page, const char *title, const char *text)
+{
+    if (!text)
+        return;
+    maq_buf_adds(&page->out, "\n");
+    maq_page_putf(page, MAQ_INK_HEAD, "%s", title);
+    maq_buf_adds(&page->out, "\n");
+    struct maq_str rest = maq_str_of(text), line;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, '\n', &line);
+        maq_buf_addf(&page->out, "  %.*s\n", (int)line.len, line.ptr);
+    }
+}
+
+static const char *document_plan(const char *document)
+{
+    const char *plan = document ? strstr(document, "\nplan:\n") : NULL;
+    return plan ? plan + 1 : NULL;
+}
+
+void maq_page_put_winner(struct maq_page *page, const char *document, const char *arguments)
+{
+    put_block(page, "The winner, for a job file (--write FILE writes all of it)", document_plan(document));
+    put_block(page, "The winner, for Megatron-LM", arguments);
+}

@@ -9,5 +9,7 @@
 
 /* Title, model, cluster and workload. */
 void maq_page_open_job(struct maq_page *page, const struct maq_job *job);
+/* How to run a plan: the plan of the job file that maq_job_write() made, and Megatron-LM's arguments. Each may be NULL. */
+void maq_page_put_winner(struct maq_page *page, const char *document, const char *arguments);
 
 #endif

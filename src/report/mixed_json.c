@@ -47,7 +47,9 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
     struct maq_json map = maq_json_item(list);
     maq_json_real(map, "step_time_s", p->step_s);
     maq_json_real(map, "composed_s", p->composed_s);
-    maq_json_bool(map, "uniform", p->uniform);
+    maq_json_bool(map, "uniform", p->uniform != NULL);
+    if (p->uniform)
+        maq_json_plan(maq_json_map(map, "plan"), p->uniform);
     maq_json_int(map, "micro_batch_size", p->micro_batch);
     maq_json_int(map, "replicas", p->replicas);
     maq_json_int(map, "microbatches", p->microbatches);

@@ -178,9 +178,9 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     if (p->chunks > 1)
         maq__snprintf(chunks, sizeof chunks, ", %u virtual stages a device, micro batches in groups of %u", p->chunks,
                       p->group);
-    maq__snprintf(line, sizeof line, "%s, played pass by pass: %u micro batch%s of %u x %u replicas%s",
-                  maq_words_seconds(step, p->step_s), p->microbatches, p->microbatches == 1 ? "" : "es", p->micro_batch,
-                  p->replicas, chunks);
+    maq__snprintf(line, sizeof line, "%s%s: %u micro batch%s of %u x %u replicas%s", maq_words_seconds(step, p->step_s),
+                  p->uniform ? "" : ", played pass by pass", p->microbatches, p->microbatches == 1 ? "" : "es",
+                  p->micro_batch, p->replicas, chunks);
     maq_buf_adds(&page->out, "\n");
     if (p->pipelines)
         maq__snprintf(line, sizeof line, "%s, played pass by pass: %u pipelines side by side, micro batches of %u",
@@ -346,6 +346,7 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
         put_islands(&page, r);
         put_others(&page, r);
         put_planners(&page, p);
+        maq_page_put_winner(&page, p->document, p->arguments);
     } else {
         maq_buf_adds(&page.out, "\n");
         maq_page_putf(&page, MAQ_INK_BAD, "no plan fits on these node groups, together or alone\n");

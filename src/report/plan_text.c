@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/plan_fields.h"
+#include "report/job_text.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -203,26 +204,6 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
 
 /* ---- the winner ---- */
 
-static void put_block(struct maq_page *page, const char *title, const char *text)
-{
-    if (!text)
-        return;
-    maq_buf_adds(&page->out, "\n");
-    maq_page_putf(page, MAQ_INK_HEAD, "%s", title);
-    maq_buf_adds(&page->out, "\n");
-    struct maq_str rest = maq_str_of(text), line;
-    while (rest.ptr && rest.len > 0) {
-        rest = maq_str_split(rest, '\n', &line);
-        maq_buf_addf(&page->out, "  %.*s\n", (int)line.len, line.ptr);
-    }
-}
-
-static const char *document_plan(const char *document)
-{
-    const char *plan = document ? strstr(document, "\nplan:\n") : NULL;
-    return plan ? plan + 1 : NULL;
-}
-
 static void put_pareto(struct maq_page *page, const struct maq_search_result *r, int64_t devices)
 {
     static const struct maq_table_column columns[] = {{"step", true, false},
@@ -352,8 +333,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
         put_proof(&page, p->search);
         put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);
         put_alternatives(&page, p);
-        put_block(&page, "The winner, for a job file (--write FILE writes all of it)", document_plan(p->document));
-        put_block(&page, "The winner, for Megatron-LM", p->arguments);
+        maq_page_put_winner(&page, p->document, p->arguments);
     } else {
         put_frugal(&page, p);
         put_remedies(&page, p->remedies);
