@@ -40,11 +40,11 @@
 
 #include "maquette/diag.h"
 
-#define MAQ_STAGE_KINDS 8u     /* kinds of devices (islands) in a table */
-#define MAQ_STAGE_PARTS 2u     /* options that share a stage */
-#define MAQ_STAGE_OPTIONS 384u /* options of a table */
-#define MAQ_STAGE_ATOMS 1024u  /* atoms of a model */
-#define MAQ_STAGE_DEPTH 128u   /* stages of a pipeline */
+#define MAQ_STAGE_KINDS 8u      /* kinds of devices (islands) in a table */
+#define MAQ_STAGE_PARTS 2u      /* options that share a stage */
+#define MAQ_STAGE_OPTIONS 1024u /* options of a table */
+#define MAQ_STAGE_ATOMS 1024u   /* atoms of a model */
+#define MAQ_STAGE_DEPTH 128u    /* stages of a pipeline */
 
 struct maq_stage_option {
     uint32_t id;               /* the caller's */

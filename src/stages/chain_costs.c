@@ -314,7 +314,6 @@ static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, st
 bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_costs *c,
                            const struct maq_chain_wave *wave, struct maq_arena *arena)
 {
-    struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, MAQ_STAGE_OPTIONS);
     struct table_costs *costs = MAQ_ARENA_NEW(arena, struct table_costs, 1);
     MAQ_ASSERT(wave->replicas > 0 && wave->replicas <= c->most_replicas && wave->mbs < c->space->n_mbs);
     pthread_mutex_lock(&c->memo->lock);
@@ -323,6 +322,8 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
     if (c->watch.report)
         c->watch.report(c->watch.user, c->memo->tables, c->memo->ways);
     pthread_mutex_unlock(&c->memo->lock);
+    uint32_t most = offer && offer->n < MAQ_STAGE_OPTIONS ? offer->n : MAQ_STAGE_OPTIONS;
+    struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, most);
     if (!options || !costs || !offer)
         return false;
     *t = (struct maq_stage_table){.n_atoms = c->n_atoms,
