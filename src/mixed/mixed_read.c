@@ -443,6 +443,8 @@ enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *roo
 {
     struct mixed_reader r = {.plan = out, .arena = arena, .diag = diag};
     struct plan_keys k = {0};
+    if (maq_node_peek(root, "cluster") || maq_node_peek(root, "workload"))
+        return FAIL(&r, FORM, root, "maquette train predicts it", "this is a job, not a mixed plan");
     MAQ_TRY(read_map(&r, &k, plan_fields, root, "plan"));
     if (k.schema.len > 0 && !maq_str_is(k.schema, "maquette.mixed-plan/1"))
         return FAIL(&r, FORM, root, "this version reads maquette.mixed-plan/1", "a document of another schema");

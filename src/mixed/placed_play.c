@@ -134,7 +134,7 @@ static void tell_column(struct maq_mixed_placed *out, struct maq_mixed_placed_st
                                                   .forward_s = s->cost.forward_s,
                                                   .backward_s = s->cost.backward_s,
                                                   .hop_s = s->hop_s,
-                                                  .idle = 1 - busy / c->busy_end_s,
+                                                  .idle = larger(0, 1 - busy / c->busy_end_s),
                                                   .reduce_s = larger(s->cost.exposed_s, s->across_s),
                                                   .capacity_bytes = group->device.mem_bytes};
         list[i].memory_bytes = memory_of(&list[i].in_flight, &view);

@@ -41,7 +41,7 @@ static void put_degrees(struct maq_table *t, const struct maq_report_placed *r, 
 static void put_stage(struct maq_table *t, const struct maq_report_placed *r, const struct maq_mixed_placed_stage *s,
                       bool pipelines)
 {
-    char a[32], b[32];
+    char a[32];
     if (pipelines)
         maq_table_cell(t, "%u", s->pipeline);
     maq_table_cell(t, "%u", s->stage);
@@ -54,16 +54,15 @@ static void put_stage(struct maq_table *t, const struct maq_report_placed *r, co
     maq_table_cell(t, "%s", s->hop_s > 0 ? maq_format_time(a, s->hop_s) : "-");
     maq_table_cell(t, "%.0f %%", 100 * s->idle);
     maq_table_cell(t, "%s", s->reduce_s > 0 ? maq_format_time(a, s->reduce_s) : "-");
-    maq_table_cell(t, "%s of %s", maq_format_bytes(a, s->memory_bytes), maq_format_bytes(b, s->capacity_bytes));
+    maq_table_cell(t, "%.1f of %.1f", s->memory_bytes / MAQ_GIB, s->capacity_bytes / MAQ_GIB);
 }
 
 static void put_stages(struct maq_page *page, const struct maq_report_placed *r)
 {
     static const struct maq_table_column columns[] = {
-        {"pipeline", true, false}, {"stage", true, false},     {"on", false, true},
-        {"layers", true, false},   {"replicas", false, false}, {"micro batches", true, false},
-        {"forward", true, false},  {"backward", true, false},  {"hop", true, false},
-        {"idle", true, false},     {"reduction", true, false}, {"memory", true, false}};
+        {"pipeline", true, false},  {"stage", true, false},   {"on", false, true},        {"layers", true, false},
+        {"replicas", false, false}, {"batches", true, false}, {"forward", true, false},   {"backward", true, false},
+        {"hop", true, false},       {"idle", true, false},    {"reduction", true, false}, {"GiB", true, false}};
     const struct maq_mixed_placed *p = r->placed;
     bool pipelines = r->plan->n_pipelines > 1;
     struct maq_table t;
