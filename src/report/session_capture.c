@@ -13,6 +13,7 @@ static void put_slices(struct maq_page *page, const struct maq_session_capture *
     struct maq_table t;
     char text[32];
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (uint32_t i = 0; i < c->n_slices; i++) {
         const struct maq_session_slice *s = &c->slice[i];
         maq_table_row(&t, s->status == 0 ? MAQ_INK_PLAIN : MAQ_INK_BAD);

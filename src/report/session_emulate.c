@@ -26,6 +26,7 @@ enum maq_status maq_report_session_emulate_text(char **out, const struct maq_ses
     maq_page_putf(&page, MAQ_INK_PLAIN, " among %s replayed ones, on %s\n\n", maq_words_whole(a, (int64_t)s->peers),
                   s->device);
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (uint32_t i = 0; i < s->n_ranks; i++) {
         const struct maq_session_live *l = &s->live[i];
         bool odd = s->rank[i].status != 0 || l->differs;

@@ -57,6 +57,7 @@ enum maq_status maq_show_gpus(struct maq_show *s)
     const struct maq_catalogue_entry *e;
     struct maq_json list = s->json ? maq_json_list(*s->json, "gpus") : (struct maq_json){0};
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (size_t i = 0; status == MAQ_OK && (e = maq_catalogue_at("devices", i)) != NULL; i++) {
         struct maq_device d;
         status = load_device(&d, s, e->name);
@@ -153,6 +154,7 @@ enum maq_status maq_show_fabrics(struct maq_show *s)
     const struct maq_catalogue_entry *e;
     struct maq_json list = s->json ? maq_json_list(*s->json, "fabrics") : (struct maq_json){0};
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (size_t i = 0; status == MAQ_OK && (e = maq_catalogue_at("fabrics", i)) != NULL; i++) {
         struct maq_fabric f;
         char n[32];

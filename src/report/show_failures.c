@@ -60,6 +60,7 @@ enum maq_status maq_show_failures(struct maq_show *s)
     const struct maq_catalogue_entry *e;
     struct maq_json list = s->json ? maq_json_list(*s->json, "failures") : (struct maq_json){0};
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (size_t i = 0; status == MAQ_OK && (e = maq_catalogue_at("variability/failures", i)) != NULL; i++) {
         struct maq_failures_box *box = NULL;
         status = maq_failures_load(&box, e->name, s->diag);
@@ -104,6 +105,7 @@ static void put_causes(struct maq_page *page, const struct maq_failures *f)
     struct maq_table t;
     char time[32];
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (uint32_t i = 0; i < f->n_causes; i++) {
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "%s", f->causes[i].name);

@@ -27,6 +27,7 @@ enum maq_status maq_show_frameworks(struct maq_show *s)
     const struct maq_catalogue_entry *e;
     struct maq_json list = s->json ? maq_json_list(*s->json, "frameworks") : (struct maq_json){0};
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     for (size_t i = 0; status == MAQ_OK && (e = maq_catalogue_at("frameworks", i)) != NULL; i++) {
         struct maq_framework f;
         char n[32];

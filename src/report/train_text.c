@@ -419,6 +419,7 @@ static void put_settings(struct maq_page *page, const char *lines)
     if (!lines)
         return;
     maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
     while (rest.ptr && rest.len > 0) {
         rest = maq_str_split(rest, '\n', &line);
         struct maq_str key, value = maq_str_split(line, '=', &key), origin = {0};
