@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cost/model.h"
+#include "device_of.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -436,6 +437,62 @@ static void test_missing_types_fall_back(void **state)
     assert_true(seconds(op, &d) > 5.0 * bf16);
 }
 
+/* ---- boards with a part of their die's matrix rate ---- */
+
+/*
+ * Microseconds of casys-kaist/LLMServingSim's kernel profiles (docs/devices.md): gate and up, o_proj, causal attention of Llama 3.1 8B, 2,048
+ * tokens. With the shares of whole boards products were 13 to 28 % too slow and attention 25 and 50 %.
+ */
+static void test_boards_with_half_the_rate(void **state)
+{
+    static const struct {
+        const char *name;
+        double products[2], attention, within; /* of the attention */
+    } boards[] = {{"rtx-3090", {7190, 1128}, 597, 0.26}, {"rtx-4090", {2897, 419}, 336, 0.05}};
+    static const struct maq_costs burst = {.burst = true, .best = MAQ_PROVIDER_ANALYTICAL};
+    (void)state;
+    for (size_t i = 0; i < COUNT(boards); i++) {
+        struct maq_device d = device_of(boards[i].name);
+        struct maq_op up = make(MAQ_OP_GEMM, 2048, 28672, 4096, 1, 0, 0),
+                      out = make(MAQ_OP_GEMM, 2048, 4096, 4096, 1, 0, 0);
+        struct maq_op attention = make(MAQ_OP_ATTENTION, 2048, 1025, 32, 8, 128, 128);
+        attention.flags = MAQ_OP_CAUSAL;
+        assert_true(fabs(1e6 * maq_cost_op(&burst, &up, &d).seconds / boards[i].products[0] - 1) < 0.09);
+        assert_true(fabs(1e6 * maq_cost_op(&burst, &out, &d).seconds / boards[i].products[1] - 1) < 0.09);
+        assert_true(fabs(1e6 * maq_cost_op(&burst, &attention, &d).seconds / boards[i].attention - 1) <
+                    boards[i].within);
+    }
+}
+
+/* Less of the matrix rate is never faster, nor slower by more than what is missing; the power limit does not reach what is left. */
+static void test_part_of_the_rate(void **state)
+{
+    struct maq_device h200 = device_of("h200"), d = h200;
+    static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING, .best = MAQ_PROVIDER_ANALYTICAL};
+    const struct maq_op ops[] = {make(MAQ_OP_GEMM, 8192, 8192, 8192, 1, 0, 0), typical(MAQ_OP_ATTENTION),
+                                 typical(MAQ_OP_ATTENTION_BWD), typical(MAQ_OP_GROUPED_GEMM)};
+    (void)state;
+    memset(d.sustained_flops, 0, sizeof d.sustained_flops);
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        double whole = maq_cost_op(&training, &ops[i], &d).seconds, last = whole;
+        for (int percent = 95; percent > 0; percent -= 5) {
+            struct maq_device part = d;
+            for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
+                part.peak_flops[t] = d.peak_flops[t] * percent / 100;
+            double s = maq_cost_op(&training, &ops[i], &part).seconds;
+            assert_true(s >= last * 0.97 &&
+                        s >= whole * (1 - 1e-9)); /* attention: 2 % less where the limit lets go of it */
+            assert_true(s <= whole * 100 / percent * (1 + 1e-9));
+            last = s;
+        }
+        assert_true(last > 8 * whole); /* a twentieth of the rate */
+    }
+    struct maq_device h20 = device_of("h20");
+    double rate = 2.0 * 8192 * 8192 * 8192 / maq_cost_op(&training, &ops[0], &h20).seconds;
+    assert_true(rate > 0.9 * h20.peak_flops[MAQ_BF16] && rate <= h20.peak_flops[MAQ_BF16]);
+    assert_true(maq__matrix_part(&h200) == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +502,8 @@ int main(void)
         cmocka_unit_test(test_work_pointwise),
         cmocka_unit_test(test_roofline),
         cmocka_unit_test(test_better_device_not_slower),
+        cmocka_unit_test(test_boards_with_half_the_rate),
+        cmocka_unit_test(test_part_of_the_rate),
         cmocka_unit_test(test_thin_batches),
         cmocka_unit_test(test_more_work_not_faster),
         cmocka_unit_test(test_gemm_grid),

@@ -73,7 +73,8 @@ static double loop_rate(const struct maq_op *op, const struct maq_device *device
         share = backward ? traits->attention_bwd_fp8 : traits->attention_fp8;
     else if (dtype != MAQ_FP32 && dtype != MAQ_TF32 && dtype != MAQ_FP16)
         dtype = MAQ_BF16;
-    return maq__min(maq__matrix_peak(device, dtype) * share_at(share, width), maq__matrix_rate(device, dtype));
+    return maq__min(maq__matrix_peak(device, dtype) * maq__share_of_part(device, share_at(share, width)),
+                    maq__matrix_rate(device, dtype));
 }
 
 /*

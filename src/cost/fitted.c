@@ -171,9 +171,11 @@ static double in_training_s(double burst_s, const struct maq_op *op, const struc
     struct maq_work work = maq_op_work(op);
     enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) ? MAQ_FP8 : MAQ_BF16;
     double best = best_burst(device, table, rates), held = device->sustained_flops[rates];
-    double share = best > 0.0 && held > 0.0 ? held / best : SUSTAINED_SHARE;
+    double share = best > 0.0 && held > 0.0 ? maq__min(held / best, 1.0) : SUSTAINED_SHARE;
+    if (maq__matrix_part(device) < 1.0 && best > 0.0)
+        share = maq__powered_rate(device, rates) / best;
     double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
-    double slower = maq__max(1.0, cbrt(rate) / (maq__min(share, 1.0) * MAQ_CONTINUOUS_SHARE));
+    double slower = maq__max(1.0, cbrt(rate) / (share * MAQ_CONTINUOUS_SHARE));
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
 }
 

@@ -24,6 +24,7 @@ struct maq_gemm_tile {
 
 /* How well a generation's kernels use its hardware. Shares are of the datasheet's figures, dimensionless. */
 struct maq_kernel_traits {
+    double full_rate; /* FLOP per SM and cycle of a board with all of its die's matrix rate, FP32 sums; 0 = not known */
     double sustained_share; /* matrix rate under the power limit over peak, where device.sustained_flops is not known */
     double typical_share;   /* of an ordinary large product over the best of many shapes */
     /* rate of 8-bit products whose sums leave short accumulators on the way; 0 = accumulators are not short */
@@ -53,9 +54,26 @@ const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *devi
  */
 #define MAQ_CONTINUOUS_SHARE 0.85
 
+/*
+ * What a board is sold with of its die's matrix rate, per SM and cycle: 1, or GeForce's half, or an H20's quarter. Such a board
+ * has the power, the clock, the caches and all other units of the whole rate:
+ *
+ *   - its power limit does not hold its matrix units back, unless it would hold the whole rate below what is sold;
+ *   - a kernel that reaches the share s of the whole rate spends 1 of 1 / s on the matrix units and the rest on what lies beside them
+ *     (exponentials, stores, filling the pipe). That rest is as long as before, so that of the part p the kernel reaches
+ *
+ *       1 / (1 + (1 / s - 1) p)
+ *
+ * Measured: docs/devices.md, "Boards held back by power, and not".
+ */
+double maq__matrix_part(const struct maq_device *device);
+double maq__share_of_part(const struct maq_device *device, double share);
+
 /* FLOP/s; the type that the device has units for is substituted. 0 only for a device without any figure. */
 double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype);
 double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype);
+/* The best rate that a device's power leaves it, for a second: more than its peak on a board that is sold with a part of it. */
+double maq__powered_rate(const struct maq_device *device, enum maq_dtype dtype);
 /* The best rate held under the power limit over the peak. */
 double maq__held_share(const struct maq_device *device, enum maq_dtype dtype);
 /* The same device as kernels in a short loop find it: no power limit lowers its clock. */

@@ -7,6 +7,8 @@
  *                    (stas00/ml-engineering, MAMF finder, CC-BY-SA-4.0): A100 271/312, H100 794/989, B200 1745/2250,
  *                    GB200 1822/2500, MI300X 668/1307, MI325X 785/1307, MI355X 1565/2300. Ada has no such figure: what
  *                    an L40S keeps up over large products in the kernel tables. The others are assumptions.
+ *   full_rate        the least of the boards with all of their die's rate, whose peaks are stated at other clocks than the highest: V100, T4,
+ *                    A40, L40S, H100 NVL, B300. GeForce's have half of it, an H20 a quarter.
  *   typical_share    an ordinary large product (m, n, k >= 4096) over the best of the same kernel table: medians over
  *                    three frameworks A100 0.93, H100 0.88, B200 and GB200 0.83; the others are assumptions.
  *   promoted_share   Hopper's matrix units add up 8-bit products with few bits. Kernels that carry their sums over into full precision
@@ -30,7 +32,8 @@
 
 /* Tiles: the larger, the fewer bytes each SM fetches per FLOP, and the fuller its matrix pipe. */
 static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
-    [MAQ_ARCH_VOLTA] = {.sustained_share = 0.78,
+    [MAQ_ARCH_VOLTA] = {.full_rate = 1010,
+                        .sustained_share = 0.78,
                         .typical_share = 0.93,
                         .mem_share = 0.86,
                         .kernel_s = 3.0e-6,
@@ -42,7 +45,8 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                         .attention_s = 6e-6,
                         .attention_fill = 50,
                         .attention_rows = 128},
-    [MAQ_ARCH_TURING] = {.sustained_share = 0.70,
+    [MAQ_ARCH_TURING] = {.full_rate = 1010,
+                         .sustained_share = 0.70,
                          .typical_share = 0.93,
                          .mem_share = 0.85,
                          .kernel_s = 3.0e-6,
@@ -54,7 +58,8 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                          .attention_s = 6e-6,
                          .attention_fill = 50,
                          .attention_rows = 128},
-    [MAQ_ARCH_AMPERE] = {.sustained_share = 0.87,
+    [MAQ_ARCH_AMPERE] = {.full_rate = 1010,
+                         .sustained_share = 0.87,
                          .typical_share = 0.93,
                          .mem_share = 0.88,
                          .kernel_s = 2.5e-6,
@@ -71,7 +76,8 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                          .attention_s = 6e-6,
                          .attention_fill = 50,
                          .attention_rows = 128},
-    [MAQ_ARCH_ADA] = {.sustained_share = 0.62,
+    [MAQ_ARCH_ADA] = {.full_rate = 1010,
+                      .sustained_share = 0.62,
                       .typical_share = 0.93,
                       .mem_share = 0.88,
                       .kernel_s = 2.0e-6,
@@ -88,7 +94,8 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                       .attention_s = 6e-6,
                       .attention_fill = 50,
                       .attention_rows = 128},
-    [MAQ_ARCH_HOPPER] = {.sustained_share = 0.80,
+    [MAQ_ARCH_HOPPER] = {.full_rate = 3540,
+                         .sustained_share = 0.80,
                          .typical_share = 0.88,
                          .promoted_share = 0.8285,
                          .mem_share = 0.90,
@@ -113,7 +120,8 @@ static const struct maq_kernel_traits traits[MAQ_ARCH_COUNT] = {
                          .attention_s = 7e-6,
                          .attention_fill = 280,
                          .attention_rows = 128},
-    [MAQ_ARCH_BLACKWELL] = {.sustained_share = 0.77,
+    [MAQ_ARCH_BLACKWELL] = {.full_rate = 7480,
+                            .sustained_share = 0.77,
                             .typical_share = 0.83,
                             .mem_share = 0.90,
                             .kernel_s = 2.2e-6,
@@ -216,24 +224,44 @@ double maq__matrix_peak(const struct maq_device *device, enum maq_dtype dtype)
     return peak > 0.0 ? peak : maq__vector_rate(device);
 }
 
-/* The best matrix rate that a device holds under its power limit, for a second. */
+double maq__matrix_part(const struct maq_device *device)
+{
+    double full = maq__kernel_traits(device)->full_rate * (double)device->sms * device->clock_hz;
+    return full > 0.0 ? maq__min(maq__matrix_peak(device, MAQ_BF16) / full, 1.0) : 1.0;
+}
+
+double maq__share_of_part(const struct maq_device *device, double share)
+{
+    double part = maq__matrix_part(device);
+    return part < 1.0 && share > 0.0 ? 1.0 / (1.0 + (1.0 / share - 1.0) * part) : share;
+}
+
+double maq__powered_rate(const struct maq_device *device, enum maq_dtype dtype)
+{
+    double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[computed_as(device, dtype)],
+           whole = peak / maq__matrix_part(device);
+    if (sustained > 0.0 && (sustained < peak || whole <= peak))
+        return sustained;
+    return whole * maq__kernel_traits(device)->sustained_share;
+}
+
+/* The best matrix rate that a device holds, for a second. */
 static double held_rate(const struct maq_device *device, enum maq_dtype dtype)
 {
-    double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[computed_as(device, dtype)];
-    return sustained > 0.0 ? maq__min(sustained, peak) : peak * maq__kernel_traits(device)->sustained_share;
+    return maq__min(maq__powered_rate(device, dtype), maq__matrix_peak(device, dtype));
 }
 
 double maq__held_share(const struct maq_device *device, enum maq_dtype dtype)
 {
-    double peak = maq__matrix_peak(device, dtype);
-    return peak > 0.0 ? held_rate(device, dtype) / peak : 1.0;
+    return maq__over(held_rate(device, dtype), maq__matrix_peak(device, dtype));
 }
 
 double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
 {
     double typical = maq__kernel_traits(device)->typical_share;
     /* a slower product draws less power and keeps a higher clock: rate u f with f = c s / u^(1/3), see fitted.c */
-    return held_rate(device, dtype) * cbrt(typical * typical) * MAQ_CONTINUOUS_SHARE;
+    double powered = maq__powered_rate(device, dtype) * cbrt(typical * typical) * MAQ_CONTINUOUS_SHARE;
+    return maq__min(powered, maq__matrix_peak(device, dtype) * maq__share_of_part(device, typical));
 }
 
 struct maq_device maq__device_in_bursts(const struct maq_device *device)
