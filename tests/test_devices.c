@@ -261,7 +261,35 @@ static void test_rtx_boards(void **state)
     assert_int_equal(device(*state, "rtx-pro-6000").arch, MAQ_ARCH_ADA);
     assert_int_equal(device(*state, "rtx-5090").arch, MAQ_ARCH_ADA);
     assert_true(device(*state, "rtx-5090").peak_flops[MAQ_FP4] > 0 && device(*state, "l40s").peak_flops[MAQ_FP4] == 0);
-    assert_true(device(*state, "a5000").sustained_flops[MAQ_BF16] == 0); /* not the A6000's */
+}
+
+/* Rates of a board of the same die, by SMs and power: what that says of boards that are measured, and where it is used. */
+static void test_sustained_from(void **state)
+{
+    static const struct {
+        const char *measured, *from;
+    } pairs[] = {{"a100-80gb-pcie", "a100-80gb"},
+                 {"gh200-144gb", "h100-sxm"},
+                 {"gb200", "b200"},
+                 {"b300", "b200"},
+                 {"mi325x", "mi300x"}};
+    double sum = 0;
+    for (size_t i = 0; i < MAQ_COUNT(pairs); i++) {
+        struct maq_device d = device(*state, pairs[i].measured), like = device(*state, pairs[i].from);
+        double sms = (double)d.sms / like.sms,
+               said = like.sustained_flops[MAQ_BF16] * sms * cbrt(d.tdp_w / like.tdp_w / sms);
+        assert_null(d.sustained_from); /* its own */
+        BETWEEN(&d, said / d.sustained_flops[MAQ_BF16], 0.93, 1.05);
+        sum += fabs(said / d.sustained_flops[MAQ_BF16] - 1);
+    }
+    assert_true(sum / MAQ_COUNT(pairs) < 0.045);
+    struct maq_device pcie = device(*state, "h100-pcie"), sxm = device(*state, "h100-sxm");
+    assert_string_equal(pcie.sustained_from, "h100-sxm");
+    for (int t = MAQ_BF16; t <= MAQ_FP8; t++)
+        assert_rel(pcie.sustained_flops[t], sxm.sustained_flops[t] * 114 / 132 * cbrt(350.0 / 114 / (700.0 / 132)));
+    assert_rel(device(*state, "a5000").sustained_flops[MAQ_BF16], 118e12 * 64 / 84 * cbrt(230.0 / 64 / (300.0 / 84)));
+    BETWEEN(&sxm, device(*state, "h200-nvl").sustained_flops[MAQ_BF16],
+            1.1 * device(*state, "h100-nvl").sustained_flops[MAQ_BF16], 835.5e12); /* of another power than its base */
 }
 
 /* Entries made from another one with `base:` differ in what they say and in nothing else. */
@@ -290,6 +318,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aliases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_figures, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_matrix_rate_per_cycle, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sustained_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rtx_boards, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_derived, set_up, tear_down),
     };

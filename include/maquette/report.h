@@ -87,8 +87,7 @@ struct maq_report_mixed {
     const struct maq_mixed_search_remedies *remedies;      /* NULL: not looked for */
     const struct maq_mixed_search_result *const *planners; /* [n_planners] what other planners would choose */
     uint32_t n_planners;
-    const char *document,
-        *arguments; /* of a uniform winner: maq_job_write(), maq_job_megatron_arguments(); NULL = none */
+    const char *document, *arguments; /* where the winner is uniform: as in struct maq_report_plan; NULL = it is not */
 };
 MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);

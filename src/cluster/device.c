@@ -5,6 +5,8 @@
  * are checked once, on the finished device: nothing that the cost models divide by may be missing, and a
  * measured rate may not exceed the peak it was measured under.
  */
+#include <math.h>
+
 #include "base/text.h"
 #include "cluster/entry.h"
 #include "cluster/host_cpu.h"
@@ -17,7 +19,7 @@ _Static_assert(MAQ_COUNT(arch_names) == MAQ_ARCH_COUNT + 1, "a name per architec
 /* The device being read, and what is not in it in the form of the document. */
 struct device_reader {
     struct maq_device d;
-    struct maq_str name, title, source, fabric;
+    struct maq_str name, title, source, fabric, sustained_from;
     struct maq_node *base, *aliases, *peak, *sustained, *domain;
 };
 
@@ -34,6 +36,8 @@ static const struct maq_field device_fields[] = {
     MAQ_FIELD_NODE(struct device_reader, peak, "peak", .doc = "dense matrix rate by element type, without sparsity"),
     MAQ_FIELD_NODE(struct device_reader, sustained, "sustained",
                    .doc = "best matrix rate measured under the power limit, by element type"),
+    MAQ_FIELD_STR(struct device_reader, sustained_from, "sustained_from",
+                  .doc = "not measured: the catalogue device whose rate it is, by SMs and the power of each"),
     QTY(vector_flops, "vector", MAQ_DIM_FLOPS, .min = 1e9, .max = 1e18, .doc = "FP32 rate outside the matrix units"),
     QTY(mem_bytes, "memory", MAQ_DIM_BYTES, .min = 1e8, .max = 1e15, .doc = "memory that a program can allocate"),
     QTY(mem_bps, "memory_bandwidth", MAQ_DIM_RATE, .min = 1e9, .max = 1e16, .doc = "peak memory bandwidth"),
@@ -114,6 +118,7 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
     MAQ_TRY(maq__entry_keep(&r.d.title, r.title, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.d.source, r.source, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.d.fabric, r.fabric, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.d.sustained_from, r.sustained_from, arena, diag));
     *out = r.d;
     return MAQ_OK;
 }
@@ -196,12 +201,51 @@ static enum maq_status check(struct maq_device *d, struct maq_span at, struct ma
     return worse(status, check_consistent(d, at, diag));
 }
 
+static enum maq_status load_measured(struct maq_device *out, struct maq_str name, struct maq_span at,
+                                     struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_device d = {.arch = MAQ_ARCH_OTHER, .domain_contention = -1.0};
+    MAQ_TRY(maq__entry_by_name((struct maq__entry){&device_kind, &d, &d.name}, name, at, arena, diag));
+    MAQ_TRY(check(&d, at, diag));
+    *out = d;
+    return MAQ_OK;
+}
+
+/*
+ * Two boards of one die under power limits of P and Q: what an SM draws grows with the cube of its clock (the law at the head of
+ * cost/fitted.c, without what is drawn at rest), so that
+ *
+ *   rate = rate' SMs / SMs' ((P / SMs) / (Q / SMs'))^(1/3)   and not above the peak
+ *
+ * Of boards whose rates are both measured: A100 PCIe from SXM -3 %, GH200 from H100 +4, GB200 from B200 +4, B300 from B200 +2,
+ * MI325X from MI300X -6.
+ */
+static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, struct maq_arena *arena,
+                                      struct maq_diag *diag)
+{
+    struct maq_device like;
+    if (!d->sustained_from || !d->sustained_from[0])
+        return MAQ_OK;
+    MAQ_TRY(load_measured(&like, maq_str_of(d->sustained_from), at, arena, diag));
+    double sms = (double)d->sms / (double)like.sms, clock = cbrt(d->tdp_w / like.tdp_w / sms);
+    bool taken = false;
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
+        if (d->sustained_flops[t] > 0)
+            continue;
+        d->sustained_flops[t] = fmin(like.sustained_flops[t] * sms * clock, d->peak_flops[t]);
+        taken |= d->sustained_flops[t] > 0;
+    }
+    d->sustained_from = taken ? d->sustained_from : NULL;
+    return MAQ_OK;
+}
+
 enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, struct maq_arena *arena,
                                 struct maq_diag *diag)
 {
     struct maq_device d = {.arch = MAQ_ARCH_OTHER, .domain_contention = -1.0};
     MAQ_TRY(maq__entry_load((struct maq__entry){&device_kind, &d, &d.name}, node, arena, diag));
     MAQ_TRY(check(&d, node->at, diag));
+    MAQ_TRY(take_sustained(&d, node->at, arena, diag));
     *out = d;
     return MAQ_OK;
 }
@@ -209,9 +253,9 @@ enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, s
 enum maq_status maq__device_by_name(struct maq_device *out, struct maq_str name, struct maq_span at,
                                     struct maq_arena *arena, struct maq_diag *diag)
 {
-    struct maq_device d = {.arch = MAQ_ARCH_OTHER, .domain_contention = -1.0};
-    MAQ_TRY(maq__entry_by_name((struct maq__entry){&device_kind, &d, &d.name}, name, at, arena, diag));
-    MAQ_TRY(check(&d, at, diag));
+    struct maq_device d;
+    MAQ_TRY(load_measured(&d, name, at, arena, diag));
+    MAQ_TRY(take_sustained(&d, at, arena, diag));
     *out = d;
     return MAQ_OK;
 }

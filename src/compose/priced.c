@@ -249,7 +249,7 @@ static double relax(struct maq_priced *p, const struct maq_box *box, const doubl
     const struct maq_arcs *a = p->arcs;
     const struct maq_stage_table *t = a->table;
     uint32_t n = t->n_atoms;
-    double priced[MAQ_STAGE_OPTIONS], paid = 0;
+    double priced[MAQ_STAGE_OPTIONS] = {0}, paid = 0;
     for (uint32_t o = 0; o < t->n_options; o++)
         priced[o] = price[t->options[o].kind] * a->devices[o];
     for (uint32_t g = 0; g < t->n_kinds; g++) {

@@ -127,6 +127,8 @@ void maq_json_device(struct maq_json map, const struct maq_device *d)
         if (d->sustained_flops[t] > 0)
             maq_json_real(sustained, maq_dtype_name((enum maq_dtype)t), d->sustained_flops[t]);
     }
+    if (d->sustained_from)
+        maq_json_text(map, "sustained_from", d->sustained_from);
     maq_json_real(map, "vector_flop_per_s", d->vector_flops);
     maq_json_count(map, "memory_bytes", d->mem_bytes);
     maq_json_real(map, "memory_bytes_per_s", d->mem_bps);

@@ -87,14 +87,16 @@ static void field(struct maq_page *page, const char *label, const char *fmt, ...
 static void text_rates(struct maq_page *page, const struct maq_device *d)
 {
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
-        char label[32], peak[32], sustained[32];
+        char label[32], peak[32], sustained[32], from[96] = "";
         if (d->peak_flops[t] <= 0)
             continue;
         maq__snprintf(label, sizeof label, "matrix %s", maq_dtype_name((enum maq_dtype)t));
         maq_format_flops(peak, d->peak_flops[t]);
+        if (d->sustained_from)
+            maq__snprintf(from, sizeof from, " (of %.60s, by SMs and power)", d->sustained_from);
         if (d->sustained_flops[t] > 0)
-            field(page, label, "%s dense peak, %s sustained under the power limit", peak,
-                  maq_format_flops(sustained, d->sustained_flops[t]));
+            field(page, label, "%s dense peak, %s sustained under the power limit%s", peak,
+                  maq_format_flops(sustained, d->sustained_flops[t]), from);
         else
             field(page, label, "%s dense peak", peak);
     }

@@ -273,11 +273,14 @@ static int by_floor(const void *a, const void *b)
 static enum maq_status refuse_empty(struct search *s, const struct maq_plan *example, struct maq_diag *diag)
 {
     const struct maq_job *job = &s->job;
-    const struct maq_job_places at = maq_job_written(s->open);
     bool says_why = example && maq_train_sweep_check(s->workers[0].sweep, example, s->open, diag) != MAQ_OK;
+    struct maq_span at = {0};
+    if (!example) {
+        const struct maq_job_places places = maq_job_written(s->open);
+        at = maq_place_of_plan(&places, "data_parallel_size");
+    }
     return maq_diag_fail(
-        MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_EMPTY,
-        example ? (struct maq_span){0} : maq_place_of_plan(&at, "data_parallel_size"),
+        MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_EMPTY, at,
         says_why ? "one of them is refused for what stands above, and none is not: look at what the job keeps fixed"
                  : "the product of the degrees must divide the devices, dp x micro batch the global batch, tp the "
                    "attention heads: look at what the job keeps fixed",
