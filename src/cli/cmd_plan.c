@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/plan_mixed.h"
 #include "cli/plan_predict.h"
 #include "cli/plan_profile.h"
 #include "cli/plan_slices.h"
@@ -270,120 +271,22 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 
 /* ---- several node groups ---- */
 
-/* The winner for --write: a job for `maquette train` where it is uniform, else the plan in its own form. */
-static enum maq_status written_mixed(char **out, const struct maq_report_mixed *plan, struct maq_diag *diag)
-{
-    struct maq_mixed_box *box;
-    if (plan->document) {
-        *out = strdup(plan->document);
-        return *out ? MAQ_OK : MAQ_NO_MEMORY;
-    }
-    enum maq_status status = maq_mixed_search_mixed_plan(&box, plan->search, 0, diag);
-    if (status != MAQ_OK)
-        return status;
-    status = maq_mixed_plan_write(out, maq_mixed_plan_get(box), diag);
-    maq_mixed_plan_free(box);
-    return status;
-}
-
-static enum maq_status report_mixed(struct cli *cli, const struct maq_report_mixed *plan)
-{
-    const char *file = cli->values[OPT_OUTPUT];
-    struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    char *text;
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_mixed_json(&text, plan, &opts, cli->diag)
-                                                   : maq_report_mixed_text(&text, plan, &opts, cli->diag);
-    if (status != MAQ_OK)
-        return status;
-    enum maq_status told = cli_write(cli, text, file);
-    if (!cli->values[OPT_WRITE] || plan->search->n_plans == 0)
-        return told;
-    status = written_mixed(&text, plan, cli->diag);
-    return cli_first_fault(told, status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : status);
-}
-
-/* How to run a winner that is uniform: what the report of one node group says too. Both texts are the caller's. */
-static enum maq_status write_uniform(char **document, char **arguments, const struct maq_job_box *open,
-                                     const struct maq_plan *uniform, struct maq_diag *diag)
-{
-    struct maq_job_box *whole;
-    enum maq_status status = maq_job_complete(&whole, open, uniform, diag);
-    if (status != MAQ_OK)
-        return status;
-    *document = maq_job_write(open, uniform);
-    *arguments = maq_job_megatron_arguments(maq_job_get(whole));
-    maq_job_free(whole);
-    return *document && *arguments ? MAQ_OK : MAQ_NO_MEMORY;
-}
-
-static void show_mixed_progress(void *context, const struct maq_mixed_search_progress *at)
-{
-    cli_progress(context, "%u tables of stages, from %llu ways to run one", at->tables, (unsigned long long)at->ways);
-}
-
-/* What each planner but the one that was asked for would find. */
-static enum maq_status ask_planners(struct maq_mixed_search_result **out, uint32_t *n, struct cli *cli,
-                                    const struct maq_job_box *open, const struct maq_mixed_search_opts *opts)
-{
-    struct maq_mixed_search_opts mixed = *opts;
-    mixed.top = 1;
-    mixed.together_only = true;
-    for (mixed.planner = 0; mixed.planner < MAQ_MIXED_PLANNER_COUNT; mixed.planner++) {
-        if (mixed.planner == opts->planner)
-            continue;
-        enum maq_status status = maq_mixed_search(&out[*n], open, &mixed, cli->diag);
-        if (status != MAQ_OK)
-            return status;
-        ++*n;
-    }
-    return MAQ_OK;
-}
-
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, -1};
-    struct maq_mixed_search_opts mixed = MAQ_MIXED_SEARCH_OPTS_INIT;
-    struct maq_mixed_search_result *found = NULL, *others[MAQ_MIXED_PLANNER_COUNT];
-    struct maq_mixed_search_remedies remedies;
-    char *document = NULL, *arguments = NULL;
-    struct maq_report_mixed plan = {.open = open, .planners = (const struct maq_mixed_search_result *const *)others};
+    const struct cli_mixed_options o = {.output = cli->values[OPT_OUTPUT],
+                                        .write = cli->values[OPT_WRITE],
+                                        .planner = cli->values[OPT_PLANNER],
+                                        .json = cli->values[OPT_JSON] != NULL,
+                                        .explain = cli->values[OPT_EXPLAIN] != NULL,
+                                        .one_pipeline = cli->values[OPT_ONE_PIPELINE] != NULL,
+                                        .top = opts->top,
+                                        .threads = opts->threads,
+                                        .stop = opts->stop};
     enum maq_status status = refuse_options(
         cli, unused, "plan one node group alone",
         cli_printf(cli, "is of plans for one node group; this cluster has %u", maq_job_get(open)->cluster.n_groups));
-    if (status != MAQ_OK)
-        return status;
-    mixed.top = opts->top;
-    mixed.threads = opts->threads;
-    mixed.stop = opts->stop;
-    mixed.one_pipeline = cli->values[OPT_ONE_PIPELINE];
-    mixed.progress = show_mixed_progress;
-    mixed.context = cli;
-    for (int p = 0; cli->values[OPT_PLANNER] && p < MAQ_MIXED_PLANNER_COUNT; p++)
-        if (strcmp(cli->values[OPT_PLANNER], maq_mixed_planner_name((enum maq_mixed_planner)p)) == 0)
-            mixed.planner = p;
-    status = maq_mixed_search(&found, open, &mixed, cli->diag);
-    bool helpless = status == MAQ_OK && found->n_plans == 0 && found->complete;
-    if (helpless)
-        status = maq_mixed_search_find_remedies(&remedies, open, &mixed, cli->diag);
-    if (status == MAQ_OK && cli->values[OPT_EXPLAIN] && found->n_plans > 0)
-        status = ask_planners(others, &plan.n_planners, cli, open, &mixed);
-    if (status == MAQ_OK && found->n_plans > 0 && found->plans[0].uniform)
-        status = write_uniform(&document, &arguments, open, found->plans[0].uniform, cli->diag);
-    cli_progress(cli, "%s", "");
-    plan.document = document;
-    plan.arguments = arguments;
-    plan.search = found;
-    plan.remedies = helpless ? &remedies : NULL;
-    if (status == MAQ_OK)
-        status = report_mixed(cli, &plan);
-    if (status == MAQ_OK && found->n_plans == 0)
-        status = MAQ_NO;
-    for (uint32_t i = 0; i < plan.n_planners; i++)
-        maq_mixed_search_free(others[i]);
-    maq_mixed_search_free(found);
-    free(document);
-    free(arguments);
-    return status;
+    return status == MAQ_OK ? cli_plan_mixed(cli, open, &o) : status;
 }
 
 /* ---- somebody else's planner ---- */
