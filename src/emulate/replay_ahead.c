@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "emulate/replay_engine.h"
+#include "emulate/replay_meet.h"
 
 /* Instructions. */
 #define FIRST_LOOK 32u

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "emulate/codes.h"
 #include "emulate/replay_box.h"
+#include "emulate/replay_meet.h"
 #include "emulate/replay_setup.h"
 
 #define PAYLOAD_MOST (64u << 10) /* contributions that a program can see are no larger: shim/nccl */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "emulate/replay_engine.h"
+#include "emulate/replay_meet.h"
 
 static int64_t longer(int64_t a, int64_t b)
 {

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "emulate/codes.h"
-#include "emulate/replay_engine.h"
+#include "emulate/replay_meet.h"
 
 #define SHOWN 8u
 
