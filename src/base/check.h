@@ -3,6 +3,7 @@
 #define MAQ_BASE_CHECK_H
 
 #include "base/bug.h"
+#include "base/count.h"
 #include "maquette/diag.h"
 
 void maq__say_no_memory(struct maq_diag *diag, const char *of);
@@ -20,7 +21,5 @@ static inline enum maq_status maq_no_memory(struct maq_diag *diag, const char *o
         if (maq_try_status != MAQ_OK)                                                                                  \
             return maq_try_status;                                                                                     \
     } while (0)
-
-#define MAQ_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/codes.h"
+#include "base/count.h"
 #include "base/diag_internal.h"
 #include "base/str.h"
 #include "base/text.h"
@@ -183,12 +183,6 @@ enum maq_status maq_diag_fail(enum maq_status status, struct maq_diag *diag, uin
     add_item(diag, MAQ_ERROR, code, at, hint, fmt, args);
     va_end(args);
     return status;
-}
-
-void maq__say_no_memory(struct maq_diag *diag, const char *of)
-{
-    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory%s%s",
-                 of ? " for " : "", of ? of : "");
 }
 
 size_t maq_diag_count(const struct maq_diag *diag)
