@@ -392,6 +392,23 @@ static struct searched search_remedies(struct maq_search_remedies *r, const char
     return s;
 }
 
+/* Of what can be left on the host, inputs of experts are more than layers and the optimizer alone. */
+static void test_remedy_of_the_host(void **unused)
+{
+    (void)unused;
+    const char text[] = "{model: qwen3-30b-a3b, cluster: 'a100-40gb:8', workload: {seq: 8192, gbs: 64},"
+                        " plan: {recompute: none, mbs: 1}, search: {vp: 1, order: tp-cp-ep-dp-pp, layout: E0L0}}";
+    const char *lists[] = {"cpu_offloading_num_layers=0,4,16,64", "optimizer_offload_fraction=0,1"};
+    struct maq_search_opts opts = {.threads = 1}, coarse = {.threads = 1, .lists = lists, .n_lists = MAQ_COUNT(lists)};
+    struct maq_search_remedies r;
+    struct searched s = search_remedies(&r, text, &opts), c = search(text, &coarse);
+    assert_true(r.offload && r.with_offload.offload_modules != 0);
+    assert_true(c.result->n_plans > 0 && r.with_offload_s < 0.98 * c.result->plans[0].step_s);
+    maq_search_remedies_free(&r);
+    done(&s);
+    done(&c);
+}
+
 /* Memory that is asked for is enough, and a gibibyte less is not; the same for nodes. */
 static void test_remedies(void **unused)
 {
@@ -609,6 +626,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_remedy_of_the_host),
         cmocka_unit_test(test_remedies_of_kept_replicas),
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_stop),

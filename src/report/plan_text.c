@@ -293,32 +293,51 @@ static void put_frugal(struct maq_page *page, const struct maq_report_plan *p)
                       maq_format_bytes(need, p->search->frugal.needed_bytes));
 }
 
-static void put_remedy(struct maq_page *page, const char *what, const struct maq_plan *plan, double step_s)
+static void put_remedy(struct maq_table *table, const char *what, const struct maq_plan *plan, double step_s,
+                       int64_t devices)
 {
+    struct maq_buf redo;
     char step[32];
-    maq_page_putf(page, MAQ_INK_PLAIN, "  %s: then tp%d cp%d pp%d vp%d ep%d mbs%d, %s, recompute %s takes %s\n", what,
-                  plan->tp, plan->cp, plan->pp, plan->vp, plan->ep, plan->mbs, maq_words_sharding(plan->sharding),
-                  maq_words_recompute(plan->recompute), maq_words_seconds(step, step_s));
+    maq_buf_init(&redo, 1 << 12);
+    recomputed(&redo, plan);
+    maq_table_row(table, MAQ_INK_PLAIN);
+    maq_table_cell(table, "%s", what);
+    put_degrees(table, plan, (int32_t)(devices / ((int64_t)plan->tp * plan->cp * plan->pp)));
+    put_sharding(table, plan);
+    put_words(table, &redo);
+    maq_table_cell(table, "%s", maq_words_seconds(step, step_s));
 }
 
-static void put_remedies(struct maq_page *page, const struct maq_search_remedies *r)
+static void put_remedies(struct maq_page *page, const struct maq_search_remedies *r, const struct maq_cluster *cluster)
 {
+    static const struct maq_table_column columns[] = {{"", false, true},
+                                                      {"plan", false, false},
+                                                      {"sharding", false, false},
+                                                      {"recompute", false, true},
+                                                      {"step", true, false}};
     char bytes[32], what[128];
+    struct maq_table table;
     if (!r)
         return;
     maq_page_putf(page, MAQ_INK_PLAIN, "it would fit with one of\n");
+    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    table.wraps = true;
     if (r->memory_bytes > 0) {
         maq__snprintf(what, sizeof what, "%s on each device", maq_format_bytes(bytes, r->memory_bytes));
-        put_remedy(page, what, &r->with_memory, r->with_memory_s);
+        put_remedy(&table, what, &r->with_memory, r->with_memory_s, cluster->devices);
     }
     if (r->nodes > 0) {
         maq__snprintf(what, sizeof what, "%u nodes", r->nodes);
-        put_remedy(page, what, &r->with_nodes, r->with_nodes_s);
+        put_remedy(&table, what, &r->with_nodes, r->with_nodes_s,
+                   (int64_t)r->nodes * cluster->groups[0].devices_per_node);
     }
     if (r->offload)
-        put_remedy(page, "activations or optimizer on the host", &r->with_offload, r->with_offload_s);
-    if (r->memory_bytes <= 0 && r->nodes == 0 && !r->offload)
+        put_remedy(&table, "the host", &r->with_offload, r->with_offload_s, cluster->devices);
+    if (table.n_rows > 0)
+        maq_table_print(page, &table, 2);
+    else
         maq_page_putf(page, MAQ_INK_PLAIN, "  nothing that was tried: 64 times the memory, 64 times the nodes\n");
+    maq_table_fini(&table);
 }
 
 enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p, const struct maq_report_opts *opts,
@@ -336,7 +355,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
         maq_page_put_winner(&page, p->document, p->arguments);
     } else {
         put_frugal(&page, p);
-        put_remedies(&page, p->remedies);
+        put_remedies(&page, p->remedies, &maq_job_get(p->open)->cluster);
         put_proof(&page, p->search);
     }
     return maq_page_finish(out, &page, diag);

@@ -79,16 +79,21 @@ static enum maq_status more_nodes(struct maq_search_remedies *out, struct owner 
     return MAQ_OK;
 }
 
+/* What a rank can leave on the host. */
 static enum maq_status offloading(struct maq_search_remedies *out, struct owner *o, const struct maq_job_box *open,
                                   struct maq_search_opts opts, struct maq_diag *diag)
 {
-    const char *lists[MOST_LISTS + 2];
+    const char *lists[MOST_LISTS + 3];
+    bool moe = maq_model_find_module(&maq_job_get(open)->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
     if (opts.n_lists > MOST_LISTS)
         return MAQ_OK;
     for (size_t i = 0; i < opts.n_lists; i++)
         lists[i] = opts.lists[i];
     lists[opts.n_lists++] = "cpu_offloading_num_layers=0,4,16,64";
     lists[opts.n_lists++] = "optimizer_offload_fraction=0,1";
+    lists[opts.n_lists++] = moe ? "offload_modules=none,core_attn+attn_proj,expert_fc1+moe_act,"
+                                  "core_attn+attn_proj+expert_fc1+moe_act"
+                                : "offload_modules=none,core_attn+attn_proj";
     opts.lists = lists;
     return try(&o->with_offload, &out->offload, open, &opts, diag);
 }
