@@ -378,6 +378,34 @@ static void test_document(void **state)
     unload(&l);
 }
 
+/* Measured rates go with the power they were measured under, unless the map has rates of its own; GeForce's matrix units do not feel it. */
+static void test_power_limits(void **state)
+{
+    (void)state;
+    const struct {
+        const char *device;
+        double tflops; /* sustained, 16 bits */
+    } cases[] = {
+        {"{base: h100-sxm}", 794.5},
+        {"{base: h100-sxm, power: 700 W}", 794.5},
+        {"{base: h100-sxm, power: 350 W}", 794.5 * 0.7937005},
+        {"{base: h100-sxm, power: 2100 W}", 989.4}, /* 1,146: not above the peak */
+        {"{base: h100-sxm, power: 500 W, sustained: {bf16: 600 TFLOP/s}}", 600},
+        {"{base: h100-pcie, power: 250 W}", 572.3 * 0.8939035}, /* not measured itself */
+        {"{base: rtx-4090, power: 225 W}", 165.2},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        char text[160];
+        struct loaded l;
+        snprintf(text, sizeof text, "{device: %s}", cases[i].device);
+        load(&l, text);
+        assert_int_equal(l.status, MAQ_OK);
+        double got = l.cluster.groups[0].device.sustained_flops[MAQ_BF16] / 1e12;
+        assert_true(got > 0.999 * cases[i].tflops && got < 1.001 * cases[i].tflops);
+        unload(&l);
+    }
+}
+
 /* What shares PCIe is the device's, unless the group says it, or says what the devices of a node reach together. */
 static void test_contention(void **state)
 {
@@ -813,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_all_faults_at_once),
         cmocka_unit_test(test_too_many_groups),
         cmocka_unit_test(test_document),
+        cmocka_unit_test(test_power_limits),
         cmocka_unit_test(test_contention),
         cmocka_unit_test(test_document_faults),
         cmocka_unit_test(test_files),

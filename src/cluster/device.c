@@ -102,6 +102,29 @@ static enum maq_status read_section(struct maq_device *d, const struct maq_field
     return worse(status, maq_fields_check_keys(fields, NULL, map, what, diag));
 }
 
+/*
+ * Two boards of one die, `sms` and `power` times what the other one has: what an SM draws grows with the cube of its clock (the law at the head of
+ * cost/fitted.c, without what is drawn at rest), so that
+ *
+ *   rate = rate' sms (power / sms)^(1/3)   and not above the peak
+ *
+ * Of boards whose rates are both measured: A100 PCIe from SXM -3 %, GH200 from H100 +4, GB200 from B200 +4, B300 from B200 +2,
+ * MI325X from MI300X -6.
+ */
+static double rate_under(double rate, double sms, double power)
+{
+    return rate * sms * cbrt(power / sms);
+}
+
+/* A base's rates were measured under the base's power: another limit leaves another clock. What is not held back stays so. */
+static void limit_power(struct maq_device *d, const struct maq_device *base)
+{
+    for (int t = 0; t < MAQ_DTYPE_COUNT && base->tdp_w > 0; t++)
+        if (d->sustained_flops[t] < d->peak_flops[t])
+            d->sustained_flops[t] =
+                fmin(rate_under(d->sustained_flops[t], 1, d->tdp_w / base->tdp_w), d->peak_flops[t]);
+}
+
 static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_device *out = value;
@@ -111,6 +134,8 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
     status = worse(status, read_section(&r.d, peak_fields, r.peak, "peak", arena, diag));
     status = worse(status, read_section(&r.d, sustained_fields, r.sustained, "sustained", arena, diag));
     status = worse(status, read_section(&r.d, domain_fields, r.domain, "domain", arena, diag));
+    if (r.d.tdp_w != out->tdp_w && !r.sustained && !r.peak)
+        limit_power(&r.d, out);
     if (r.aliases)
         maq_node_use_all(r.aliases);
     MAQ_TRY(status);
@@ -201,6 +226,7 @@ static enum maq_status check(struct maq_device *d, struct maq_span at, struct ma
     return worse(status, check_consistent(d, at, diag));
 }
 
+/* As the catalogue has it. */
 static enum maq_status load_measured(struct maq_device *out, struct maq_str name, struct maq_span at,
                                      struct maq_arena *arena, struct maq_diag *diag)
 {
@@ -211,15 +237,7 @@ static enum maq_status load_measured(struct maq_device *out, struct maq_str name
     return MAQ_OK;
 }
 
-/*
- * Two boards of one die under power limits of P and Q: what an SM draws grows with the cube of its clock (the law at the head of
- * cost/fitted.c, without what is drawn at rest), so that
- *
- *   rate = rate' SMs / SMs' ((P / SMs) / (Q / SMs'))^(1/3)   and not above the peak
- *
- * Of boards whose rates are both measured: A100 PCIe from SXM -3 %, GH200 from H100 +4, GB200 from B200 +4, B300 from B200 +2,
- * MI325X from MI300X -6.
- */
+/* Rates that were not measured are those of another board of the die. */
 static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {
@@ -227,12 +245,12 @@ static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, 
     if (!d->sustained_from || !d->sustained_from[0])
         return MAQ_OK;
     MAQ_TRY(load_measured(&like, maq_str_of(d->sustained_from), at, arena, diag));
-    double sms = (double)d->sms / (double)like.sms, clock = cbrt(d->tdp_w / like.tdp_w / sms);
+    double sms = (double)d->sms / (double)like.sms, power = d->tdp_w / like.tdp_w;
     bool taken = false;
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
         if (d->sustained_flops[t] > 0)
             continue;
-        d->sustained_flops[t] = fmin(like.sustained_flops[t] * sms * clock, d->peak_flops[t]);
+        d->sustained_flops[t] = fmin(rate_under(like.sustained_flops[t], sms, power), d->peak_flops[t]);
         taken |= d->sustained_flops[t] > 0;
     }
     d->sustained_from = taken ? d->sustained_from : NULL;
