@@ -455,6 +455,7 @@ static void test_document_faults(void **state)
                                                          "must divide a node or be whole nodes\n");
     expect_messages("{device: {base: h100, peak: {bf16: 500 TFLOP/s}}}",
                     "10+39 1211 device 'h100-sxm': sustained bf16 of 794 TFLOP/s exceeds its peak of 500 TFLOP/s\n");
+    expect_messages("{device: {base: h100, sustained_from: h100-sxx}}", "39+8 1200 unknown device 'h100-sxx'\n");
     expect_messages("{device: {name: x, memory: 10 GiB}}",
                     "10+25 1210 device 'x' lacks: peak, memory_bandwidth, vector, "
                     "sms, clock, power, host, launch\n");

@@ -88,8 +88,8 @@ struct maq_device {
     double peak_flops[MAQ_DTYPE_COUNT];
     /* Best sustained matrix rate measured under the power limit; 0 = not known. */
     double sustained_flops[MAQ_DTYPE_COUNT];
-    const char *
-        sustained_from; /* the device whose rates those are, by SMs and power; NULL = its own, as far as they are known */
+    /* The device whose rates those are, by SMs and power; NULL = its own, as far as they are known. */
+    const char *sustained_from;
     double vector_flops; /* FP32 outside the matrix units */
     double mem_bytes; /* what a program can allocate: the total that CUDA or HIP reports, a little under nvidia-smi's */
     double mem_bps;

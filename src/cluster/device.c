@@ -103,8 +103,8 @@ static enum maq_status read_section(struct maq_device *d, const struct maq_field
 }
 
 /*
- * Two boards of one die, `sms` and `power` times what the other one has: what an SM draws grows with the cube of its clock (the law at the head of
- * cost/fitted.c, without what is drawn at rest), so that
+ * Two boards of one die, one with `sms` and `power` times what the other one has: what an SM draws grows with the cube of its clock
+ * (the law at the head of cost/fitted.c, without what is drawn at rest), so that
  *
  *   rate = rate' sms (power / sms)^(1/3)   and not above the peak
  *
@@ -263,7 +263,8 @@ enum maq_status maq_device_load(struct maq_device *out, struct maq_node *node, s
     struct maq_device d = {.arch = MAQ_ARCH_OTHER, .domain_contention = -1.0};
     MAQ_TRY(maq__entry_load((struct maq__entry){&device_kind, &d, &d.name}, node, arena, diag));
     MAQ_TRY(check(&d, node->at, diag));
-    MAQ_TRY(take_sustained(&d, node->at, arena, diag));
+    const struct maq_node *from = node->kind == MAQ_NODE_MAP ? maq_node_peek(node, "sustained_from") : NULL;
+    MAQ_TRY(take_sustained(&d, from ? from->at : node->at, arena, diag));
     *out = d;
     return MAQ_OK;
 }

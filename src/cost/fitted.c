@@ -172,7 +172,7 @@ static double in_training_s(double burst_s, const struct maq_op *op, const struc
     enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) ? MAQ_FP8 : MAQ_BF16;
     double best = best_burst(device, table, rates), held = device->sustained_flops[rates];
     double share = best > 0.0 && held > 0.0 ? maq__min(held / best, 1.0) : SUSTAINED_SHARE;
-    if (maq__matrix_part(device) < 1.0 && best > 0.0)
+    if (maq__matrix_part(device) < 1.0 && best > 0.0) /* over 1: the limit is that of the whole die */
         share = maq__powered_rate(device, rates) / best;
     double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
     double slower = maq__max(1.0, cbrt(rate) / (share * MAQ_CONTINUOUS_SHARE));
