@@ -34,6 +34,10 @@
 #define EXPERTS                                                                                                        \
     "{model: gshard-moe-2.4b, workload: {seq: 1024, gbs: 64}, cluster: {groups: [{device: v100-32gb, nodes: 2,"        \
     " devices_per_node: 4}, {device: a100-80gb, nodes: 1, devices_per_node: 4}]}, plan: {mbs: 1, precision: fp16}}"
+#define SHARDED                                                                                                        \
+    "{model: {base: gpt3-5b, num_layers: 12}, workload: {seq: 2048, gbs: 32}, cluster: {groups: [{device: v100-32gb,"  \
+    " nodes: 2, devices_per_node: 2}, {device: a100-40gb, nodes: 2, devices_per_node: 2}]}, plan: {precision: fp16,"   \
+    " sharding: optim_grads_params, recompute: full}}"
 #define HEAD "mbs: 2\ngbs: 32\npipelines: "
 
 static struct maq_mixed_placed *place(struct maq_job_box **job, struct maq_mixed_box **box, const char *job_text,
@@ -127,7 +131,7 @@ static void test_groups_over_nodes(void **state)
 static void test_as_found(void **state)
 {
     (void)state;
-    static const char *const jobs[] = {TWO, UNEVEN, EXPERTS};
+    static const char *const jobs[] = {TWO, UNEVEN, EXPERTS, SHARDED};
     uint32_t compared = 0;
     for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
         struct maq_job_box *job;

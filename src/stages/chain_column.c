@@ -48,8 +48,36 @@ static enum maq_status extra_of(double *extra_s, const double *time_s, const str
     return MAQ_OK;
 }
 
+static enum maq_status working_of(double *most, const struct maq_stretches *s, uint32_t first, uint32_t end)
+{
+    struct maq_stretch_cost c;
+    MAQ_TRY(maq_stretches_cost(&c, s, first, end, false));
+    *most = fmax(*most, c.working_bytes);
+    return MAQ_OK;
+}
+
+/*
+ * Working sets of atoms among others. With ZeRO-3 one also has what is gathered of those in front of it and what is being reduced of the
+ * one behind it: no stretch has more than one that begins with the first layer. The embedding has what all that begin with it have
+ * at most, the output what is left of them all.
+ */
+static enum maq_status add_neighbours(double *working, const struct maq_stretches *s)
+{
+    uint32_t last = s->n_atoms - 1;
+    double layers = 0, all = 0;
+    for (uint32_t i = 1; i < last; i++) {
+        MAQ_TRY(working_of(&working[i], s, 1, i + 1));
+        MAQ_TRY(working_of(&working[0], s, 0, i + 1));
+        layers = fmax(layers, working[i]);
+    }
+    MAQ_TRY(working_of(&working[last], s, 1, s->n_atoms));
+    MAQ_TRY(working_of(&all, s, 0, s->n_atoms));
+    working[last] = fmax(working[last], all - fmax(working[0] - layers, 0));
+    return MAQ_OK;
+}
+
 /* Memory atom by atom: states and activations add up; of working sets the heaviest layer's is everybody's, and an end's excess its own. */
-static enum maq_status add_memory(struct sums *to, double *context, const struct maq_stretches *s,
+static enum maq_status add_memory(struct sums *to, double *context, const struct maq_stretches *s, bool gathered,
                                   struct maq_arena *arena)
 {
     uint32_t n = s->n_atoms;
@@ -60,11 +88,14 @@ static enum maq_status add_memory(struct sums *to, double *context, const struct
         struct maq_stretch_cost c;
         MAQ_TRY(maq_stretches_cost(&c, s, i, i + 1, false));
         working[i] = c.working_bytes;
-        most = i > 0 && i + 1 < n ? fmax(most, c.working_bytes) : most;
         to->fixed[i + 1] = to->fixed[i] + c.states_bytes + fmax(c.ending_bytes - c.act_bytes, 0);
         to->flight[i + 1] = to->flight[i] + c.act_bytes;
         to->sync[i + 1] = to->sync[i] + c.params * s->grad_bytes;
     }
+    if (gathered)
+        MAQ_TRY(add_neighbours(working, s));
+    for (uint32_t i = 1; i + 1 < n; i++)
+        most = fmax(most, working[i]);
     double excess = 0;
     for (uint32_t i = 0; i < n; i++) {
         excess += fmax(working[i] - most, 0);
@@ -143,7 +174,7 @@ enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct
     double extra = 0;
     if (!new_sums(&sums, s->n_atoms, arena))
         return MAQ_NO_MEMORY;
-    MAQ_TRY(add_memory(&sums, &out->option.context_bytes, s, arena));
+    MAQ_TRY(add_memory(&sums, &out->option.context_bytes, s, around->gathered, arena));
     if (!some_atom_fits(&sums, out->option.context_bytes, around->capacity_bytes, s->n_atoms))
         return MAQ_LIMIT;
     MAQ_TRY(front_times(sums.time_s, s));

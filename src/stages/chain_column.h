@@ -34,6 +34,7 @@ struct maq_chain_around {
     double capacity_bytes; /* of a device */
     double norm_s;         /* at the end of the step */
     double tied_s;         /* first and last stage add up the halves of a tied table */
+    bool gathered;         /* parameters are gathered for each pass (ZeRO-3) */
 };
 
 /* Of stretches that have begun; option.id, kind, devices and samples are the caller's. MAQ_LIMIT when no atom fits into the capacity.

@@ -146,7 +146,8 @@ static enum maq_status cost_way(const struct maq_chain_column **out, const struc
     column->option = (struct maq_stage_option){
         .id = pool << WAY_BITS | way, .kind = pool, .devices = is->tp * is->cp, .samples = c->space->mbs[wave->mbs]};
     const struct maq_chain_around around = {c->pools[pool].capacity_bytes, c->norm_s,
-                                            tied_s(c, pool, stretches.tied_bytes, is->tp * is->cp * wave->replicas)};
+                                            tied_s(c, pool, stretches.tied_bytes, is->tp * is->cp * wave->replicas),
+                                            is->sharding == MAQ_SHARDING_PARAMS};
     status = maq_chain_column_fill(column, &stretches, &around, &c->memo->arena);
     maq_stretches_end(&stretches);
     if (status == MAQ_OK)

@@ -29,7 +29,8 @@
  *
  * maq_chain_costs_play() has none of these but the last wave: it plays the composition pass by pass.
  *
- * Memory: a stage that holds both embedding and output counts the excess of both; fragmentation is not counted (maq_stage_fits()).
+ * Memory: a stage that holds both embedding and output counts the excess of both; with ZeRO-3 every stage counts the parameters that a long
+ * one gathers ahead; fragmentation is not counted (maq_stage_fits()).
  *
  * A way is left out of a table where another of the same pool, with as many devices, is no worse in any column: no time of an atom, no
  * byte, no hop, no synchronization of any size is less. Put in its place in any composition, the other fits where it did and takes no
