@@ -704,9 +704,37 @@ static void test_remedies(void **state)
     assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TOO_LARGE), NULL, 0, NULL), MAQ_OK);
     assert_false(fits_with(job, 0, 0, 0));
     assert_int_equal(maq_mixed_search_find_remedies(&r, job, &opts, NULL), MAQ_OK);
-    print_message("%.0f GiB more, %u more nodes of %s, %u of %s, techniques %d\n", r.more_bytes / gib,
+    print_message("%.0f GiB more, %u more nodes of %s, %u of %s, %u techniques\n", r.more_bytes / gib,
                   r.islands[0].more_nodes, r.islands[0].device, r.islands[1].more_nodes, r.islands[1].device,
-                  r.techniques);
+static bool fits_with_techniques(const struct maq_job_box *job, const struct maq_mixed_search_remedies *r,
+                                 uint32_t without)
+{
+    const char *lists[MAQ_COUNT(r->techniques)];
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct maq_mixed_search_result *found;
+    opts.threads = 1;
+    opts.together_only = true;
+    opts.lists = lists;
+    for (uint32_t i = 0; i < r->n_techniques; i++)
+        if (i != without)
+            lists[opts.n_lists++] = r->techniques[i];
+    assert_int_equal(maq_mixed_search(&found, job, &opts, NULL), MAQ_OK);
+    bool fits = found->n_plans > 0;
+    maq_mixed_search_free(found);
+    return fits;
+}
+
+/* All of them together do, and without any one of them nothing does. */
+static void check_techniques(const struct maq_job_box *job, const struct maq_mixed_search_remedies *r)
+{
+    assert_true(r->n_techniques > 0);
+    assert_true(fits_with_techniques(job, r, UINT32_MAX));
+    for (uint32_t i = 0; i < r->n_techniques; i++)
+        assert_false(fits_with_techniques(job, r, i));
+}
+
+                  r.n_techniques);
+    check_techniques(job, &r);
     assert_true(r.more_bytes > 0 && fits_with(job, r.more_bytes, 0, 0));
     assert_false(fits_with(job, r.more_bytes - gib, 0, 0));
     assert_int_equal(r.n_islands, 2);

@@ -161,7 +161,10 @@ MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
 /* What would make a job fit that does not; 0 = nothing of the kind that was tried. MAQ_BAD_INPUT where nothing helps because what the
  * job keeps goes together on no node group. */
 struct maq_mixed_search_remedies {
-    bool techniques;   /* ZeRO-2, ZeRO-3 or the optimizer on the host, which nobody asked for */
+    uint32_t n_techniques;
+    char techniques
+        [3]
+        [88]; /* lists of techniques that nobody asked for, as few as do, all together: "optimizer_offload_fraction=0,1" */
     double more_bytes; /* on every device */
     uint32_t n_islands;
     struct {

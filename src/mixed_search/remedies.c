@@ -6,8 +6,11 @@
  * micro batch and 1, 2, 4, ... replicas.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
+#include "base/str.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "mixed_search/fits.h"
 #include "mixed_search/run.h"
@@ -101,20 +104,59 @@ static void turn_nodes(struct maq_mixed_search_opts *opts, double to)
     opts->more_nodes = (uint32_t)to;
 }
 
-static enum maq_status techniques(struct maq_mixed_search_remedies *out, const struct maq_job_box *open,
-                                  struct maq_mixed_search_opts opts, struct maq_diag *diag)
+static enum maq_status with_techniques(bool *out, const struct maq_mixed_search_remedies *r,
+                                       const struct maq_job_box *open, struct maq_mixed_search_opts opts,
+                                       struct maq_diag *diag)
 {
-    const char *lists[MOST_LISTS + 2];
-    if (opts.n_lists > MOST_LISTS || opts.planner != MAQ_MIXED_PLANNER_ALL)
-        return MAQ_OK;
+    const char *lists[MOST_LISTS + MAQ_COUNT(r->techniques)];
     for (size_t i = 0; i < opts.n_lists; i++)
         lists[i] = opts.lists[i];
-    if (!maq_job_sets(open, "data_parallel_sharding_strategy"))
-        lists[opts.n_lists++] = "data_parallel_sharding_strategy=no_shard,optim,optim_grads,optim_grads_params";
-    if (!maq_job_sets(open, "optimizer_offload_fraction"))
-        lists[opts.n_lists++] = "optimizer_offload_fraction=0,1";
+    for (uint32_t i = 0; i < r->n_techniques; i++)
+        lists[opts.n_lists++] = r->techniques[i];
     opts.lists = lists;
-    return try(&out->techniques, open, &opts, diag);
+    return try(out, open, &opts, diag);
+}
+
+/* Those that it fits without. */
+static enum maq_status drop_needless(struct maq_mixed_search_remedies *r, const struct maq_job_box *open,
+                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    for (uint32_t i = 0; i + 1 < r->n_techniques;) {
+        struct maq_mixed_search_remedies without = *r;
+        bool fits;
+        without.n_techniques--;
+        memmove(without.techniques[i], r->techniques[i + 1], (without.n_techniques - i) * sizeof *r->techniques);
+        MAQ_TRY(with_techniques(&fits, &without, open, *opts, diag));
+        if (fits)
+            *r = without;
+        else
+            i++;
+    }
+    return MAQ_OK;
+}
+
+/* States shared by the replicas, then the optimizer on the host, then what every layer keeps. */
+static enum maq_status techniques(struct maq_mixed_search_remedies *out, const struct maq_job_box *open,
+                                  const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    char layers[16];
+    maq__snprintf(layers, sizeof layers, "0,%u", maq_job_get(open)->model.num_layers);
+    const char *const rungs[][2] = {
+        {"data_parallel_sharding_strategy", "no_shard,optim,optim_grads,optim_grads_params"},
+        {"optimizer_offload_fraction", "0,1"},
+        {"cpu_offloading_num_layers", layers}};
+    bool fits = false;
+    if (opts->n_lists > MOST_LISTS || opts->planner != MAQ_MIXED_PLANNER_ALL)
+        return MAQ_OK;
+    for (size_t i = 0; i < MAQ_COUNT(rungs) && !fits; i++) {
+        if (maq_job_sets(open, rungs[i][0]))
+            continue;
+        maq__snprintf(out->techniques[out->n_techniques++], sizeof *out->techniques, "%s=%s", rungs[i][0], rungs[i][1]);
+        MAQ_TRY(with_techniques(&fits, out, open, *opts, diag));
+    }
+    if (!fits)
+        out->n_techniques = 0;
+    return drop_needless(out, open, opts, diag);
 }
 
 /* The job on one of its node groups. */
@@ -185,10 +227,10 @@ enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies 
     const struct dial memory = {MOST_BYTES / MAQ_GIB, turn_memory};
     double gibs = 0;
     *out = (struct maq_mixed_search_remedies){.n_islands = 0};
-    MAQ_TRY(techniques(out, open, one, diag));
+    MAQ_TRY(techniques(out, open, &one, diag));
     MAQ_TRY(least(&gibs, &memory, open, one, diag));
     out->more_bytes = gibs * MAQ_GIB;
-    bool helps = gibs > 0 || out->techniques;
+    bool helps = gibs > 0 || out->n_techniques > 0;
     const struct maq_cluster *c = &maq_job_get(open)->cluster;
     for (uint32_t g = 0; g < c->n_groups && g < MAQ_COUNT(out->islands); g++) {
         const struct dial nodes = {MOST_NODES * (double)c->groups[g].nodes, turn_nodes};

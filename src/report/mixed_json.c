@@ -105,7 +105,9 @@ static void add_remedies(struct maq_json d, const struct maq_mixed_search_remedi
     if (!r)
         return;
     struct maq_json map = maq_json_map(d, "remedies"), nodes = maq_json_list(map, "nodes");
-    maq_json_bool(map, "techniques", r->techniques);
+    struct maq_json space = maq_json_list(map, "techniques");
+    for (uint32_t i = 0; i < r->n_techniques; i++)
+        maq_json_word(space, r->techniques[i]);
     maq_json_real(map, "more_bytes", r->more_bytes);
     for (uint32_t g = 0; g < r->n_islands; g++) {
         struct maq_json item = maq_json_item(nodes);

@@ -317,10 +317,8 @@ static void put_remedies(struct maq_page *page, const struct maq_mixed_search_re
     if (!r)
         return;
     maq_page_putf(page, MAQ_INK_PLAIN, "it would fit with one of\n");
-    if (r->techniques)
-        maq_page_putf(page, MAQ_INK_PLAIN,
-                      "  ZeRO-2, ZeRO-3 or the optimizer on the host: --space sharding=optim_grads,optim_grads_params "
-                      "--space optimizer_offload_fraction=0,1\n");
+    for (uint32_t i = 0; i < r->n_techniques; i++)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  %s--space %s\n", i > 0 ? "and " : "", r->techniques[i]);
     if (r->more_bytes > 0)
         maq_page_putf(page, MAQ_INK_PLAIN, "  %s more on every device\n", maq_format_bytes(bytes, r->more_bytes));
     for (uint32_t g = 0; g < r->n_islands; g++) {
@@ -329,7 +327,7 @@ static void put_remedies(struct maq_page *page, const struct maq_mixed_search_re
                           r->islands[g].more_nodes == 1 ? "" : "s", r->islands[g].device);
         any = any || r->islands[g].more_nodes > 0;
     }
-    if (!any && r->more_bytes <= 0 && !r->techniques)
+    if (!any && r->more_bytes <= 0 && r->n_techniques == 0)
         maq_page_putf(page, MAQ_INK_PLAIN, "  nothing that was tried: a tebibyte more on each, 64 times the nodes\n");
 }
 
