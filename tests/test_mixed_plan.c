@@ -115,17 +115,19 @@ static void test_round_trip(void **state)
 static void test_techniques(void **state)
 {
     (void)state;
-    struct maq_mixed_box *box = parse(
-        "mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 2, recompute: selective,"
-        " recompute_modules: [moe_act, core_attn], optimizer_offload_fraction: 0.25,"
-        " zero: optim, hsdp_replicas: 2, offload_layers: 2,"
-        " replicas: [{device: a, tp: 4, cp: 2, ep: 4, etp: 2, cp_comm_type: a2a+p2p, count: 2}]},"
-        " {first_layer: 2, layers: 1, recompute: selective, replicas: [{device: a, tp: 2, etp: 2, count: 2}]}]}]");
+    struct maq_mixed_box *box =
+        parse("mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 2, recompute: selective,"
+              " recompute_modules: [moe_act, core_attn], optimizer_offload_fraction: 0.25,"
+              " zero: optim, hsdp_replicas: 2, offload_layers: 2,"
+              " replicas: [{device: a, tp: 4, cp: 2, ep: 4, etp: 2, cp_comm_type: a2a+p2p, count: 2}]},"
+              " {first_layer: 2, layers: 1, recompute: selective, offload_modules: [attn_proj, core_attn],"
+              " replicas: [{device: a, tp: 2, etp: 2, count: 2}]}]}]");
     const struct maq_mixed_stage *s = maq_mixed_plan_get(box)->pipelines[0].stages;
     assert_int_equal(s[0].recompute_parts, 1u << MAQ_PART_CORE_ATTENTION | 1u << MAQ_PART_MOE_ACT);
     assert_true(s[0].optimizer_offload == 0.25);
     assert_int_equal(s[0].optimizer_instances, 2);
     assert_int_equal(s[0].offload_layers, 2);
+    assert_int_equal(s[1].offload_modules, 1u << MAQ_OFFLOAD_CORE_ATTN | 1u << MAQ_OFFLOAD_ATTN_PROJ);
     assert_int_equal(s[0].replicas[1].etp, 2);
     assert_int_equal(s[0].replicas[1].cp_comm, MAQ_CP_A2A_P2P);
     assert_int_equal(s[1].recompute_parts, 1u << MAQ_PART_CORE_ATTENTION); /* as Megatron-LM takes it */
@@ -140,6 +142,7 @@ static void test_techniques(void **state)
         assert_true(t[i].optimizer_offload == s[i].optimizer_offload);
         assert_int_equal(t[i].optimizer_instances, s[i].optimizer_instances);
         assert_int_equal(t[i].offload_layers, s[i].offload_layers);
+        assert_int_equal(t[i].offload_modules, s[i].offload_modules);
         assert_int_equal(t[i].replicas[0].etp, s[i].replicas[0].etp);
         assert_int_equal(t[i].replicas[0].cp_comm, s[i].replicas[0].cp_comm);
     }
@@ -204,6 +207,15 @@ static void test_faults(void **state)
            MAQ_CODE_MIXED_TECHNIQUE, 5, "nothing is sharded");
     expect(PLAN("  - {first_layer: 0, layers: 3, offload_layers: 4, replicas: [{device: a}]}"),
            MAQ_CODE_MIXED_TECHNIQUE, 5, "4 layers offloaded in a stage of 3");
+    expect(PLAN("  - {first_layer: 0, layers: 3, offload_modules: [attn], replicas: [{device: a}]}"),
+           MAQ_CODE_MIXED_TECHNIQUE, 5, "'attn' is not a module");
+    expect(PLAN("  - {first_layer: 0, layers: 3, offload_modules: core_attn, replicas: [{device: a}]}"),
+           MAQ_CODE_MIXED_FORM, 5, "is a list");
+    expect(PLAN("  - {first_layer: 0, layers: 3, offload_modules: [attn_proj], replicas: [{device: a}]}"),
+           MAQ_CODE_MIXED_TECHNIQUE, 5, "core attention's output");
+    expect(PLAN("  - {first_layer: 0, layers: 3, recompute: full, offload_modules: [core_attn], replicas: [{device: "
+                "a}]}"),
+           MAQ_CODE_MIXED_TECHNIQUE, 5, "keep nothing");
     expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, cp_comm_type: a2a}]}"), MAQ_CODE_MIXED_PLACE, 5,
            "without a degree");
     expect(PLAN("  - {first_layer: 0, layers: 3, replicas: [{device: a, ep: 2, etp: 2, count: 2}]}"),

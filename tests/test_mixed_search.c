@@ -262,6 +262,14 @@ static const struct alone alone[] = {
     {H100("llama-3.1-8b", "8", "1", "16",
           "mbs: 1, tp: 2, recompute: none, sharding: optim, optimizer_offload_fraction: 1"),
      2},
+    {H100("qwen3-30b-a3b", "8", "1", "32",
+          "mbs: 1, tp: 1, ep: 4, etp: 1, recompute: none, sharding: optim, fine_grained_activation_offloading: true,"
+          " offload_modules: [core_attn, attn_proj, expert_fc1]"),
+     2},
+    {V100("gpt2-medium", "16", "64",
+          "mbs: 2, tp: 1, recompute: selective, recompute_modules: [layernorm], sharding: no_shard,"
+          " fine_grained_activation_offloading: true, offload_modules: [qkv_linear, core_attn]"),
+     4},
 };
 
 /* The same stages and replicas of the one way that the plan leaves. */
@@ -416,7 +424,7 @@ static uint32_t predicted_as_found(const char *text)
                     (line->stages[k].replicas[0].cp_comm != MAQ_CP_P2P) << 2 |
                     (line->stages[k].optimizer_offload > 0) << 3 | (line->stages[k].optimizer_instances > 1) << 5 |
                     (line->stages[k].offload_layers > 0) << 6 | (line->stages[k].replicas[0].ep > 1) << 4 |
-                    (line->stages[k].on_devices_of >= 0) << 7;
+                    (line->stages[k].on_devices_of >= 0) << 7 | (line->stages[k].offload_modules > 0) << 8;
         free(json);
         maq_mixed_plan_free(again);
         maq_mixed_plan_free(box);
@@ -449,6 +457,10 @@ static void test_predicted(void **state)
     assert_int_equal(told & 32, 32);
     told = predicted_as_found(EXPERTS("tp: 2, cpu_offloading_num_layers: 4"));
     assert_int_equal(told & 64, 64);
+    told = predicted_as_found(
+        EXPERTS("tp: 2, recompute: selective, recompute_modules: [layernorm], fine_grained_activation_offloading: "
+                "true, offload_modules: [core_attn, expert_fc1]"));
+    assert_int_equal(told & 257, 257);
 }
 
 /* What no search could have found is refused, with the reason. */
@@ -694,18 +706,6 @@ static bool fits_with(const struct maq_job_box *job, double more_bytes, uint32_t
     return fits;
 }
 
-/* The remedy does, and a little less of it does not. */
-static void test_remedies(void **state)
-{
-    struct maq_job_box *job;
-    struct maq_mixed_search_remedies r;
-    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
-    const double gib = 1024.0 * 1024.0 * 1024.0;
-    assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TOO_LARGE), NULL, 0, NULL), MAQ_OK);
-    assert_false(fits_with(job, 0, 0, 0));
-    assert_int_equal(maq_mixed_search_find_remedies(&r, job, &opts, NULL), MAQ_OK);
-    print_message("%.0f GiB more, %u more nodes of %s, %u of %s, %u techniques\n", r.more_bytes / gib,
-                  r.islands[0].more_nodes, r.islands[0].device, r.islands[1].more_nodes, r.islands[1].device,
 static bool fits_with_techniques(const struct maq_job_box *job, const struct maq_mixed_search_remedies *r,
                                  uint32_t without)
 {
@@ -733,6 +733,18 @@ static void check_techniques(const struct maq_job_box *job, const struct maq_mix
         assert_false(fits_with_techniques(job, r, i));
 }
 
+/* The remedy does, and a little less of it does not. */
+static void test_remedies(void **state)
+{
+    struct maq_job_box *job;
+    struct maq_mixed_search_remedies r;
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TOO_LARGE), NULL, 0, NULL), MAQ_OK);
+    assert_false(fits_with(job, 0, 0, 0));
+    assert_int_equal(maq_mixed_search_find_remedies(&r, job, &opts, NULL), MAQ_OK);
+    print_message("%.0f GiB more, %u more nodes of %s, %u of %s, %u techniques\n", r.more_bytes / gib,
+                  r.islands[0].more_nodes, r.islands[0].device, r.islands[1].more_nodes, r.islands[1].device,
                   r.n_techniques);
     check_techniques(job, &r);
     assert_true(r.more_bytes > 0 && fits_with(job, r.more_bytes, 0, 0));
@@ -753,7 +765,7 @@ static void test_refused(void **state)
                                         "pipeline_schedule: gpipe",
                                         "lora_rank: 8",
                                         "cpu_offloading_num_layers: 1",
-                                        "fine_grained_activation_offloading: true, offload_modules: [core_attn]"};
+                                        "fine_grained_activation_offloading: true, offload_modules: [attn_proj]"};
     for (size_t i = 0; i < MAQ_COUNT(plans); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_job_box *job;

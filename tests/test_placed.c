@@ -197,6 +197,8 @@ static double trained(const char *plan)
 #define STAGE(first, n, more)                                                                                          \
     "{first_layer: " #first ", layers: " #n more ", replicas: [{device: a100-80gb, tp: 1, count: 2}]}"
 
+#define AWAY ", offload_modules: [core_attn, attn_proj]"
+
 static void test_as_trained(void **state)
 {
     (void)state;
@@ -222,6 +224,9 @@ static void test_as_trained(void **state)
                                                                                                        "recompute_num_"
                                                                                                        "layers: 1"),
          0.01},
+        {"1f1b",
+         "pp: 4, layout: '3,5,5,3', fine_grained_activation_offloading: true, offload_modules: [core_attn, attn_proj]",
+         STAGE(0, 4, AWAY) "," STAGE(4, 5, AWAY) "," STAGE(9, 5, AWAY) "," STAGE(14, 4, AWAY), 0.01},
         /* what a job's last pass of a chunk overlaps with is not what a stage of its own does */
         {"interleaved", "pp: 4, vp: 2",
          STAGE(0, 3, "") "," STAGE(3, 2, "") "," STAGE(5, 2, "") "," STAGE(7, 2, "") "," STAGE(
@@ -398,21 +403,31 @@ static void test_refusals(void **state)
     }
 }
 
-/* A stage says how many layers it offloads, not which inputs of modules. */
+/* A stage says which inputs of modules wait on the host, whatever the job does; fused experts are the job's. */
 static void test_inputs_on_the_host(void **state)
 {
     (void)state;
+#define JOB(plan) "{model: gpt2, workload: {seq: 1024, gbs: 32}, cluster: 'v100-16gb:1', plan: {mbs: 2" plan "}}"
+#define ALL(more) HEAD "[{stages: [{first_layer: 0, layers: 14, replicas: [{device: v100-16gb}]" more "}]}]"
+#define MOVED ", fine_grained_activation_offloading: true, offload_modules: [core_attn, attn_proj]"
+    struct placed here = place_good(JOB(""), ALL("")), other = place_good(JOB(MOVED), ALL("")),
+                  away = place_good(JOB(""), ALL(", offload_modules: [core_attn, attn_proj]"));
+    assert_true(other.result->step_s == here.result->step_s);
+    assert_true(away.result->step_s >= here.result->step_s);
+    assert_true(away.result->stages[0].memory_bytes < 0.9 * here.result->stages[0].memory_bytes);
+    done(&here);
+    done(&other);
+    done(&away);
+
     const char *why = NULL;
-    struct maq_job_box *job;
-    struct maq_mixed_box *box;
-    const char moving[] = "{model: gpt2, workload: {seq: 1024, gbs: 32}, cluster: 'v100-16gb:2', plan: {mbs: 2, "
-                          "fine_grained_activation_offloading: true, offload_modules: [core_attn]}}";
-    assert_null(place(&job, &box, moving,
-                      HEAD "[{stages: [{first_layer: 0, layers: 12, replicas: [{device: v100-16gb}]}]}]", &why));
+    struct placed fused = {0};
+    assert_null(place(&fused.job, &fused.box, JOB(""), ALL(", offload_modules: [fused_group_mlp]"), &why));
     assert_non_null(why);
-    assert_non_null(strstr(why, "not inputs of modules"));
-    maq_mixed_plan_free(box);
-    maq_job_free(job);
+    assert_non_null(strstr(why, "there is no fused_group_mlp"));
+    done(&fused);
+#undef JOB
+#undef ALL
+#undef MOVED
 }
 
 /* A stage that has no room is told, and its plan still has a time. */

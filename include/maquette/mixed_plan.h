@@ -49,6 +49,7 @@ struct maq_mixed_stage {
     double optimizer_offload;     /* share of the optimizer's states on the host */
     uint32_t optimizer_instances; /* copies of what ZeRO shards (HSDP); 0 or 1: one */
     uint32_t offload_layers;      /* activations of the first so many layers go to the host */
+    uint32_t offload_modules;     /* inputs of these modules of every layer do: bits of enum maq_offload_module */
     int32_t on_devices_of; /* an earlier stage of the pipeline whose devices it shares (virtual stage); -1 = its own */
 };
 

@@ -80,6 +80,7 @@ struct maq_mixed_search_stage {
     double optimizer_offload;
     uint32_t optimizer_instances; /* copies of what ZeRO shards (HSDP) */
     bool offload;                 /* activations of its layers go to the host */
+    uint32_t offload_modules;     /* inputs of these modules do: bits of enum maq_offload_module */
     int recompute, sharding;      /* enum maq_recompute, enum maq_sharding */
     uint32_t recompute_parts;     /* selective: bit set of enum maq_part */
     double compute_s, hop_s;      /* of a micro batch: forward and backward; what it sends */

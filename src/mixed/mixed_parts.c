@@ -62,6 +62,7 @@ bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_st
                                     .optimizer_offload = s->optimizer_offload,
                                     .optimizer_instances = s->optimizer_instances > 1 ? s->optimizer_instances : 0,
                                     .offload_layers = s->offload_layers,
+                                    .offload_modules = s->offload_modules,
                                     .on_devices_of = -1};
     return true;
 }

@@ -44,7 +44,8 @@ struct maq_even_stage {
     uint32_t recompute_parts; /* selective */
     double optimizer_offload;
     uint32_t optimizer_instances, offload_layers;
-    bool sequence_parallel; /* where tp > 1 */
+    uint32_t offload_modules; /* bits of enum maq_offload_module */
+    bool sequence_parallel;   /* where tp > 1 */
 };
 
 /* It as a mixed plan has it, in `arena`; false when out of memory. */

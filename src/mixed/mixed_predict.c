@@ -172,7 +172,8 @@ static enum maq_status check_techniques(const struct maq_mixed_plan *plan, struc
         for (uint32_t i = 0; i < plan->pipelines[p].n_stages; i++) {
             const struct maq_mixed_stage *s = &plan->pipelines[p].stages[i];
             if (s->sharding == MAQ_SHARDING_PARAMS || s->recompute == MAQ_RECOMPUTE_SELECTIVE ||
-                s->optimizer_offload > 0 || s->optimizer_instances > 1 || s->offload_layers > 0)
+                s->optimizer_offload > 0 || s->optimizer_instances > 1 || s->offload_layers > 0 ||
+                s->offload_modules != 0)
                 return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_UNPRICED, (struct maq_span){0}, NULL,
                                      "the profile has no costs of ZeRO-3, HSDP, selective recomputation or offloading");
         }

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
+#include "plan/job_build.h"
 #include "plan/plan_fields.h"
 #include "spec/field.h"
 
@@ -32,7 +33,7 @@ struct stage_keys {
     int32_t first_layer, layers, recompute_layers, on_devices_of, copies, offload_layers;
     int sharding, recompute;
     double optimizer_offload;
-    struct maq_node *replicas, *modules;
+    struct maq_node *replicas, *modules, *offload_modules;
 };
 struct replica_keys {
     struct maq_str device, zone, group;
@@ -87,6 +88,8 @@ static const struct maq_field stage_fields[] = {
           .min = 1, .doc = "copies of what ZeRO shards"),
     COUNT(struct stage_keys, offload_layers, "cpu_offloading_num_layers", .aliases = "offload_layers", .def = "0",
           .min = 0, .doc = "activations of the first so many layers go to the host"),
+    MAQ_FIELD_NODE(struct stage_keys, offload_modules, "offload_modules",
+                   .doc = "list of modules whose inputs go to the host, of every layer"),
     MAQ_FIELD_I32(struct stage_keys, on_devices_of, "on_devices_of", .def = "-1", .min = -1, .max = MILLION,
                   .doc = "index of an earlier stage whose devices it shares"),
     MAQ_FIELD_NODE(struct stage_keys, replicas, "replicas", .required = true, .doc = "list of replicas"),
@@ -293,16 +296,21 @@ static enum maq_status check_stage(struct mixed_reader *r, const struct maq_mixe
     return MAQ_OK;
 }
 
-static bool add_module(uint32_t *parts, struct maq_str name)
+/* Bits of a list of words. */
+static enum maq_status read_words(struct mixed_reader *r, uint32_t *bits, struct maq_node *list,
+                                  enum maq_plan_list which)
 {
-    for (int part = 0; part < MAQ_PART_COUNT; part++) {
-        const char *known = maq_part_recompute_name((enum maq_part)part);
-        if (known && maq_str_is(name, known)) {
-            *parts |= 1u << part;
-            return true;
-        }
+    const struct maq_plan_words *words = &maq_plan_words[which];
+    MAQ_TRY(is_list(r, list, words->key));
+    for (struct maq_node *n = list->first; n; n = n->next) {
+        int bit = n->kind == MAQ_NODE_SCALAR ? maq_plan_word_bit(which, n->text) : -1;
+        n->used = true;
+        if (bit < 0)
+            return FAIL(r, TECHNIQUE, n, words->known, "'%.*s' %s", (int)n->text.len, n->text.ptr ? n->text.ptr : "",
+                        words->wrong);
+        *bits |= 1u << bit;
     }
-    return false;
+    return MAQ_OK;
 }
 
 /* Selective recomputation without a list is that of the core attention, as in Megatron-LM. */
@@ -313,17 +321,26 @@ static enum maq_status read_modules(struct mixed_reader *r, struct maq_mixed_sta
         out->recompute_parts = out->recompute == MAQ_RECOMPUTE_SELECTIVE ? 1u << MAQ_PART_CORE_ATTENTION : 0;
         return MAQ_OK;
     }
-    MAQ_TRY(is_list(r, list, "recompute_modules"));
     if (out->recompute != MAQ_RECOMPUTE_SELECTIVE)
         return FAIL(r, TECHNIQUE, stage, "add `recompute_granularity: selective`, or take recompute_modules out",
                     "recompute_modules without selective recomputation");
-    for (struct maq_node *n = list->first; n; n = n->next) {
-        n->used = true;
-        if (n->kind != MAQ_NODE_SCALAR || !add_module(&out->recompute_parts, n->text))
-            return FAIL(r, TECHNIQUE, n, "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts",
-                        "not a module that can be recomputed");
-    }
-    return MAQ_OK;
+    return read_words(r, &out->recompute_parts, list, MAQ_PLAN_RECOMPUTE_MODULES);
+}
+
+/* Whether the job's experts are fused is not known here; where they are not the stage is refused when it is priced. */
+static enum maq_status read_offload(struct mixed_reader *r, struct maq_mixed_stage *out, struct maq_node *list)
+{
+    if (!list)
+        return MAQ_OK;
+    MAQ_TRY(read_words(r, &out->offload_modules, list, MAQ_PLAN_OFFLOAD_MODULES));
+    const struct maq_plan plan = {.offload_modules = out->offload_modules,
+                                  .offload_layers = (int32_t)out->offload_layers,
+                                  .recompute = out->recompute,
+                                  .recompute_parts = out->recompute_parts,
+                                  .op_fuser = true};
+    const char *remedy, *wrong = maq_offload_fault(&plan, &remedy);
+    wrong = wrong ? wrong : maq_offload_clash(&plan, &remedy);
+    return wrong ? FAIL(r, TECHNIQUE, list, remedy, "%s", wrong) : MAQ_OK;
 }
 
 static enum maq_status read_stage(struct mixed_reader *r, struct maq_mixed_stage *out, struct maq_node *node)
@@ -340,6 +357,7 @@ static enum maq_status read_stage(struct mixed_reader *r, struct maq_mixed_stage
                                     .offload_layers = (uint32_t)k.offload_layers,
                                     .on_devices_of = k.on_devices_of};
     MAQ_TRY(read_modules(r, out, k.modules, node));
+    MAQ_TRY(read_offload(r, out, k.offload_modules));
     MAQ_TRY(read_replicas(r, out, k.replicas));
     return check_stage(r, out, node);
 }

@@ -96,12 +96,12 @@ static void write_replica(struct writer *w, json_t *map, const struct maq_mixed_
     put_count(w, map, "microbatches", r->microbatches, 0);
 }
 
-static void write_modules(struct writer *w, json_t *map, uint32_t parts)
+static void write_words(struct writer *w, json_t *map, enum maq_plan_list which, uint32_t bits)
 {
-    json_t *list = put_list(w, map, "recompute_modules");
-    for (int part = 0; list && part < MAQ_PART_COUNT; part++)
-        if (parts >> part & 1 &&
-            json_array_append_new(list, json_string(maq_part_recompute_name((enum maq_part)part))) != 0)
+    const struct maq_plan_words *words = &maq_plan_words[which];
+    json_t *list = put_list(w, map, words->key);
+    for (int bit = 0; list && bit < words->n; bit++)
+        if (bits >> bit & 1 && json_array_append_new(list, json_string(words->word(bit))) != 0)
             w->failed = true;
 }
 
@@ -114,12 +114,14 @@ static void write_stage(struct writer *w, json_t *map, const struct maq_mixed_st
     if (s->recompute != MAQ_RECOMPUTE_NONE)
         put_text(w, map, "recompute_granularity", maq__mixed_recomputes[s->recompute]);
     if (s->recompute == MAQ_RECOMPUTE_SELECTIVE && s->recompute_parts != 0)
-        write_modules(w, map, s->recompute_parts);
+        write_words(w, map, MAQ_PLAN_RECOMPUTE_MODULES, s->recompute_parts);
     put_count(w, map, "recompute_num_layers", s->recompute_layers, 0);
     if (s->optimizer_offload > 0)
         put(w, map, "optimizer_offload_fraction", json_real(s->optimizer_offload));
     put_count(w, map, "num_distributed_optimizer_instances", s->optimizer_instances, 0);
     put_count(w, map, "cpu_offloading_num_layers", s->offload_layers, 0);
+    if (s->offload_modules != 0)
+        write_words(w, map, MAQ_PLAN_OFFLOAD_MODULES, s->offload_modules);
     if (s->on_devices_of >= 0)
         put(w, map, "on_devices_of", json_integer(s->on_devices_of));
     json_t *replicas = put_list(w, map, "replicas");

@@ -205,6 +205,8 @@ static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_pla
     plan.optimizer_offload = s->optimizer_offload;
     plan.num_optimizer_instances = s->optimizer_instances > 1 ? (int32_t)s->optimizer_instances : 1;
     plan.offload_layers = (int32_t)s->offload_layers;
+    plan.offload_modules = s->offload_modules;
+    plan.offload_inputs = s->offload_modules != 0;
     plan.recompute = s->recompute;
     plan.recompute_parts = s->recompute == MAQ_RECOMPUTE_SELECTIVE ? s->recompute_parts : 0;
     plan.recompute_method = some ? MAQ_RECOMPUTE_BLOCK : MAQ_RECOMPUTE_UNIFORM;
@@ -302,12 +304,7 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
 enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
                                 const struct maq_job_box *open, struct maq_diag *diag)
 {
-    const struct maq_job *job = maq_job_get(open);
-    if (job->plan.offload_modules != 0)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_TECHNIQUE, (struct maq_span){0},
-                             "leave offload_modules out; a stage has cpu_offloading_num_layers",
-                             "stages of a mixed plan offload whole layers, not inputs of modules");
-    return maq__mixed_place_on(out, plan, job, diag);
+    return maq__mixed_place_on(out, plan, maq_job_get(open), diag);
 }
 
 enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,

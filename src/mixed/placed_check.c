@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "mixed/codes.h"
 #include "mixed/placed.h"
+#include "plan/job_build.h"
 
 enum maq_status maq__placed_cannot(struct maq_diag *diag, const char *hint, const char *why)
 {
@@ -62,8 +63,17 @@ static uint32_t own_devices(const struct maq_mixed_pipeline *line)
     return n;
 }
 
-static const char *fault_of_pipeline(const struct maq_mixed_plan *plan, uint32_t p)
+/* What the reader could not know: whether the job's experts are fused. */
+static const char *fault_of_offload(const struct maq_mixed_stage *s, const struct maq_job *job)
 {
+    const char *remedy;
+    const struct maq_plan plan = {.offload_modules = s->offload_modules, .op_fuser = job->plan.op_fuser};
+    return maq_offload_fault(&plan, &remedy);
+}
+
+static const char *fault_of_pipeline(const struct maq_placing *placing, uint32_t p)
+{
+    const struct maq_mixed_plan *plan = placing->plan;
     const struct maq_mixed_pipeline *line = &plan->pipelines[p];
     uint32_t n = own_devices(line), first = line->stages[0].n_replicas;
     if (!goes_round(line, n))
@@ -72,6 +82,9 @@ static const char *fault_of_pipeline(const struct maq_mixed_plan *plan, uint32_t
         const struct maq_mixed_stage *s = &line->stages[i], *own = &line->stages[i % n];
         if (s->n_replicas != first)
             return "its stages have different numbers of replicas";
+        const char *away = fault_of_offload(s, placing->job);
+        if (away)
+            return away;
         for (uint32_t j = 0; j < s->n_replicas; j++) {
             const char *wrong = fault_of_replica(s, &s->replicas[j]);
             if (wrong)
@@ -112,6 +125,6 @@ enum maq_status maq__placed_check(const struct maq_placing *p)
     else if (plan->global_batch != (uint32_t)p->job->workload.gbs)
         wrong = "its global batch is not the job's";
     for (uint32_t i = 0; i < plan->n_pipelines && !wrong; i++)
-        wrong = fault_of_pipeline(plan, i);
+        wrong = fault_of_pipeline(p, i);
     return wrong ? maq__placed_cannot(p->diag, "docs/plan-form.md says what can be predicted", wrong) : MAQ_OK;
 }

@@ -25,6 +25,7 @@ static bool fill_stage(struct maq_mixed_stage *out, const struct maq_mixed_searc
                                          .optimizer_offload = s->optimizer_offload,
                                          .optimizer_instances = s->optimizer_instances,
                                          .offload_layers = s->offload ? s->layers : 0,
+                                         .offload_modules = s->offload_modules,
                                          .sequence_parallel = job->plan.sequence_parallel != MAQ_OFF};
     if (!maq__mixed_even_stage(out, &stage, arena))
         return false;

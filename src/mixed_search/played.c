@@ -59,7 +59,7 @@ static bool same_techniques(const struct maq_mixed_stage *a, const struct maq_mi
 {
     return a->sharding == b->sharding && a->recompute == b->recompute && a->recompute_parts == b->recompute_parts &&
            a->optimizer_offload == b->optimizer_offload && a->optimizer_instances == b->optimizer_instances &&
-           (a->offload_layers > 0) == (b->offload_layers > 0);
+           (a->offload_layers > 0) == (b->offload_layers > 0) && a->offload_modules == b->offload_modules;
 }
 
 /* Every round is as the first one, on the same devices. */
@@ -140,6 +140,17 @@ static uint32_t redo_of(struct maq_chain_space *space, const struct maq_mixed_st
     return space->n_redo - 1;
 }
 
+static uint32_t offload_of(struct maq_chain_space *space, const struct maq_mixed_stage *s)
+{
+    bool layers = s->offload_layers > 0;
+    for (uint32_t i = 0; i < space->n_offload; i++)
+        if (space->offload[i].layers == layers && space->offload[i].modules == s->offload_modules)
+            return i;
+    if (space->n_offload < MAQ_CHAIN_VALUES)
+        space->offload[space->n_offload++] = (struct maq_chain_offload){layers, s->offload_modules};
+    return space->n_offload - 1;
+}
+
 static bool add_host(struct maq_chain_space *space, double share)
 {
     for (uint32_t i = 0; i < space->n_host; i++)
@@ -162,7 +173,6 @@ static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mi
     const struct maq_mixed_pipeline *line = &p->pipelines[0];
     space->n_tp = space->n_cp = space->n_cp_comm = space->n_ep = space->n_etp = space->n_redo = space->n_zero =
         space->n_host = space->n_copies = space->n_offload = 0;
-    bool offloads[2] = {false, false};
     space->n_mbs = 1;
     space->mbs[0] = p->micro_batch;
     for (uint32_t i = 0; i < line->n_stages; i++) {
@@ -175,14 +185,11 @@ static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mi
         add_word(space->cp_comm, &space->n_cp_comm, r->cp_comm);
         add_word(space->zero, &space->n_zero, s->sharding);
         add_number(space->copies, &space->n_copies, copies_of(s));
-        offloads[s->offload_layers > 0] = true;
         redo_of(space, s);
+        offload_of(space, s);
         if (!add_host(space, s->optimizer_offload))
-            return cannot(diag, NULL, "more than two shares of the optimizer on the host");
+            return cannot(diag, NULL, "too many shares of the optimizer on the host");
     }
-    for (uint32_t i = 0; i < 2; i++)
-        if (offloads[i])
-            space->offload[space->n_offload++] = i == 1;
     return MAQ_OK;
 }
 
@@ -211,12 +218,12 @@ static uint32_t option_of(struct maq_chain_costs *c, struct maq_chain_space *spa
 {
     const struct maq_mixed_replica *r = &s->replicas[0];
     bool experts = maq_model_find_module(&space->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
-    uint32_t redo = redo_of(space, s), o = 0;
+    uint32_t redo = redo_of(space, s), offload = offload_of(space, s), o = 0;
     for (; o < t->n_options; o++) {
         struct maq_chain_option is = maq_chain_option_of(c, t->options[o].id);
         bool sharded = is.sharding == s->sharding || s->n_replicas * r->cp == 1; /* nothing to share with */
         if (is.pool == pool && is.tp == r->tp && is.cp == r->cp && is.ep == r->ep && is.redo == redo && sharded &&
-            is.host == s->optimizer_offload && is.offload == (s->offload_layers > 0) &&
+            is.host == s->optimizer_offload && is.offload == offload &&
             (is.copies == copies_of(s) || is.sharding == MAQ_SHARDING_NONE) &&
             (r->cp == 1 || is.cp_comm == r->cp_comm) && (!experts || is.etp == (r->etp > 0 ? r->etp : r->tp)))
             break;

@@ -3,6 +3,8 @@
 
 #include "base/check.h"
 #include "maquette/mixed_search.h"
+#include "plan/codes.h"
+#include "plan/job_build.h"
 #include "search/space.h"
 #include "stages/codes.h"
 
@@ -24,12 +26,6 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
         return refuse("data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
         return refuse("lora_rank", "trains all parameters", diag);
-    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_INPUTS].n; i++) {
-        struct maq_plan plan = space->base;
-        maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, space->axis[MAQ_AXIS_INPUTS].at[i]);
-        if (plan.offload_modules != 0)
-            return refuse(maq_axis_key(MAQ_AXIS_INPUTS), "offloads whole layers, not inputs of modules", diag);
-    }
     if (space->base.vocab_parallel_pipeline)
         return refuse("vocab_parallel_pipeline", "keeps embedding and output on its ends", diag);
     return MAQ_OK;
@@ -130,22 +126,35 @@ static enum maq_status take_copies(struct maq_chain_space *out, const struct maq
     return MAQ_OK;
 }
 
-/* Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. */
+static void add_offload(struct maq_chain_space *out, struct maq_chain_offload offload)
+{
+    for (uint32_t i = 0; i < out->n_offload; i++)
+        if (out->offload[i].layers == offload.layers && out->offload[i].modules == offload.modules)
+            return;
+    if (out->n_offload < MAQ_CHAIN_VALUES)
+        out->offload[out->n_offload++] = offload;
+}
+
+/* Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. Inputs of modules are those of every layer. */
 static enum maq_status take_offload(struct maq_chain_space *out, const struct maq_search_space *space,
                                     struct maq_diag *diag)
 {
-    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_OFFLOAD];
-    bool takes[2] = {!axis->fixed, false};
-    for (uint32_t i = 0; axis->fixed && i < axis->n; i++) {
-        struct maq_plan plan = space->base;
-        maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, axis->at[i]);
-        takes[0] = takes[0] || plan.offload_layers == 0;
-        takes[1] = takes[1] || plan.offload_layers >= (int32_t)out->job.model.num_layers;
-    }
+    const struct maq_axis_values *layers = &space->axis[MAQ_AXIS_OFFLOAD], *inputs = &space->axis[MAQ_AXIS_INPUTS];
     out->n_offload = 0;
-    for (uint32_t i = 0; i < 2; i++)
-        if (takes[i])
-            out->offload[out->n_offload++] = i == 1;
+    for (uint32_t i = 0; i < inputs->n; i++)
+        for (uint32_t k = 0; k < layers->n; k++) {
+            const char *remedy, *wrong;
+            struct maq_plan plan = space->base;
+            maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, inputs->at[i]);
+            maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, layers->fixed ? layers->at[k] : 0);
+            wrong = maq_offload_fault(&plan, &remedy);
+            if (wrong)
+                return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_OFFLOAD, (struct maq_span){0}, remedy, "%s",
+                                     wrong);
+            bool whole = plan.offload_layers >= (int32_t)out->job.model.num_layers;
+            if (plan.offload_layers == 0 || (whole && plan.offload_modules == 0))
+                add_offload(out, (struct maq_chain_offload){whole, plan.offload_modules});
+        }
     return out->n_offload > 0
                ? MAQ_OK
                : refuse(maq_axis_key(MAQ_AXIS_OFFLOAD),

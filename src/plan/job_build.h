@@ -29,8 +29,11 @@ struct maq_job_places maq_job_written(const struct maq_job_box *open);
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
-/* What the plan recomputes or offloads beside inputs of modules on the host (offload_modules) that does not go with them, and what to
- * do about it, both static; NULL: nothing. Source: Megatron Core, transformer_config.py. */
+/*
+ * What is wrong with the plan's inputs of modules on the host (offload_modules) by themselves, and with what it recomputes or offloads
+ * beside them; and what to do about it. Both static; NULL: nothing. Source: Megatron Core, transformer_config.py.
+ */
+const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy);
 const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy);
 
 /* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the

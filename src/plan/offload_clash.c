@@ -1,7 +1,26 @@
-/* offload_clash.c - what does not go with inputs of modules on the host; see job_build.h. */
+/* offload_clash.c - which inputs of modules can wait on the host, and what does not go with them; see job_build.h. */
 #include "plan/job_build.h"
 
-#define EXPERTS (1u << MAQ_OFFLOAD_EXPERT_FC1 | 1u << MAQ_OFFLOAD_MOE_ACT | 1u << MAQ_OFFLOAD_FUSED_GROUP_MLP)
+#define MOVES(module) (1u << MAQ_OFFLOAD_##module)
+#define EXPERTS (MOVES(EXPERT_FC1) | MOVES(MOE_ACT) | MOVES(FUSED_GROUP_MLP))
+
+const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy)
+{
+    uint32_t moved = plan->offload_modules;
+    if (moved & MOVES(ATTN_PROJ) && !(moved & MOVES(CORE_ATTN))) {
+        *remedy = "add core_attn";
+        return "the input of attn_proj is core attention's output, which its backward pass needs";
+    }
+    if (moved & MOVES(FUSED_GROUP_MLP) && moved & (MOVES(EXPERT_FC1) | MOVES(MOE_ACT))) {
+        *remedy = "leave expert_fc1 and moe_act out";
+        return "fused_group_mlp has expert_fc1 and moe_act in it";
+    }
+    if (moved & MOVES(FUSED_GROUP_MLP) && !plan->op_fuser) {
+        *remedy = "set use_transformer_engine_op_fuser: true, or use expert_fc1, moe_act";
+        return "without use_transformer_engine_op_fuser there is no fused_group_mlp";
+    }
+    return NULL;
+}
 
 const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy)
 {

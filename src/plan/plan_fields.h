@@ -28,6 +28,7 @@ struct maq_plan_words {
     size_t bits;                  /* offset in struct maq_plan of an uint32_t */
     int n;                        /* bits, of which some may have no word */
     const char *(*word)(int bit); /* NULL: it has none */
+    const char *wrong, *known;    /* what a text that is none of them is not, and those that there are, for messages */
 };
 extern const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS];
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list);

@@ -65,9 +65,15 @@ static const char *offloaded(int module)
 }
 
 const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS] = {
-    {"recompute_modules", offsetof(struct maq_plan, recompute_parts), MAQ_PART_COUNT, recomputed},
-    {"cuda_graph_scope", offsetof(struct maq_plan, graph_scope), MAQ_GRAPH_COUNT, graphed},
-    {"offload_modules", offsetof(struct maq_plan, offload_modules), MAQ_OFFLOAD_COUNT, offloaded},
+    {"recompute_modules", offsetof(struct maq_plan, recompute_parts), MAQ_PART_COUNT, recomputed,
+     "is not a module that can be recomputed",
+     "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts"},
+    {"cuda_graph_scope", offsetof(struct maq_plan, graph_scope), MAQ_GRAPH_COUNT, graphed,
+     "is no part of a layer that can be a graph",
+     "known: attn, mamba, mlp, moe_router, moe_preprocess, moe, full_iteration"},
+    {"offload_modules", offsetof(struct maq_plan, offload_modules), MAQ_OFFLOAD_COUNT, offloaded,
+     "is not a module whose input can be offloaded",
+     "known: attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
 };
 
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list)
@@ -110,20 +116,12 @@ struct reader {
 
 static void refuse(struct reader *r, enum maq_plan_list list, const struct maq_node *item)
 {
-    static const struct {
-        uint16_t code;
-        const char *what, *hint;
-    } faults[MAQ_PLAN_LISTS] = {
-        {MAQ_CODE_PLAN_RECOMPUTE, "is not a module that can be recomputed",
-         "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts"},
-        {MAQ_CODE_PLAN_GRAPHS, "is no part of a layer that can be a graph",
-         "known: attn, mamba, mlp, moe_router, moe_preprocess, moe, full_iteration"},
-        {MAQ_CODE_PLAN_OFFLOAD, "is not a module whose input can be offloaded",
-         "known: attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
-    };
+    static const uint16_t codes[MAQ_PLAN_LISTS] = {MAQ_CODE_PLAN_RECOMPUTE, MAQ_CODE_PLAN_GRAPHS,
+                                                   MAQ_CODE_PLAN_OFFLOAD};
+    const struct maq_plan_words *words = &maq_plan_words[list];
     r->status = MAQ_BAD_INPUT;
-    maq_diag_add(r->diag, MAQ_ERROR, faults[list].code, item->at, faults[list].hint, "'%.*s' %s", (int)item->text.len,
-                 item->text.ptr, faults[list].what);
+    maq_diag_add(r->diag, MAQ_ERROR, codes[list], item->at, words->known, "'%.*s' %s", (int)item->text.len,
+                 item->text.ptr, words->wrong);
 }
 
 static void add(struct reader *r, enum maq_plan_list list, const struct maq_node *item)

@@ -358,8 +358,6 @@ static void resolve_recompute(struct resolver *r)
                block ? ", and recompute_num_layers gives another" : "");
 }
 
-#define OFFLOADS(module) (1u << MAQ_OFFLOAD_##module)
-
 /* What Megatron Core refuses (transformer_config.py). */
 static void resolve_offload(struct resolver *r)
 {
@@ -374,21 +372,13 @@ static void resolve_offload(struct resolver *r)
                "set fine_grained_activation_offloading: true and a list of offload_modules",
                listed ? "offload_modules without fine_grained_activation_offloading"
                       : "fine_grained_activation_offloading without offload_modules");
-    const char *remedy, *clash = maq_offload_clash(p, &remedy);
-    if (clash)
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", clash);
-    if (moved & OFFLOADS(ATTN_PROJ) && !(moved & OFFLOADS(CORE_ATTN)))
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "add core_attn",
-               "the input of attn_proj is core attention's output, which its backward pass needs");
-    if (moved & OFFLOADS(FUSED_GROUP_MLP) && moved & (OFFLOADS(EXPERT_FC1) | OFFLOADS(MOE_ACT)))
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "leave expert_fc1 and moe_act out",
-               "fused_group_mlp has expert_fc1 and moe_act in it");
-    if (moved & OFFLOADS(FUSED_GROUP_MLP) && !p->op_fuser)
-        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, "set use_transformer_engine_op_fuser: true, or use expert_fc1, moe_act",
-               "without use_transformer_engine_op_fuser there is no fused_group_mlp");
+    const char *remedy, *wrong = maq_offload_clash(p, &remedy);
+    if (wrong)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", wrong);
+    wrong = maq_offload_fault(p, &remedy);
+    if (wrong)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", wrong);
 }
-
-#undef OFFLOADS
 
 /* Largest divisor of n that is at most `limit`, 1 at least. */
 static int32_t largest_divisor(int32_t n, int32_t limit)

@@ -71,16 +71,19 @@ static void add_section(struct maq_json map, const struct maq_field *fields, con
         add_field(map, fields, target);
 }
 
-static void add_words(struct maq_json map, const struct maq_plan *plan, enum maq_plan_list list)
+void maq_json_words(struct maq_json map, enum maq_plan_list list, uint32_t bits)
 {
     const struct maq_plan_words *words = &maq_plan_words[list];
-    uint32_t bits = maq_plan_bits(plan, list);
-    if (bits == 0)
-        return;
     struct maq_json names = maq_json_list(map, words->key);
     for (int bit = 0; bit < words->n; bit++)
         if (bits & (1u << bit) && words->word(bit))
             maq_json_word(names, words->word(bit));
+}
+
+static void add_words(struct maq_json map, const struct maq_plan *plan, enum maq_plan_list list)
+{
+    if (maq_plan_bits(plan, list) != 0)
+        maq_json_words(map, list, maq_plan_bits(plan, list));
 }
 
 void maq_json_plan(struct maq_json map, const struct maq_plan *plan)

@@ -3,6 +3,7 @@
 #define MAQ_REPORT_JOB_JSON_H
 
 #include "maquette/job.h"
+#include "plan/plan_fields.h"
 #include "report/json_util.h"
 
 /*
@@ -12,6 +13,8 @@
 void maq_json_job(struct maq_json map, const struct maq_job *job);
 /* Every key, in the form a job file has it. */
 void maq_json_plan(struct maq_json map, const struct maq_plan *plan);
+/* The list of words that the bits stand for, by its key; empty where no bit is set. */
+void maq_json_words(struct maq_json map, enum maq_plan_list list, uint32_t bits);
 /* What is known of it before there is a plan: name, model, cluster, workload. */
 void maq_json_open_job(struct maq_json map, const struct maq_job *job);
 void maq_json_model(struct maq_json map, const struct maq_model *model); /* figures of the whole, no layers */

@@ -1,17 +1,8 @@
 /* mixed_json.c - the best plans over several node groups as JSON, schema "maquette.plan.mixed/1"; see docs/json.md. */
 #include "maquette/report.h"
-#include "plan/plan_fields.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
 #include "report/words.h"
-
-static void add_modules(struct maq_json map, const struct maq_mixed_search_stage *s)
-{
-    struct maq_json list = maq_json_list(map, "recompute_modules");
-    for (int part = 0; s->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++)
-        if (s->recompute_parts >> part & 1)
-            maq_json_word(list, maq_part_recompute_name((enum maq_part)part));
-}
 
 static void add_stage(struct maq_json list, const struct maq_mixed_search_stage *s)
 {
@@ -27,9 +18,10 @@ static void add_stage(struct maq_json list, const struct maq_mixed_search_stage 
     maq_json_int(map, "expert_tensor_parallel_size", s->etp);
     maq_json_int(map, "replicas", s->replicas);
     maq_json_text(map, "recompute", maq_words_recompute(s->recompute));
-    add_modules(map, s);
+    maq_json_words(map, MAQ_PLAN_RECOMPUTE_MODULES, s->recompute == MAQ_RECOMPUTE_SELECTIVE ? s->recompute_parts : 0);
     maq_json_real(map, "optimizer_offload_fraction", s->optimizer_offload);
     maq_json_bool(map, "offload_activations", s->offload);
+    maq_json_words(map, MAQ_PLAN_OFFLOAD_MODULES, s->offload_modules);
     maq_json_int(map, "num_distributed_optimizer_instances", s->optimizer_instances);
     maq_json_text(map, "sharding", maq_words_sharding(s->sharding));
     maq_json_real(map, "compute_s", s->compute_s);

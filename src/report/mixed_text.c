@@ -54,22 +54,32 @@ static void put_recompute(struct maq_table *table, const struct maq_mixed_search
 {
     struct maq_buf words;
     maq_buf_init(&words, 1 << 10);
-    for (int part = 0; s->recompute == MAQ_RECOMPUTE_SELECTIVE && part < MAQ_PART_COUNT; part++)
-        if (s->recompute_parts >> part & 1)
-            maq_buf_addf(&words, "%s%s", words.len > 0 ? "+" : "", maq_part_recompute_name((enum maq_part)part));
+    if (s->recompute == MAQ_RECOMPUTE_SELECTIVE)
+        maq_plan_add_bits(&words, MAQ_PLAN_RECOMPUTE_MODULES, s->recompute_parts, "+");
     bool other = s->recompute != MAQ_RECOMPUTE_NONE && words.len == 0;
     maq_table_cell(table, "%s", words.len > 0 ? words.ptr : other ? maq_words_recompute(s->recompute) : "-");
     maq_buf_fini(&words);
 }
 
-/* "ZeRO-1 x2, on host, activations offloaded" */
+/* "ZeRO-1 x2, on host, activations offloaded", "ZeRO-1, core_attn+attn_proj offloaded" */
 static void put_sharding(struct maq_table *table, const struct maq_mixed_search_stage *s)
 {
-    char copies[24] = "";
+    struct maq_buf words;
+    maq_buf_init(&words, 1 << 10);
+    maq_buf_adds(&words, maq_words_sharding_cell(s->sharding));
     if (s->optimizer_instances > 1)
-        maq__snprintf(copies, sizeof copies, " x%u", s->optimizer_instances);
-    maq_table_cell(table, "%s%s%s%s", maq_words_sharding_cell(s->sharding), copies,
-                   s->optimizer_offload > 0 ? ", on host" : "", s->offload ? ", activations offloaded" : "");
+        maq_buf_addf(&words, " x%u", s->optimizer_instances);
+    if (s->optimizer_offload > 0)
+        maq_buf_adds(&words, ", on host");
+    if (s->offload)
+        maq_buf_adds(&words, ", activations offloaded");
+    if (s->offload_modules != 0) {
+        maq_buf_adds(&words, ", ");
+        maq_plan_add_bits(&words, MAQ_PLAN_OFFLOAD_MODULES, s->offload_modules, "+");
+        maq_buf_adds(&words, " offloaded");
+    }
+    maq_table_cell(table, "%s", words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
 }
 
 static void put_stages(struct maq_page *page, const struct maq_mixed_search_result *r)

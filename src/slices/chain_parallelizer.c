@@ -230,7 +230,9 @@ static struct maq_parallelizer_stage stage_of(const struct state *s, const struc
     const struct maq_chain_sends sends = maq_chain_costs_sends(t, option);
     const struct maq_chain_redo *redo = &s->chain->space.redo[is.redo];
     /* a parallelizer's stage has no word for experts that are cut otherwise than the rest, for HSDP, for what is on the host */
-    bool is_said = is.host <= 0 && !is.offload && is.copies <= 1 && (is.ep <= 1 || is.etp == is.tp);
+    const struct maq_chain_offload *away = &s->chain->space.offload[is.offload];
+    bool is_said =
+        is.host <= 0 && !away->layers && away->modules == 0 && is.copies <= 1 && (is.ep <= 1 || is.etp == is.tp);
     return (struct maq_parallelizer_stage){
         .atoms = slice->atoms,
         .devices = o->devices * wave->replicas,
@@ -275,7 +277,7 @@ static const char *word(struct state *s, bool says, const char *key, uint32_t va
 
 /*
  * "tp=2 dp=4 micro_batch=1 recompute=selective zero=optim modules=16", in the words of docs/plan-form.md; modules by
- * the bits of enum maq_part.
+ * the bits of enum maq_part, offload_modules by those of enum maq_offload_module.
  */
 static bool write_down(struct answer *a, struct state *s)
 {
@@ -283,11 +285,13 @@ static bool write_down(struct answer *a, struct state *s)
         const struct maq_parallelizer_stage *stage = &a->stages[i];
         const struct maq_chain_option *way = &a->ways[i];
         const struct maq_chain_redo *redo = &s->chain->space.redo[way->redo];
+        const struct maq_chain_offload *away = &s->chain->space.offload[way->offload];
         const char *modules = word(s, redo->recompute == MAQ_RECOMPUTE_SELECTIVE, "modules", redo->parts),
                    *cp = word(s, way->cp > 1, "cp", way->cp), *ep = word(s, way->ep > 1, "ep", way->ep),
                    *etp = word(s, way->ep > 1, "expert_tp", way->etp),
                    *copies = word(s, way->copies > 1, "hsdp_replicas", way->copies),
-                   *offload = word(s, way->offload, "offload_layers", stage->atoms),
+                   *offload = away->layers ? word(s, true, "offload_layers", stage->atoms)
+                                           : word(s, away->modules != 0, "offload_modules", away->modules),
                    *host = word(s, way->host > 0, "optimizer_on_host_percent", (uint32_t)lround(100 * way->host));
         a->plans[i] = (struct maq_parallelizer_plan){.n_stages = 1, .stages = stage};
         if (modules && cp && ep && etp && copies && offload && host)

@@ -3,7 +3,7 @@
  *
  * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *way* to run a stage is a pool
  * and what a plan says of one stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is
- * recomputed, ZeRO-0 to 3 and the copies of its shards (HSDP), the optimizer's share on the host, whether activations
+ * recomputed, ZeRO-0 to 3 and the copies of its shards (HSDP), the optimizer's share on the host, which activations
  * go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of
  * tables alone whose TP x CP x replicas expert-TP x EP divides. What a stretch costs that is run in some way is what
  * it costs in a prediction of `maquette train` (train/stretch.h); a table says it by sums over atoms
@@ -55,6 +55,12 @@ struct maq_chain_redo {
     uint32_t parts; /* selective: bit set of enum maq_part */
 };
 
+/* Activations that wait on the host: of all layers of a stage, or inputs of modules of each. */
+struct maq_chain_offload {
+    bool layers;
+    uint32_t modules; /* bits of enum maq_offload_module */
+};
+
 /* What a composition may choose from. */
 struct maq_chain_space {
     struct maq_job job; /* open: model, cluster (all node groups), workload; plan as written */
@@ -63,23 +69,23 @@ struct maq_chain_space {
     uint32_t ep[MAQ_CHAIN_VALUES], mbs[MAQ_CHAIN_VALUES];
     uint32_t etp[MAQ_CHAIN_VALUES]; /* 0: as many as TP */
     struct maq_chain_redo redo[MAQ_CHAIN_VALUES];
-    int cp_comm[4];                              /* enum maq_cp_comm */
-    int zero[4];                                 /* enum maq_sharding */
-    double host[2];                              /* share of the optimizer's states on the host */
-    uint32_t copies[MAQ_CHAIN_VALUES];           /* of what ZeRO shards (HSDP) */
-    bool offload[2];                             /* activations of all layers go to the host */
+    int cp_comm[4];                    /* enum maq_cp_comm */
+    int zero[4];                       /* enum maq_sharding */
+    double host[MAQ_CHAIN_VALUES];     /* share of the optimizer's states on the host */
+    uint32_t copies[MAQ_CHAIN_VALUES]; /* of what ZeRO shards (HSDP) */
+    struct maq_chain_offload offload[MAQ_CHAIN_VALUES];
     uint32_t n_chunks, chunks[MAQ_CHAIN_VALUES]; /* virtual stages of a stage; 1: 1F1B */
 };
 
 /* What a plan says of one stage. */
 struct maq_chain_option {
     uint32_t pool, tp, cp, ep, etp;
-    int cp_comm;     /* enum maq_cp_comm */
-    uint32_t redo;   /* index into the space */
-    int sharding;    /* enum maq_sharding */
-    double host;     /* share of the optimizer's states on the host */
-    uint32_t copies; /* of what ZeRO shards (HSDP) */
-    bool offload;    /* activations of all layers go to the host */
+    int cp_comm;      /* enum maq_cp_comm */
+    uint32_t redo;    /* index into the space */
+    int sharding;     /* enum maq_sharding */
+    double host;      /* share of the optimizer's states on the host */
+    uint32_t copies;  /* of what ZeRO shards (HSDP) */
+    uint32_t offload; /* index into the space */
 };
 
 struct maq_chain_pool {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "plan/job_build.h"
 
 #define LEAST_TOKENS 256
 #define LONG_TOKENS 16384
@@ -51,6 +52,14 @@ static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
     return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->at->count && listed(l->space->ep, l->space->n_ep, ep);
 }
 
+/* What is recomputed leaves nothing to offload. */
+static bool clashes(const struct maq_chain_space *s, const struct maq_chain_option *way)
+{
+    const char *remedy;
+    const struct maq_plan plan = maq_chain_ways_plan(s, way, 1);
+    return maq_offload_clash(&plan, &remedy) != NULL;
+}
+
 /* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */
 static void add_places(struct lister *l, struct maq_chain_option way)
 {
@@ -58,7 +67,9 @@ static void add_places(struct lister *l, struct maq_chain_option way)
     for (uint32_t k = 0; k < (way.sharding == MAQ_SHARDING_NONE ? 1 : s->n_copies); k++)
         for (uint32_t a = 0; a < s->n_offload; a++) {
             way.copies = way.sharding == MAQ_SHARDING_NONE ? 1 : s->copies[k];
-            way.offload = s->offload[a];
+            way.offload = a;
+            if (clashes(s, &way))
+                continue;
             if (l->room > 0)
                 l->pool->ways[l->pool->n_ways] = way;
             l->pool->n_ways++;
@@ -134,7 +145,9 @@ struct maq_plan maq_chain_ways_plan(const struct maq_chain_space *space, const s
     p.sharding = way->sharding;
     p.optimizer_offload = way->host;
     p.num_optimizer_instances = (int32_t)way->copies;
-    p.offload_layers = way->offload ? (int32_t)space->job.model.num_layers : 0;
+    p.offload_layers = space->offload[way->offload].layers ? (int32_t)space->job.model.num_layers : 0;
+    p.offload_modules = space->offload[way->offload].modules;
+    p.offload_inputs = p.offload_modules != 0;
     p.recompute = space->redo[way->redo].recompute;
     p.recompute_parts = space->redo[way->redo].parts;
     p.recompute_method = MAQ_RECOMPUTE_UNIFORM;
