@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "mixed/mixed_plan.h"
+#include "mixed_search/nearby.h"
 #include "stages/chain_folded.h"
 
 #define MAY_LOSE 1.05 /* by the closed form: what plays faster all the same */
@@ -163,7 +164,8 @@ static enum maq_status take(const struct folded *f, const struct maq_compose_fou
     if (!composition)
         return maq_no_memory(diag, "the search");
     *composition = found->composition;
-    if (!maq_mixed_folded_plan(&plan, f->run, &f->run->folded[f->first + found->table], composition))
+    const struct maq_chain_wave *wave = &f->run->folded[f->first + found->table];
+    if (!maq_mixed_folded_plan(&plan, f->run, wave, composition))
         return maq_no_memory(diag, "the search");
     MAQ_TRY(maq_mixed_folded_play(&fits, &plan, f->run, diag));
     known->composed_s = known->composed_s > 0 ? fmin(known->composed_s, plan.composed_s) : plan.composed_s;
@@ -173,7 +175,64 @@ static enum maq_status take(const struct folded *f, const struct maq_compose_fou
         known->step_s = plan.step_s;
         known->plan = plan;
         known->found = true;
+        known->composition = composition;
+        known->wave = wave;
     }
+    return MAQ_OK;
+}
+
+/* ---- near the best ---- */
+
+struct near_best {
+    struct maq_mixed_run *run;
+    const struct maq_chain_wave *wave;
+    struct maq_diag *diag;
+};
+
+/* As a plan, in the arena. */
+static enum maq_status plan_of(struct maq_mixed_search_plan *out, bool *fits, const struct near_best *n,
+                               const struct maq_composition *c)
+{
+    struct maq_composition *copy = MAQ_ARENA_NEW(&n->run->arena, struct maq_composition, 1);
+    if (!copy)
+        return maq_no_memory(n->diag, "the search");
+    *copy = *c;
+    if (!maq_mixed_folded_plan(out, n->run, n->wave, copy))
+        return maq_no_memory(n->diag, "the search");
+    return maq_mixed_folded_play(fits, out, n->run, n->diag);
+}
+
+static enum maq_status play(struct maq_chain_played *out, void *context, const struct maq_composition *c)
+{
+    const struct near_best *n = context;
+    struct maq_arena_mark mark = maq_arena_mark(&n->run->arena);
+    struct maq_mixed_search_plan plan;
+    MAQ_TRY(plan_of(&plan, &out->fits, n, c));
+    out->step_s = plan.step_s;
+    maq_arena_reset(&n->run->arena, mark);
+    return MAQ_OK;
+}
+
+/* What plays faster near the best that was found. */
+static enum maq_status settle(struct maq_mixed_folded_known *known, struct maq_mixed_run *run,
+                              const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct near_best n = {run, known->wave, diag};
+    struct maq_stage_table t;
+    struct maq_chain_played played = {known->step_s, true};
+    bool fits;
+    if (!known->found || known->composition->n_stages < 2 || run->blind)
+        return MAQ_OK;
+    if (!maq_chain_costs_table(&t, &run->costs, known->wave, &run->arena))
+        return maq_no_memory(diag, "the search");
+    const struct maq_mixed_nearby nearby = {&t, play, &n};
+    MAQ_TRY(maq_mixed_nearby(known->composition, &played, &nearby, &run->arena));
+    if (!(played.step_s < known->step_s))
+        return MAQ_OK;
+    known->step_s = played.step_s;
+    MAQ_TRY(plan_of(&known->plan, &fits, &n, known->composition));
+    if (known->insert)
+        maq_mixed_run_insert(run, opts, &known->plan);
     return MAQ_OK;
 }
 
@@ -220,5 +279,5 @@ enum maq_status maq_mixed_folded_search(struct maq_mixed_folded_known *known, st
         if (f.any && !maq_chain_costs_stopped(&run->costs))
             MAQ_TRY(search(&f, opts, diag));
     }
-    return MAQ_OK;
+    return settle(known, run, opts, diag);
 }

@@ -3,7 +3,8 @@
  *
  * For every wave and number of virtual stages there is a table for each size of the groups of micro batches that
  * divides their number: the interleaved schedule runs up to so many stages then. The best of each number of virtual
- * stages are played, and are among the plans where they fit (the table's memory is an upper limit).
+ * stages are played, and are among the plans where they fit (the table's memory is an upper limit). What plays faster
+ * near the fastest of all is one more (nearby.h).
  */
 #ifndef MAQ_MIXED_SEARCH_FOLDED_H
 #define MAQ_MIXED_SEARCH_FOLDED_H
@@ -19,7 +20,9 @@ struct maq_mixed_folded_known {
     double composed_s, bound_s;        /* by the closed form */
     bool insert;                       /* plans that fit are put among the run's */
     struct maq_mixed_search_plan plan; /* the best with virtual stages that fits and is faster; */
-    bool found;                        /* there is one */
+    bool found;                        /* there is one: */
+    struct maq_composition *composition;
+    const struct maq_chain_wave *wave;
 };
 
 /* On the node groups that tables have now. */

@@ -20,7 +20,7 @@
 #include "base/check.h"
 #include "compose/arcs.h"
 #include "mixed_search/folded.h"
-#include "mixed_search/order.h"
+#include "mixed_search/nearby.h"
 #include "mixed_search/shares.h"
 #include "mixed_search/space.h"
 #include "mixed_search/uniform.h"
@@ -70,21 +70,35 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
     return status == MAQ_OK ? maq_chain_costs_check(&run->costs, diag) : maq_no_memory(diag, "the search");
 }
 
-/* A planner that is blind to what there is does not know the order either. */
+/* Of one wave. */
+struct played_wave {
+    const struct maq_chain_costs *costs;
+    const struct maq_chain_wave *wave;
+    struct maq_stage_table table;
+};
+
+static enum maq_status play(struct maq_chain_played *out, void *context, const struct maq_composition *c)
+{
+    const struct played_wave *p = context;
+    return maq_chain_costs_play(out, p->costs, p->wave, c, &p->table);
+}
+
+/* As the fastest near it. A planner that is blind to what there is does not know what plays faster. */
 static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, struct maq_compose_found *found)
 {
     struct maq_composition *c = &found->composition;
     const struct maq_chain_wave *wave = &run->waves[found->table];
-    struct maq_stage_table t;
+    struct played_wave p = {.costs = run->blind ? &run->real : &run->costs, .wave = wave};
     struct maq_chain_played played;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, c->n_stages);
-    if (!stages || !maq_mixed_run_table(&t, run, found->table, &run->arena) ||
-        maq_chain_costs_play(&played, run->blind ? &run->real : &run->costs, wave, c, &t) != MAQ_OK ||
-        (!run->blind && !maq_mixed_order(c, &played, run, wave, &t)))
+    if (!stages || !maq_mixed_run_table(&p.table, run, found->table, &run->arena) || play(&played, &p, c) != MAQ_OK)
+        return false;
+    const struct maq_mixed_nearby nearby = {&p.table, play, &p};
+    if (!run->blind && maq_mixed_nearby(c, &played, &nearby, &run->arena) != MAQ_OK)
         return false;
     *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[wave->mbs],
                                           .replicas = wave->replicas,
-                                          .microbatches = t.waves,
+                                          .microbatches = p.table.waves,
                                           .step_s = played.step_s,
                                           .composed_s = c->step_s,
                                           .bottleneck_s = c->bottleneck_s,
@@ -96,7 +110,7 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
                                           .n_stages = c->n_stages,
                                           .stages = stages};
     for (uint32_t i = 0; i < c->n_stages; i++) {
-        maq_mixed_run_stage(&stages[i], run, &c->stages[i], &t);
+        maq_mixed_run_stage(&stages[i], run, &c->stages[i], &p.table);
         if (stages[i].compute_s + stages[i].hop_s > stages[out->bottleneck].compute_s + stages[out->bottleneck].hop_s)
             out->bottleneck = i;
     }
