@@ -119,14 +119,46 @@ static bool bisect(struct maq_mixed_share *out, struct maq_stage_table *t, uint3
     return true;
 }
 
-bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run, uint32_t group, uint32_t wave,
-                          uint32_t groups, uint32_t ranks, double limit_s)
+/* From what a composition of the most waves does. */
+static bool most_from_all(struct maq_mixed_share *out, struct maq_stage_table *t, uint32_t most, double limit_s,
+                          struct maq_arena *arena)
 {
-    struct across a = {.costs = &run->costs, .group = group, .groups = groups, .share = 2.0 * (ranks - 1) / ranks};
+    struct maq_mixed_share all = {.group = out->group, .wave = out->wave};
+    if (!best_of(&all, t, most, HUGE_VAL, arena))
+        return false;
+    if (!all.found)
+        return bisect(out, t, most, limit_s, arena);
+    if (all.run_s < limit_s) {
+        *out = all;
+        return true;
+    }
+    uint32_t guess = waves_below(&all.composition, most, limit_s * BELOW);
+    return (guess == 0 || best_of(out, t, guess, limit_s, arena)) && bisect(out, t, most, limit_s, arena);
+}
+
+/* From the best composition of the least waves, which does more of them at its pace. */
+static bool most_from_least(struct maq_mixed_share *out, struct maq_stage_table *t, uint32_t least, uint32_t most,
+                            double limit_s, struct maq_arena *arena)
+{
+    if (!best_of(out, t, least, limit_s, arena) || !out->found)
+        return !out->found;
+    uint32_t more = waves_below(&out->composition, least, limit_s * BELOW);
+    more = more < most ? more : most;
+    if (more > out->waves) {
+        out->run_s += (more - out->waves) * out->pace_s;
+        out->waves = more;
+    }
+    return bisect(out, t, most + 1, limit_s, arena);
+}
+
+bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run, const struct maq_mixed_share_ask *ask)
+{
+    struct across a = {
+        .costs = &run->costs, .group = ask->group, .groups = ask->groups, .share = 2.0 * (ask->ranks - 1) / ask->ranks};
     struct maq_arena_mark mark = maq_arena_mark(&run->arena);
-    *out = (struct maq_mixed_share){.group = group, .wave = wave};
-    run->costs.pools_used = 1u << group;
-    bool done = maq_chain_costs_table(&a.plain, &run->costs, &run->waves[wave], &run->arena);
+    *out = (struct maq_mixed_share){.group = ask->group, .wave = ask->wave};
+    run->costs.pools_used = 1u << ask->group;
+    bool done = maq_chain_costs_table(&a.plain, &run->costs, &run->waves[ask->wave], &run->arena);
     run->costs.pools_used = UINT32_MAX;
     if (done && a.plain.n_options > 0) {
         struct maq_stage_table t = a.plain;
@@ -134,19 +166,11 @@ bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run
         t.sync_s = sync_s;
         t.costs = &a;
         /* no more than the work allows, and no more than there are */
-        double least = maq_wave_bound(&t), spare = fmax(limit_s - least_across_s(&a), 0);
+        double least = maq_wave_bound(&t), spare = fmax(ask->limit_s - least_across_s(&a), 0);
         most = least > 0 && spare / least < most ? (uint32_t)(spare / least) : most;
-        struct maq_mixed_share all = {.group = group, .wave = wave};
-        done = most == 0 || best_of(&all, &t, most, HUGE_VAL, &run->arena);
-        if (done && all.found && all.run_s < limit_s) {
-            *out = all;
-        } else if (done && all.found) {
-            uint32_t guess = waves_below(&all.composition, most, limit_s * BELOW);
-            done = guess == 0 || best_of(out, &t, guess, limit_s, &run->arena);
-            done = done && bisect(out, &t, most, limit_s, &run->arena);
-        } else if (done && most > 0) {
-            done = bisect(out, &t, most, limit_s, &run->arena);
-        }
+        if (most > 0 && most >= ask->least)
+            done = ask->least > 1 ? most_from_least(out, &t, ask->least, most, ask->limit_s, &run->arena)
+                                  : most_from_all(out, &t, most, ask->limit_s, &run->arena);
     }
     maq_arena_reset(&run->arena, mark);
     return done;
@@ -156,10 +180,12 @@ bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run
 
 struct shares {
     struct maq_mixed_run *run;
-    uint32_t first, end;                        /* waves of one micro batch */
-    uint32_t total;                             /* micro batches of a step */
-    uint32_t n, group[MAQ_STAGE_KINDS], groups; /* a bit set */
+    const struct maq_mixed_search_island *islands; /* what they do alone; NULL: not known */
+    uint32_t first, end;                           /* waves of one micro batch */
+    uint32_t total;                                /* micro batches of a step */
+    uint32_t n, group[MAQ_STAGE_KINDS], groups;    /* a bit set */
     struct maq_mixed_share at[MAQ_STAGE_KINDS], best[MAQ_STAGE_KINDS];
+    uint64_t alone[MAQ_STAGE_KINDS]; /* micro batches that a group does at most below the limit */
     uint32_t n_best, best_total;
     double limit_s; /* what a plan has to be below */
 };
@@ -203,7 +229,8 @@ static bool improve(struct shares *s, const uint32_t *waves)
     for (;;) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < s->n; i++) {
-            if (!maq_mixed_share_most(&s->at[i], s->run, s->group[i], waves[i], s->groups, ranks, s->limit_s * BELOW))
+            const struct maq_mixed_share_ask ask = {s->group[i], waves[i], s->groups, ranks, 0, s->limit_s * BELOW};
+            if (!maq_mixed_share_most(&s->at[i], s->run, &ask))
                 return false;
             if (!s->at[i].found)
                 return true;
@@ -219,14 +246,18 @@ static bool improve(struct shares *s, const uint32_t *waves)
     }
 }
 
-/* What a group does at most below the limit, by wave: with no more replicas than its own and one of each other group. */
-static bool list_most(uint64_t *most, uint64_t *of_all, const struct shares *s, uint32_t i)
+/* What a group does at most below the limit, by wave: with no more replicas than its own and one of each other group. No more than what it
+ * would do alone, `all` of which all groups do. */
+static bool list_most(uint64_t *most, uint64_t *of_all, const struct shares *s, uint32_t i, uint64_t all)
 {
+    uint64_t others = all - s->alone[s->group[i]], least = others < s->total ? s->total - others : 0;
     *of_all = 0;
     for (uint32_t w = s->first; w < s->end; w++) {
         struct maq_mixed_share share;
-        uint32_t ranks = replicas_of(s, w) + s->n - 1;
-        if (!maq_mixed_share_most(&share, s->run, s->group[i], w, s->groups, ranks, s->limit_s))
+        const uint32_t each = replicas_of(s, w);
+        const struct maq_mixed_share_ask ask = {
+            s->group[i], w, s->groups, each + s->n - 1, (uint32_t)((least + each - 1) / each), s->limit_s};
+        if (!maq_mixed_share_most(&share, s->run, &ask))
             return false;
         most[w - s->first] = done_by(s, &share);
         *of_all = most[w - s->first] > *of_all ? most[w - s->first] : *of_all;
@@ -257,11 +288,29 @@ static bool choose(struct shares *s, struct choice *c, uint32_t i, uint64_t sum)
     return true;
 }
 
+/* By what they take alone for all of the batch; of each group in s->alone, and all of them. */
+static uint64_t most_alone(struct shares *s, uint32_t groups)
+{
+    uint64_t sum = 0;
+    for (uint32_t g = 0; g < s->run->costs.n_pools; g++) {
+        double bound_s = s->islands ? s->islands[g].alone_bound_s : 0;
+        s->alone[g] = s->islands ? 0 : s->total;
+        for (uint32_t w = s->first; bound_s > 0 && w < s->end; w++) {
+            const uint32_t each = replicas_of(s, w), all = (s->total + each - 1) / each;
+            const double part = floor(all * (s->limit_s / bound_s) / BELOW);
+            const uint64_t mine = (uint64_t)(part < all ? part : all) * each;
+            s->alone[g] = mine > s->alone[g] ? mine : s->alone[g];
+        }
+        sum += groups >> g & 1 ? s->alone[g] : 0;
+    }
+    return sum;
+}
+
 static bool search_set(struct shares *s, uint32_t groups)
 {
     struct maq_arena_mark mark = maq_arena_mark(&s->run->arena);
     struct choice c = {.of_all = {0}};
-    uint64_t sum = 0;
+    uint64_t sum = 0, all = most_alone(s, groups);
     bool done = true;
     s->groups = groups;
     s->n = 0;
@@ -270,7 +319,7 @@ static bool search_set(struct shares *s, uint32_t groups)
             s->group[s->n++] = g;
     for (uint32_t i = 0; i < s->n && done; i++) {
         c.most[i] = MAQ_ARENA_NEW(&s->run->arena, uint64_t, s->end - s->first);
-        done = c.most[i] && list_most(c.most[i], &c.of_all[i], s, i);
+        done = c.most[i] && list_most(c.most[i], &c.of_all[i], s, i, all);
         sum += c.of_all[i];
     }
     done = done && (sum < s->total || choose(s, &c, 0, 0));
@@ -354,29 +403,14 @@ static enum maq_status take_plan(struct maq_mixed_search_plan *out, struct share
 
 /* ---- the search ---- */
 
-/* Whether groups may be below the limit that take so long alone: parts of the batch, rounded up to whole waves. */
-static bool may_be_below(const struct shares *s, const struct maq_mixed_search_island *islands, uint32_t groups)
-{
-    double parts = 0;
-    for (uint32_t g = 0; g < s->run->costs.n_pools; g++) {
-        double replicas = fmin(s->run->costs.pools[g].at->count, s->total);
-        if (!(groups >> g & 1))
-            continue;
-        if (islands[g].alone_bound_s == 0)
-            return false;
-        parts += s->limit_s / islands[g].alone_bound_s * (s->total + replicas - 1) / s->total;
-    }
-    return parts >= 1;
-}
-
 /* Waves of one micro batch follow each other. */
-static bool search_micro_batch(struct shares *s, const struct maq_mixed_search_island *islands)
+static bool search_micro_batch(struct shares *s)
 {
     const struct maq_mixed_run *run = s->run;
     uint32_t mbs = run->space.mbs[run->waves[s->first].mbs], gbs = (uint32_t)run->space.job.workload.gbs;
     s->total = (gbs + mbs - 1) / mbs;
     for (uint32_t groups = 3; groups < 1u << run->costs.n_pools; groups++)
-        if ((groups & (groups - 1)) != 0 && (!islands || may_be_below(s, islands, groups)) &&
+        if ((groups & (groups - 1)) != 0 && most_alone(s, groups) >= s->total &&
             !maq_chain_costs_stopped(&run->costs) && !search_set(s, groups))
             return false;
     return true;
@@ -392,11 +426,12 @@ enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct 
     if (!s)
         return maq_no_memory(diag, "the search");
     s->run = run;
+    s->islands = alone ? islands : NULL;
     s->limit_s = r->n_plans > 0 ? fmax(run->plans[0].step_s, r->bound_s) : NOTHING_YET;
     for (s->first = 0; s->first < run->n_waves && !run->blind; s->first = s->end) {
         for (s->end = s->first; s->end < run->n_waves && run->waves[s->end].mbs == run->waves[s->first].mbs;)
             s->end++;
-        if (!search_micro_batch(s, alone ? islands : NULL))
+        if (!search_micro_batch(s))
             return maq_no_memory(diag, "the search");
     }
     if (s->n_best == 0)

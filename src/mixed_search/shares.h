@@ -20,7 +20,9 @@
  *
  * Before that: a step of m micro batches is no less than m / M of one of M, for compositions are straight lines over
  * m that begin above 0. So a group that alone takes B for all of them does no more than T / B of them, and none where
- * it cannot hold the model. (For that a stage holds as many micro batches as with all of the wave's.)
+ * it cannot hold the model. (For that a stage holds as many micro batches as with all of the wave's.) What the others
+ * leave is the least that it has to do: numbers of replicas that do not do so much below the limit are out, which is
+ * soon seen.
  */
 #ifndef MAQ_MIXED_SEARCH_SHARES_H
 #define MAQ_MIXED_SEARCH_SHARES_H
@@ -42,9 +44,16 @@ struct maq_mixed_share {
     bool found;
 };
 
-/* The most micro batches that a group does below the limit, with the replicas of a wave, beside groups (a bit set, its own included) of `ranks`
- * replicas in all. false when out of memory. */
-bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run, uint32_t group, uint32_t wave,
-                          uint32_t groups, uint32_t ranks, double limit_s);
+struct maq_mixed_share_ask {
+    uint32_t group, wave;
+    uint32_t groups, ranks; /* beside groups (a bit set, its own included) of so many replicas in all */
+    uint32_t least;         /* micro batches of a replica: less than that is nothing */
+    double limit_s;
+};
+
+/* The most micro batches that a group does below the limit, with the replicas of a wave; with `least` the composition is not the best one
+ * that does so many. false when out of memory. */
+bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run,
+                          const struct maq_mixed_share_ask *ask);
 
 #endif
