@@ -152,8 +152,12 @@ static bool synthetic_table(struct maq_stage_table *out, const void *ctx, uint32
         return false;
     for (uint32_t g = 0; g < ISLANDS; g++)
         for (uint32_t tp = 1; tp <= 8; tp *= 2)
-            if (tp * c->replicas <= DEVICES && !synthetic_option(&options[n++], g, tp, c->micro_batch, arena))
-                return false;
+            if (tp * c->replicas <= DEVICES) {
+                if (!synthetic_option(&options[n], g, tp, c->micro_batch, arena))
+                    return false;
+                options[n].hop_class = n;
+                n++;
+            }
     for (uint32_t from = 0; from < n; from++)
         for (uint32_t to = 0; to < n; to++)
             for (uint32_t a = 0; a < ATOMS; a++)
@@ -168,6 +172,7 @@ static bool synthetic_table(struct maq_stage_table *out, const void *ctx, uint32
                                     .max_in_flight = (BATCH + samples - 1) / samples,
                                     .options = options,
                                     .hops = {1, 1, 1, 0},
+                                    .n_hop_classes = n,
                                     .forward_s = hops,
                                     .backward_s = hops,
                                     .sync_s = ring_s};

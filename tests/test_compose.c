@@ -136,14 +136,18 @@ static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t 
         out->available[g] = draw(&state, r->max_parts > 1 ? 3 : 1, r->max_parts > 1 ? 8 : 9) + r->extra_devices;
         out->capacity_bytes[g] = uniform(&state, 4, 14);
     }
+    const uint32_t classes = r->seed % 5 == 4 ? (options + 1) / 2 : options;
+    out->n_hop_classes = classes;
+    for (uint32_t o = 0; o < options; o++)
+        at[o].hop_class = o % classes;
     bool alike = r->waits && r->seed % 4 == 0; /* options are of a group: compose_counted.c */
     double most = r->waits && r->seed % 3 == 0 ? 1 : 0.3;
     for (uint32_t side = 0; side < 2; side++) {
-        double *s = MAQ_ARENA_NEW(arena, double, (size_t)options *options *atoms);
-        for (size_t j = 0; j < (size_t)options * options * atoms; j++)
-            s[j] = (r->plain_hops && j / atoms % options > 0) || (alike && j >= atoms) ? s[j - atoms]
+        double *s = MAQ_ARENA_NEW(arena, double, (size_t)classes *classes *atoms);
+        for (size_t j = 0; j < (size_t)classes * classes * atoms; j++)
+            s[j] = (r->plain_hops && j / atoms % classes > 0) || (alike && j >= atoms) ? s[j - atoms]
                                                                                        : uniform(&state, 0, most);
-        for (size_t j = side == 0 ? atoms - 1 : 0; r->waits && j < (size_t)options * options * atoms; j += atoms)
+        for (size_t j = side == 0 ? atoms - 1 : 0; r->waits && j < (size_t)classes * classes * atoms; j += atoms)
             s[j] *= 10; /* from the last stage to the first: nothing but waits has them */
         *(side == 0 ? &out->forward_s : &out->backward_s) = s;
     }
@@ -312,8 +316,8 @@ static double with_waits(const struct maq_composition *c, const struct maq_stage
     const uint32_t last = s->parts[0].option;
     struct maq_tail tail = maq_tail_of(t, last, s->compute_s);
     for (uint32_t n = 1; s-- > c->stages; n++) {
-        size_t pair = (size_t)s[1].parts[0].option * t->n_options + s->parts[0].option;
-        double sent = t->backward_s[pair * t->n_atoms + s->end] * (n == 1 ? t->hops.last : 1);
+        const double *back = maq_hop_row(t, t->backward_s, s[1].parts[0].option, s->parts[0].option);
+        double sent = back[s->end] * (n == 1 ? t->hops.last : 1);
         tail = maq_tail_grow(t, tail, n, s->compute_s, sent);
     }
     double back = t->rounds > 0 ? maq_back_s(t, last, c->stages[0].parts[0].option) : 0;
@@ -493,9 +497,8 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
                         (t->max_stages > 0 && k >= t->max_stages))
                         continue;
                     const struct maq_stage_part part = {o, maq_replicas(t, o)};
-                    double hops =
-                        maq_forward_weight(t, k, first == 0) * t->forward_s[(size_t)o * t->n_options * n + end - 1] +
-                        maq_backward_weight(t, k, first == 0) * t->backward_s[(size_t)o * t->n_options * n + first];
+                    double hops = maq_forward_weight(t, k, first == 0) * maq_hop_row(t, t->forward_s, o, 0)[end - 1] +
+                                  maq_backward_weight(t, k, first == 0) * maq_hop_row(t, t->backward_s, o, 0)[first];
                     struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, p->update_s[first]};
                     a.pace = a.t + (t->hops_beside ? 0 : hops);
                     a.t += hops;

@@ -204,6 +204,7 @@ static double formed(const struct line *line)
                                 .options = &option,
                                 .hops = {1, 1, 1, 1},
                                 .hops_beside = true,
+                                .n_hop_classes = 1,
                                 .forward_s = hop,
                                 .backward_s = hop,
                                 .sync_s = no_sync};

@@ -119,9 +119,9 @@ static void fill_through(struct maq_arcs *a, uint32_t option)
 /* To the best neighbour. */
 static void cheapest(double *out, const struct maq_stage_table *t, const double *seconds, uint32_t from)
 {
-    const double *row = &seconds[(size_t)from * t->n_options * t->n_atoms];
+    const double *row = &seconds[(size_t)t->options[from].hop_class * t->n_hop_classes * t->n_atoms];
     memcpy(out, row, t->n_atoms * sizeof *out);
-    for (uint32_t to = 1; to < t->n_options; to++)
+    for (uint32_t to = 1; to < t->n_hop_classes; to++)
         maq_lower(out, row + (size_t)to * t->n_atoms, t->n_atoms);
 }
 

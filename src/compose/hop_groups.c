@@ -7,17 +7,26 @@
 /* Options that send and receive in the same time, whoever the neighbour is. */
 static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
 {
-    for (uint32_t side = 0; side < 2; side++) {
+    const size_t x = t->options[a].hop_class, y = t->options[b].hop_class, n = t->n_hop_classes, row = n * t->n_atoms;
+    for (uint32_t side = 0; side < 2 && x != y; side++) {
         const double *s = side == 0 ? t->forward_s : t->backward_s;
-        size_t row = (size_t)t->n_options * t->n_atoms;
-        if (memcmp(s + a * row, s + b * row, row * sizeof *s) != 0)
+        if (memcmp(s + x * row, s + y * row, row * sizeof *s) != 0)
             return false;
-        for (uint32_t from = 0; from < t->n_options; from++)
-            if (memcmp(s + from * row + (size_t)a * t->n_atoms, s + from * row + (size_t)b * t->n_atoms,
-                       t->n_atoms * sizeof *s) != 0)
+        for (size_t from = 0; from < n; from++)
+            if (memcmp(s + from * row + x * t->n_atoms, s + from * row + y * t->n_atoms, t->n_atoms * sizeof *s) != 0)
                 return false;
     }
     return true;
+}
+
+/* The first option of a kind that hops as `o` does, of those that lead; o: there is none. */
+static uint32_t like(const struct maq_hop_groups *g, uint32_t o)
+{
+    const struct maq_stage_table *t = g->arcs->table;
+    uint32_t i = 0;
+    while (i < o && !(g->leads[i] && t->options[i].kind == t->options[o].kind && same_hops(t, i, o)))
+        i++;
+    return i;
 }
 
 static void group_options(struct maq_hop_groups *g)
@@ -25,20 +34,18 @@ static void group_options(struct maq_hop_groups *g)
     const struct maq_stage_table *t = g->arcs->table;
     g->n = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        uint32_t like = 0;
-        while (like < o && !(t->options[like].kind == t->options[o].kind && same_hops(t, like, o)))
-            like++;
-        if (like == o && g->n == MAQ_HOP_GROUPS)
+        const uint32_t first = like(g, o);
+        if (first == o && g->n == MAQ_HOP_GROUPS)
             break;
-        g->leads[o] = like == o;
-        g->of[o] = like < o ? g->of[like] : (uint8_t)g->n++;
+        g->leads[o] = first == o;
+        g->of[o] = first < o ? g->of[first] : (uint8_t)g->n++;
         if (o + 1 == t->n_options)
             return;
     }
     g->n = t->n_kinds; /* too many: those of a kind are taken for the best of them */
     for (uint32_t o = 0; o < t->n_options; o++) {
         g->of[o] = (uint8_t)t->options[o].kind;
-        g->leads[o] = true;
+        g->leads[o] = like(g, o) == o;
     }
 }
 
@@ -58,11 +65,12 @@ static bool fill_hops(struct maq_hop_groups *g, struct maq_arena *arena)
         g->backward[i] = HUGE_VAL;
     for (uint32_t from = 0; from < t->n_options; from++)
         for (uint32_t to = 0; to < t->n_options; to++) {
-            size_t pair = ((size_t)from * t->n_options + to) * n;
-            if (g->leads[to])
-                maq_lower(&g->forward[((size_t)from * groups + g->of[to]) * n], &t->forward_s[pair], n);
-            if (g->leads[to] && g->leads[from])
-                maq_lower(&g->backward[((size_t)g->of[from] * groups + g->of[to]) * n], &t->backward_s[pair], n);
+            if (!g->leads[to])
+                continue;
+            maq_lower(&g->forward[((size_t)from * groups + g->of[to]) * n], maq_hop_row(t, t->forward_s, from, to), n);
+            if (g->leads[from])
+                maq_lower(&g->backward[((size_t)g->of[from] * groups + g->of[to]) * n],
+                          maq_hop_row(t, t->backward_s, from, to), n);
         }
     for (uint32_t from = 0; from < groups; from++)
         for (uint32_t a = 0; a < n; a++) {

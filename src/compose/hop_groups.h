@@ -15,7 +15,7 @@ struct maq_hop_groups {
     const struct maq_arcs *arcs;
     uint32_t n;
     uint8_t of[MAQ_STAGE_OPTIONS];
-    bool leads[MAQ_STAGE_OPTIONS]; /* whose hops are to be looked at: one of each group where all of it hop alike */
+    bool leads[MAQ_STAGE_OPTIONS]; /* whose hops are to be looked at: one of those that hop alike */
     double *forward;               /* [option * n + group][atoms]: to the best of a group */
     double *backward;              /* [group * n + group][atoms]: from the best of a group to the best of another */
     double *backward_most;         /* [group][atoms]: to the worst of them */

@@ -80,7 +80,7 @@ static double hop(const struct maq_stage_table *t, const double *seconds, const 
     double slowest = 0;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < m; j++) {
-            double s = seconds[((size_t)from[i].option * t->n_options + to[j].option) * t->n_atoms + atom];
+            double s = maq_hop_row(t, seconds, from[i].option, to[j].option)[atom];
             slowest = s > slowest ? s : slowest;
         }
     return slowest;

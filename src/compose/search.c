@@ -51,7 +51,7 @@ static double ceiling_of(const struct maq_stage_table *t)
         for (uint32_t a = 0; a < t->n_atoms; a++)
             update = fmax(update, option->update_s[a] + option->tied_s);
     }
-    for (size_t i = 0; i < (size_t)t->n_options * t->n_options * t->n_atoms; i++) {
+    for (size_t i = 0; i < (size_t)t->n_hop_classes * t->n_hop_classes * t->n_atoms; i++) {
         hop = isfinite(t->forward_s[i]) && t->forward_s[i] > hop ? t->forward_s[i] : hop;
         hop = isfinite(t->backward_s[i]) && t->backward_s[i] > hop ? t->backward_s[i] : hop;
     }

@@ -17,8 +17,7 @@ static double hop(const struct maq_stage_table *t, const double *seconds, const 
     double slowest = 0;
     for (uint32_t i = 0; i < from->n_parts; i++)
         for (uint32_t j = 0; j < to->n_parts; j++) {
-            size_t pair = (size_t)from->parts[i].option * t->n_options + to->parts[j].option;
-            double s = seconds[pair * t->n_atoms + atom];
+            double s = maq_hop_row(t, seconds, from->parts[i].option, to->parts[j].option)[atom];
             slowest = s > slowest ? s : slowest;
         }
     return slowest;

@@ -50,6 +50,7 @@ struct maq_stage_option {
     uint32_t id;               /* the caller's */
     uint32_t kind;             /* of device */
     uint32_t devices, samples; /* of a replica: how many, and its share of a wave */
+    uint32_t hop_class;        /* those of a class send and receive in the same time, whoever the neighbour is */
     double context_bytes;      /* of a device, whatever it runs */
     double each_s;             /* of a stage beside its atoms */
     double seldom_s;           /* of the last atom: what a wave with more has beyond the mean */
@@ -93,13 +94,22 @@ struct maq_stage_table {
     struct maq_hop_rule hops;
     uint32_t seldom_waves, rounds, between; /* see above; 0: no waits */
     bool hops_beside; /* transfers run beside compute: they take part in the sum of t_i, and not in the slowest one */
-    /* [from * n_options + to][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
+    /* [from's class * n_hop_classes + to's][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
      * Backward: `from` begins with this atom and sends to `to` before it. */
+    uint32_t n_hop_classes;
     const double *forward_s, *backward_s;
     double (*sync_s)(const struct maq_stage_table *table, const struct maq_stage_part *parts, uint32_t n_parts,
                      double bytes, uint32_t ranks);
     const void *costs; /* of sync_s */
 };
+
+/* Of forward_s or backward_s what the option `from` takes to send to `to`. */
+static inline const double *maq_hop_row(const struct maq_stage_table *t, const double *seconds, uint32_t from,
+                                        uint32_t to)
+{
+    size_t pair = (size_t)t->options[from].hop_class * t->n_hop_classes + t->options[to].hop_class;
+    return &seconds[pair * t->n_atoms];
+}
 
 /* What a stage's pace has of its hops. */
 static inline double maq_hop_pace(const struct maq_stage_table *t)
@@ -141,8 +151,7 @@ static inline struct maq_tail maq_tail_grow(const struct maq_stage_table *t, str
 /* From the last stage to the first, and back. */
 static inline double maq_back_s(const struct maq_stage_table *t, uint32_t last, uint32_t first)
 {
-    return t->forward_s[((size_t)last * t->n_options + first) * t->n_atoms + t->n_atoms - 1] +
-           t->backward_s[((size_t)first * t->n_options + last) * t->n_atoms];
+    return maq_hop_row(t, t->forward_s, last, first)[t->n_atoms - 1] + maq_hop_row(t, t->backward_s, first, last)[0];
 }
 
 /* What a step waits. `loop_s`: sum t_i + back; `slowest_s`: max a_i; `alone`: there is one stage. */

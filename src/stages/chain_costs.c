@@ -248,23 +248,34 @@ static double pair_s(const struct maq_chain_costs *c, const struct maq_chain_wav
            from->extra_s;
 }
 
-/* Ways of a pool with as many devices and bytes hop alike, so few pairs are priced. */
-static bool fill_hops(struct maq_stage_table *t, const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
-                      struct maq_arena *arena)
+/* Ways of a pool that send as many bytes from as many devices, and wait as long for it, hop alike. */
+static bool hop_alike(const struct maq_chain_column *a, const struct maq_chain_column *b)
+{
+    return a->option.kind == b->option.kind && a->option.devices == b->option.devices && a->hop_bytes == b->hop_bytes &&
+           a->extra_s == b->extra_s;
+}
+
+static bool fill_hops(struct maq_stage_table *t, struct maq_stage_option *options, const struct maq_chain_costs *c,
+                      const struct maq_chain_wave *wave, struct maq_arena *arena)
 {
     const struct table_costs *costs = t->costs;
-    double *seconds = MAQ_ARENA_RAW(arena, double, (size_t)t->n_options * t->n_options * t->n_atoms);
-    if (!seconds)
+    const struct maq_chain_column **classes = MAQ_ARENA_RAW(arena, const struct maq_chain_column *, t->n_options);
+    for (uint32_t o = 0; classes && o < t->n_options; o++) {
+        uint32_t k = 0;
+        while (k < t->n_hop_classes && !hop_alike(classes[k], costs->columns[o]))
+            k++;
+        options[o].hop_class = k;
+        if (k == t->n_hop_classes)
+            classes[t->n_hop_classes++] = costs->columns[o];
+    }
+    double *seconds = MAQ_ARENA_RAW(arena, double, (size_t)t->n_hop_classes * t->n_hop_classes * t->n_atoms);
+    if (!seconds || !classes)
         return false;
-    for (uint32_t i = 0; i < t->n_options; i++)
-        for (uint32_t j = 0; j < t->n_options; j++) {
-            const struct maq_chain_column *last = j > 0 ? costs->columns[j - 1] : NULL, *to = costs->columns[j];
-            double *row = &seconds[((size_t)i * t->n_options + j) * t->n_atoms];
-            bool alike = last && last->option.kind == to->option.kind && last->option.devices == to->option.devices &&
-                         last->hop_bytes == to->hop_bytes;
-            double s = alike ? row[-1] : pair_s(c, wave, costs->columns[i], to);
+    for (uint32_t i = 0; i < t->n_hop_classes; i++)
+        for (uint32_t j = 0; j < t->n_hop_classes; j++) {
+            double s = pair_s(c, wave, classes[i], classes[j]);
             for (uint32_t a = 0; a < t->n_atoms; a++)
-                row[a] = s;
+                seconds[((size_t)i * t->n_hop_classes + j) * t->n_atoms + a] = s;
         }
     t->forward_s = t->backward_s = seconds; /* the mean of both directions */
     return true;
@@ -351,7 +362,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
     take_options(t, options, costs, c, offer, wave->replicas);
     if (maq_chain_costs_stopped(c) && t->n_options > 1)
         t->n_options = 1;
-    return fold(t, options, costs, c, wave, arena) && fill_hops(t, c, wave, arena);
+    return fold(t, options, costs, c, wave, arena) && fill_hops(t, options, c, wave, arena);
 }
 
 struct maq_chain_sends maq_chain_costs_sends(const struct maq_stage_table *table, uint32_t option)

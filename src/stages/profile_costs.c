@@ -87,6 +87,7 @@ static bool add_options(struct maq_stage_table *table, struct maq_stage_option *
                 continue;
             if (!fill_option(&options[table->n_options], c, pool, tp, share, times, sizes, arena))
                 return false;
+            options[table->n_options].hop_class = table->n_options;
             table->n_options++;
         }
     return true;
@@ -124,6 +125,7 @@ static bool fill_hops(struct maq_stage_table *t, const struct maq_profile_costs 
                              ? row[l - 1]
                              : send_s(link, whole[l].output * FLOAT_BYTES * samples);
         }
+    t->n_hop_classes = t->n_options;
     t->forward_s = t->backward_s = seconds; /* both are the size of the output of the atom at the border */
     return true;
 }
