@@ -42,7 +42,7 @@
 
 #define MAQ_STAGE_KINDS 8u      /* kinds of devices (islands) in a table */
 #define MAQ_STAGE_PARTS 2u      /* options that share a stage */
-#define MAQ_STAGE_OPTIONS 1024u /* options of a table */
+#define MAQ_STAGE_OPTIONS 4096u /* options of a table */
 #define MAQ_STAGE_ATOMS 1024u   /* atoms of a model */
 #define MAQ_STAGE_DEPTH 128u    /* stages of a pipeline */
 
