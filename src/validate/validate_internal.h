@@ -1,25 +1,13 @@
 /*
- * validate_internal.h - what the files of validation share: the owner of a result, the run over the rows, the statistics.
+ * validate_internal.h - what the files of validation share: the run over the rows, the statistics.
  */
 #ifndef MAQ_VALIDATE_INTERNAL_H
 #define MAQ_VALIDATE_INTERNAL_H
 
-#include "base/arena.h"
 #include "base/stats.h"
 #include "base/str.h"
-#include "maquette/validate.h"
+#include "validate/owner.h"
 #include "validate/row.h"
-
-#define MAQ_VALIDATE_MAX_THREADS 64
-
-/* A result and all it points to. `result` comes first: a pointer to it is one to the owner. */
-struct maq_validate_owner {
-    struct maq_validate_result result;
-    struct maq_arena arena;                             /* text, table, rows, groups */
-    struct maq_arena workers[MAQ_VALIDATE_MAX_THREADS]; /* what the rows of a worker point to */
-    uint32_t n_workers;
-    uint8_t *capped; /* [n_rows] bit sets of metrics and parts: maq__validate_is_capped() */
-};
 
 /* The bytes of a file, or of standard input for "-"; *text is owned by the caller (free()). validate.c */
 enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag);
@@ -45,17 +33,6 @@ enum maq_status maq__validate_summarize(struct maq_validate_owner *owner, struct
 /* Its parts, which need the groups; false when out of memory. */
 bool maq__validate_baseline(struct maq_validate_owner *owner);
 bool maq__validate_rank(struct maq_validate_owner *owner);
-
-/* Whether a row is among those that count in totals of at most so many rows of a source: a bit of `owner->capped` for each metric and part. */
-static inline uint8_t maq__validate_cap_bit(int metric, int part)
-{
-    return (uint8_t)(1u << (metric * MAQ_VALIDATE_PART_COUNT + part));
-}
-
-static inline bool maq__validate_is_capped(const struct maq_validate_owner *owner, uint32_t row, int metric, int part)
-{
-    return owner->capped[row] & maq__validate_cap_bit(metric, part);
-}
 
 /* The constant that predicts n rows with these utilisations with the least mean absolute error. scratch: room for n. */
 double maq__validate_fit_utilisation(const double *utilisations, struct maq_weighted *scratch, uint32_t n);
