@@ -2,8 +2,8 @@
  * nearby.h - what plays faster near a composition.
  *
  * The search goes by the closed form, and a plan is judged by playing it. The two differ by a percent or so, either way, and a play takes
- * a tenth of a millisecond: so plans that the form has a little behind the best are settled by playing them. Near a composition are
- * those that differ from it by one move:
+ * a tenth of a millisecond, with virtual stages more: so plans that the form has a little behind the best are settled by playing them.
+ * Near a composition are those that differ from it by one move:
  *
  *   order    two stages on one kind of device change places, layers and all. By the form a step is a sum over stages and stays what it is;
  *            played it does not: stages take devices in their order, which decides what transfers leave a node and whether a stage of

@@ -288,10 +288,11 @@ static bool choose(struct shares *s, struct choice *c, uint32_t i, uint64_t sum)
     return true;
 }
 
-/* By what they take alone for all of the batch; of each group in s->alone, and all of them. */
+/* By what they take alone for all of the batch; of each group in s->alone, and all of them: 0 where one can do nothing. */
 static uint64_t most_alone(struct shares *s, uint32_t groups)
 {
     uint64_t sum = 0;
+    bool idle = false;
     for (uint32_t g = 0; g < s->run->costs.n_pools; g++) {
         double bound_s = s->islands ? s->islands[g].alone_bound_s : 0;
         s->alone[g] = s->islands ? 0 : s->total;
@@ -301,9 +302,12 @@ static uint64_t most_alone(struct shares *s, uint32_t groups)
             const uint64_t mine = (uint64_t)(part < all ? part : all) * each;
             s->alone[g] = mine > s->alone[g] ? mine : s->alone[g];
         }
-        sum += groups >> g & 1 ? s->alone[g] : 0;
+        if (groups >> g & 1) {
+            sum += s->alone[g];
+            idle = idle || s->alone[g] == 0;
+        }
     }
-    return sum;
+    return idle ? 0 : sum;
 }
 
 static bool search_set(struct shares *s, uint32_t groups)
