@@ -167,12 +167,17 @@ static void assert_fastest(const struct maq_composition *c, double step_s, doubl
                 maq_composition_cost(other, t) && other->step_s <= form_s * 1.02)
                 assert_true(play(n->run, &n->run->waves[0], other, t) >= step_s);
         }
+        const uint32_t now = c->stages[i].parts[0].option;
         for (uint32_t o = 0; o < t->n_options; o++) {
             *other = *c;
             other->stages[i].parts[0].option = o;
-            if (t->options[o].kind == is->kind && t->options[o].devices <= is->devices &&
-                maq_composition_cost(other, t) && other->step_s <= form_s * 1.02)
-                assert_true(play(n->run, &n->run->waves[0], other, t) >= step_s);
+            if (t->options[o].kind != is->kind || t->options[o].devices > is->devices ||
+                !maq_composition_cost(other, t) || other->step_s > form_s * 1.02)
+                continue;
+            const double s = play(n->run, &n->run->waves[0], other, t);
+            assert_true(s >= step_s);
+            if (o < now && t->options[o].devices == is->devices) /* the first of those that are as fast */
+                assert_true(s > step_s);
         }
     }
     free(other);
@@ -805,6 +810,25 @@ static void test_remedies(void **state)
     maq_job_free(job);
 }
 
+/* Layers without a dense MLP have none to recompute: of ways that are as fast a stage has the plainest. */
+static void test_plainest(void **state)
+{
+    (void)state;
+    struct searched s = search("{model: deepseek-moe-16b, workload: {seq: 4096, gbs: 64}, cluster: {groups: [{device:"
+                               " a100-40gb, nodes: 1, devices_per_node: 4}, {device: l40s, nodes: 2, devices_per_node:"
+                               " 4}]}, search: {recompute: [none, mlp], vp: [1]}}",
+                               1, 1);
+    const struct maq_mixed_search_plan *plan = &s.result->plans[0];
+    uint32_t behind = 0;
+    for (uint32_t i = 0; i < plan->n_stages; i++) {
+        behind += plan->stages[i].first_layer > 1; /* the embedding and the dense layer come first */
+        if (plan->stages[i].first_layer > 1)
+            assert_false(plan->stages[i].recompute_parts >> MAQ_PART_MLP & 1);
+    }
+    assert_true(behind > 0);
+    done(&s);
+}
+
 /*
  * By the closed form stages of three or six devices come first here; they lie in two nodes, behind a slow port, and play at half the speed.
  * What fills nodes is looked at then, and the best of that has virtual stages.
@@ -877,6 +901,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_mixed_plan),
         cmocka_unit_test(test_tiled),
+        cmocka_unit_test(test_plainest),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_useless),
         cmocka_unit_test(test_planners),

@@ -105,6 +105,29 @@ static bool step(struct walk *w)
     return w->any;
 }
 
+/* Stage `i` as the first of the ways that are as fast; whether that is another one. */
+static bool run_plainly(struct walk *w, uint32_t i)
+{
+    const struct maq_stage_table *t = w->nearby->table;
+    const uint32_t now = w->best->stages[i].parts[0].option;
+    for (uint32_t option = 0; option < now && w->status == MAQ_OK; option++) {
+        struct maq_chain_played played;
+        if (t->options[option].kind != t->options[now].kind || t->options[option].devices != t->options[now].devices)
+            continue;
+        *w->other = *w->best;
+        w->other->stages[i].parts[0].option = option;
+        if (!maq_composition_cost(w->other, t) || w->other->step_s > w->most_s)
+            continue;
+        w->status = w->nearby->play(&played, w->nearby->context, w->other);
+        if (w->status == MAQ_OK && played.step_s <= w->played->step_s && played.fits >= w->played->fits) {
+            *w->played = played;
+            *w->best = *w->other;
+            return true;
+        }
+    }
+    return false;
+}
+
 enum maq_status maq_mixed_nearby(struct maq_composition *composition, struct maq_chain_played *played,
                                  const struct maq_mixed_nearby *nearby, struct maq_arena *arena)
 {
@@ -119,8 +142,13 @@ enum maq_status maq_mixed_nearby(struct maq_composition *composition, struct maq
                      .status = MAQ_OK};
     if (!w.from || !w.other)
         return MAQ_NO_MEMORY;
-    while (step(&w) && w.status == MAQ_OK)
-        ;
+    for (bool plainer = true; plainer && w.status == MAQ_OK;) {
+        while (step(&w) && w.status == MAQ_OK)
+            ;
+        plainer = false;
+        for (uint32_t i = 0; i < composition->n_stages && w.status == MAQ_OK; i++)
+            plainer |= composition->stages[i].n_parts == 1 && run_plainly(&w, i);
+    }
     maq_arena_reset(arena, mark);
     return w.status;
 }

@@ -12,6 +12,7 @@
  *   ways     a stage runs another way, on no more devices of its kind
  *
  * The best move is made as long as one plays faster, so that the result is as fast as all that are near it, unless there are too many.
+ * Of ways that are as fast a stage has the first of the table then: nothing recomputed comes before modules that its layers have not.
  */
 #ifndef MAQ_MIXED_SEARCH_NEARBY_H
 #define MAQ_MIXED_SEARCH_NEARBY_H
