@@ -174,7 +174,8 @@ static void resolve_schedule(struct resolver *r)
                "set pipeline_model_parallel_size too, or leave it out",
                "%d model chunks per stage, but there is one pipeline stage", p->vp);
     if ((int64_t)p->pp * p->vp > MAQ_MAX_STAGES)
-        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_model_parallel_size", NULL,
+        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_model_parallel_size",
+               "use fewer stages, or a smaller virtual_pipeline_model_parallel_size",
                "pipeline size %d x %d chunks is over the limit of %d virtual stages", p->pp, p->vp, MAQ_MAX_STAGES);
     if (p->overlap_p2p == MAQ_AUTO)
         p->overlap_p2p = p->vp > 1 || p->schedule >= MAQ_SCHEDULE_ZB_H1 ? MAQ_ON : MAQ_OFF;
@@ -186,7 +187,9 @@ static void resolve_schedule(struct resolver *r)
     const char *refusal = maq_schedule_refuse(r->diag ? why : NULL, p->schedule, (uint32_t)p->pp, (uint32_t)p->vp,
                                               (uint32_t)r->job->microbatches, (uint32_t)p->microbatch_group);
     if (refusal)
-        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_schedule", NULL, "%s", refusal);
+        REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "pipeline_schedule",
+               "change virtual_pipeline_model_parallel_size or global_batch_size, or take another pipeline_schedule",
+               "%s", refusal);
 }
 
 /* ---- batch ---- */
@@ -390,6 +393,15 @@ static int32_t largest_divisor(int32_t n, int32_t limit)
     return best;
 }
 
+/* "try 4": the largest that is no more; nothing where nobody listens (searches). */
+static const char *try_divisor(char hint[32], const struct resolver *r, int32_t n, int32_t asked)
+{
+    if (!r->diag)
+        return NULL;
+    snprintf(hint, 32, "try %d", largest_divisor(n, asked));
+    return hint;
+}
+
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device)
 {
     bool old = device->arch == MAQ_ARCH_VOLTA || device->arch == MAQ_ARCH_TURING; /* FlashAttention-2 needs Ampere */
@@ -461,12 +473,14 @@ static void resolve_switches(struct resolver *r)
         p->cp_a2a = p->cp_comm == MAQ_CP_A2A ? p->cp : 1;
     if (p->cp_comm == MAQ_CP_A2A_P2P && p->cp_a2a == 1)
         p->cp_a2a = largest_divisor(p->cp, r->job->cluster.groups[0].domain_devices / p->tp);
+    char hint[32];
     if (p->cp_a2a > p->cp || p->cp_a2a < 1 || p->cp % p->cp_a2a != 0)
-        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "hierarchical_cp_a2a_size", NULL,
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "hierarchical_cp_a2a_size", try_divisor(hint, r, p->cp, p->cp_a2a),
                "the inner group of %d does not divide cp %d", p->cp_a2a, p->cp);
     int64_t shard = (int64_t)r->job->dp * p->cp;
     if (shard % p->num_optimizer_instances != 0)
-        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "num_distributed_optimizer_instances", NULL,
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, "num_distributed_optimizer_instances",
+               try_divisor(hint, r, (int32_t)shard, p->num_optimizer_instances),
                "%d copies of the sharded state do not divide dp x cp = %lld", p->num_optimizer_instances,
                (long long)shard);
     if (p->num_optimizer_instances > 1 && !sharded)
