@@ -10,8 +10,8 @@ struct walk {
     struct maq_composition *best, *from, *other;
     struct maq_chain_played *played; /* of the best */
     double alike_s, most_s;
-    uint32_t plays;
-    bool any; /* something near `from` plays faster */
+    uint32_t plays, plain; /* of moves; of plainer ways */
+    bool any;              /* something near `from` plays faster */
     enum maq_status status;
 };
 
@@ -118,6 +118,8 @@ static bool run_plainly(struct walk *w, uint32_t i)
         w->other->stages[i].parts[0].option = option;
         if (!maq_composition_cost(w->other, t) || w->other->step_s > w->most_s)
             continue;
+        if (w->plain++ == MOST_PLAYS)
+            return false;
         w->status = w->nearby->play(&played, w->nearby->context, w->other);
         if (w->status == MAQ_OK && played.step_s <= w->played->step_s && played.fits >= w->played->fits) {
             *w->played = played;
