@@ -15,6 +15,7 @@
 #include "mixed_search/run.h"
 #include "mixed_search/space.h"
 #include "stages/chain_folded.h"
+#include "stages/chain_ways.h"
 #include "stages/codes.h"
 
 static enum maq_status cannot(struct maq_diag *diag, const char *hint, const char *why)
@@ -142,13 +143,7 @@ static uint32_t redo_of(struct maq_chain_space *space, const struct maq_mixed_st
 
 static uint32_t offload_of(struct maq_chain_space *space, const struct maq_mixed_stage *s)
 {
-    bool layers = s->offload_layers > 0;
-    for (uint32_t i = 0; i < space->n_offload; i++)
-        if (space->offload[i].layers == layers && space->offload[i].modules == s->offload_modules)
-            return i;
-    if (space->n_offload < MAQ_CHAIN_VALUES)
-        space->offload[space->n_offload++] = (struct maq_chain_offload){layers, s->offload_modules};
-    return space->n_offload - 1;
+    return maq_chain_ways_offload(space, (struct maq_chain_offload){s->offload_layers > 0, s->offload_modules});
 }
 
 static bool add_host(struct maq_chain_space *space, double share)

@@ -188,6 +188,20 @@ static enum maq_status search_folded(struct maq_mixed_run *run, const struct maq
     return MAQ_OK;
 }
 
+/* The best of what tables have now that is below a limit by the closed form; step_s 0: nothing. */
+static enum maq_status best_below(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, double limit_s,
+                                  const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    const struct maq_stage_source source = {run->n_waves, maq_mixed_run_table, run};
+    struct maq_compose_limits limits = maq_mixed_run_limits(opts);
+    struct maq_compose_tables_result found;
+    limits.cutoff_s = limit_s;
+    *out = (struct maq_mixed_search_plan){.step_s = 0};
+    bool done = maq_compose_search(&found, &source, &limits, &run->arena) == MAQ_OK &&
+                (found.n == 0 || take_plan(out, run, &found.found[0]));
+    return done ? MAQ_OK : maq_no_memory(diag, "the search");
+}
+
 /*
  * The closed form takes every stage to begin with a node. Where stages of 3 or 6 devices lie in two nodes of 8, behind slow networks, what
  * looks best plays much slower, and stages that fill nodes, or parts that divide them, may be ahead of all that is known.
@@ -195,17 +209,12 @@ static enum maq_status search_folded(struct maq_mixed_run *run, const struct maq
 static enum maq_status look_tiled(struct maq_mixed_folded_known *known, struct maq_mixed_run *run,
                                   const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
-    const struct maq_stage_source source = {run->n_waves, maq_mixed_run_table, run};
-    struct maq_compose_limits limits = maq_mixed_run_limits(opts);
-    struct maq_compose_tables_result found;
     struct maq_mixed_search_plan plan;
     if (known->step_s <= known->composed_s * PLAYS_SLOWER || maq_chain_costs_stopped(&run->costs))
         return MAQ_OK;
-    limits.cutoff_s = known->step_s;
     run->costs.tiled = true;
-    bool done = maq_compose_search(&found, &source, &limits, &run->arena) == MAQ_OK &&
-                (found.n == 0 || take_plan(&plan, run, &found.found[0]));
-    if (done && found.n > 0 && plan.step_s < known->step_s) {
+    enum maq_status status = best_below(&plan, run, known->step_s, opts, diag);
+    if (status == MAQ_OK && plan.step_s > 0 && plan.step_s < known->step_s) {
         known->step_s = plan.step_s;
         known->plan = plan;
         known->found = true;
@@ -213,8 +222,8 @@ static enum maq_status look_tiled(struct maq_mixed_folded_known *known, struct m
             maq_mixed_run_insert(run, opts, &plan);
     }
     struct maq_mixed_folded_known tiled = {.step_s = known->step_s, .insert = known->insert};
-    enum maq_status status =
-        done ? maq_mixed_folded_search(&tiled, run, opts, diag) : maq_no_memory(diag, "the search");
+    if (status == MAQ_OK)
+        status = maq_mixed_folded_search(&tiled, run, opts, diag);
     run->costs.tiled = false;
     if (status == MAQ_OK && tiled.found) {
         known->step_s = tiled.step_s;
@@ -263,23 +272,16 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
 static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)
 {
-    const struct maq_stage_source source = {run->n_waves, maq_mixed_run_table, run};
     struct maq_mixed_search_result *r = &run->result;
-    struct maq_compose_limits limits = maq_mixed_run_limits(opts);
-    struct maq_compose_tables_result found;
     struct maq_mixed_search_plan plan;
-    limits.cutoff_s = r->composed_s * PLAIN_MAY_LOSE;
     if (r->n_plans == 0 || opts->planner != MAQ_MIXED_PLANNER_ALL || maq_chain_costs_stopped(&run->costs))
         return MAQ_OK;
     run->costs.plain = true;
-    bool done = maq_compose_search(&found, &source, &limits, &run->arena) == MAQ_OK &&
-                (found.n == 0 || take_plan(&plan, run, &found.found[0]));
+    enum maq_status status = best_below(&plan, run, r->composed_s * PLAIN_MAY_LOSE, opts, diag);
     run->costs.plain = false;
-    if (!done)
-        return maq_no_memory(diag, "the search");
-    if (found.n > 0 && plan.step_s < run->plans[0].step_s)
+    if (status == MAQ_OK && plan.step_s > 0 && plan.step_s < run->plans[0].step_s)
         maq_mixed_run_insert(run, opts, &plan);
-    return MAQ_OK;
+    return status;
 }
 
 static enum maq_status search_tiled(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,

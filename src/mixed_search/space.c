@@ -6,6 +6,7 @@
 #include "plan/codes.h"
 #include "plan/job_build.h"
 #include "search/space.h"
+#include "stages/chain_ways.h"
 #include "stages/codes.h"
 
 static enum maq_status refuse(const char *key, const char *why, struct maq_diag *diag)
@@ -126,15 +127,6 @@ static enum maq_status take_copies(struct maq_chain_space *out, const struct maq
     return MAQ_OK;
 }
 
-static void add_offload(struct maq_chain_space *out, struct maq_chain_offload offload)
-{
-    for (uint32_t i = 0; i < out->n_offload; i++)
-        if (out->offload[i].layers == offload.layers && out->offload[i].modules == offload.modules)
-            return;
-    if (out->n_offload < MAQ_CHAIN_VALUES)
-        out->offload[out->n_offload++] = offload;
-}
-
 /* Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. Inputs of modules are those of every layer. */
 static enum maq_status take_offload(struct maq_chain_space *out, const struct maq_search_space *space,
                                     struct maq_diag *diag)
@@ -153,7 +145,7 @@ static enum maq_status take_offload(struct maq_chain_space *out, const struct ma
                                      wrong);
             bool whole = plan.offload_layers >= (int32_t)out->job.model.num_layers;
             if (plan.offload_layers == 0 || (whole && plan.offload_modules == 0))
-                add_offload(out, (struct maq_chain_offload){whole, plan.offload_modules});
+                maq_chain_ways_offload(out, (struct maq_chain_offload){whole, plan.offload_modules});
         }
     return out->n_offload > 0
                ? MAQ_OK

@@ -130,6 +130,16 @@ bool maq_chain_ways_list(struct maq_chain_pool *pool, const struct maq_chain_spa
     return pool->ways;
 }
 
+uint32_t maq_chain_ways_offload(struct maq_chain_space *space, struct maq_chain_offload offload)
+{
+    for (uint32_t i = 0; i < space->n_offload; i++)
+        if (space->offload[i].layers == offload.layers && space->offload[i].modules == offload.modules)
+            return i;
+    if (space->n_offload < MAQ_CHAIN_VALUES)
+        space->offload[space->n_offload++] = offload;
+    return space->n_offload - 1;
+}
+
 struct maq_plan maq_chain_ways_plan(const struct maq_chain_space *space, const struct maq_chain_option *way,
                                     uint32_t mbs)
 {

@@ -8,6 +8,9 @@
 bool maq_chain_ways_list(struct maq_chain_pool *pool, const struct maq_chain_space *space, uint32_t id,
                          struct maq_arena *arena);
 
+/* Where the space has what goes to the host, added where it has not. */
+uint32_t maq_chain_ways_offload(struct maq_chain_space *space, struct maq_chain_offload offload);
+
 /* The plan of a stage that is run so, completed by what every stage of a composition has. */
 struct maq_plan maq_chain_ways_plan(const struct maq_chain_space *space, const struct maq_chain_option *way,
                                     uint32_t mbs);
