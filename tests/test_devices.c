@@ -86,7 +86,9 @@ static void check_compute(const struct maq_device *d)
     check_order(d);
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
         if (d->sustained_flops[t] > 0)
-            BETWEEN(d, d->sustained_flops[t], 0.35 * d->peak_flops[t], d->peak_flops[t]);
+            BETWEEN(d, d->sustained_flops[t], 0.35 * d->peak_flops[t],
+                    (d->sustained_from ? 4 : 1) *
+                        d->peak_flops[t]); /* an H20 has the power of a whole die and a quarter of its rate */
     /* FP32 lanes: 64, 128 (256 on CDNA 3 and 4 by packing) per SM, two FLOP each. */
     double per_cycle = d->vector_flops / (d->sms * d->clock_hz);
     BETWEEN(d, per_cycle, 120, 290);

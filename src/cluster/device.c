@@ -106,7 +106,9 @@ static enum maq_status read_section(struct maq_device *d, const struct maq_field
  * Two boards of one die, one with `sms` and `power` times what the other one has: what an SM draws grows with the cube of its clock
  * (the law at the head of cost/fitted.c, without what is drawn at rest), so that
  *
- *   rate = rate' sms (power / sms)^(1/3)   and not above the peak
+ *   rate = rate' sms (power / sms)^(1/3)
+ *
+ * Above its peak on a board that is sold with a part of its die's matrix rate, or at a lower clock: that much power would hold.
  *
  * Of boards whose rates are both measured: A100 PCIe from SXM -3 %, GH200 from H100 +4, GB200 from B200 +4, B300 from B200 +2,
  * MI325X from MI300X -6.
@@ -237,7 +239,7 @@ static enum maq_status load_measured(struct maq_device *out, struct maq_str name
     return MAQ_OK;
 }
 
-/* Rates that were not measured are those of another board of the die. */
+/* Rates that were not measured, and of which a measurement says only that power does not hold them back, are those of another board of the die. */
 static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {
@@ -248,10 +250,11 @@ static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, 
     double sms = (double)d->sms / (double)like.sms, power = d->tdp_w / like.tdp_w;
     bool taken = false;
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
-        if (d->sustained_flops[t] > 0)
+        double own = d->sustained_flops[t];
+        if (!(d->peak_flops[t] > 0) || (own > 0 && own < d->peak_flops[t]))
             continue;
-        d->sustained_flops[t] = fmin(rate_under(like.sustained_flops[t], sms, power), d->peak_flops[t]);
-        taken |= d->sustained_flops[t] > 0;
+        d->sustained_flops[t] = fmax(own, rate_under(like.sustained_flops[t], sms, power));
+        taken |= d->sustained_flops[t] > own;
     }
     d->sustained_from = taken ? d->sustained_from : NULL;
     return MAQ_OK;

@@ -155,14 +155,17 @@ static const struct maq_fit_device *fit_device(const char *name)
     return NULL;
 }
 
-/* The fastest product in a short loop: that of the tables, of `table` where they are another device's, or what the generation's is. */
+/*
+ * The fastest product in a short loop: that of the tables, of `table` where they are another device's, or what the generation's is. Of a
+ * board that is sold with a part of its die's rate it is the whole die's: that is what the power would have to feed.
+ */
 static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
 {
     const struct maq_fit_device *d = fit_device(table);
-    double peak = maq__matrix_peak(device, dtype);
+    double whole = maq__matrix_peak(device, dtype) / maq__matrix_part(device);
     if (d)
-        return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * peak;
-    return maq__min(maq__kernel_traits(device)->sustained_share / SUSTAINED_SHARE, 1.0) * peak;
+        return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * whole;
+    return maq__min(maq__kernel_traits(device)->sustained_share / SUSTAINED_SHARE, 1.0) * whole;
 }
 
 /* What a step of training makes of a time measured in a short loop; `table` is the device that it was measured on. */
@@ -172,7 +175,7 @@ static double in_training_s(double burst_s, const struct maq_op *op, const struc
     enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) ? MAQ_FP8 : MAQ_BF16;
     double best = best_burst(device, table, rates), held = device->sustained_flops[rates];
     double share = best > 0.0 && held > 0.0 ? maq__min(held / best, 1.0) : SUSTAINED_SHARE;
-    if (maq__matrix_part(device) < 1.0 && best > 0.0) /* over 1: the limit is that of the whole die */
+    if (maq__matrix_part(device) < 1.0 && best > 0.0) /* may be over 1: of the whole die */
         share = maq__powered_rate(device, rates) / best;
     double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
     double slower = maq__max(1.0, cbrt(rate) / (share * MAQ_CONTINUOUS_SHARE));

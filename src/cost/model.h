@@ -58,7 +58,8 @@ const struct maq_kernel_traits *maq__kernel_traits(const struct maq_device *devi
  * What a board is sold with of its die's matrix rate, per SM and cycle: 1, or GeForce's half, or an H20's quarter. Such a board
  * has the power, the clock, the caches and all other units of the whole rate:
  *
- *   - its power limit does not hold its matrix units back, unless it would hold the whole rate below what is sold;
+ *   - its power limit does not hold its matrix units back in a short loop, unless it would hold the whole rate below what is sold; in
+ *     training it does so by the rate that it has of the whole die's fastest product (fitted.c);
  *   - a kernel that reaches the share s of the whole rate spends 1 of 1 / s on the matrix units and the rest on what lies beside them
  *     (exponentials, stores, filling the pipe). That rest is as long as before, so that of the part p the kernel reaches
  *

@@ -240,9 +240,8 @@ double maq__powered_rate(const struct maq_device *device, enum maq_dtype dtype)
 {
     double peak = maq__matrix_peak(device, dtype), sustained = device->sustained_flops[computed_as(device, dtype)],
            whole = peak / maq__matrix_part(device);
-    if (sustained > 0.0 && (sustained < peak || whole <= peak))
-        return sustained;
-    return whole * maq__kernel_traits(device)->sustained_share;
+    bool only_the_peak = sustained == peak && whole > peak; /* what power would hold beyond it is not known */
+    return sustained > 0.0 && !only_the_peak ? sustained : whole * maq__kernel_traits(device)->sustained_share;
 }
 
 /* The best matrix rate that a device holds, for a second. */
@@ -268,9 +267,10 @@ struct maq_device maq__device_in_bursts(const struct maq_device *device)
 {
     struct maq_device d = *device;
     double typical = maq__kernel_traits(device)->typical_share;
-    for (int t = 0; t < MAQ_DTYPE_COUNT;
-         t++) /* so that maq__matrix_rate() is what an ordinary product reaches unhindered */
-        d.sustained_flops[t] = held_rate(device, (enum maq_dtype)t) * cbrt(typical) / MAQ_CONTINUOUS_SHARE;
+    /* so that maq__matrix_rate() is what an ordinary product reaches unhindered */
+    double powered = maq__share_of_part(device, typical) / (cbrt(typical * typical) * MAQ_CONTINUOUS_SHARE);
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
+        d.sustained_flops[t] = held_rate(device, (enum maq_dtype)t) * powered;
     return d;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "report/job_json.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -128,7 +129,7 @@ void maq_json_device(struct maq_json map, const struct maq_device *d)
         if (d->peak_flops[t] > 0)
             maq_json_real(peak, maq_dtype_name((enum maq_dtype)t), d->peak_flops[t]);
         if (d->sustained_flops[t] > 0)
-            maq_json_real(sustained, maq_dtype_name((enum maq_dtype)t), d->sustained_flops[t]);
+            maq_json_real(sustained, maq_dtype_name((enum maq_dtype)t), fmin(d->sustained_flops[t], d->peak_flops[t]));
     }
     if (d->sustained_from)
         maq_json_text(map, "sustained_from", d->sustained_from);

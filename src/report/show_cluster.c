@@ -94,7 +94,9 @@ static void text_rates(struct maq_page *page, const struct maq_device *d)
         maq_format_flops(peak, d->peak_flops[t]);
         if (d->sustained_from)
             maq__snprintf(from, sizeof from, " (of %.60s, by SMs and power)", d->sustained_from);
-        if (d->sustained_flops[t] > 0)
+        if (d->sustained_flops[t] >= d->peak_flops[t])
+            field(page, label, "%s dense peak, in short loops under the power limit too%s", peak, from);
+        else if (d->sustained_flops[t] > 0)
             field(page, label, "%s dense peak, %s sustained under the power limit%s", peak,
                   maq_format_flops(sustained, d->sustained_flops[t]), from);
         else
