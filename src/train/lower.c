@@ -119,11 +119,12 @@ static const struct maq_module *module_at(const struct maq_lowering *l, uint32_t
     return &l->layer->modules[l->pass == MAQ_PASS_FORWARD ? i : l->layer->n_modules - 1 - i];
 }
 
-void maq_lower_shared(struct maq_lowering *l)
+/* The shared experts of the layer, in the direction of the pass. */
+static void lower_shared(struct maq_lowering *l)
 {
     const char *name = l->w.name;
     uint8_t part = l->w.part;
-    l->shared_pending = false;
+    l->beside = NULL;
     for (uint32_t i = 0; i < l->layer->n_modules; i++)
         if (module_at(l, i)->part == MAQ_PART_SHARED_EXPERTS)
             lower_module(l, module_at(l, i), l->pass);
@@ -201,7 +202,7 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
     bool beside = l->lower->plan->overlap_shared_experts && l->layer->moe && pass != MAQ_PASS_BACKWARD_WEIGHT &&
                   (parts & moe) == moe;
     l->pass = pass;
-    l->shared_pending = beside;
+    l->beside = beside ? lower_shared : NULL;
     const uint32_t second = second_half(l->layer);
     bool graph = false;
     for (uint32_t i = 0; i < l->layer->n_modules; i++) {
@@ -213,7 +214,7 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
         set_host(l, pass, graph, graph && !before);
         lower_module(l, m, pass);
     }
-    l->shared_pending = false;
+    l->beside = NULL;
 }
 
 /* Forward again before the backward pass: the whole layer, or the modules of the chosen parts with the collectives that

@@ -99,14 +99,14 @@ static void exchange(struct maq_lowering *l, const struct maq_module *m, enum ma
     struct maq_coll c = exchange_of(l->lower, m, kind);
     if (l->lower->plan->overlap_ep == MAQ_ON)
         maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, MAQ_STEP_NONE);
-    else if (!l->shared_pending)
+    else if (!l->beside)
         maq_segment_coll(&l->w, &c, MAQ_STREAM_EP);
-    if (!l->shared_pending)
+    if (!l->beside)
         return;
     uint16_t gate = l->w.sync != MAQ_STEP_NONE ? l->w.sync : l->w.on[MAQ_STREAM_COMPUTE], beside = MAQ_STEP_NONE;
     if (l->lower->plan->overlap_ep != MAQ_ON)
         beside = maq_segment_coll_async(&l->w, &c, MAQ_STREAM_EP, gate);
-    maq_lower_shared(l);
+    l->beside(l);
     maq_segment_join(&l->w, beside);
 }
 

@@ -12,8 +12,9 @@ struct maq_lowering {
     const struct maq_layer *layer;
     struct maq_segment_writer w;
     enum maq_pass pass;
-    bool pruned;         /* a recomputation that leaves out what the backward pass does not need */
-    bool shared_pending; /* the shared experts are to run beside the next exchange of tokens */
+    bool pruned; /* a recomputation that leaves out what the backward pass does not need */
+    void (*beside)(
+        struct maq_lowering *l); /* writes what runs beside the next exchange of tokens; NULL: nothing does */
 };
 
 /* ---- lower_pointwise.c ---- */
@@ -60,10 +61,5 @@ void maq_lower_expert_bias(struct maq_lowering *l, const struct maq_module *m, i
                            bool forward);
 void maq_lower_clamp(struct maq_lowering *l, const struct maq_module *m, int64_t rows, bool forward);
 bool maq_lower_clamps_apart(const struct maq_lower *lower, const struct maq_module *m);
-
-/* ---- lower.c ---- */
-
-/* The shared experts of the layer, in the direction of the pass. */
-void maq_lower_shared(struct maq_lowering *l);
 
 #endif
