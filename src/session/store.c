@@ -1,22 +1,15 @@
 /* store.c - the keys of a rendezvous store: see store.h. */
 #include "session/store.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/text.h"
-#include "session/codes.h"
 #include "session/store_gloo.h"
 #include "shim/link.h"
 
-#define PATIENCE_S 0.25 /* for another thread of the program to set what one waits for */
 #define KEYS_MAX (1u << 22)
 #define COUNTED_MAX 24u /* characters of a number */
 
@@ -90,6 +83,7 @@ static bool put(struct maq_store *s, struct maq_store_key *k, const void *value,
     k->value = copy;
     k->n = n;
     k->there = true;
+    s->changed = true;
     return true;
 }
 
@@ -141,7 +135,6 @@ void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, s
     struct maq_store_key *k = maq_store_at(s, key);
     if (k && put(s, k, value, n))
         k->set = true;
-    maq_store_wake(s);
 }
 
 void maq_store_append(struct maq_store *s, struct maq_str key, const void *value, size_t n)
@@ -159,7 +152,6 @@ void maq_store_append(struct maq_store *s, struct maq_str key, const void *value
     else if (put(s, k, whole.ptr, whole.len))
         k->set = true;
     maq_buf_fini(&whole);
-    maq_store_wake(s);
 }
 
 /* Counters are kept as decimal text, which a GET of them sees. */
@@ -180,7 +172,6 @@ int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by)
     k->added = (int64_t)((uint64_t)k->added + (uint64_t)by);
     int n = maq__snprintf(text, sizeof text, "%lld", (long long)has);
     put(s, k, text, (size_t)n);
-    maq_store_wake(s);
     return has;
 }
 
@@ -203,7 +194,6 @@ struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, st
         return expected; /* as the original answers */
     if ((!k->there || maq_str_eq((struct maq_str){k->value, k->n}, expected)) && put(s, k, desired.ptr, desired.len)) {
         k->set = true;
-        maq_store_wake(s);
     }
     return (struct maq_str){k->value, k->n};
 }
@@ -214,11 +204,36 @@ bool maq_store_has(struct maq_store *s, struct maq_str key)
     return k && (k->there || k->queue);
 }
 
+/* The value of a key of the same group of gloo's; .ptr NULL: nobody of it has said anything. */
+static struct maq_str sibling_of(const struct maq_store *s, struct maq_str key)
+{
+    const struct maq_str group = maq_gloo_group(key);
+    for (uint32_t i = group.ptr ? s->n : 0; i > 0; i--) { /* those made up last are likely of the same group */
+        const struct maq_store_key *k = &s->keys[i - 1];
+        struct maq_str value = {k->value, k->n};
+        if (k->there && maq_str_eq(group, maq_gloo_group(k->key)) && maq_gloo_said(value))
+            return value;
+    }
+    return (struct maq_str){NULL, 0};
+}
+
+bool maq_store_nobody_comes(struct maq_store *s, struct maq_str key, bool late)
+{
+    const struct maq_store_key *k = maq_store_find(s, key);
+    uint32_t rank, ranks;
+    if (s->live == s->world || (k && k->comes))
+        return false;
+    struct maq_str sibling = sibling_of(s, key);
+    if (!sibling.ptr)
+        return late;
+    return !maq_gloo_rank_of(&rank, &ranks, key, sibling) || ranks != s->world || !maq_store_lives(s, rank);
+}
+
 void maq_store_invent(struct maq_store *s, struct maq_str key)
 {
     struct maq_store_key *k = maq_store_at(s, key);
     uint64_t value[MAQ_STORE_INVENTED / 8];
-    if (k && !k->there && put_absent(s, k, maq_gloo_sibling(s, key))) {
+    if (k && !k->there && put_absent(s, k, sibling_of(s, key))) {
         k->invented = true;
         s->invented++;
         return;
@@ -258,7 +273,7 @@ void maq_store_push(struct maq_store *s, struct maq_str key, const void *value, 
         at = &(*at)->next;
     *at = item;
     k->queued++;
-    maq_store_wake(s);
+    s->changed = true;
 }
 
 char *maq_store_pop(struct maq_store *s, struct maq_str key, size_t *n)
@@ -275,42 +290,8 @@ char *maq_store_pop(struct maq_store *s, struct maq_str key, size_t *n)
     return value;
 }
 
-/* ---- life ---- */
-
-/* A listening socket on a free port of the loopback. */
-static int listen_on_loopback(uint16_t *port)
+void maq_store_clear(struct maq_store *s)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, SOMAXCONN) == 0 &&
-        getsockname(fd, (struct sockaddr *)&at, &n) == 0) {
-        *port = ntohs(at.sin_port);
-        return fd;
-    }
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
-                               struct maq_diag *diag)
-{
-    *s = (struct maq_store){.world = world, .live = live, .at_once = at_once, .patience_s = PATIENCE_S};
-    s->server = (struct maq_server){.take = maq_store_take, .forget = maq_store_forget, .user = s, .fd = -1};
-    int fd = listen_on_loopback(&s->port);
-    if (fd >= 0 && maq_server_open(&s->server, loop, fd))
-        return MAQ_OK;
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_SOCKET, (struct maq_span){0}, NULL,
-                         "cannot listen on the loopback for the ranks' store: %s", strerror(error));
-}
-
-void maq_store_close(struct maq_store *s)
-{
-    maq_server_close(&s->server);
     for (uint32_t i = 0; i < s->n; i++) {
         struct maq_store_key *k = &s->keys[i];
         size_t n;
@@ -321,10 +302,7 @@ void maq_store_close(struct maq_store *s)
     }
     free(s->keys);
     free(s->table);
-    *s = (struct maq_store){.server.fd = -1};
-}
-
-void maq_store_tick(struct maq_store *s)
-{
-    maq_store_wake(s);
+    s->keys = NULL;
+    s->table = NULL;
+    s->n = s->size = 0;
 }

@@ -49,6 +49,7 @@ struct maq_store {
     const uint32_t *live_rank; /* [live], where more than one lives; NULL: not known */
     bool at_once;              /* what is missing is invented at once */
     bool failed;               /* out of memory on the way */
+    bool changed;              /* a value came since those who wait were last looked after */
     bool listed;               /* a live rank wanted to know all keys */
     double patience_s;
     uint64_t requests;
@@ -56,13 +57,6 @@ struct maq_store {
     bool gloo; /* a rank of gloo that is not there was given an address */
     uint16_t port;
 };
-
-/* Listens on a free port of the loopback. `live` of `world` ranks are there. */
-enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
-                               struct maq_diag *diag);
-void maq_store_close(struct maq_store *s);
-/* Looks after those who wait: to be called now and then. */
-void maq_store_tick(struct maq_store *s);
 
 /* A key that another slice set. The first one that gives a key counts. */
 void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, size_t n);
@@ -83,16 +77,23 @@ bool maq_store_delete(struct maq_store *s, struct maq_str key);
 struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, struct maq_str expected,
                                      struct maq_str desired);
 bool maq_store_has(struct maq_store *s, struct maq_str key); /* a value, or a queue with one */
+/* Whether nobody will set a key that is not there; `late`: who would have has had the time. */
+bool maq_store_nobody_comes(struct maq_store *s, struct maq_str key, bool late);
 void maq_store_invent(struct maq_store *s, struct maq_str key);
 uint64_t maq_store_count(const struct maq_store *s); /* keys that are there */
 void maq_store_push(struct maq_store *s, struct maq_str key, const void *value, size_t n);
 /* The queue's first value, owned by the caller (free()); NULL: it is empty. */
 char *maq_store_pop(struct maq_store *s, struct maq_str key, size_t *n);
 
-/* The connection's bytes as requests: store_wire.c. */
-size_t maq_store_take(void *store, struct maq_conn *conn, const char *at, size_t n);
-void maq_store_forget(void *store, struct maq_conn *conn);
-/* A key changed, or time passed: who waited for it goes on. */
-void maq_store_wake(struct maq_store *s);
+void maq_store_clear(struct maq_store *s); /* no keys any more */
+
+/* ---- on a socket: store_wire.c ---- */
+
+/* Listens on a free port of the loopback. `live` of `world` ranks are there. */
+enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
+                               struct maq_diag *diag);
+void maq_store_close(struct maq_store *s);
+/* Looks after those who wait: to be called now and then. */
+void maq_store_tick(struct maq_store *s);
 
 #endif

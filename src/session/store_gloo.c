@@ -97,24 +97,16 @@ char *maq_gloo_absent(size_t *n_out, struct maq_str key, struct maq_str other)
     return out;
 }
 
-struct maq_str maq_gloo_sibling(const struct maq_store *s, struct maq_str key)
-{
-    struct maq_str prefix, other;
-    uint32_t rank;
-    if (!split_key(&prefix, &rank, key))
-        return (struct maq_str){NULL, 0};
-    for (uint32_t i = s->n; i > 0; i--) { /* those made up last are likely of the same group */
-        const struct maq_store_key *k = &s->keys[i - 1];
-        if (k->there && split_key(&other, &rank, k->key) && maq_str_eq(prefix, other) &&
-            maq_gloo_said((struct maq_str){k->value, k->n}))
-            return (struct maq_str){k->value, k->n};
-    }
-    return (struct maq_str){NULL, 0};
-}
-
-bool maq_gloo_lives(const struct maq_store *s, struct maq_str key, struct maq_str sibling)
+struct maq_str maq_gloo_group(struct maq_str key)
 {
     struct maq_str prefix;
     uint32_t rank;
-    return ranks_in(sibling) == s->world && split_key(&prefix, &rank, key) && maq_store_lives(s, rank);
+    return split_key(&prefix, &rank, key) ? prefix : (struct maq_str){NULL, 0};
+}
+
+bool maq_gloo_rank_of(uint32_t *rank, uint32_t *ranks, struct maq_str key, struct maq_str other)
+{
+    struct maq_str prefix;
+    *ranks = ranks_in(other);
+    return split_key(&prefix, rank, key);
 }

@@ -1,5 +1,5 @@
 /*
- * store_wire.c - what torch.distributed's TCPStore says over a socket, and the answers.
+ * store_wire.c - the store on a socket: what torch.distributed's TCPStore says there, and the answers.
  *
  * A request is a byte that names it and its arguments: keys and values with their length (uint64) before them, numbers as they lie in
  * memory. Two dialects, told apart by the first bytes of a connection:
@@ -16,14 +16,20 @@
  * APPEND, MULTI_SET, QUEUE_PUSH nothing. Source: torch/csrc/distributed/c10d/TCPStore.cpp, TCPStoreBackend.{hpp,cpp},
  * TCPStoreLibUvBackend.cpp of pytorch/pytorch, whose limits on lengths are here too.
  */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "session/codes.h"
 #include "session/store.h"
-#include "session/store_gloo.h"
 
+#define PATIENCE_S 0.25 /* for another thread of the program to set what one waits for */
 #define VALIDATE_MAGIC 0x3C85F7CEu
 #define KEY_MAX 8192u
 #define VALUE_MAX (8u << 20)
@@ -145,23 +151,13 @@ static void answer_byte(struct maq_conn *conn, uint8_t byte)
 
 /* ---- waiting ---- */
 
-/* Whether what is missing may be invented now. */
-static bool nobody_comes(struct maq_store *s, struct maq_str key, bool late)
-{
-    const struct maq_store_key *k = maq_store_find(s, key);
-    if (s->live == s->world || (k && k->comes))
-        return false;
-    struct maq_str sibling = maq_gloo_sibling(s, key);
-    return sibling.ptr ? !maq_gloo_lives(s, key, sibling) : late;
-}
-
 /* Whether all are there. Where nobody will set them they are invented, at once or after a while. */
 static bool all_there(struct maq_store *s, const struct waits *w, double now)
 {
     bool all = true, late = s->at_once || now - w->since_s >= s->patience_s;
     for (uint64_t i = 0; i < w->n; i++) {
         bool has = maq_store_has(s, w->key[i]);
-        if (!has && nobody_comes(s, w->key[i], late)) {
+        if (!has && maq_store_nobody_comes(s, w->key[i], late)) {
             maq_store_invent(s, w->key[i]);
             has = maq_store_has(s, w->key[i]);
         }
@@ -170,20 +166,22 @@ static bool all_there(struct maq_store *s, const struct waits *w, double now)
     return all;
 }
 
-void maq_store_forget(void *store, struct maq_conn *conn)
+static void forget(void *store, struct maq_conn *conn)
 {
     (void)store;
     free(conn->waits);
     conn->waits = NULL;
 }
 
-void maq_store_wake(struct maq_store *s)
+/* A key changed, or time passed: who waited for it goes on. */
+static void wake(struct maq_store *s)
 {
     double now = now_s();
+    s->changed = false;
     for (struct maq_conn *conn = s->server.conns; conn; conn = conn->next) {
         if (!conn->waits || !all_there(s, conn->waits, now))
             continue;
-        maq_store_forget(s, conn);
+        forget(s, conn);
         answer_byte(conn, 0);
     }
 }
@@ -207,9 +205,9 @@ static bool wait_for(struct maq_store *s, struct maq_conn *conn, uint64_t n, str
         w->key[i] = (struct maq_str){at, key.len};
         at += key.len;
     }
-    maq_store_forget(s, conn);
+    forget(s, conn);
     conn->waits = w;
-    maq_store_wake(s);
+    wake(s);
     return true;
 }
 
@@ -332,7 +330,7 @@ static void take_query(struct maq_store *s, struct maq_conn *conn, enum query qu
         list_keys(s, conn);
         return;
     case CANCEL_WAIT:
-        maq_store_forget(s, conn);
+        forget(s, conn);
         answer_byte(conn, 1);
         return;
     case PING:
@@ -371,7 +369,7 @@ static enum dialect dialect_of(const char *at, size_t n)
     return magic == VALIDATE_MAGIC ? NEW : OLD;
 }
 
-size_t maq_store_take(void *store, struct maq_conn *conn, const char *at, size_t n)
+static size_t take(void *store, struct maq_conn *conn, const char *at, size_t n)
 {
     struct maq_store *s = store;
     struct request r = {at + 1, n - 1, false, false};
@@ -388,5 +386,52 @@ size_t maq_store_take(void *store, struct maq_conn *conn, const char *at, size_t
     if (r.cut)
         return 0;
     s->requests++;
+    if (s->changed)
+        wake(s);
     return n - r.n;
+}
+
+/* ---- life ---- */
+
+/* A listening socket on a free port of the loopback. */
+static int listen_on_loopback(uint16_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, SOMAXCONN) == 0 &&
+        getsockname(fd, (struct sockaddr *)&at, &n) == 0) {
+        *port = ntohs(at.sin_port);
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
+                               struct maq_diag *diag)
+{
+    *s = (struct maq_store){.world = world, .live = live, .at_once = at_once, .patience_s = PATIENCE_S};
+    s->server = (struct maq_server){.take = take, .forget = forget, .user = s, .fd = -1};
+    int fd = listen_on_loopback(&s->port);
+    if (fd >= 0 && maq_server_open(&s->server, loop, fd))
+        return MAQ_OK;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_SOCKET, (struct maq_span){0}, NULL,
+                         "cannot listen on the loopback for the ranks' store: %s", strerror(error));
+}
+
+void maq_store_close(struct maq_store *s)
+{
+    maq_server_close(&s->server);
+    maq_store_clear(s);
+    *s = (struct maq_store){.server.fd = -1};
+}
+
+void maq_store_tick(struct maq_store *s)
+{
+    wake(s);
 }
