@@ -128,13 +128,6 @@ void vg_mem_written(const void *p, uint64_t bytes)
     (void)bytes;
 }
 
-/* Memory and modules now: a capture must not ask for them. */
-void vg_comm_settled(const struct vg_comm *comm)
-{
-    if (vg_driver() && vg_driver_kernel(VG_KERNEL_WAIT))
-        vg_wait_state(comm->lineage);
-}
-
 /* --- a group --------------------------------------------------------------------------------------------------------------- */
 
 static CUstream driver_stream(const struct vg_stream *s)

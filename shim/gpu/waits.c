@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shim/gpu/table.h"
-#include "shim/vgpu.h"
+#include "shim/nccl/nccl.h"
 
 #define STATES 4096u
 #define LOGGED 65536u /* waits of a communicator whose times are kept */
@@ -100,4 +100,11 @@ bool vg_wait_launch(uint64_t lineage, unsigned blocks, unsigned threads, CUstrea
     void *args[] = {&state};
     return state && kernel && blocks <= VG_WAIT_BLOCKS &&
            vg_driver()->launch(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, args, NULL) == CUDA_SUCCESS;
+}
+
+/* Memory and modules now: a capture must not ask for them. */
+void vg_comm_settled(const struct vg_comm *comm)
+{
+    if (vg_driver() && vg_driver_kernel(VG_KERNEL_WAIT))
+        vg_wait_state(comm->lineage);
 }

@@ -17,88 +17,6 @@
 
 #include "shim/nccl/comm.h"
 
-static struct vg_comm **comms;
-static uint32_t n_comms, comms_room;
-
-struct vg_comm *vg_comm_of(uint32_t id)
-{
-    vg_lock();
-    struct vg_comm *comm = id < n_comms ? comms[id] : NULL;
-    vg_unlock();
-    return comm;
-}
-
-int vg_comm_check(const struct vg_comm *comm)
-{
-    if (!comm || comm->alive != VG_COMM_ALIVE)
-        return VG_NCCL_INVALID_ARGUMENT;
-    return vg_peers_failed() ? VG_NCCL_REMOTE_ERROR : comm->error;
-}
-
-struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage)
-{
-    struct vg_comm *comm = calloc(1, sizeof *comm);
-    if (!comm)
-        return NULL;
-    *comm = (struct vg_comm){.alive = VG_COMM_ALIVE,
-                             .id = MAQ_REC_NONE,
-                             .n = n,
-                             .me = me,
-                             .lineage = lineage,
-                             .parent = MAQ_REC_NONE,
-                             .device = (int)vg_device()};
-    return comm;
-}
-
-/* Communicators have 16 bits in a record. */
-static bool number(struct vg_comm *comm)
-{
-    if (n_comms == comms_room) {
-        uint32_t more = comms_room ? comms_room * 2 : 16;
-        struct vg_comm **bigger = more <= 1u << 16 ? realloc(comms, more * sizeof *comms) : NULL;
-        if (!bigger)
-            return false;
-        comms = bigger;
-        comms_room = more;
-    }
-    comm->id = n_comms;
-    comms[n_comms++] = comm;
-    return true;
-}
-
-int vg_comm_define(struct vg_comm *comm)
-{
-    uint64_t listed = comm->members && !comm->supposed ? comm->n : 0,
-             bytes = sizeof(struct maq_rec_comm) + listed * sizeof(uint32_t);
-    if (!vg_buffers_begin(comm)) {
-        vg_buffers_end(comm);
-        return VG_NCCL_CUDA_ERROR;
-    }
-    struct maq_rec_comm *payload = malloc(bytes);
-    if (!payload)
-        return VG_NCCL_SYSTEM_ERROR;
-    *payload = (struct maq_rec_comm){.lineage = comm->lineage,
-                                     .size = comm->n,
-                                     .rank = comm->me,
-                                     .parent = comm->parent,
-                                     .color = comm->color,
-                                     .key = comm->key,
-                                     .n_members = (uint32_t)listed};
-    if (listed)
-        memcpy(payload + 1, comm->members, listed * sizeof(uint32_t));
-    vg_lock();
-    bool ok = number(comm);
-    if (ok)
-        vg_record(
-            (struct maq_rec){.kind = MAQ_REC_DEF_COMM, .stream = MAQ_REC_HOST_STREAM, .id = comm->id, .bytes = bytes},
-            payload);
-    vg_unlock();
-    free(payload);
-    if (ok && vg_comm_settled)
-        vg_comm_settled(comm);
-    return ok ? VG_NCCL_SUCCESS : VG_NCCL_INTERNAL_ERROR;
-}
-
 /* --- unique ids ------------------------------------------------------------------------------------------------------- */
 
 static const char id_magic[8] = "maqnccl";
@@ -138,17 +56,6 @@ static uint64_t lineage_of(struct vg_nccl_id id)
     return maq_rec_hash(&id, sizeof id, 0);
 }
 
-/* How many communicators of a size there have been. */
-static uint32_t count_of_size(uint32_t n)
-{
-    uint32_t count = 0;
-    vg_lock();
-    for (uint32_t i = 0; i < n_comms; i++)
-        count += comms[i]->n == n;
-    vg_unlock();
-    return count;
-}
-
 /* --- the jobs of initialisation ----------------------------------------------------------------------------------------- */
 
 static int begin_members(struct vg_comm_job *job)
@@ -184,7 +91,7 @@ static int end_members(struct vg_comm_job *job)
 {
     struct vg_comm *comm = job->comm;
     uint32_t *members = malloc(comm->n * sizeof *members);
-    job->x.nth = count_of_size(comm->n);
+    job->x.nth = vg_comm_count(comm->n);
     if (!members || !vg_exchange_get(&job->x, members)) {
         free(members);
         return VG_NCCL_REMOTE_ERROR;

@@ -13,7 +13,7 @@
     VG_EXPORT type name(__VA_ARGS__);                                                                                  \
     VG_EXPORT type p##name(__VA_ARGS__) __attribute__((alias(#name)))
 
-/* --- communicators. comm.c, split.c ----------------------------------------------------------------------------------- */
+/* --- communicators. comms.c --------------------------------------------------------------------------------------------- */
 
 /* Lives to the end of the process, whatever the program does with it: operations that it started may end later. */
 struct vg_comm {
@@ -41,6 +41,7 @@ int vg_comm_check(const struct vg_comm *comm);
 struct vg_comm *vg_comm_new(uint32_t n, uint32_t me, uint64_t lineage);
 /* Its members are settled: it gets an id and goes into the trace. */
 int vg_comm_define(struct vg_comm *comm); /* an enum vg_nccl_result */
+uint32_t vg_comm_count(uint32_t n);       /* of a size, so far */
 /* Told of every communicator that is settled, outside of any capture; only the library for a real GPU has one. */
 void vg_comm_settled(const struct vg_comm *comm) __attribute__((weak));
 
@@ -53,7 +54,7 @@ struct vg_place {
 struct vg_place vg_comm_place(const struct vg_comm *comm);
 unsigned vg_comm_channels(const struct vg_place *place);
 
-/* Ranks in the parent of those of one color, by (key, rank); the caller frees it. NULL: no memory. all: (color, key). */
+/* Ranks in the parent of those of one color, by (key, rank); the caller frees it. NULL: no memory. all: (color, key). split.c */
 uint32_t *vg_split_ranks(uint32_t *n_out, const uint32_t (*all)[2], uint32_t n, uint32_t color);
 
 /* --- exchanges in two steps. exchange.c --------------------------------------------------------------------------------- */
