@@ -3,7 +3,7 @@
 
 A line that starts with `$ ` is a command (a trailing backslash continues it), what follows is its output, standard error
 included. In the output `...` matches anything: alone on a line any number of lines, inside a line any text. Blanks at line
-ends and the amount of blanks between words do not matter. A command without output below it is only run. Commands of
+ends and the amount of blanks between words do not matter, nor what bars are made of. A command without output below it is only run. Commands of
 the reader's shell (make, git, cd, sudo, pip, python3, curl, docker, ssh, srun) are shown, not run. The examples of one
 file share a folder, so that one can read what an earlier one wrote.
 
@@ -15,6 +15,7 @@ import sys
 from cli_case import ROOT, Scratch, Tap, pathlib
 
 SHOWN = re.compile(r"^(make|git|cd|sudo|pip|python3?|curl|docker|ssh|srun|apt-get|mpirun|torchrun)\b")
+BAR = re.compile("[\u2588-\u258f]+")
 FENCE = re.compile(r"^```console[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -43,7 +44,8 @@ def pattern(expected):
         if line.strip() == "...":
             parts.append(r"(?:[^\n]*\n)*?")
         else:
-            words = [".*?".join(re.escape(piece) for piece in word.split("...")) for word in line.split()]
+            words = ["(?:#+|[\u2588-\u258f]+)" if BAR.fullmatch(word) else
+                     ".*?".join(re.escape(piece) for piece in word.split("...")) for word in line.split()]
             parts.append(r"[ \t]*" + r"[ \t]+".join(words) + r"[ \t]*\n")
     return re.compile(r"\s*" + "".join(parts) + r"\s*")
 
