@@ -392,7 +392,7 @@ static void test_power_limits(void **state)
         {"{base: h100-sxm, power: 2100 W}", 989.4}, /* 1,146: not above the peak */
         {"{base: h100-sxm, power: 500 W, sustained: {bf16: 600 TFLOP/s}}", 600},
         {"{base: h100-pcie, power: 250 W}", 572.3 * 0.8939035}, /* not measured itself */
-        {"{base: rtx-4090, power: 225 W}", 180.8}, /* of the whole die; 165.2 are sold */
+        {"{base: rtx-4090, power: 225 W}", 180.8},              /* of the whole die; 165.2 are sold */
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[160];

@@ -488,7 +488,8 @@ static void test_part_of_the_rate(void **state)
 {
     static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING, .best = MAQ_PROVIDER_ANALYTICAL},
                                   tables = {.library = MAQ_LIBRARY_TRAINING};
-    struct maq_device h200 = device_of("h200"), h20 = device_of("h20"), l40s = device_of("l40s"), l40 = device_of("l40");
+    struct maq_device h200 = device_of("h200"), h20 = device_of("h20"), l40s = device_of("l40s"),
+                      l40 = device_of("l40");
     struct maq_op product = make(MAQ_OP_GEMM, 8192, 8192, 8192, 1, 0, 0);
     (void)state;
     parts_of_a_die(h200, &training);
@@ -504,7 +505,8 @@ static void test_part_of_the_rate(void **state)
         double rate = maq_op_work(&product).matrix_flop / maq_cost_op(providers[i], &product, &h20).seconds;
         assert_true(rate > 0.9 * h20.peak_flops[MAQ_BF16] && rate <= h20.peak_flops[MAQ_BF16]);
         /* half of the rate, and less power: not faster by what power alone takes */
-        assert_true(maq_cost_op(providers[i], &product, &l40).seconds > maq_cost_op(providers[i], &product, &l40s).seconds);
+        assert_true(maq_cost_op(providers[i], &product, &l40).seconds >
+                    maq_cost_op(providers[i], &product, &l40s).seconds);
     }
 }
 

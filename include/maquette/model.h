@@ -177,6 +177,8 @@ MAQ_API double maq_model_border(const struct maq_model *model, uint32_t before, 
  * in both). MTP depths are included, each with the head.
  */
 MAQ_API double maq_model_flop_per_token(const struct maq_model *model, int64_t seq, bool causal);
+/* The same of one of its layers, or of its embedding or output, forward only. */
+MAQ_API double maq_layer_flop_per_token(const struct maq_layer *layer, int64_t seq, bool causal);
 
 /*
  * Mean number of keys a query attends to in a sequence of `seq` tokens under geometry g. A causal window of w

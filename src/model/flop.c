@@ -76,22 +76,22 @@ static double module_flop(const struct maq_module *m, int64_t seq, bool causal)
 }
 
 /* Of one token of the sequence, for which the layer may have several. */
-static double layer_flop(const struct maq_layer *l, int64_t seq, bool causal)
+double maq_layer_flop_per_token(const struct maq_layer *layer, int64_t seq, bool causal)
 {
     double flop = 0.0;
-    int64_t tokens = maq_layer_tokens(l, seq);
-    for (uint32_t i = 0; i < l->n_modules; i++)
-        flop += module_flop(&l->modules[i], tokens, causal);
+    int64_t tokens = maq_layer_tokens(layer, seq);
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        flop += module_flop(&layer->modules[i], tokens, causal);
     return tokens == seq ? flop : flop * (double)tokens / (double)seq;
 }
 
 double maq_model_flop_per_token(const struct maq_model *model, int64_t seq, bool causal)
 {
-    double head = layer_flop(&model->output, seq, causal);
-    double flop = layer_flop(&model->embedding, seq, causal) + head;
+    double head = maq_layer_flop_per_token(&model->output, seq, causal);
+    double flop = maq_layer_flop_per_token(&model->embedding, seq, causal) + head;
     for (uint32_t i = 0; i < model->num_layers; i++)
-        flop += layer_flop(&model->kinds[model->kind_of[i]], seq, causal);
+        flop += maq_layer_flop_per_token(&model->kinds[model->kind_of[i]], seq, causal);
     if (model->mtp_layers > 0)
-        flop += model->mtp_layers * (layer_flop(&model->mtp, seq, causal) + head);
+        flop += model->mtp_layers * (maq_layer_flop_per_token(&model->mtp, seq, causal) + head);
     return 3.0 * flop;
 }

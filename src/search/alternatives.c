@@ -2,7 +2,7 @@
  * alternatives.c - why the obvious other plans lose: the best plan with one axis changed, for every value of the space.
  *
  * The other axes stay as they are, so a value that the rest does not allow is impossible, even where the space has a plan
- * with it.
+ * with it. Other stages need another layout: the best of the space.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,35 +16,47 @@ struct owner {
     struct maq_arena arena;
     struct maq_job job;
     struct maq_search_space space;
+    struct maq_pipelines pipelines; /* of the space */
     struct maq_train_sweep *sweep;
     struct maq_plan *plans; /* [n] as the alternatives */
+    bool *laid_out;         /* [n]: the layout is that of the best plan, or the job's */
     uint32_t size;
 };
 
-static enum maq_status add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
-                           const struct maq_plan *plan)
+static enum maq_status grow(struct maq_search_alternatives *out)
 {
     struct owner *o = out->owner;
-    if (out->n == o->size) {
-        uint32_t size = o->size > 0 ? 2 * o->size : 64;
-        struct maq_search_alternative *at = MAQ_ARENA_NEW(&o->arena, struct maq_search_alternative, size);
-        struct maq_plan *plans = MAQ_ARENA_NEW(&o->arena, struct maq_plan, size);
-        if (!at || !plans)
-            return MAQ_NO_MEMORY;
-        if (out->n > 0) {
-            memcpy(at, out->at, out->n * sizeof *at);
-            memcpy(plans, o->plans, out->n * sizeof *plans);
-        }
-        out->at = at;
-        o->plans = plans;
-        o->size = size;
+    uint32_t size = o->size > 0 ? 2 * o->size : 64;
+    struct maq_search_alternative *at = MAQ_ARENA_NEW(&o->arena, struct maq_search_alternative, size);
+    struct maq_plan *plans = MAQ_ARENA_NEW(&o->arena, struct maq_plan, size);
+    bool *laid_out = MAQ_ARENA_NEW(&o->arena, bool, size);
+    if (!at || !plans || !laid_out)
+        return MAQ_NO_MEMORY;
+    if (out->n > 0) {
+        memcpy(at, out->at, out->n * sizeof *at);
+        memcpy(plans, o->plans, out->n * sizeof *plans);
+        memcpy(laid_out, o->laid_out, out->n * sizeof *laid_out);
     }
+    out->at = at;
+    o->plans = plans;
+    o->laid_out = laid_out;
+    o->size = size;
+    return MAQ_OK;
+}
+
+static enum maq_status add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
+                           const struct maq_plan *plan, bool laid_out)
+{
+    struct owner *o = out->owner;
+    if (out->n == o->size)
+        MAQ_TRY(grow(out));
     struct maq_search_alternative *a = &out->at[out->n];
     *a = *what;
     a->from = maq_arena_strdup(&o->arena, maq_str_of(what->from));
     a->to = maq_arena_strdup(&o->arena, maq_str_of(what->to));
     if (!a->from || !a->to)
         return MAQ_NO_MEMORY;
+    o->laid_out[out->n] = laid_out;
     o->plans[out->n++] = *plan;
     return MAQ_OK;
 }
@@ -71,13 +83,16 @@ static uint32_t index_of(const struct maq_search_space *space, enum maq_axis axi
     return i;
 }
 
-/* A change that drags others along: schedule and virtual stages, the layout, what follows from TP. */
+static bool changes_stages(enum maq_axis axis)
+{
+    return axis == MAQ_AXIS_PP || axis == MAQ_AXIS_VP || axis == MAQ_AXIS_SCHEDULE;
+}
+
+/* A change that drags others along: schedule and virtual stages, what follows from TP. */
 static void mend(struct maq_plan *plan, enum maq_axis axis)
 {
-    if (axis == MAQ_AXIS_PP || axis == MAQ_AXIS_VP || axis == MAQ_AXIS_SCHEDULE) {
-        plan->layout = MAQ_STR("balanced");
+    if (changes_stages(axis))
         plan->recompute_stages = (struct maq_str){0}; /* of other stages: now all layers of each */
-    }
     if (axis == MAQ_AXIS_VP || axis == MAQ_AXIS_PP) {
         if (plan->pp == 1)
             plan->vp = 1;
@@ -118,7 +133,7 @@ static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_a
         maq_space_word(to, &o->space, axis, values->at[i]);
         maq_space_apply(&plan, &o->space, axis, values->at[i]);
         mend(&plan, axis);
-        MAQ_TRY(add(out, &what, &plan));
+        MAQ_TRY(add(out, &what, &plan, !changes_stages(axis)));
     }
     return MAQ_OK;
 }
@@ -132,12 +147,39 @@ static enum maq_status list(struct maq_search_alternatives *out, const struct ma
     return MAQ_OK;
 }
 
+static bool better(const struct maq_train_quick *a, const struct maq_train_quick *b)
+{
+    if (a->possible != b->possible || a->fits != b->fits)
+        return a->possible > b->possible || (a->possible == b->possible && a->fits);
+    return a->possible && a->step_s < b->step_s;
+}
+
+/* The best over the layouts of the space, but where it is given. */
+static enum maq_status evaluate_one(struct maq_train_quick *best, struct owner *o, struct maq_plan *plan, bool laid_out)
+{
+    *best = (struct maq_train_quick){0};
+    if (laid_out)
+        return maq_train_sweep_eval(o->sweep, best, plan, 1);
+    const struct maq_pipeline_list *list = maq_pipelines_of(&o->pipelines, plan->pp);
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct maq_train_quick q;
+        const struct maq_pipeline *p = &list->at[i];
+        if ((p->schedule != plan->schedule && p->schedule != MAQ_SCHEDULE_AUTO) || p->vp != plan->vp)
+            continue;
+        plan->layout = p->layout;
+        MAQ_TRY(maq_train_sweep_eval(o->sweep, &q, plan, 1));
+        if (better(&q, best))
+            *best = q;
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status evaluate(struct maq_search_alternatives *out)
 {
     struct owner *o = out->owner;
     for (uint32_t i = 0; i < out->n; i++) {
         struct maq_train_quick q;
-        MAQ_TRY(maq_train_sweep_eval(o->sweep, &q, &o->plans[i], 1));
+        MAQ_TRY(evaluate_one(&q, o, &o->plans[i], o->laid_out[i]));
         out->at[i].possible = q.possible;
         out->at[i].fits = q.fits;
         out->at[i].step_s = q.step_s;
@@ -158,6 +200,8 @@ enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, con
     enum maq_status status = maq_search_job(&o->job, open, opts, &o->arena, diag);
     if (status == MAQ_OK)
         status = maq_space_init(&o->space, open, &o->job, opts, &o->arena, diag);
+    if (status == MAQ_OK)
+        status = maq_pipelines_list(&o->pipelines, &o->space, &o->job, &o->arena);
     if (status == MAQ_OK)
         status = maq_train_sweep_new(&o->sweep, &o->job, diag);
     if (status == MAQ_OK && result->n_plans > 0)

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "search/layouts.h"
 
 bool maq_schedule_splits(int schedule)
 {
@@ -111,7 +112,7 @@ static void add(struct lister *l, int32_t schedule, int32_t vp, int32_t layout)
     if (p.as_written) {
         p.layout = l->space->base.layout;
     } else {
-        if (!maq_space_layout(layers, n, model->num_layers, layout) || listed(l, &p))
+        if (!maq_layout_layers(layers, n, l->job, layout, l->arena) || listed(l, &p))
             return;
         p.layout = layout_text(l, layers, n);
         p.most_layers = 0;

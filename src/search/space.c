@@ -16,6 +16,7 @@
 #include "plan/job_build.h"
 #include "plan/plan_fields.h"
 #include "search/codes.h"
+#include "search/layouts.h"
 
 static const struct axis_row {
     const char *key;
@@ -91,18 +92,6 @@ bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space 
     return memcmp((char *)&with + rows[axis].offset, (const char *)plan + rows[axis].offset, sizeof(int32_t)) == 0;
 }
 
-bool maq_space_layout(int32_t *layers, uint32_t n, uint32_t total, int32_t value)
-{
-    int32_t first = value / 64, last = value % 64, stages = (int32_t)n;
-    int32_t units = (int32_t)total + first + last, base = units / stages, extra = units % stages,
-            from = (stages - extra) / 2;
-    for (int32_t i = 0; i < stages; i++)
-        layers[i] = base + (i >= from && i < from + extra);
-    layers[0] -= first;
-    layers[stages - 1] -= last;
-    return layers[0] >= 0 && layers[stages - 1] >= 0 && base > 0;
-}
-
 /* ---- words ---- */
 
 /* "core_attn+mlp" */
@@ -131,8 +120,10 @@ const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_spa
             maq_field_format(buf, field, &doc);
     } else if (axis == MAQ_AXIS_ORDER)
         snprintf(buf, MAQ_SPACE_WORD, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
+    else if (axis == MAQ_AXIS_LAYOUT && value == MAQ_LAYOUT_BY_WORK)
+        snprintf(buf, MAQ_SPACE_WORD, "work");
     else if (axis == MAQ_AXIS_LAYOUT)
-        snprintf(buf, MAQ_SPACE_WORD, "E%dL%d", value / 64, value % 64);
+        snprintf(buf, MAQ_SPACE_WORD, "E%dL%d", value / MAQ_LAYOUT_END, value % MAQ_LAYOUT_END);
     else if (axis == MAQ_AXIS_HOST_OPTIM)
         snprintf(buf, MAQ_SPACE_WORD, "%g", value / 1000.0);
     else if (axis == MAQ_AXIS_ETP && value == MAQ_VALUE_LIKE_TP)
@@ -207,17 +198,21 @@ static bool read_inputs(int32_t *out, struct maq_str word)
     return ok;
 }
 
-/* "E1L2" */
+/* "E1L2", "work" */
 static bool read_layout(int32_t *out, struct maq_str word)
 {
     struct maq_str first, last;
     int64_t e, l;
+    *out = MAQ_LAYOUT_BY_WORK;
+    if (maq_str_is(word, "work"))
+        return true;
     if (word.len < 4 || word.ptr[0] != 'E')
         return false;
     last = maq_str_split((struct maq_str){word.ptr + 1, word.len - 1}, 'L', &first);
-    if (!maq_str_to_i64(&e, first) || !maq_str_to_i64(&l, last) || e < 0 || l < 0 || e > 63 || l > 63)
+    if (!maq_str_to_i64(&e, first) || !maq_str_to_i64(&l, last) || e < 0 || l < 0 || e >= MAQ_LAYOUT_END ||
+        l >= MAQ_LAYOUT_END)
         return false;
-    *out = (int32_t)(e * 64 + l);
+    *out = (int32_t)(e * MAQ_LAYOUT_END + l);
     return true;
 }
 

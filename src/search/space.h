@@ -49,8 +49,7 @@ enum maq_axis {
 const char *maq_axis_key(enum maq_axis axis);
 
 /*
- * Values are numbers. Those of ORDER index `orders`; of LAYOUT, first * 64 + last: what the embedding and the output count for,
- * in layers; of INPUTS, bits of enum maq_offload_module; of HOST_OPTIM, thousandths; of RECOMPUTE, see below; of the others, what
+ * Values are numbers. Those of ORDER index `orders`; of LAYOUT, see layouts.h; of INPUTS, bits of enum maq_offload_module; of HOST_OPTIM, thousandths; of RECOMPUTE, see below; of the others, what
  * the plan holds.
  */
 struct maq_axis_values {
@@ -99,10 +98,6 @@ bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space 
 /* A value in words, as the user's lists write it ("core_attn+mlp", "E1L1"). */
 const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_space *space, enum maq_axis axis,
                            int32_t value);
-
-/* Layers of n virtual stages when embedding and output count for `first` and `last` layers: as even as can be, what is left
- * over in the middle. False when a stage would be empty. */
-bool maq_space_layout(int32_t *layers, uint32_t n, uint32_t total, int32_t value);
 
 /* space_values.c: the values of an axis that neither the document nor the user decides. */
 enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search_space *space,

@@ -6,10 +6,12 @@
  * layers, of all; two rank orders. `full` adds other schedules, every number of virtual stages and of sharded copies, every set
  * of recomputed modules, offloading, sequence parallelism switched off, more rank orders and uneven ends.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "plan/plan_fields.h"
+#include "search/layouts.h"
 #include "search/space.h"
 
 struct list {
@@ -102,13 +104,19 @@ static void vp_values(struct list *l, const struct maq_job *job, bool full)
             add(l, v);
 }
 
-static void layout_values(struct list *l, bool full)
+/* The output may be worth many layers (small models of large vocabularies, multi-token prediction); the embedding computes nothing. */
+static void layout_values(struct list *l, const struct maq_job *job, bool full)
 {
-    int32_t most = full ? 2 : 1;
-    for (int32_t sum = 0; sum <= 2 * most; sum++)
-        for (int32_t first = 0; first <= most; first++)
-            if (sum - first >= 0 && sum - first <= most)
-                add(l, first * 64 + sum - first);
+    int32_t most_first = full ? 2 : 1, most_last = most_first;
+    double output = ceil(maq_layout_output(job)) + (full ? 1 : 0);
+    if (output > most_last)
+        most_last = output < MAQ_LAYOUT_END ? (int32_t)output : MAQ_LAYOUT_END - 1;
+    for (int32_t sum = 0; sum <= most_first + most_last; sum++)
+        for (int32_t first = 0; first <= most_first; first++)
+            if (sum - first >= 0 && sum - first <= most_last)
+                add(l, first * MAQ_LAYOUT_END + sum - first);
+    if (maq_layout_uneven(job))
+        add(l, MAQ_LAYOUT_BY_WORK);
 }
 
 static void schedule_values(struct list *l, bool full)
@@ -226,7 +234,7 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
         vp_values(&l, job, full);
         break;
     case MAQ_AXIS_LAYOUT:
-        layout_values(&l, full);
+        layout_values(&l, job, full);
         break;
     case MAQ_AXIS_SHARDING:
         ADD_ALL(&l, MAQ_SHARDING_NONE, MAQ_SHARDING_OPTIM, MAQ_SHARDING_GRADS, MAQ_SHARDING_PARAMS);
