@@ -693,6 +693,58 @@ static void test_replicas_over_groups(void **state)
     }
 }
 
+/* Node groups of one kind are one group as well: no worse than what its search finds, with every technique of its space. */
+static void test_one_kind(void **state)
+{
+    static const struct {
+        const char *job, *two, *one;
+    } cases[] = {
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 8}, workload: {seq: 4096, gbs: 32}",
+         "rtx-4090:2 x 1 + rtx-4090:2 x 1", "rtx-4090:2 x 2"},
+        {"model: gpt2-xl, workload: {seq: 1024, gbs: 64}", "v100-16gb:2 + v100-16gb:2 x 3", "v100-16gb:2 x 4"},
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 24}, workload: {seq: 8192, gbs: 32}",
+         "a100-40gb:2 x 2 + a100-40gb:2 x 2", "a100-40gb:2 x 4"},
+    };
+    (void)state;
+    for (size_t i = SANITIZED ? 1 : 0; i < (SANITIZED ? 2 : MAQ_COUNT(cases)); i++) {
+        char text[512];
+        struct maq_job_box *open;
+        struct maq_search_result *one;
+        snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].one);
+        assert_int_equal(maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        assert_int_equal(maq_search(&one, open, &(struct maq_search_opts){.top = 1}, NULL), MAQ_OK);
+        snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].two);
+        struct searched s = search_as(text, MAQ_MIXED_PLANNER_ALL, NULL),
+                        known = search_as(text, MAQ_MIXED_PLANNER_UNIFORM, NULL);
+        const struct maq_mixed_search_plan *plan = &s.result->plans[0];
+        assert_true(plan->step_s <= one->plans[0].step_s * (1 + 1e-12));
+        assert_true(plan->step_s < known.result->plans[0].step_s * 0.95); /* of fewer techniques */
+        assert_true(s.result->bound_s <= plan->step_s * (1 + 1e-12) && s.result->gap >= 0);
+        if (plan->uniform) { /* runs as it is said */
+            struct maq_job_box *whole;
+            struct maq_train_result *train;
+            struct maq_mixed_box *form;
+            uint32_t layers = 0;
+            assert_int_equal(maq_job_complete(&whole, s.job, plan->uniform, NULL), MAQ_OK);
+            assert_int_equal(maq_train_predict(&train, maq_job_get(whole), NULL), MAQ_OK);
+            assert_true(train->fits && fabs(train->step_s / plan->step_s - 1) < 1e-12);
+            for (uint32_t k = 0; k < plan->n_stages; k++) {
+                assert_int_equal(plan->stages[k].first_layer, layers);
+                layers += plan->stages[k].layers;
+            }
+            assert_int_equal(layers, s.result->n_layers);
+            assert_int_equal(maq_mixed_search_mixed_plan(&form, s.result, 0, NULL), MAQ_OK);
+            maq_mixed_plan_free(form);
+            maq_train_result_free(train);
+            maq_job_free(whole);
+        }
+        done(&s);
+        done(&known);
+        maq_search_result_free(one);
+        maq_job_free(open);
+    }
+}
+
 /* Stopped before it began: what is found is a plan of the class, and the bound is still one. */
 static void test_stopped(void **state)
 {
@@ -907,6 +959,7 @@ int main(void)
         cmocka_unit_test(test_planners),
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_uniform_straddles),
+        cmocka_unit_test(test_one_kind),
         cmocka_unit_test(test_replicas_over_groups),
         cmocka_unit_test(test_predicted),
         cmocka_unit_test(test_not_predicted),

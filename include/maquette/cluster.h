@@ -190,6 +190,9 @@ struct maq_cluster {
     const struct maq_group_link *links;
 };
 
+/* Whether all node groups have the same nodes, and nothing but their ports joins them: they are one group, written as several. */
+MAQ_API bool maq_cluster_one_kind(const struct maq_cluster *cluster);
+
 /*
  * How a process group lies on a cluster: `size` members in `domains` scale-up domains, `per_domain` of them in
  * each, and `per_node` in each node that it touches. Where the members do not divide evenly, per_domain and

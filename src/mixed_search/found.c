@@ -92,6 +92,16 @@ static struct maq_mixed_pipeline *fill_pipelines(struct maq_mixed_stage *stages,
     return out;
 }
 
+/* In the cluster's order; a virtual stage is where the one is whose devices it shares. */
+static uint32_t first_device(const struct maq_mixed_search_plan *plan, uint32_t stage)
+{
+    const struct maq_mixed_search_stage *s = plan->stages;
+    uint32_t own = s[stage].on_devices_of < 0 ? stage : (uint32_t)s[stage].on_devices_of, first = 0;
+    for (uint32_t i = 0; i < own; i++)
+        first += s[i].on_devices_of < 0 ? s[i].devices : 0;
+    return first;
+}
+
 bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
                           const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
 {
@@ -100,9 +110,10 @@ bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run
     const char *model = maq_arena_strdup(arena, (struct maq_str){job->model.name, strlen(job->model.name)});
     if (!stages || !model)
         return false;
-    for (uint32_t i = 0, first = 0; i < plan->n_stages; first += plan->stages[i++].devices)
+    for (uint32_t i = 0; i < plan->n_stages; i++)
         if (!fill_stage(&stages[i], &plan->stages[i], job, arena) ||
-            (plan->stages[i].islands > 1 && !spread(&stages[i], &plan->stages[i], &job->cluster, first, arena)))
+            (plan->stages[i].islands > 1 &&
+             !spread(&stages[i], &plan->stages[i], &job->cluster, first_device(plan, i), arena)))
             return false;
     *out = (struct maq_mixed_plan){.model = model,
                                    .micro_batch = plan->micro_batch,

@@ -12,4 +12,13 @@
 /* Fills result.plans, bound and counts of a run whose space is read. */
 enum maq_status maq_mixed_uniform(struct maq_mixed_run *run, struct maq_diag *diag);
 
+/*
+ * Node groups of one kind (maq_cluster_one_kind): the best plan that the search of one node group finds for all of them together, with every
+ * technique of its default space (whole.c). out->step_s: as `maquette train` says, 0 where none fits; *bound_s: no plan of that space is
+ * faster. It lives with the run.
+ */
+enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+                                struct maq_diag *diag);
+
 #endif

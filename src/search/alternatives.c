@@ -198,8 +198,10 @@ enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, con
         return MAQ_NO_MEMORY;
     maq_arena_init(&o->arena, 0);
     enum maq_status status = maq_search_job(&o->job, open, opts, &o->arena, diag);
-    if (status == MAQ_OK)
+    if (status == MAQ_OK) {
+        maq_search_join(&o->job);
         status = maq_space_init(&o->space, open, &o->job, opts, &o->arena, diag);
+    }
     if (status == MAQ_OK)
         status = maq_pipelines_list(&o->pipelines, &o->space, &o->job, &o->arena);
     if (status == MAQ_OK)

@@ -383,6 +383,7 @@ static uint32_t thread_count(const struct maq_search_opts *opts)
 static enum maq_status begin(struct search *s, struct maq_diag *diag)
 {
     MAQ_TRY(maq_search_job(&s->job, s->open, s->opts, &s->arena, diag));
+    maq_search_join(&s->job);
     if (s->job.cluster.n_groups > 1)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_ONE_KIND, (struct maq_span){0},
                              "plan each kind of node by itself, or predict a plan over all of them with maquette train",

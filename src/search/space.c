@@ -496,6 +496,15 @@ enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *op
     return MAQ_OK;
 }
 
+void maq_search_join(struct maq_job *job)
+{
+    struct maq_cluster *c = &job->cluster;
+    if (c->n_groups < 2 || !maq_cluster_one_kind(c))
+        return;
+    c->groups[0].nodes = (int32_t)c->devices / c->groups[0].devices_per_node;
+    c->n_groups = 1;
+}
+
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
 {

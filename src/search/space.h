@@ -79,6 +79,9 @@ struct maq_search_space {
 enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
                                struct maq_arena *arena, struct maq_diag *diag);
 
+/* Node groups of one kind become one. */
+void maq_search_join(struct maq_job *job);
+
 /* Its space; lists live in `arena`. Faults of the user's lists are reported. */
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
