@@ -449,6 +449,30 @@ static void test_remedies_of_kept_replicas(void **unused)
     done(&s);
 }
 
+/* What a setting takes is what predicting the winner's document with it says. */
+static void check_settings(const struct searched *s, const char *document, const struct maq_search_opts *opts)
+{
+    struct maq_search_alternatives a;
+    assert_int_equal(maq_search_settings(&a, s->job, s->result, opts, NULL), MAQ_OK);
+    for (uint32_t k = 0; k < a.n; k++) {
+        char path[128];
+        struct maq_job_box *box;
+        struct maq_train_result *r;
+        snprintf(path, sizeof path, "plan.%s", a.at[k].key);
+        const struct maq_override with = {"--set", path, a.at[k].to};
+        enum maq_status status = maq_job_parse(&box, "set", maq_str_of(document), &with, 1, NULL);
+        assert_int_equal(status == MAQ_OK, a.at[k].possible);
+        if (status != MAQ_OK)
+            continue;
+        assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
+        if (fabs(r->step_s / a.at[k].step_s - 1) > 1e-12)
+            fail_msg("%s %s: %.9f s, predicted %.9f s", a.at[k].key, a.at[k].to, a.at[k].step_s, r->step_s);
+        maq_train_result_free(r);
+        maq_job_free(box);
+    }
+    maq_search_alternatives_free(&a);
+}
+
 /* The winner's document reads back as the winner, and its neighbours are what predicting them says. */
 static void test_document(void **unused)
 {
@@ -474,6 +498,7 @@ static void test_document(void **unused)
             if (a.at[k].fits && a.at[k].step_s < s.result->plans[0].step_s)
                 fail_msg("%s: %s %s takes %.9f s", jobs[i].name, a.at[k].key, a.at[k].to, a.at[k].step_s);
         maq_search_alternatives_free(&a);
+        check_settings(&s, document, &opts);
         free(arguments);
         free(document);
         maq_train_result_free(r);

@@ -56,6 +56,7 @@ struct maq_report_plan {
     struct maq_train_result *const *trains; /* [search->n_plans] each plan predicted */
     const char *document, *arguments; /* of the best: maq_job_write(), maq_job_megatron_arguments(); NULL = none */
     const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
+    const struct maq_search_alternatives *settings;     /* that are no axis; NULL = not asked for */
     const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
 };
 MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *plan,

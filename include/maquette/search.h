@@ -113,6 +113,11 @@ struct maq_search_alternatives {
 MAQ_API enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
                                                 const struct maq_search_result *result,
                                                 const struct maq_search_opts *opts, struct maq_diag *diag);
+/* The same for what no axis is: settings that compute the same and may hide or spare something (dispatcher of tokens, overlaps, fused
+ * loss, CUDA graphs). A search keeps them as the job has them. */
+MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                            const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                            struct maq_diag *diag);
 MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
 
 /* Nothing fits: what would change that, each alone and no more of it than is needed. */

@@ -131,7 +131,7 @@ struct answer {
     struct maq_search_result *search;
     struct maq_job_box **jobs; /* [n_plans] completed */
     struct maq_train_result **trains;
-    struct maq_search_alternatives alternatives;
+    struct maq_search_alternatives alternatives, settings;
     struct maq_search_remedies remedies;
     char *document, *arguments;
 };
@@ -145,6 +145,7 @@ static void free_answer(struct answer *a)
     free(a->trains);
     free(a->jobs);
     maq_search_alternatives_free(&a->alternatives);
+    maq_search_alternatives_free(&a->settings);
     maq_search_remedies_free(&a->remedies);
     free(a->document);
     free(a->arguments);
@@ -178,7 +179,9 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
     if (status == MAQ_OK)
         status = predict_all(a, open, cli->diag);
     bool fits = status == MAQ_OK && a->search->n_plans > 0;
-    if (fits && cli->values[OPT_EXPLAIN])
+    if (fits)
+        status = maq_search_settings(&a->settings, open, a->search, opts, cli->diag);
+    if (status == MAQ_OK && fits && cli->values[OPT_EXPLAIN])
         status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
     else if (status == MAQ_OK && !fits && a->search->complete)
         status = maq_search_find_remedies(&a->remedies, open, opts, cli->diag);
@@ -196,6 +199,7 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .document = a->document,
                                    .arguments = a->arguments,
                                    .alternatives = a->alternatives.owner ? &a->alternatives : NULL,
+                                   .settings = a->settings.owner ? &a->settings : NULL,
                                    .remedies = a->remedies.owner ? &a->remedies : NULL};
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)

@@ -49,9 +49,9 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
     }
 }
 
-static void add_alternatives(struct maq_json d, const struct maq_search_alternatives *a)
+static void add_alternatives(struct maq_json d, const char *key, const struct maq_search_alternatives *a)
 {
-    struct maq_json list = maq_json_list(d, "alternatives");
+    struct maq_json list = maq_json_list(d, key);
     for (uint32_t i = 0; a && i < a->n; i++) {
         struct maq_json item = maq_json_item(list);
         maq_json_text(item, "key", a->at[i].key);
@@ -115,7 +115,8 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
         maq_json_bool(axis, "fixed", r->axes[i].fixed);
     }
     add_plans(d, p);
-    add_alternatives(d, p->alternatives);
+    add_alternatives(d, "alternatives", p->alternatives);
+    add_alternatives(d, "settings", p->settings);
     add_remedies(d, p->remedies);
     maq_json_text(d, "megatron_arguments", p->arguments);
     maq_json_text(d, "document", p->document);

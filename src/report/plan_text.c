@@ -340,6 +340,42 @@ static void put_remedies(struct maq_page *page, const struct maq_search_remedies
     maq_table_fini(&table);
 }
 
+#define WORTH 0.01 /* of a step */
+
+/* Of a key the value that gains most, where it gains something. */
+static bool worth_setting(const struct maq_search_alternatives *a, uint32_t i, double best_s)
+{
+    const struct maq_search_alternative *own = &a->at[i];
+    bool worth = own->fits && own->step_s < best_s * (1 - WORTH);
+    for (uint32_t k = 0; k < a->n && worth; k++) {
+        const struct maq_search_alternative *other = &a->at[k];
+        worth = other->key != own->key || !other->fits || other->step_s > own->step_s ||
+                (other->step_s >= own->step_s && k >= i);
+    }
+    return worth;
+}
+
+/* What a search keeps as the job has it, and would be faster otherwise. */
+static void put_settings(struct maq_page *page, const struct maq_report_plan *p)
+{
+    struct maq_buf line;
+    double best = p->search->plans[0].step_s;
+    maq_buf_init(&line, 1 << 12);
+    maq_buf_adds(&line, "not searched: ");
+    const size_t begun = line.len;
+    for (uint32_t i = 0; p->settings && i < p->settings->n; i++) {
+        const struct maq_search_alternative *a = &p->settings->at[i];
+        char step[32];
+        if (!worth_setting(p->settings, i, best))
+            continue;
+        maq_buf_addf(&line, "%s%s %s instead of %s %s (%+.1f %%)", line.len > begun ? "; " : "", a->key, a->to, a->from,
+                     maq_words_seconds(step, a->step_s), 100 * (a->step_s / best - 1));
+    }
+    if (line.len > begun && !line.failed)
+        maq_page_field(page, LABEL, "settings", line.ptr);
+    maq_buf_fini(&line);
+}
+
 enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p, const struct maq_report_opts *opts,
                                      struct maq_diag *diag)
 {
@@ -350,6 +386,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
     if (p->search->n_plans > 0) {
         put_list(&page, p);
         put_proof(&page, p->search);
+        put_settings(&page, p);
         put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);
         put_alternatives(&page, p);
         maq_page_put_winner(&page, p->document, p->arguments);

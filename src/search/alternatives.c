@@ -2,7 +2,7 @@
  * alternatives.c - why the obvious other plans lose: the best plan with one axis changed, for every value of the space.
  *
  * The other axes stay as they are, so a value that the rest does not allow is impossible, even where the space has a plan
- * with it. Other stages need another layout: the best of the space.
+ * with it. Other stages need another layout: the best of the space. In the same way, settings that are no axis.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +147,86 @@ static enum maq_status list(struct maq_search_alternatives *out, const struct ma
     return MAQ_OK;
 }
 
+/* ---- settings ---- */
+
+enum setting { DISPATCHER, OVERLAP_EP, OVERLAP_SHARED, OVERLAP_TP, LOSS_FUSION, CUDA_GRAPHS, SETTINGS };
+static const struct {
+    const char *key;
+    int32_t from, to; /* values */
+} settings[SETTINGS] = {
+    [DISPATCHER] = {"moe_token_dispatcher_type", MAQ_DISPATCHER_ALLTOALL, MAQ_DISPATCHER_HYBRIDEP},
+    [OVERLAP_EP] = {"overlap_moe_expert_parallel_comm", MAQ_ON, MAQ_ON},
+    [OVERLAP_SHARED] = {"moe_shared_expert_overlap", true, true},
+    [OVERLAP_TP] = {"tp_comm_overlap", MAQ_ON, MAQ_ON},
+    [LOSS_FUSION] = {"cross_entropy_loss_fusion", true, true},
+    [CUDA_GRAPHS] = {"enable_cuda_graph", true, true},
+};
+
+static void set(struct maq_plan *plan, enum setting setting, int32_t value)
+{
+    switch (setting) {
+    case DISPATCHER:
+        plan->dispatcher = value;
+        break;
+    case OVERLAP_EP:
+        plan->overlap_ep = value;
+        break;
+    case OVERLAP_SHARED:
+        plan->overlap_shared_experts = value;
+        break;
+    case OVERLAP_TP:
+        plan->overlap_tp = value;
+        break;
+    case LOSS_FUSION:
+        plan->loss_fusion = value;
+        break;
+    case CUDA_GRAPHS:
+        plan->cuda_graphs = value;
+        break;
+    case SETTINGS:
+        break;
+    }
+}
+
+/* Whether Megatron Core runs a plan with it (transformer_config.py; arguments.py). */
+static bool runs(const struct maq_plan *p, enum setting setting)
+{
+    if (setting == OVERLAP_SHARED)
+        return p->dispatcher == MAQ_DISPATCHER_ALLTOALL;
+    if (setting != OVERLAP_EP)
+        return true;
+    bool redone = p->recompute == MAQ_RECOMPUTE_FULL || (p->recompute_parts & 1u << MAQ_PART_MOE);
+    return p->ep > 1 && (p->pp == 1 || p->vp > 1) && !redone && !p->overlap_shared_experts &&
+           p->dispatcher != MAQ_DISPATCHER_ALLGATHER;
+}
+
+static const char *word(char buf[64], const struct maq_plan *plan, enum setting setting)
+{
+    const struct maq_plan_doc doc = {.plan = *plan};
+    return maq_field_format(buf, maq_fields_find(maq_plan_fields, maq_str_of(settings[setting].key)), &doc);
+}
+
+static enum maq_status list_settings(struct maq_search_alternatives *out, const struct maq_plan *best)
+{
+    struct owner *o = out->owner;
+    bool moe = maq_model_find_module(&o->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
+    for (int i = moe ? 0 : OVERLAP_TP; i < SETTINGS; i++)
+        for (int32_t value = settings[i].from; value <= settings[i].to; value++) {
+            char from[64], to[64];
+            struct maq_plan plan = *best;
+            set(&plan, (enum setting)i, value);
+            word(from, best, (enum setting)i);
+            word(to, &plan, (enum setting)i);
+            struct maq_search_alternative what = {
+                .key = settings[i].key, .name = settings[i].key, .from = from, .to = to};
+            if (strcmp(from, to) != 0 && runs(&plan, (enum setting)i))
+                MAQ_TRY(add(out, &what, &plan, true));
+        }
+    return MAQ_OK;
+}
+
+/* ---- what they take ---- */
+
 static bool better(const struct maq_train_quick *a, const struct maq_train_quick *b)
 {
     if (a->possible != b->possible || a->fits != b->fits)
@@ -188,9 +268,11 @@ static enum maq_status evaluate(struct maq_search_alternatives *out)
     return MAQ_OK;
 }
 
-enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
-                                        const struct maq_search_result *result, const struct maq_search_opts *opts,
-                                        struct maq_diag *diag)
+typedef enum maq_status list_fn(struct maq_search_alternatives *out, const struct maq_plan *best);
+
+static enum maq_status ask(struct maq_search_alternatives *out, list_fn *lists, const struct maq_job_box *open,
+                           const struct maq_search_result *result, const struct maq_search_opts *opts,
+                           struct maq_diag *diag)
 {
     struct owner *o = calloc(1, sizeof *o);
     *out = (struct maq_search_alternatives){.owner = o};
@@ -207,12 +289,26 @@ enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, con
     if (status == MAQ_OK)
         status = maq_train_sweep_new(&o->sweep, &o->job, diag);
     if (status == MAQ_OK && result->n_plans > 0)
-        status = list(out, &result->plans[0].plan);
+        status = lists(out, &result->plans[0].plan);
     if (status == MAQ_OK)
         status = evaluate(out);
     if (status != MAQ_OK)
         maq_search_alternatives_free(out);
     return status;
+}
+
+enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                        const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                        struct maq_diag *diag)
+{
+    return ask(out, list, open, result, opts, diag);
+}
+
+enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                    const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                    struct maq_diag *diag)
+{
+    return ask(out, list_settings, open, result, opts, diag);
 }
 
 void maq_search_alternatives_free(struct maq_search_alternatives *a)
