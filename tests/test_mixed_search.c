@@ -745,6 +745,31 @@ static void test_one_kind(void **state)
     }
 }
 
+/* A list of one value says what a key of the job does; of several values a pipeline has none. */
+static void test_common_lists(void **state)
+{
+    static const char fp8[] =
+        "{model: {base: llama-3.1-8b, num_hidden_layers: 4}, workload: {seq: 4096, gbs: 32}, cluster: 'h100-sxm:2 + "
+        "h200:2', plan: {precision: fp8-delayed}}",
+                      list[] = "{model: {base: llama-3.1-8b, num_hidden_layers: 4}, workload: {seq: 4096, gbs: 32}, "
+                               "cluster: 'h100-sxm:2 + "
+                               "h200:2', search: {precision: fp8-delayed}}";
+    static const char *const refused[] = {"precision=bf16,fp8-delayed", "tp_comm_overlap=auto,true",
+                                          "order=tp-cp-ep-pp-dp"};
+    struct searched a = search_as(fp8, MAQ_MIXED_PLANNER_ALL, NULL), b = search_as(list, MAQ_MIXED_PLANNER_ALL, NULL);
+    (void)state;
+    assert_true(fabs(a.result->plans[0].step_s / b.result->plans[0].step_s - 1) < 1e-12);
+    for (size_t i = 0; i < MAQ_COUNT(refused); i++) {
+        struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+        struct maq_mixed_search_result *r;
+        opts.lists = &refused[i];
+        opts.n_lists = 1;
+        assert_int_equal(maq_mixed_search(&r, a.job, &opts, NULL), MAQ_BAD_INPUT);
+    }
+    done(&a);
+    done(&b);
+}
+
 /* Stopped before it began: what is found is a plan of the class, and the bound is still one. */
 static void test_stopped(void **state)
 {
@@ -960,6 +985,7 @@ int main(void)
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_uniform_straddles),
         cmocka_unit_test(test_one_kind),
+        cmocka_unit_test(test_common_lists),
         cmocka_unit_test(test_replicas_over_groups),
         cmocka_unit_test(test_predicted),
         cmocka_unit_test(test_not_predicted),

@@ -63,6 +63,12 @@ static const struct {
      "{model: {base: mixtral-8x7b, num_hidden_layers: 4}, cluster: 'a100-80gb:8', workload: {seq: 4096, gbs: 16},"
      " search: {cp: 1, vp: [1, 2], mbs: [1, 2]}}",
      false},
+    {"how tokens travel",
+     "{model: {base: deepseek-v2-lite, num_hidden_layers: 5}, cluster: 'h100-sxm:4 x 2, rail 200G', workload: {seq: "
+     "4096, "
+     "gbs: 32}, search: {cp: 1, vp: [1, 2], mbs: [1, 2], dispatcher: [alltoall, deepep, hybridep], tp_comm_overlap: "
+     "[auto, true], recompute: [none, mla_up_proj]}}",
+     false},
     {"layers in 16 bits",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', plan: {precision: mxfp8, "
      "first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2}, workload: {seq: 4096, gbs: 16}}",

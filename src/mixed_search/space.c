@@ -32,6 +32,23 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
     return MAQ_OK;
 }
 
+/* What all stages have alike: one value of a list. */
+static enum maq_status take_common(struct maq_plan *plan, const struct maq_search_space *space, struct maq_diag *diag)
+{
+    static const enum maq_axis common[] = {MAQ_AXIS_PRECISION, MAQ_AXIS_SP, MAQ_AXIS_DISPATCHER, MAQ_AXIS_OVERLAP_TP};
+    for (size_t i = 0; i < MAQ_COUNT(common); i++) {
+        const struct maq_axis_values *axis = &space->axis[common[i]];
+        if (axis->fixed && axis->n > 1)
+            return refuse(maq_axis_key(common[i]), "has one value of it in all its stages", diag);
+        if (axis->fixed)
+            maq_space_apply(plan, space, common[i], axis->at[0]);
+    }
+    const struct maq_axis_values *order = &space->axis[MAQ_AXIS_ORDER];
+    if (order->fixed && order->at[0] != MAQ_VALUE_AS_WRITTEN)
+        return refuse(maq_axis_key(MAQ_AXIS_ORDER), "lays the ranks of a stage out by itself", diag);
+    return MAQ_OK;
+}
+
 /* ---- axes that are chosen ---- */
 
 /* The values of a list that a stage may take; those of an axis that nobody decides are left to what a pool allows. */
@@ -337,6 +354,7 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     enlarge(&out->job.cluster, lists);
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
     MAQ_TRY(check_settled(&space, diag));
+    MAQ_TRY(take_common(&out->job.plan, &space, diag));
     MAQ_TRY(take_axes(out, &space, diag));
     restrict_to(out, &space, lists->planner);
     return MAQ_OK;

@@ -147,7 +147,7 @@ static enum maq_status list(struct maq_search_alternatives *out, const struct ma
     return MAQ_OK;
 }
 
-/* ---- settings ---- */
+/* ---- settings: what a search keeps, but for lists of the user's ---- */
 
 enum setting { DISPATCHER, OVERLAP_EP, OVERLAP_SHARED, OVERLAP_TP, LOSS_FUSION, CUDA_GRAPHS, SETTINGS };
 static const struct {
@@ -210,7 +210,10 @@ static enum maq_status list_settings(struct maq_search_alternatives *out, const 
 {
     struct owner *o = out->owner;
     bool moe = maq_model_find_module(&o->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
-    for (int i = moe ? 0 : OVERLAP_TP; i < SETTINGS; i++)
+    for (int i = moe ? 0 : OVERLAP_TP; i < SETTINGS; i++) {
+        if ((i == DISPATCHER && o->space.axis[MAQ_AXIS_DISPATCHER].n > 1) ||
+            (i == OVERLAP_TP && o->space.axis[MAQ_AXIS_OVERLAP_TP].n > 1)) /* it was searched */
+            continue;
         for (int32_t value = settings[i].from; value <= settings[i].to; value++) {
             char from[64], to[64];
             struct maq_plan plan = *best;
@@ -222,6 +225,7 @@ static enum maq_status list_settings(struct maq_search_alternatives *out, const 
             if (strcmp(from, to) != 0 && runs(&plan, (enum setting)i))
                 MAQ_TRY(add(out, &what, &plan, true));
         }
+    }
     return MAQ_OK;
 }
 

@@ -193,6 +193,8 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
     switch (axis) {
     case MAQ_AXIS_PRECISION: /* a matter of convergence: the user's */
     case MAQ_AXIS_INPUTS: /* each set of modules is a search of its own, and only Megatron Core of 2025 has them: likewise */
+    case MAQ_AXIS_DISPATCHER: /* needs another library */
+    case MAQ_AXIS_OVERLAP_TP:
         add(&l, MAQ_VALUE_AS_WRITTEN);
         break;
     case MAQ_AXIS_TP:
