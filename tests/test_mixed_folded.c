@@ -42,8 +42,10 @@ static struct searched search(const char *text)
 static struct searched search_small(const char *chunks)
 {
     char text[1024];
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    opts.together_only = true; /* the search of one node group has more layouts */
     snprintf(text, sizeof text, SMALL, chunks);
-    return search(text);
+    return search_groups(text, &opts);
 }
 
 /* ---- every composition ---- */

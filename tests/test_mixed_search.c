@@ -745,6 +745,37 @@ static void test_one_kind(void **state)
     }
 }
 
+/* Leaving node groups out is a plan: what the search of one node group finds on the other, as far as the form of compositions can say it. */
+static void test_each_alone(void **state)
+{
+    static const struct {
+        const char *job, *two, *one;
+    } cases[] = {
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 8}, workload: {seq: 4096, gbs: 32}", "t4:2 + rtx-4090:2 x 2",
+         "rtx-4090:2 x 2"},
+        {"model: {base: llama-3.1-8b, num_hidden_layers: 24}, workload: {seq: 8192, gbs: 32}", "a100-40gb:2 x 4 + t4:2",
+         "a100-40gb:2 x 4"},
+    };
+    (void)state;
+    for (size_t i = SANITIZED ? 1 : 0; i < MAQ_COUNT(cases); i++) {
+        char text[512];
+        struct maq_job_box *open;
+        struct maq_search_result *one;
+        snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].one);
+        assert_int_equal(maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        assert_int_equal(maq_search(&one, open, &(struct maq_search_opts){.top = 1}, NULL), MAQ_OK);
+        snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].two);
+        struct searched s = search_as(text, MAQ_MIXED_PLANNER_ALL, NULL);
+        const struct maq_mixed_search_plan *plan = &s.result->plans[0];
+        print_message("# %s: %.4f s, alone as one group %.4f s\n", cases[i].two, plan->step_s, one->plans[0].step_s);
+        assert_true(plan->step_s <= one->plans[0].step_s * 1.02);
+        assert_true(s.result->bound_s <= one->floor_s * (1 + 1e-12) && s.result->gap >= 0);
+        done(&s);
+        maq_search_result_free(one);
+        maq_job_free(open);
+    }
+}
+
 /* A list of one value says what a key of the job does; of several values a pipeline has none. */
 static void test_common_lists(void **state)
 {
@@ -912,13 +943,15 @@ static void test_plainest(void **state)
  */
 static void test_tiled(void **state)
 {
+    static const char text[] =
+        "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, workload: {seq: 512, gbs: 512}, cluster: {groups:"
+        " [{device: v100-32gb, nodes: 2, devices_per_node: 4, nics_per_node: 1, fabric: {base: ethernet-100,"
+        " rate: 25 Gb/s}}, {device: a100-80gb, nodes: 4, devices_per_node: 8, nics_per_node: 1, fabric:"
+        " ethernet-100}]}, plan: {precision: fp16, mbs: 2, tp: 1, recompute: none}}";
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    opts.together_only = true; /* the A100 as one group are faster */
+    struct searched s = search_groups(text, &opts);
     (void)state;
-    struct searched s =
-        search("{model: {base: llama-3.1-8b, num_hidden_layers: 8}, workload: {seq: 512, gbs: 512}, cluster: {groups:"
-               " [{device: v100-32gb, nodes: 2, devices_per_node: 4, nics_per_node: 1, fabric: {base: ethernet-100,"
-               " rate: 25 Gb/s}}, {device: a100-80gb, nodes: 4, devices_per_node: 8, nics_per_node: 1, fabric:"
-               " ethernet-100}]}, plan: {precision: fp16, mbs: 2, tp: 1, recompute: none}}",
-               1, 1);
     struct maq_mixed_run *run = s.result->owner;
     const struct maq_mixed_search_plan *plan = &s.result->plans[0];
     uint32_t whole = 0, tiled = 0;
@@ -985,6 +1018,7 @@ int main(void)
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_uniform_straddles),
         cmocka_unit_test(test_one_kind),
+        cmocka_unit_test(test_each_alone),
         cmocka_unit_test(test_common_lists),
         cmocka_unit_test(test_replicas_over_groups),
         cmocka_unit_test(test_predicted),

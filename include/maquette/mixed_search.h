@@ -9,7 +9,7 @@
  *
  * Beside these compositions the uniform plans are looked at, all of them: one way for all stages, over all devices in the cluster's
  * order, as maq_train_predict() has them. Replicas of a stage may then lie on several node groups. Node groups of one kind
- * (maq_cluster_one_kind) are searched as one group as well, with every technique of maq_search()'s default space.
+ * (maq_cluster_one_kind) are searched as one group as well, and each node group alone, with every technique of maq_search()'s default space.
  *
  * The search is exact for this class, or says how far from its best the plan may be: no plan of the class is faster than bound_s. Costs of
  * a stage do not depend on where in its node group it lies, so bound_s bounds what the equations give, not a cluster's own time.

@@ -52,6 +52,7 @@ struct maq_search_opts {
     void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
     void *context;
     uint32_t more_nodes; /* times as many nodes in the first group; 0 = 1 */
+    uint32_t only_group; /* 1 and up: that node group alone; 0 = the cluster */
 };
 #define MAQ_SEARCH_OPTS_INIT                                                                                           \
     {                                                                                                                  \

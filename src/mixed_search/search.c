@@ -352,11 +352,22 @@ static enum maq_status search_uniform(struct maq_mixed_run *run, const struct ma
     return status;
 }
 
+/* Of another class than compositions: where it is faster than all, bounds are of both. */
+static void take_found(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                       const struct maq_mixed_search_plan *plan, double bound_s)
+{
+    struct maq_mixed_search_result *r = &run->result;
+    if (r->n_plans > 0 && plan->step_s >= run->plans[0].step_s)
+        return;
+    maq_mixed_run_insert(run, opts, plan);
+    r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, bound_s) : bound_s;
+    r->composed_s = r->composed_s > 0 ? fmin(r->composed_s, plan->step_s) : plan->step_s;
+}
+
 /* Node groups of one kind are one group as well, in which every technique is looked at. */
 static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_job_box *open,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
-    struct maq_mixed_search_result *r = &run->result;
     const struct maq_cluster *cluster = &run->space.job.cluster;
     struct maq_mixed_search_plan plan;
     double bound;
@@ -364,12 +375,27 @@ static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_
     if (cluster->n_groups < 2 || !maq_cluster_one_kind(cluster) || !as_written)
         return MAQ_OK;
     MAQ_TRY(maq_mixed_whole(&plan, &bound, run, open, opts, diag));
-    if (!(plan.step_s > 0))
-        return MAQ_OK;
-    if (r->n_plans == 0 || plan.step_s < run->plans[0].step_s)
-        maq_mixed_run_insert(run, opts, &plan);
-    r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, bound) : bound;
-    r->composed_s = r->composed_s > 0 ? fmin(r->composed_s, plan.step_s) : plan.step_s;
+    if (plan.step_s > 0)
+        take_found(run, opts, &plan, bound);
+    return MAQ_OK;
+}
+
+/* What the search of one node group finds on each alone: never slower than leaving the others out. */
+static enum maq_status search_each(struct maq_mixed_search_island *islands, struct maq_mixed_run *run,
+                                   const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+                                   struct maq_diag *diag)
+{
+    bool as_written = opts->more_bytes <= 0 && opts->more_nodes == 0;
+    for (uint32_t g = 0; as_written && run->costs.n_pools > 1 && g < run->costs.n_pools; g++) {
+        struct maq_mixed_search_plan plan;
+        double bound;
+        MAQ_TRY(maq_mixed_alone(&plan, &bound, run, g, open, opts, diag));
+        if (!(plan.step_s > 0))
+            continue;
+        if (islands[g].alone_s <= 0 || plan.step_s < islands[g].alone_s)
+            islands[g].alone_s = plan.step_s;
+        take_found(run, opts, &plan, bound);
+    }
     return MAQ_OK;
 }
 
@@ -396,6 +422,8 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
         MAQ_TRY(search_uniform(run, open, opts, diag));
     if (r->planner == MAQ_MIXED_PLANNER_ALL)
         MAQ_TRY(search_whole(run, open, opts, diag));
+    if (r->planner == MAQ_MIXED_PLANNER_ALL && r->alone)
+        MAQ_TRY(search_each(islands, run, open, opts, diag));
     count_used(islands, r, n);
     r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;

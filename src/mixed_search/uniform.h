@@ -21,4 +21,12 @@ enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound
                                 const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
                                 struct maq_diag *diag);
 
+/*
+ * One node group alone: what plays fastest of what the search of one node group finds there, in the form of a composition (the first layers
+ * of a stage recomputed or offloaded are none). out->step_s: as played, 0 where none fits; *bound_s: no plan of that search is faster.
+ */
+enum maq_status maq_mixed_alone(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                uint32_t group, const struct maq_job_box *open,
+                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+
 #endif

@@ -157,6 +157,22 @@ static void put_uniform(struct maq_page *page, const struct maq_mixed_search_res
     maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
 
+/* A plan on one node group that the search of one node group has found. */
+static void put_alone(struct maq_page *page, const struct maq_mixed_search_result *r)
+{
+    char line[256], bound[32];
+    maq_page_field(page, LABEL, "alone", "what was found that uses the other node groups is slower");
+    if (r->gap <= SHOWN_GAP)
+        maq__snprintf(line, sizeof line,
+                      "no plan on one node group is faster, nor, by the closed form, any composed pipeline");
+    else
+        maq__snprintf(line, sizeof line,
+                      "no plan on one node group, nor, by the closed form, any composed pipeline is faster than %s, so "
+                      "this one is at most %.1f %% off",
+                      maq_words_seconds(bound, r->bound_s), 100 * r->gap);
+    maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
+}
+
 /* What is proven by the closed form. The plan that plays fastest need not be the best by it. */
 static void say_proof(char *line, size_t size, const struct maq_mixed_search_result *r)
 {
@@ -201,6 +217,8 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
         maq_page_field(page, LABEL, "planner", maq_mixed_planner_name((enum maq_mixed_planner)r->planner));
     if (p->uniform && r->planner == MAQ_MIXED_PLANNER_ALL)
         put_uniform(page, r);
+    else if (p->bottleneck_s == 0 && !p->pipelines)
+        put_alone(page, r);
     if (p->bottleneck_s == 0) /* not composed */
         return;
     if (p->wait_s > 0)

@@ -483,6 +483,11 @@ enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *op
     if (!groups)
         return MAQ_NO_MEMORY;
     memcpy(groups, c->groups, c->n_groups * sizeof *groups);
+    if (opts->only_group > 0 && opts->only_group <= c->n_groups) {
+        groups[0] = groups[opts->only_group - 1];
+        c->n_groups = 1;
+        c->n_links = 0;
+    }
     c->groups = groups;
     c->devices = 0;
     for (uint32_t g = 0; g < c->n_groups; g++) {
