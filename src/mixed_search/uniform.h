@@ -1,7 +1,8 @@
 /*
- * uniform.h - the best uniform plan over all node groups: what planners that know one kind of device enumerate.
+ * uniform.h - plans of one way for all stages: what planners that know one kind of device enumerate over all node groups (uniform.c), and
+ * what the search of one node group finds (whole.c).
  *
- * Every stage holds as many layers on as many devices in the same way; all devices are used, in the order in which the cluster lists
+ * In the first every stage holds as many layers on as many devices in the same way; all devices are used, in the order in which the cluster lists
  * them, and a stage may lie in two node groups. Each plan is predicted as `maquette train` does, so a step waits for its slowest devices.
  */
 #ifndef MAQ_MIXED_SEARCH_UNIFORM_H

@@ -43,8 +43,9 @@ static void fill_stage(struct maq_mixed_search_stage *out, const struct maq_job 
             out->on_devices_of = (int32_t)i;
 }
 
-static bool fill_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, const struct maq_job *job,
-                      const struct maq_search_plan *found)
+/* The plan, and its stages to be filled further; NULL: no memory. */
+static struct maq_mixed_search_stage *fill_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                                                const struct maq_job *job, const struct maq_search_plan *found)
 {
     const uint32_t n = (uint32_t)job->plan.pp * (uint32_t)job->plan.vp;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, n);
@@ -52,7 +53,7 @@ static bool fill_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
     const char *layout = maq_arena_strdup(&run->arena, found->plan.layout),
                *order = maq_arena_strdup(&run->arena, found->plan.rank_order);
     if (!stages || !whole || !layout || !order)
-        return false;
+        return NULL;
     *whole = found->plan;
     whole->layout = maq_str_of(layout);
     whole->rank_order = maq_str_of(order);
@@ -69,7 +70,7 @@ static bool fill_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
                                           .uniform = whole,
                                           .n_stages = n,
                                           .stages = stages};
-    return true;
+    return stages;
 }
 
 /* As `maquette train` says of the node groups as they are written: a process group that crosses from one to another may be slower. */
@@ -78,20 +79,20 @@ static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mix
                                struct maq_diag *diag)
 {
     struct maq_job_box *box;
-    struct maq_train_result *r;
+    struct maq_train_result *r = NULL;
     MAQ_TRY(maq_job_complete(&box, open, &found->plan, diag));
     enum maq_status status = maq_train_predict(&r, maq_job_get(box), diag);
-    if (status == MAQ_OK && !fill_plan(out, run, maq_job_get(box), found))
-        status = MAQ_NO_MEMORY;
-    if (status == MAQ_OK)
+    if (status == MAQ_OK && r->fits) {
+        status = fill_plan(out, run, maq_job_get(box), found) ? MAQ_OK : maq_no_memory(diag, "the search");
         out->step_s = out->composed_s = r->step_s;
-    if (r && status == MAQ_OK)
+    }
+    if (r)
         maq_train_result_free(r);
     maq_job_free(box);
     return status;
 }
 
-/* In the arena of the run; NULL: no plan that can be. */
+/* *out is the caller's (maq_search_result_free); NULL: no plan can be. */
 static enum maq_status search(struct maq_search_result **out, const struct maq_job_box *open,
                               const struct maq_mixed_search_opts *opts, uint32_t only_group, uint32_t top,
                               struct maq_diag *diag)
@@ -130,35 +131,34 @@ enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound
 
 #define TRIED 5u /* plans of other degrees each */
 
-/* As stages of that group; false where it cannot be. */
-static bool resolve(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, uint32_t group,
-                    const struct maq_search_plan *found)
+/* As stages of that group; NULL where it cannot be. */
+static struct maq_mixed_search_stage *resolve(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                                              uint32_t group, const struct maq_search_plan *found)
 {
     const struct maq_job_places nowhere = {0};
     struct maq_job job = run->space.job;
     struct maq_node_group only = job.cluster.groups[group];
+    struct maq_mixed_search_stage *stages = NULL;
     job.plan = found->plan;
     only.first_rank = 0;
     job.cluster.groups = &only;
     job.cluster.n_groups = 1;
     job.cluster.n_links = 0;
     job.cluster.devices = (uint32_t)(only.nodes * only.devices_per_node);
-    if (maq_job_resolve(&job, &nowhere, NULL) != MAQ_OK ||
-        maq_job_split_layers(&job, &nowhere, &run->arena, NULL) != MAQ_OK || !fill_plan(out, run, &job, found))
-        return false;
-    struct maq_mixed_search_stage *stages = (struct maq_mixed_search_stage *)(uintptr_t)out->stages;
-    for (uint32_t k = 0; k < out->n_stages; k++)
+    if (maq_job_resolve(&job, &nowhere, NULL) == MAQ_OK &&
+        maq_job_split_layers(&job, &nowhere, &run->arena, NULL) == MAQ_OK)
+        stages = fill_plan(out, run, &job, found);
+    for (uint32_t k = 0; stages && k < out->n_stages; k++)
         stages[k].island = group;
     out->uniform = NULL;
-    return true;
+    return stages;
 }
 
-/* Times and memory of its stages as played. */
-static bool play(struct maq_mixed_search_plan *plan, struct maq_mixed_run *run)
+/* Times and memory of its stages as played; false where it does not fit. */
+static bool play(struct maq_mixed_search_plan *plan, struct maq_mixed_search_stage *stages, struct maq_mixed_run *run)
 {
     struct maq_mixed_plan mixed;
     struct maq_mixed_placed *placed;
-    struct maq_mixed_search_stage *stages = (struct maq_mixed_search_stage *)(uintptr_t)plan->stages;
     if (!maq_mixed_found_fill(&mixed, run, plan, &run->arena) ||
         maq__mixed_place_on(&placed, &mixed, &run->space.job, NULL) != MAQ_OK)
         return false;
@@ -187,9 +187,9 @@ enum maq_status maq_mixed_alone(struct maq_mixed_search_plan *out, double *bound
     MAQ_TRY(search(&found, open, opts, group + 1, TRIED, diag));
     *bound_s = found && found->n_plans > 0 ? found->floor_s : 0;
     for (uint32_t i = 0; found && i < found->n_plans; i++) {
-        struct maq_mixed_search_plan plan;
-        if (resolve(&plan, run, group, &found->plans[i]) && play(&plan, run) &&
-            (out->n_stages == 0 || plan.step_s < out->step_s))
+        struct maq_mixed_search_plan plan = {0};
+        struct maq_mixed_search_stage *stages = resolve(&plan, run, group, &found->plans[i]);
+        if (stages && play(&plan, stages, run) && (out->n_stages == 0 || plan.step_s < out->step_s))
             *out = plan;
     }
     maq_search_result_free(found);
