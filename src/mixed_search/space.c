@@ -9,11 +9,15 @@
 #include "stages/chain_ways.h"
 #include "stages/codes.h"
 
+static enum maq_status refuse_with(const char *hint, const char *key, const char *why, struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0}, hint,
+                         "%s: a plan over several node groups %s", key, why);
+}
+
 static enum maq_status refuse(const char *key, const char *why, struct maq_diag *diag)
 {
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0},
-                         "leave it out, or plan one node group alone", "%s: a plan over several node groups %s", key,
-                         why);
+    return refuse_with("leave it out, or plan one node group alone", key, why, diag);
 }
 
 /* ---- axes that are not chosen ---- */
@@ -39,7 +43,8 @@ static enum maq_status take_common(struct maq_plan *plan, const struct maq_searc
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
         const struct maq_axis_values *axis = &space->axis[common[i]];
         if (axis->fixed && axis->n > 1)
-            return refuse(maq_axis_key(common[i]), "has one value of it in all its stages", diag);
+            return refuse_with("give one value", maq_axis_key(common[i]), "has one value of it in all its stages",
+                               diag);
         if (axis->fixed)
             maq_space_apply(plan, space, common[i], axis->at[0]);
     }

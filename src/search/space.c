@@ -299,7 +299,8 @@ static enum maq_status refuse_value(struct list_reader *r, enum maq_axis axis, s
         maq_buf_addf(&known, "%s, or joined by +: ", inputs ? "none" : "none, full, full:N, block, stages");
         maq_plan_add_bits(&known, inputs ? MAQ_PLAN_OFFLOAD_MODULES : MAQ_PLAN_RECOMPUTE_MODULES, UINT32_MAX, ", ");
     } else {
-        maq_buf_adds(&known, "maquette plan --help shows the form");
+        maq_buf_adds(&known, axis == MAQ_AXIS_LAYOUT ? "layers that embedding and output count for, E0L2, or work"
+                                                     : "maquette plan --help shows the form");
     }
     maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_VALUE, at, known.failed ? NULL : known.ptr,
                  "'%.*s' is no value of %s", (int)word.len, word.ptr, rows[axis].key);
