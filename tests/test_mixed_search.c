@@ -693,6 +693,22 @@ static void test_replicas_over_groups(void **state)
     }
 }
 
+/* What the search of one node group says. */
+struct group {
+    struct maq_job_box *job;
+    struct maq_search_result *result;
+};
+
+static struct group search_group(const char *job, const char *cluster)
+{
+    char text[512];
+    struct group g;
+    snprintf(text, sizeof text, "{%s, cluster: '%s'}", job, cluster);
+    assert_int_equal(maq_job_parse_open(&g.job, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_search(&g.result, g.job, &(struct maq_search_opts){.top = 1}, NULL), MAQ_OK);
+    return g;
+}
+
 /* Node groups of one kind are one group as well: no worse than what its search finds, with every technique of its space. */
 static void test_one_kind(void **state)
 {
@@ -708,16 +724,12 @@ static void test_one_kind(void **state)
     (void)state;
     for (size_t i = SANITIZED ? 1 : 0; i < (SANITIZED ? 2 : MAQ_COUNT(cases)); i++) {
         char text[512];
-        struct maq_job_box *open;
-        struct maq_search_result *one;
-        snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].one);
-        assert_int_equal(maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
-        assert_int_equal(maq_search(&one, open, &(struct maq_search_opts){.top = 1}, NULL), MAQ_OK);
+        struct group one = search_group(cases[i].job, cases[i].one);
         snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].two);
         struct searched s = search_as(text, MAQ_MIXED_PLANNER_ALL, NULL),
                         known = search_as(text, MAQ_MIXED_PLANNER_UNIFORM, NULL);
         const struct maq_mixed_search_plan *plan = &s.result->plans[0];
-        assert_true(plan->step_s <= one->plans[0].step_s * (1 + 1e-12));
+        assert_true(plan->step_s <= one.result->plans[0].step_s * (1 + 1e-12));
         assert_true(plan->step_s < known.result->plans[0].step_s * 0.95); /* of fewer techniques */
         assert_true(s.result->bound_s <= plan->step_s * (1 + 1e-12) && s.result->gap >= 0);
         if (plan->uniform) { /* runs as it is said */
@@ -740,8 +752,8 @@ static void test_one_kind(void **state)
         }
         done(&s);
         done(&known);
-        maq_search_result_free(one);
-        maq_job_free(open);
+        maq_search_result_free(one.result);
+        maq_job_free(one.job);
     }
 }
 
@@ -759,20 +771,17 @@ static void test_each_alone(void **state)
     (void)state;
     for (size_t i = SANITIZED ? 1 : 0; i < MAQ_COUNT(cases); i++) {
         char text[512];
-        struct maq_job_box *open;
-        struct maq_search_result *one;
-        snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].one);
-        assert_int_equal(maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
-        assert_int_equal(maq_search(&one, open, &(struct maq_search_opts){.top = 1}, NULL), MAQ_OK);
+        struct group one = search_group(cases[i].job, cases[i].one);
         snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].two);
         struct searched s = search_as(text, MAQ_MIXED_PLANNER_ALL, NULL);
         const struct maq_mixed_search_plan *plan = &s.result->plans[0];
-        print_message("# %s: %.4f s, alone as one group %.4f s\n", cases[i].two, plan->step_s, one->plans[0].step_s);
-        assert_true(plan->step_s <= one->plans[0].step_s * 1.02);
-        assert_true(s.result->bound_s <= one->floor_s * (1 + 1e-12) && s.result->gap >= 0);
+        print_message("# %s: %.4f s, alone as one group %.4f s\n", cases[i].two, plan->step_s,
+                      one.result->plans[0].step_s);
+        assert_true(plan->step_s <= one.result->plans[0].step_s * 1.02);
+        assert_true(s.result->bound_s <= one.result->floor_s * (1 + 1e-12) && s.result->gap >= 0);
         done(&s);
-        maq_search_result_free(one);
-        maq_job_free(open);
+        maq_search_result_free(one.result);
+        maq_job_free(one.job);
     }
 }
 
