@@ -333,10 +333,9 @@ static enum maq_status search_uniform(struct maq_mixed_run *run, const struct ma
         struct maq_mixed_search_plan plan = *best;
         struct maq_mixed_search_stage *stages =
             MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, best->n_stages);
-        struct maq_plan *whole = MAQ_ARENA_NEW(&run->arena, struct maq_plan, 1);
+        struct maq_plan *whole = maq_mixed_keep_plan(best->uniform, &run->arena);
         if (stages && whole) {
             memcpy(stages, best->stages, best->n_stages * sizeof *stages);
-            *whole = *best->uniform;
             plan.stages = stages;
             plan.uniform = whole;
             maq_mixed_run_insert(run, opts, &plan);

@@ -15,11 +15,9 @@ struct uniform {
     struct maq_mixed_run *run;
     struct maq_train_sweep *sweep;
     struct maq_plan *plans; /* [MOST_MEMBERS] */
-    struct maq_chain_option *ways;
     struct maq_train_quick *quick;
     uint32_t n;
     struct maq_plan best;
-    struct maq_chain_option best_way;
     double best_s, best_bytes; /* 0: none fits */
 };
 
@@ -33,7 +31,6 @@ static enum maq_status judge(struct uniform *u)
         u->run->result.counts.evaluated++;
         if (u->best_s == 0 || u->quick[i].step_s < u->best_s) {
             u->best = u->plans[i];
-            u->best_way = u->ways[i];
             u->best_s = u->quick[i].step_s;
             u->best_bytes = u->quick[i].needed_bytes;
         }
@@ -49,7 +46,6 @@ static enum maq_status add(struct uniform *u, const struct maq_chain_option *way
     for (uint32_t b = 0; b < space->n_mbs; b++) {
         struct maq_plan p = maq_chain_ways_plan(space, way, space->mbs[b]);
         p.pp = (int32_t)pp;
-        u->ways[u->n] = *way;
         u->plans[u->n++] = p;
         if (u->n == MOST_MEMBERS)
             MAQ_TRY(judge(u));
@@ -73,59 +69,14 @@ static enum maq_status enumerate(struct uniform *u)
     return judge(u);
 }
 
-/* Stages by where they begin. */
 static bool take(struct uniform *u)
 {
     struct maq_mixed_run *run = u->run;
-    const struct maq_job *job = &run->space.job;
-    uint32_t n = (uint32_t)u->best.pp, layers = job->model.num_layers / n, each = job->cluster.devices / n;
+    const struct maq_search_plan best = {.plan = u->best, .needed_bytes = u->best_bytes};
     struct maq_mixed_search_plan *plan = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, 1);
-    struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, n);
-    struct maq_plan *whole = MAQ_ARENA_NEW(&run->arena, struct maq_plan, 1);
-    const struct maq_chain_option *way = &u->best_way;
-    uint32_t replicas = each / (way->tp * way->cp);
-    if (!plan || !stages || !whole)
+    if (!plan || !maq_mixed_one_way(plan, run, &run->space.job.cluster, &best))
         return false;
-    *whole = u->best;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct maq_node_group *group = maq_cluster_group_of(&job->cluster, i * each),
-                                    *last = maq_cluster_group_of(&job->cluster, (i + 1) * each - 1);
-        stages[i] = (struct maq_mixed_search_stage){
-            .first_layer = i == 0 ? 0 : 1 + i * layers,
-            .layers = layers + (i == 0) + (i + 1 == n ? run->result.n_layers - 1 - job->model.num_layers : 0),
-            .island = (uint32_t)(group - job->cluster.groups),
-            .islands = (uint32_t)(last - group) + 1,
-            .tp = way->tp,
-            .cp = way->cp,
-            .ep = way->ep,
-            .etp = way->etp,
-            .cp_comm = way->cp_comm,
-            .replicas = replicas,
-            .devices = each,
-            .optimizer_offload = way->host,
-            .optimizer_instances = way->copies,
-            .offload = run->space.offload[way->offload].layers,
-            .offload_modules = run->space.offload[way->offload].modules,
-            .recompute = run->space.redo[way->redo].recompute,
-            .recompute_parts = run->space.redo[way->redo].parts,
-            .sharding = way->sharding,
-            .on_devices_of = -1,
-            .memory_bytes = u->best_bytes,
-            .capacity_bytes = group->device.mem_bytes};
-        for (; group < last; group++)
-            stages[i].capacity_bytes = fmin(stages[i].capacity_bytes, group[1].device.mem_bytes);
-    }
-    uint32_t samples = (uint32_t)u->best.mbs * replicas;
-    *plan = (struct maq_mixed_search_plan){.micro_batch = (uint32_t)u->best.mbs,
-                                           .replicas = replicas,
-                                           .microbatches = (uint32_t)job->workload.gbs / samples,
-                                           .step_s = u->best_s,
-                                           .composed_s = u->best_s,
-                                           .chunks = 1,
-                                           .n_pipelines = 1,
-                                           .uniform = whole,
-                                           .n_stages = n,
-                                           .stages = stages};
+    plan->step_s = plan->composed_s = u->best_s;
     run->plans = plan;
     run->result.plans = plan;
     run->result.n_plans = 1;
@@ -137,9 +88,8 @@ enum maq_status maq_mixed_uniform(struct maq_mixed_run *run, struct maq_diag *di
 {
     struct uniform u = {.run = run,
                         .plans = MAQ_ARENA_NEW(&run->arena, struct maq_plan, MOST_MEMBERS),
-                        .ways = MAQ_ARENA_NEW(&run->arena, struct maq_chain_option, MOST_MEMBERS),
                         .quick = MAQ_ARENA_NEW(&run->arena, struct maq_train_quick, MOST_MEMBERS)};
-    enum maq_status status = u.plans && u.ways && u.quick ? MAQ_OK : MAQ_NO_MEMORY;
+    enum maq_status status = u.plans && u.quick ? MAQ_OK : MAQ_NO_MEMORY;
     if (status == MAQ_OK)
         status = maq_train_sweep_new(&u.sweep, &run->space.job, diag);
     if (status == MAQ_OK)

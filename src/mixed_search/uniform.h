@@ -8,7 +8,20 @@
 #ifndef MAQ_MIXED_SEARCH_UNIFORM_H
 #define MAQ_MIXED_SEARCH_UNIFORM_H
 
+#include "maquette/search.h"
 #include "mixed_search/run.h"
+
+/*
+ * A plan of one way for all stages as a plan of stages, virtual ones by their place in the model (one_way.c): everything but times, over the
+ * devices of `cluster`, in its order. The stages of *out, to be filled further; NULL where the plan cannot be, or there is no memory. They
+ * live with the run.
+ */
+struct maq_mixed_search_stage *maq_mixed_one_way(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                                                 const struct maq_cluster *cluster,
+                                                 const struct maq_search_plan *found);
+
+/* A plan with the words that a search has put in it (layout, rank order), in the arena; NULL: no memory. */
+struct maq_plan *maq_mixed_keep_plan(const struct maq_plan *plan, struct maq_arena *arena);
 
 /* Fills result.plans, bound and counts of a run whose space is read. */
 enum maq_status maq_mixed_uniform(struct maq_mixed_run *run, struct maq_diag *diag);
