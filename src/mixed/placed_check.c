@@ -78,6 +78,9 @@ static const char *fault_of_pipeline(const struct maq_placing *placing, uint32_t
     uint32_t n = own_devices(line), first = line->stages[0].n_replicas;
     if (!goes_round(line, n))
         return "its virtual stages do not go round the devices";
+    if (placing->job->plan.overlap_ep == MAQ_ON && n > 1 && n == line->n_stages)
+        return "without virtual stages it has nothing that hides the exchange of experts "
+               "(overlap_moe_expert_parallel_comm)";
     for (uint32_t i = 0; i < line->n_stages; i++) {
         const struct maq_mixed_stage *s = &line->stages[i], *own = &line->stages[i % n];
         if (s->n_replicas != first)

@@ -185,10 +185,12 @@ static void end_step(struct maq_mixed_placed *out, const struct maq_placing *p)
     double after = 0;
     for (uint32_t i = 0; i < p->n_columns; i++) {
         const struct maq_placed_column *c = &p->columns[i];
+        const double unpaired = maq_schedule_unpaired(c->devices, c->microbatches);
         for (uint32_t d = 0; d < c->devices; d++) {
             double update = 0;
             for (uint32_t k = d; k < c->n; k += c->devices)
-                update += c->seats[k].cost.update_s + c->seats[k].cost.gather_s;
+                update +=
+                    c->seats[k].cost.update_s + c->seats[k].cost.gather_s + c->seats[k].cost.exchange_s * unpaired;
             out->pipeline_s = larger(out->pipeline_s, reduced_s(p, c, d));
             after = larger(after, update);
         }

@@ -18,6 +18,7 @@
     X(PLAN_OFFLOAD, 1309, "activations that cannot be offloaded so")                                                   \
     X(UNKNOWN_FRAMEWORK, 1310, "a framework that the catalogue does not have")                                         \
     X(FRAMEWORK_FORM, 1311, "a framework profile of the wrong form")                                                   \
+    X(PLAN_OVERLAP, 1312, "communication that cannot run under compute so")                                            \
     X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
     X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
     X(MEGATRON_VOCABULARY, 1322, "a vocabulary that Megatron-LM would take from a tokenizer")                          \

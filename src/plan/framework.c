@@ -207,6 +207,7 @@ static bool word_holds(const struct maq_framework_facts *f, struct maq_str word,
         {"dense", !f->moe},
         {"tp", f->tensor_parallel},
         {"no-pp", !f->pipeline_parallel},
+        {"paired", f->paired},
         {"fp16", known_precision(f->precision, "fp16")},
         {"bf16", known_precision(f->precision, "bf16")},
         {"mxfp8", known_precision(f->precision, "mxfp8")},
@@ -233,7 +234,7 @@ static enum maq_status case_holds(bool *out, const struct loading *l, struct maq
         if (!known)
             return maq_diag_fail(
                 MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, n->at,
-                "known: ampere, hopper, blackwell, moe, dense, tp, no-pp, fp16, bf16, mxfp8, precision-not-stated",
+                "known: ampere, hopper, blackwell, moe, dense, tp, no-pp, paired, fp16, bf16, mxfp8, precision-not-stated",
                 "'%.*s' is not a condition of a framework profile", (int)n->text.len, n->text.ptr);
     }
     return MAQ_OK;

@@ -14,6 +14,7 @@ struct maq_framework_facts {
     int arch; /* enum maq_device_arch of the first node group */
     bool moe; /* the model has routed experts */
     bool tensor_parallel, pipeline_parallel;
+    bool paired;              /* there are passes of two microbatches side by side: no pipeline, or virtual stages */
     struct maq_str precision; /* as the document writes it; empty when it does not */
 };
 

@@ -67,6 +67,7 @@ static enum maq_status read_framework(struct maq_job_box *box, const struct job_
         .moe = maq_model_find_module(&box->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL,
         .tensor_parallel = plan->plan.tp > 1 || (box->open && !maq_job_sets(box, "tensor_model_parallel_size")),
         .pipeline_parallel = plan->plan.pp > 1 || (box->open && !maq_job_sets(box, "pipeline_model_parallel_size")),
+        .paired = box->open || plan->plan.pp == 1 || plan->plan.vp > 1,
         .precision = precision ? precision->text : (struct maq_str){0},
     };
     MAQ_TRY(maq_framework_load(&box->job.framework, &settings, doc->framework, &facts, &box->arena, diag));

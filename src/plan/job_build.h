@@ -15,7 +15,8 @@
 struct maq_job_places {
     struct maq_node *plan, *workload, *model, *cluster;
     struct maq_node *list[MAQ_PLAN_LISTS];
-    bool searched; /* a search has chosen what is not written: that has no place */
+    bool searched;    /* a search has chosen what is not written: that has no place */
+    bool layers_only; /* what layers cost is asked: whether passes come in an order that a setting needs is not */
 };
 
 /* Place of a key of a section (value, else section, else nowhere). */
@@ -35,6 +36,13 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
  */
 const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy);
 const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy);
+
+/*
+ * The same for exchanges of experts under another microbatch (overlap_moe_expert_parallel_comm) in a resolved plan. They need passes of two
+ * microbatches side by side: there are some without a pipeline, with virtual stages, and in DualPipe, which is no schedule of Megatron Core's.
+ */
+const char *maq_overlap_ep_clash(const struct maq_plan *plan, const char **remedy);
+bool maq_plan_pairs_passes(const struct maq_plan *plan);
 
 /* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the
  * device has. */

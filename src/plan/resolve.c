@@ -383,6 +383,21 @@ static void resolve_offload(struct resolver *r)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", wrong);
 }
 
+/* What Megatron Core refuses (transformer_config.py). */
+static void resolve_overlap_ep(struct resolver *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    const char *key = "overlap_moe_expert_parallel_comm", *remedy, *wrong = maq_overlap_ep_clash(p, &remedy);
+    if (p->overlap_ep != MAQ_ON || p->ep == 1)
+        return;
+    if (wrong)
+        REFUSE(r, MAQ_CODE_PLAN_OVERLAP, key, remedy, "%s", wrong);
+    if (!r->at->layers_only && !maq_plan_pairs_passes(p))
+        REFUSE(r, MAQ_CODE_PLAN_OVERLAP, key, "set virtual_pipeline_model_parallel_size (--vp), or leave it out",
+               "a pipeline of schedule %s has no passes side by side that would hide the exchange of experts",
+               maq_schedule_name((enum maq_schedule_kind)p->schedule));
+}
+
 /* Largest divisor of n that is at most `limit`, 1 at least. */
 static int32_t largest_divisor(int32_t n, int32_t limit)
 {
@@ -491,8 +506,8 @@ static void resolve_switches(struct resolver *r)
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     static void (*const steps[])(struct resolver *) = {
-        resolve_dp,     resolve_switches, resolve_batch,     resolve_schedule, resolve_precision,
-        resolve_update, resolve_experts,  resolve_recompute, resolve_offload,  check_pyramid};
+        resolve_dp,      resolve_switches,  resolve_batch,   resolve_schedule,   resolve_precision, resolve_update,
+        resolve_experts, resolve_recompute, resolve_offload, resolve_overlap_ep, check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

@@ -140,6 +140,12 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
                                    uint32_t microbatches, uint32_t group, struct maq_arena *arena,
                                    struct maq_diag *diag);
 
+/* Microbatches, in forward and in backward passes, beside which no other one is: they fill a pipeline and drain it. */
+static inline uint32_t maq_schedule_unpaired(uint32_t stages, uint32_t microbatches)
+{
+    return stages < microbatches ? stages : microbatches;
+}
+
 /* Of the tasks that complete gradients of its position and direction (a W, a B that is not split, an FB by its B half) the last one. */
 bool maq_task_is_last(const struct maq_schedule *s, uint32_t task);
 

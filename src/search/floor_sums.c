@@ -73,13 +73,19 @@ static void keep_least(struct maq_atom *least, const struct maq_atoms *atoms, do
 
 #define ENDLESS_NS 1e30 /* longer than any step, and finite: ranges are differences of sums */
 
-/* What is refused with inputs of modules on the host is of no use for its time: it is bounded, where anything is known. */
+/* What is refused with such a recomputation is of no use for its time: it is bounded, where anything is known. */
 static void make_endless(struct maq_atoms *atoms)
 {
     for (uint32_t i = 0; i < atoms->n; i++) {
         struct maq_atom *a = &atoms->at[i];
         a->forward_ns = a->backward_ns = a->redone_forward_ns = a->redone_backward_ns = ENDLESS_NS;
     }
+}
+
+static bool clashes(const struct maq_plan *plan)
+{
+    const char *remedy;
+    return maq_offload_clash(plan, &remedy) || maq_overlap_ep_clash(plan, &remedy);
 }
 
 /*
@@ -106,10 +112,11 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
                         : value);
     double layers =
         plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
-    const char *remedy;
-    bool never = maq_offload_clash(&plan, &remedy) != NULL;
-    if (never)
+    bool never = clashes(&plan);
+    if (never) {
         maq_space_apply(&plan, f->space, MAQ_AXIS_INPUTS, 0);
+        plan.overlap_ep = MAQ_OFF;
+    }
     MAQ_TRY(maq_train_sweep_atoms(&atoms, f->sweep, &plan, f->arena));
     if (never)
         make_endless(&atoms);
@@ -174,7 +181,7 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
                                 const struct maq_job *job, const struct maq_plan *plain, struct maq_train_sweep *sweep,
                                 struct maq_arena *arena)
 {
-    const struct maq_job_places nowhere = {0};
+    const struct maq_job_places nowhere = {.layers_only = true};
     const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE];
     struct maq_plan plan = *plain;
     *out = (struct maq_cell_floors){.space = space,

@@ -153,7 +153,7 @@ static enum maq_status play(double *step_s, struct play *p, struct maq_arena *ar
         const struct maq_stretch_cost *c = &p->stages[i].cost;
         end[i] += c->exposed_s;
         pipeline = fmax(pipeline, end[i]);
-        after = fmax(after, c->update_s + c->gather_s);
+        after = fmax(after, c->update_s + c->gather_s + c->exchange_s * maq_schedule_unpaired(p->n, p->table->waves));
     }
     pipeline = fmax(pipeline, fmax(end[0], end[p->n - 1]) + tied_s(p));
     *step_s = pipeline + p->costs->norm_s + after;

@@ -52,12 +52,12 @@ static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
     return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->at->count && listed(l->space->ep, l->space->n_ep, ep);
 }
 
-/* What is recomputed leaves nothing to offload. */
+/* What is recomputed leaves nothing to offload, and its exchange of experts nothing to run under. */
 static bool clashes(const struct maq_chain_space *s, const struct maq_chain_option *way)
 {
     const char *remedy;
     const struct maq_plan plan = maq_chain_ways_plan(s, way, 1);
-    return maq_offload_clash(&plan, &remedy) != NULL;
+    return maq_offload_clash(&plan, &remedy) || maq_overlap_ep_clash(&plan, &remedy);
 }
 
 /* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */

@@ -261,18 +261,21 @@ static void write_tied(struct maq_blueprint *bp)
  * (combined_1f1b.py of Megatron-LM). The first forward pass and the last backward pass of a step have no such partner, nor have the passes
  * that fill and drain a pipeline: on the longest path as many as fill it once. DualPipe has partners for them.
  */
-static double unpaired_ns(const struct maq_blueprint *bp, uint32_t stage)
+double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program)
 {
     const struct maq_plan *p = &bp->job->plan;
+    bool two_ways = p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V;
+    return p->overlap_ep == MAQ_ON && !two_ways ? program->experts_under_ns : 0;
+}
+
+static double unpaired_ns(const struct maq_blueprint *bp, uint32_t stage)
+{
     uint16_t at[MAQ_MAX_STAGES];
     double hidden = 0;
-    bool two_ways = p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V;
-    if (p->overlap_ep != MAQ_ON || two_ways)
-        return 0;
     uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     for (uint32_t c = 0; c < n; c++)
-        hidden += bp->programs[at[c]]->experts_under_ns;
-    return nearbyint(hidden * fmin(p->pp, (double)bp->job->microbatches));
+        hidden += maq_hidden_exchange_ns(bp, bp->programs[at[c]]);
+    return nearbyint(hidden * maq_schedule_unpaired(bp->schedule->stages, bp->schedule->microbatches));
 }
 
 static enum maq_status write_step_end(struct maq_blueprint *bp)

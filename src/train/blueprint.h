@@ -123,6 +123,9 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
 enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
                                      struct maq_arena *arena, struct maq_diag *diag);
 
+/* What a program hides of its exchange of experts under another microbatch, forward and back; 0 where every pass has a partner (DualPipe). */
+double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program);
+
 /* The program of a stretch of the model in the place of the blueprint's stage v->stage; zeroed storage in bp->arena. */
 enum maq_status maq_blueprint_program(struct maq_program *out, struct maq_blueprint *bp,
                                       const struct maq_virtual_stage *v, bool embeds, bool outputs);

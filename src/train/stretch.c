@@ -19,7 +19,7 @@
 /* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
 static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_stretch_place *at)
 {
-    const struct maq_job_places nowhere = {0};
+    const struct maq_job_places nowhere = {.layers_only = true};
     struct maq_plan *p = &job->plan;
     struct maq_node_group *group = MAQ_ARENA_NEW(&sweep->scratch, struct maq_node_group, 1);
     if (!group)
@@ -80,6 +80,7 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
                                   .hop_bytes = largest_hop(&c->bp),
                                   .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
                                   .tied_bytes = tied_bytes(&c->job),
+                                  .unpaired = maq_schedule_unpaired((uint32_t)c->job.plan.pp, at->microbatches),
                                   .stalls = c->bp.stalls,
                                   .mark = mark};
     return MAQ_OK;
@@ -121,6 +122,7 @@ static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprin
                                      .backward_s = pr->backward_ns * 1e-9,
                                      .exposed_s = exposed_ns(bp, pr) * 1e-9,
                                      .gather_s = maq_program_exposed_gather(bp, pr) * 1e-9,
+                                     .exchange_s = maq_hidden_exchange_ns(bp, pr) * 1e-9,
                                      .params = pr->dense_params + pr->expert_params,
                                      .states_bytes = bytes.states,
                                      .act_bytes = pr->act_bytes,

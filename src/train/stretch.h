@@ -19,6 +19,7 @@ struct maq_stretch_cost {
     double exposed_s;             /* of the reduction of gradients, after the last backward pass */
     double update_s;      /* optimizer, the host's part of the step's end, what reductions took from the passes */
     double gather_s;      /* gathering of new parameters that nothing hides */
+    double exchange_s;    /* of experts, hidden under another microbatch in a forward and a backward pass */
     double params;        /* of one rank, before data-parallel sharding */
     double states_bytes;  /* weights, gradients, optimizer */
     double act_bytes;     /* kept for a micro batch from forward to backward */
@@ -33,6 +34,7 @@ struct maq_stretches {
     double hop_bytes;     /* of a transfer between two stages, the mean of both directions */
     double grad_bytes;    /* of a parameter on the wire */
     double tied_bytes;    /* of a table that first and last stage both hold and add up; 0: none */
+    double unpaired;      /* microbatches that hide no exchange of experts, at least: they fill the pipeline */
     bool stalls;          /* transfers block the sender */
     struct maq_arena_mark mark;
 };

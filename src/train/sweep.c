@@ -60,13 +60,14 @@ static void bound_memory(struct maq_train_sweep *s)
         maq_cache_forget(&s->cache);
 }
 
-/* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's. */
+/* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's, where only layers are costed. */
 static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
                                 uint32_t index, int32_t gbs, const struct maq_job_box *written, struct maq_diag *diag)
 {
-    const struct maq_job_places at = maq_job_written(written);
+    struct maq_job_places at = maq_job_written(written);
     c->job = s->job;
     c->job.plan = *plan;
+    at.layers_only = gbs > 0;
     if (gbs > 0)
         c->job.workload.gbs = gbs;
     c->index = index;

@@ -15,6 +15,9 @@
 #define MAQ_INTERPRET_SETTINGS 64
 #define MAQ_INTERPRET_ASSUMED 48
 
+/* A row that says so runs exchanges of experts under passes of another microbatch. */
+#define MAQ__EP_OVERLAP "ep all-to-all/1f1b overlap on|ep comm overlap"
+
 /* One `key: value` of a section of the job; both live in the interpretation's arena or are static. */
 struct maq_setting {
     const char *key, *value;

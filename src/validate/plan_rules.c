@@ -32,6 +32,7 @@ enum when { /* bits; all must hold */
             WHEN_PROFILE_UNFUSED = 256, /* the profile leaves attention unfused: what the row says comes before that */
             WHEN_PAX = 512,             /* its framework is Pax */
             WHEN_WHOLE_MATRICES = 1024, /* nothing has been decided that cuts them: ZeRO-2 and -3, the host */
+            WHEN_PAIRED = 2048,         /* passes of two microbatches side by side: no pipeline, or virtual stages */
 };
 
 struct rule {
@@ -242,7 +243,7 @@ static const struct rule text_rules[] = {
     IN(overlap_notes, "overlap_param_sync true", param_overlap, "true", STATED),
     IN(overlap_notes, "overlap_p2p_comm true|pp comm overlap", p2p_overlap, "true", NULL, WHEN_VP, 0, 0),
     IN(overlap_notes, "cp a2a", "cp_comm_type", "a2a", NULL, WHEN_CP, 0, 0),
-    IN(overlap_notes, "ep all-to-all/1f1b overlap on|ep comm overlap", ep_overlap, "true", STATED),
+    IN(overlap_notes, MAQ__EP_OVERLAP, ep_overlap, "true", NULL, WHEN_PAIRED, 0, 0),
     IN(overlap_notes, "cpu activation offload of # layer*", "cpu_offloading_num_layers", "#", STATED),
 
     /* kernels */
@@ -371,7 +372,7 @@ static bool holds(const struct maq_interpretation *in, uint16_t when)
                    (in->dp * in->cp > 1 ? WHEN_DP : 0u) | (in->experts > 0 ? WHEN_MOE : 0u) |
                    (in->arch == MAQ_ARCH_BLACKWELL ? WHEN_BLACKWELL : 0u) | (unfused ? WHEN_UNFUSED : 0u) |
                    (full ? WHEN_FULL : 0u) | (pax ? WHEN_PAX : 0u) | (whole ? WHEN_WHOLE_MATRICES : 0u) |
-                   (profile_unfused ? WHEN_PROFILE_UNFUSED : 0u);
+                   (profile_unfused ? WHEN_PROFILE_UNFUSED : 0u) | (in->pp == 1 || in->vp > 1 ? WHEN_PAIRED : 0u);
     return (now & when) == when;
 }
 

@@ -1,4 +1,4 @@
-/* offload_clash.c - which inputs of modules can wait on the host, and what does not go with them; see job_build.h. */
+/* clash.c - what of a plan does not go together in Megatron Core; see job_build.h. */
 #include "plan/job_build.h"
 
 #define MOVES(module) (1u << MAQ_OFFLOAD_##module)
@@ -38,6 +38,36 @@ const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy)
     if (moved & EXPERTS && plan->recompute_parts & 1u << MAQ_PART_MOE) {
         *remedy = "leave moe out of recompute_modules, or the experts' modules out of this";
         return "with moe recomputed the experts keep nothing that could be offloaded";
+    }
+    return NULL;
+}
+
+bool maq_plan_pairs_passes(const struct maq_plan *plan)
+{
+    return plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_INTERLEAVED || plan->schedule == MAQ_SCHEDULE_DUALPIPE ||
+           plan->schedule == MAQ_SCHEDULE_DUALPIPE_V;
+}
+
+const char *maq_overlap_ep_clash(const struct maq_plan *plan, const char **remedy)
+{
+    bool megatrons = plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;
+    if (plan->overlap_ep != MAQ_ON || plan->ep == 1 || !megatrons)
+        return NULL;
+    if (plan->recompute == MAQ_RECOMPUTE_FULL) {
+        *remedy = "use recompute_granularity: selective";
+        return "a layer's passes are cut at its exchanges of experts, so it cannot be recomputed as a whole";
+    }
+    if (plan->recompute_parts & 1u << MAQ_PART_MOE) {
+        *remedy = "leave moe out of recompute_modules";
+        return "exchanges of experts that are recomputed have no pass that they could run under";
+    }
+    if (plan->overlap_shared_experts) {
+        *remedy = "use one of the two";
+        return "with moe_shared_expert_overlap the shared experts run under the exchange already";
+    }
+    if (plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
+        *remedy = "use moe_token_dispatcher_type alltoall, deepep or hybridep";
+        return "the dispatcher allgather has no exchange that could run apart";
     }
     return NULL;
 }

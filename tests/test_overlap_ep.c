@@ -1,0 +1,132 @@
+/*
+ * test_overlap_ep.c - exchanges of experts under another microbatch: which plans have them, what is left where there is none, and that mixed
+ * plans take what training steps take.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "maquette/mixed_plan.h"
+#include "predict.h"
+
+#define MODEL "model: {base: deepseek-v2-lite, num_hidden_layers: 8, first_k_dense_replace: 0}\n"
+#define CLUSTER "cluster: 'h100-sxm:4 x 2, rail 100G'\n"
+#define OVERLAP "overlap_moe_expert_parallel_comm: true"
+
+static double step_of(const char *plan, int gbs)
+{
+    char text[1024];
+    snprintf(text, sizeof text, MODEL CLUSTER "plan: {mbs: 1, ep: 4, etp: 1%s}\nworkload: {seq: 4096, gbs: %d}\n", plan,
+             gbs);
+    struct prediction p = predict_text(text);
+    double step = p.result->step_s;
+    drop(&p);
+    return step;
+}
+
+/* Megatron Core's transformer_config.py refuses the same. */
+static void test_refused(void **unused)
+{
+    static const struct {
+        const char *plan, *says;
+    } cases[] = {
+        {"pp: 2", "schedule 1f1b has no passes side by side"},
+        {"pp: 2, schedule: gpipe", "schedule gpipe has no passes side by side"},
+        {"pp: 2, schedule: zb-h1", "schedule zb-h1 has no passes side by side"},
+        {"pp: 2, vp: 2, recompute: full", "cannot be recomputed as a whole"},
+        {"recompute: full", "cannot be recomputed as a whole"},
+        {"recompute: selective, recompute_modules: [moe]", "no pass that they could run under"},
+        {"moe_shared_expert_overlap: true", "run under the exchange already"},
+        {"dispatcher: allgather", "no exchange that could run apart"},
+    };
+    char text[512];
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        snprintf(text, sizeof text, MODEL CLUSTER "plan: {ep: 4, etp: 1, " OVERLAP ", %s}\nworkload: {gbs: 64}\n",
+                 cases[i].plan);
+        expect_refused(text, cases[i].says);
+    }
+}
+
+/* A profile's own setting is left out where passes have no partner. */
+static void test_of_a_profile(void **unused)
+{
+    static const struct {
+        const char *plan;
+        int overlaps;
+    } cases[] = {{"pp: 1", MAQ_ON}, {"pp: 2, vp: 2", MAQ_ON}, {"pp: 2", MAQ_OFF}};
+    char text[512];
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        snprintf(text, sizeof text,
+                 MODEL "cluster: 'b200:4 x 2'\nframework: megatron-bridge-26.06\nplan: {precision: mxfp8, ep: 4, %s}\n"
+                       "workload: {seq: 4096, gbs: 64}\n",
+                 cases[i].plan);
+        struct prediction p = predict_text(text);
+        assert_int_equal(maq_job_get(p.job)->plan.overlap_ep, cases[i].overlaps);
+        drop(&p);
+    }
+}
+
+/* The only microbatch hides nothing, and of many all but as many as fill the pipeline. */
+static void test_partners(void **unused)
+{
+    static const char *const plans[] = {"", ", pp: 2, vp: 2", ", pp: 2, vp: 4"};
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(plans); i++) {
+        char with[128];
+        snprintf(with, sizeof with, "%s, " OVERLAP, plans[i]);
+        int replicas = i == 0 ? 8 : 4, fill = i == 0 ? 1 : 2;
+        double few = step_of(plans[i], replicas * fill), few_with = step_of(with, replicas * fill);
+        double many = step_of(plans[i], replicas * 64), many_with = step_of(with, replicas * 64);
+        print_message("%s: %+.2f %% of %d, %+.1f %% of 64 microbatches\n", plans[i], 100 * (few_with / few - 1), fill,
+                      100 * (many_with / many - 1));
+        assert_true(fabs(few_with / few - 1) < 0.025);
+        assert_true(many_with < 0.95 * many);
+        /* what a microbatch more saves is the same for all behind those */
+        double more = step_of(plans[i], replicas * 128), more_with = step_of(with, replicas * 128);
+        assert_true(fabs((more - more_with) - (many - many_with) * 128.0 / 64) < 0.05 * (more - more_with) * fill);
+    }
+}
+
+#define STAGE(first, n, more)                                                                                          \
+    "{first_layer: " #first ", layers: " #n ", zero: optim" more                                                       \
+    ", replicas: [{device: h100-sxm, ep: 4, etp: 1, count: 4}]}"
+
+/* Of one way for all stages, placed on the node groups of a job, and as trained. */
+static void test_as_trained(void **unused)
+{
+    static const char job_text[] =
+        MODEL CLUSTER "plan: {mbs: 1, ep: 4, etp: 1, zero: optim, " OVERLAP "}\nworkload: {seq: 4096, gbs: 64}\n";
+    static const char plan_text[] =
+        "mbs: 1\ngbs: 64\nschedule: interleaved\npipelines: [{stages: [" STAGE(0, 3, "") "," STAGE(3, 2, "") "," STAGE(
+            5, 2, ", on_devices_of: 0") "," STAGE(7, 3, ", on_devices_of: 1") "]}]\n";
+    struct maq_job_box *job;
+    struct maq_mixed_box *plan;
+    struct maq_mixed_placed *placed;
+    struct maq_diag *diag = maq_diag_new();
+    (void)unused;
+    if (maq_job_parse_open(&job, "job", maq_str_of(job_text), NULL, 0, diag) != MAQ_OK ||
+        maq_mixed_plan_parse(&plan, "plan", maq_str_of(plan_text), diag) != MAQ_OK ||
+        maq_mixed_place(&placed, maq_mixed_plan_get(plan), job, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    double trained = step_of(", pp: 2, vp: 2, zero: optim, " OVERLAP, 64);
+    print_message("placed %.6f s, trained %.6f s, %+.3f %%\n", placed->step_s, trained,
+                  100 * (placed->step_s / trained - 1));
+    assert_true(fabs(placed->step_s / trained - 1) < 0.015);
+    maq_mixed_placed_free(placed);
+    maq_mixed_plan_free(plan);
+    maq_job_free(job);
+    maq_diag_free(diag);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_of_a_profile),
+        cmocka_unit_test(test_partners),
+        cmocka_unit_test(test_as_trained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
