@@ -69,6 +69,12 @@ static const struct {
      "gbs: 32}, search: {cp: 1, vp: [1, 2], mbs: [1, 2], dispatcher: [alltoall, deepep, hybridep], tp_comm_overlap: "
      "[auto, true], recompute: [none, mla_up_proj]}}",
      false},
+    {"exchanges under another microbatch", /* with virtual stages, or no stages, and where no exchange is recomputed */
+     "{model: {base: deepseek-v2-lite, num_hidden_layers: 6}, cluster: 'h100-sxm:4 x 2, rail 100G', workload: {seq: "
+     "4096, gbs: 32}, search: {cp: 1, vp: [1, 2, 3], mbs: 1, overlap_ep: [false, true], schedule: [1f1b, interleaved, "
+     "zb-h1, "
+     "dualpipe], recompute: [none, moe_act, moe, full, block]}}",
+     false},
     {"layers in 16 bits",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 6}, cluster: 'rtx-5090:4', plan: {precision: mxfp8, "
      "first_last_layers_bf16: true, num_layers_at_end_in_bf16: 2}, workload: {seq: 4096, gbs: 16}}",

@@ -39,7 +39,8 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
 /* What all stages have alike: one value of a list. */
 static enum maq_status take_common(struct maq_plan *plan, const struct maq_search_space *space, struct maq_diag *diag)
 {
-    static const enum maq_axis common[] = {MAQ_AXIS_PRECISION, MAQ_AXIS_SP, MAQ_AXIS_DISPATCHER, MAQ_AXIS_OVERLAP_TP};
+    static const enum maq_axis common[] = {MAQ_AXIS_PRECISION, MAQ_AXIS_SP, MAQ_AXIS_DISPATCHER, MAQ_AXIS_OVERLAP_EP,
+                                           MAQ_AXIS_OVERLAP_TP};
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
         const struct maq_axis_values *axis = &space->axis[common[i]];
         if (axis->fixed && axis->n > 1)
@@ -48,6 +49,8 @@ static enum maq_status take_common(struct maq_plan *plan, const struct maq_searc
         if (axis->fixed)
             maq_space_apply(plan, space, common[i], axis->at[0]);
     }
+    if (!space->axis[MAQ_AXIS_OVERLAP_EP].fixed) /* a profile's: not every plan can have it */
+        plan->overlap_ep = MAQ_AUTO;
     const struct maq_axis_values *order = &space->axis[MAQ_AXIS_ORDER];
     if (order->fixed && order->at[0] != MAQ_VALUE_AS_WRITTEN)
         return refuse(maq_axis_key(MAQ_AXIS_ORDER), "lays the ranks of a stage out by itself", diag);
@@ -197,7 +200,8 @@ static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_VP];
     const struct maq_model *model = &out->job.model;
-    bool plain = may_run(space, MAQ_SCHEDULE_1F1B), rounds = may_run(space, MAQ_SCHEDULE_INTERLEAVED);
+    bool pairs = out->job.plan.overlap_ep == MAQ_ON; /* of passes: only virtual stages have them (plan/clash.c) */
+    bool plain = may_run(space, MAQ_SCHEDULE_1F1B) && !pairs, rounds = may_run(space, MAQ_SCHEDULE_INTERLEAVED);
     if (!plain && !rounds)
         return refuse(maq_axis_key(MAQ_AXIS_SCHEDULE), "runs 1F1B or interleaved", diag);
     for (uint32_t i = 0; i < axis->n && out->n_chunks < MAQ_CHAIN_VALUES; i++) {
@@ -279,6 +283,7 @@ static void restrict_to(struct maq_chain_space *out, const struct maq_search_spa
     if (planner == MAQ_MIXED_PLANNER_ALL)
         return;
     out->chunks[0] = out->n_chunks = 1;
+    out->job.plan.overlap_ep = MAQ_AUTO; /* needs virtual stages */
     if (!space->axis[MAQ_AXIS_CP].fixed)
         out->cp[0] = out->n_cp = 1;
     if (planner == MAQ_MIXED_PLANNER_UNIFORM) {

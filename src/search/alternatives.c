@@ -2,30 +2,20 @@
  * alternatives.c - why the obvious other plans lose: the best plan with one axis changed, for every value of the space.
  *
  * The other axes stay as they are, so a value that the rest does not allow is impossible, even where the space has a plan
- * with it. Other stages need another layout: the best of the space. In the same way, settings that are no axis.
+ * with it. Other stages need another layout: the best of the space.
  */
+#include "search/alternatives.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/str.h"
 #include "plan/plan_fields.h"
-#include "search/pipelines.h"
-
-struct owner {
-    struct maq_arena arena;
-    struct maq_job job;
-    struct maq_search_space space;
-    struct maq_pipelines pipelines; /* of the space */
-    struct maq_train_sweep *sweep;
-    struct maq_plan *plans; /* [n] as the alternatives */
-    bool *laid_out;         /* [n]: the layout is that of the best plan, or the job's */
-    uint32_t size;
-};
 
 static enum maq_status grow(struct maq_search_alternatives *out)
 {
-    struct owner *o = out->owner;
+    struct maq_alternatives_owner *o = out->owner;
     uint32_t size = o->size > 0 ? 2 * o->size : 64;
     struct maq_search_alternative *at = MAQ_ARENA_NEW(&o->arena, struct maq_search_alternative, size);
     struct maq_plan *plans = MAQ_ARENA_NEW(&o->arena, struct maq_plan, size);
@@ -44,10 +34,10 @@ static enum maq_status grow(struct maq_search_alternatives *out)
     return MAQ_OK;
 }
 
-static enum maq_status add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
-                           const struct maq_plan *plan, bool laid_out)
+enum maq_status maq_alternative_add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
+                                    const struct maq_plan *plan, bool laid_out)
 {
-    struct owner *o = out->owner;
+    struct maq_alternatives_owner *o = out->owner;
     if (out->n == o->size)
         MAQ_TRY(grow(out));
     struct maq_search_alternative *a = &out->at[out->n];
@@ -62,7 +52,7 @@ static enum maq_status add(struct maq_search_alternatives *out, const struct maq
 }
 
 /* The short form of a key, or itself. */
-static const char *short_name(struct owner *o, const char *key)
+static const char *short_name(struct maq_alternatives_owner *o, const char *key)
 {
     const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
     struct maq_str name;
@@ -115,7 +105,7 @@ static bool compared(enum maq_axis axis, const struct maq_axis_values *values)
 
 static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_axis axis, const struct maq_plan *best)
 {
-    struct owner *o = out->owner;
+    struct maq_alternatives_owner *o = out->owner;
     const struct maq_axis_values *values = &o->space.axis[axis];
     uint32_t own = index_of(&o->space, axis, best);
     char from[MAQ_SPACE_WORD], to[MAQ_SPACE_WORD];
@@ -133,99 +123,17 @@ static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_a
         maq_space_word(to, &o->space, axis, values->at[i]);
         maq_space_apply(&plan, &o->space, axis, values->at[i]);
         mend(&plan, axis);
-        MAQ_TRY(add(out, &what, &plan, !changes_stages(axis)));
+        MAQ_TRY(maq_alternative_add(out, &what, &plan, !changes_stages(axis)));
     }
     return MAQ_OK;
 }
 
 static enum maq_status list(struct maq_search_alternatives *out, const struct maq_plan *best)
 {
-    const struct owner *o = out->owner;
+    const struct maq_alternatives_owner *o = out->owner;
     for (int a = 0; a < MAQ_AXIS_COUNT; a++)
         if (compared((enum maq_axis)a, &o->space.axis[a]))
             MAQ_TRY(list_axis(out, (enum maq_axis)a, best));
-    return MAQ_OK;
-}
-
-/* ---- settings: what a search keeps, but for lists of the user's ---- */
-
-enum setting { DISPATCHER, OVERLAP_EP, OVERLAP_SHARED, OVERLAP_TP, LOSS_FUSION, CUDA_GRAPHS, SETTINGS };
-static const struct {
-    const char *key;
-    int32_t from, to; /* values */
-} settings[SETTINGS] = {
-    [DISPATCHER] = {"moe_token_dispatcher_type", MAQ_DISPATCHER_ALLTOALL, MAQ_DISPATCHER_HYBRIDEP},
-    [OVERLAP_EP] = {"overlap_moe_expert_parallel_comm", MAQ_ON, MAQ_ON},
-    [OVERLAP_SHARED] = {"moe_shared_expert_overlap", true, true},
-    [OVERLAP_TP] = {"tp_comm_overlap", MAQ_ON, MAQ_ON},
-    [LOSS_FUSION] = {"cross_entropy_loss_fusion", true, true},
-    [CUDA_GRAPHS] = {"enable_cuda_graph", true, true},
-};
-
-static void set(struct maq_plan *plan, enum setting setting, int32_t value)
-{
-    switch (setting) {
-    case DISPATCHER:
-        plan->dispatcher = value;
-        break;
-    case OVERLAP_EP:
-        plan->overlap_ep = value;
-        break;
-    case OVERLAP_SHARED:
-        plan->overlap_shared_experts = value;
-        break;
-    case OVERLAP_TP:
-        plan->overlap_tp = value;
-        break;
-    case LOSS_FUSION:
-        plan->loss_fusion = value;
-        break;
-    case CUDA_GRAPHS:
-        plan->cuda_graphs = value;
-        break;
-    case SETTINGS:
-        break;
-    }
-}
-
-/* Whether Megatron Core runs a plan with it (transformer_config.py; arguments.py). */
-static bool runs(const struct maq_plan *p, enum setting setting)
-{
-    if (setting == OVERLAP_SHARED)
-        return p->dispatcher == MAQ_DISPATCHER_ALLTOALL;
-    if (setting != OVERLAP_EP)
-        return true;
-    bool redone = p->recompute == MAQ_RECOMPUTE_FULL || (p->recompute_parts & 1u << MAQ_PART_MOE);
-    return p->ep > 1 && (p->pp == 1 || p->vp > 1) && !redone && !p->overlap_shared_experts &&
-           p->dispatcher != MAQ_DISPATCHER_ALLGATHER;
-}
-
-static const char *word(char buf[64], const struct maq_plan *plan, enum setting setting)
-{
-    const struct maq_plan_doc doc = {.plan = *plan};
-    return maq_field_format(buf, maq_fields_find(maq_plan_fields, maq_str_of(settings[setting].key)), &doc);
-}
-
-static enum maq_status list_settings(struct maq_search_alternatives *out, const struct maq_plan *best)
-{
-    struct owner *o = out->owner;
-    bool moe = maq_model_find_module(&o->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
-    for (int i = moe ? 0 : OVERLAP_TP; i < SETTINGS; i++) {
-        if ((i == DISPATCHER && o->space.axis[MAQ_AXIS_DISPATCHER].n > 1) ||
-            (i == OVERLAP_TP && o->space.axis[MAQ_AXIS_OVERLAP_TP].n > 1)) /* it was searched */
-            continue;
-        for (int32_t value = settings[i].from; value <= settings[i].to; value++) {
-            char from[64], to[64];
-            struct maq_plan plan = *best;
-            set(&plan, (enum setting)i, value);
-            word(from, best, (enum setting)i);
-            word(to, &plan, (enum setting)i);
-            struct maq_search_alternative what = {
-                .key = settings[i].key, .name = settings[i].key, .from = from, .to = to};
-            if (strcmp(from, to) != 0 && runs(&plan, (enum setting)i))
-                MAQ_TRY(add(out, &what, &plan, true));
-        }
-    }
     return MAQ_OK;
 }
 
@@ -239,7 +147,8 @@ static bool better(const struct maq_train_quick *a, const struct maq_train_quick
 }
 
 /* The best over the layouts of the space, but where it is given. */
-static enum maq_status evaluate_one(struct maq_train_quick *best, struct owner *o, struct maq_plan *plan, bool laid_out)
+static enum maq_status evaluate_one(struct maq_train_quick *best, struct maq_alternatives_owner *o,
+                                    struct maq_plan *plan, bool laid_out)
 {
     *best = (struct maq_train_quick){0};
     if (laid_out)
@@ -260,7 +169,7 @@ static enum maq_status evaluate_one(struct maq_train_quick *best, struct owner *
 
 static enum maq_status evaluate(struct maq_search_alternatives *out)
 {
-    struct owner *o = out->owner;
+    struct maq_alternatives_owner *o = out->owner;
     for (uint32_t i = 0; i < out->n; i++) {
         struct maq_train_quick q;
         MAQ_TRY(evaluate_one(&q, o, &o->plans[i], o->laid_out[i]));
@@ -272,13 +181,11 @@ static enum maq_status evaluate(struct maq_search_alternatives *out)
     return MAQ_OK;
 }
 
-typedef enum maq_status list_fn(struct maq_search_alternatives *out, const struct maq_plan *best);
-
-static enum maq_status ask(struct maq_search_alternatives *out, list_fn *lists, const struct maq_job_box *open,
-                           const struct maq_search_result *result, const struct maq_search_opts *opts,
-                           struct maq_diag *diag)
+enum maq_status maq_alternatives_ask(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
+                                     const struct maq_job_box *open, const struct maq_search_result *result,
+                                     const struct maq_search_opts *opts, struct maq_diag *diag)
 {
-    struct owner *o = calloc(1, sizeof *o);
+    struct maq_alternatives_owner *o = calloc(1, sizeof *o);
     *out = (struct maq_search_alternatives){.owner = o};
     if (!o)
         return MAQ_NO_MEMORY;
@@ -305,19 +212,12 @@ enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, con
                                         const struct maq_search_result *result, const struct maq_search_opts *opts,
                                         struct maq_diag *diag)
 {
-    return ask(out, list, open, result, opts, diag);
-}
-
-enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_job_box *open,
-                                    const struct maq_search_result *result, const struct maq_search_opts *opts,
-                                    struct maq_diag *diag)
-{
-    return ask(out, list_settings, open, result, opts, diag);
+    return maq_alternatives_ask(out, list, open, result, opts, diag);
 }
 
 void maq_search_alternatives_free(struct maq_search_alternatives *a)
 {
-    struct owner *o = a->owner;
+    struct maq_alternatives_owner *o = a->owner;
     if (o) {
         maq_train_sweep_free(o->sweep);
         maq_arena_fini(&o->arena);

@@ -79,7 +79,9 @@ static bool repeats(const struct maq_search_space *space, const struct maq_job *
         return true;
     if (p->tp == 1 && (at[MAQ_AXIS_SP] > 0 || at[MAQ_AXIS_OVERLAP_TP] > 0))
         return true;
-    if (!moe && at[MAQ_AXIS_DISPATCHER] > 0)
+    if (!moe && (at[MAQ_AXIS_DISPATCHER] > 0 || at[MAQ_AXIS_OVERLAP_EP] > 0))
+        return true;
+    if (p->ep == 1 && at[MAQ_AXIS_OVERLAP_EP] > 0)
         return true;
     const struct maq_axis_values *etp = &space->axis[MAQ_AXIS_ETP];
     for (uint32_t i = 0; i < at[MAQ_AXIS_ETP]; i++)

@@ -30,6 +30,7 @@
     X(ORDER, rank_order, "rank_order")                                                                                 \
     X(INPUTS, offload_modules, "offload_modules")                                                                      \
     X(DISPATCHER, dispatcher, "moe_token_dispatcher_type")                                                             \
+    X(OVERLAP_EP, overlap_ep, "overlap_moe_expert_parallel_comm")                                                      \
     X(OVERLAP_TP, overlap_tp, "tp_comm_overlap")                                                                       \
     X(SCHEDULE, schedule, "pipeline_schedule")                                                                         \
     X(VP, vp, "virtual_pipeline_model_parallel_size")                                                                  \

@@ -197,6 +197,11 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
     case MAQ_AXIS_OVERLAP_TP:
         add(&l, MAQ_VALUE_AS_WRITTEN);
         break;
+    case MAQ_AXIS_OVERLAP_EP: /* of a profile's: a recipe has it, and not every plan can */
+        add(&l, MAQ_VALUE_AS_WRITTEN);
+        if (space->base.overlap_ep == MAQ_ON)
+            add(&l, MAQ_OFF);
+        break;
     case MAQ_AXIS_TP:
         tp_values(&l, job);
         break;
