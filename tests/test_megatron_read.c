@@ -144,7 +144,11 @@ static void test_arguments(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct line l;
-        struct maq_megatron *m = read_line(&l, cases[i].line, false, diag);
+        char line[512];
+        bool whole = strncmp(cases[i].path, "model.", 6) != 0 || strstr(cases[i].line, "--num-layers ");
+        snprintf(line, sizeof line, "%s%s", cases[i].line,
+                 whole ? "" : " --num-layers 2"); /* or it describes no model */
+        struct maq_megatron *m = read_line(&l, line, false, diag);
         if (!m)
             fail_msg("%s: refused", cases[i].line);
         const char *value = value_of(m, cases[i].path);
@@ -192,6 +196,30 @@ static void test_refused(void **state)
     (void)state;
 }
 
+/* Which model it is, something else says: a line without --num-layers says nothing of it, nor one whose words on it are dropped. */
+static void test_another_model(void **state)
+{
+    static const char *const lines[] = {
+        "--tensor-model-parallel-size 8 --swiglu --make-vocab-size-divisible-by 64 --bf16",
+        "--num-layers 24 --hidden-size 1024 --swiglu --bf16"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct line l;
+        struct maq_megatron *m = read_line(&l, lines[i], false, diag);
+        assert_non_null(m);
+        assert_int_equal(value_of(m, "model.num_layers") != NULL, i == 1);
+        if (i == 1)
+            maq_megatron_drop_model(m);
+        for (size_t k = 0; k < m->n_overrides; k++)
+            assert_true(strncmp(m->overrides[k].path, "model", strlen("model")) != 0);
+        assert_string_equal(value_of(m, "plan.precision"), "bf16");
+        maq_megatron_free(m);
+        free(l.text);
+        maq_diag_free(diag);
+    }
+}
+
 /* "--num-layers 32 ..." copied from somewhere: 32 is above 0, and it is not the only word. */
 static void test_more_words_than_one(void **state)
 {
@@ -228,7 +256,8 @@ static void test_vocabulary_of_a_model(void **state)
     struct maq_diag *diag = maq_diag_new();
     struct line l;
     struct maq_megatron *m = read_line(
-        &l, "--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B-Instruct", false, diag);
+        &l, "--num-layers 32 --tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B-Instruct",
+        false, diag);
     assert_non_null(m);
     assert_string_equal(value_of(m, "model.vocab_size"), "128256");
     char *text = maq_diag_format(diag, 0, false);
@@ -335,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_more_words_than_one),
         cmocka_unit_test(test_unknown_is_named),
         cmocka_unit_test(test_vocabulary_of_a_model),

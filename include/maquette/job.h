@@ -120,7 +120,7 @@ MAQ_API char *maq_job_megatron_arguments(const struct maq_job *job);
  * The other way round: what the arguments of a Megatron-LM training script say of a job, as overrides for maq_job_load(): all but
  * the cluster. `words` are those of the command line; the launcher and the script before the first argument are passed over.
  * Arguments that change neither time nor memory are left out, unknown ones are named in a warning, and for an `open` job (a search)
- * what the search decides is left out too. What is set points into `words`, which must outlive it. *out is the caller's
+ * what the search decides is left out too. A line without --num-layers describes no model: its words on one are left out. What is set points into `words`, which must outlive it. *out is the caller's
  * (maq_megatron_free).
  */
 struct maq_megatron {
@@ -129,6 +129,8 @@ struct maq_megatron {
 };
 MAQ_API enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *words, size_t n_words,
                                           bool open, struct maq_diag *diag);
+/* Leaves out what the line says of the model: something else says which it is. */
+MAQ_API void maq_megatron_drop_model(struct maq_megatron *read);
 MAQ_API void maq_megatron_free(struct maq_megatron *read);
 
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the

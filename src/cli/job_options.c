@@ -81,6 +81,9 @@ enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size
         maq_megatron_read(&cli->megatron, words, n_words, cli->command->megatron == CLI_MEGATRON_OPEN, cli->diag);
     if (status != MAQ_OK)
         return status;
+    for (size_t i = 0; i < cli->n_overrides; i++)
+        if (strcmp(cli->overrides[i].path, "model") == 0)
+            maq_megatron_drop_model(cli->megatron);
     size_t n = cli->megatron->n_overrides, size = cli->n_overrides + n;
     struct maq_override *both = malloc((size + 1) * sizeof *both);
     if (!both)

@@ -71,7 +71,7 @@ static const struct rule {
 static const struct {
     const char *path, *value;
 } defaults[] = {
-    {"framework", "megatron-lm"},          {"model.model_type", "megatron"},
+    {"framework", "megatron-lm"},          {"model", "{model_type: megatron}"},
     {"plan.sequence_parallel", "false"},   {"plan.data_parallel_sharding_strategy", "no_shard"},
     {"plan.overlap_grad_reduce", "false"}, {"plan.overlap_param_gather", "false"},
 };
@@ -310,6 +310,8 @@ enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *
     read_words(&r, words, n_words);
     if (r.status == MAQ_OK)
         maq__megatron_conclude(&r);
+    if (r.kept.layers == 0) /* it describes no model: another part of the job does */
+        maq_megatron_drop_model(&r.box->read);
     if (r.status == MAQ_OK && r.unknown.len > 0)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_MEGATRON_UNKNOWN, (struct maq_span){0}, NULL,
                      "arguments that nothing here knows, taken to change nothing: %s", r.unknown.ptr);
@@ -319,6 +321,19 @@ enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *
     else
         *out = &r.box->read;
     return r.status;
+}
+
+void maq_megatron_drop_model(struct maq_megatron *read)
+{
+    struct maq_megatron_box *box = (struct maq_megatron_box *)read;
+    size_t n = 0;
+    for (size_t i = 0; i < read->n_overrides; i++) {
+        struct maq_str section;
+        maq_str_split(maq_str_of(read->overrides[i].path), '.', &section);
+        if (!maq_str_is(section, "model"))
+            box->read.overrides[n++] = read->overrides[i];
+    }
+    read->n_overrides = n;
 }
 
 void maq_megatron_free(struct maq_megatron *read)

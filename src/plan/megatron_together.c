@@ -183,5 +183,6 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
                       "plan.precision", precision_of(k));
     conclude_stages(r, tp, pp);
     conclude_backends(r);
-    conclude_vocabulary(r, tp);
+    if (k->layers > 0)
+        conclude_vocabulary(r, tp);
 }
