@@ -470,7 +470,8 @@ static uint32_t predicted_as_found(const char *text)
             maq_mixed_search_predict(&p, maq_mixed_plan_get(again), s.job, diag) != MAQ_OK)
             fail_msg("%s\n%s", json, maq_diag_format(diag, 0, false));
         assert_true(p.step_s == s.result->plans[i].step_s && p.fits);
-        assert_true(fabs(p.composed_s / s.result->plans[i].composed_s - 1) < 1e-12);
+        if (s.result->plans[i].bottleneck_s > 0) /* one node group alone is not composed */
+            assert_true(fabs(p.composed_s / s.result->plans[i].composed_s - 1) < 1e-12);
         const struct maq_mixed_pipeline *line = &maq_mixed_plan_get(again)->pipelines[0];
         for (uint32_t k = 0; k < line->n_stages; k++)
             told |= (line->stages[k].recompute_parts > 0) | (line->stages[k].replicas[0].etp > 0) << 1 |
@@ -720,6 +721,8 @@ static void test_one_kind(void **state)
         {"model: gpt2-xl, workload: {seq: 1024, gbs: 64}", "v100-16gb:2 + v100-16gb:2 x 3", "v100-16gb:2 x 4"},
         {"model: {base: llama-3.1-8b, num_hidden_layers: 24}, workload: {seq: 8192, gbs: 32}",
          "a100-40gb:2 x 2 + a100-40gb:2 x 2", "a100-40gb:2 x 4"},
+        {"model: {base: qwen3-30b-a3b, num_hidden_layers: 24}, workload: {seq: 4096, gbs: 64}",
+         "h100-sxm:4 + h100-sxm:4", "h100-sxm:4 x 2"},
     };
     (void)state;
     for (size_t i = SANITIZED ? 1 : 0; i < (SANITIZED ? 2 : MAQ_COUNT(cases)); i++) {

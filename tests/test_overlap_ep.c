@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "maquette/mixed_plan.h"
+#include "maquette/mixed_search.h"
 #include "predict.h"
 
 #define MODEL "model: {base: deepseek-v2-lite, num_hidden_layers: 8, first_k_dense_replace: 0}\n"
@@ -35,6 +35,7 @@ static void test_refused(void **unused)
         {"pp: 2, schedule: zb-h1", "schedule zb-h1 has no passes side by side"},
         {"pp: 2, vp: 2, recompute: full", "cannot be recomputed as a whole"},
         {"recompute: full", "cannot be recomputed as a whole"},
+        {"schedule: gpipe, recompute: full", "cannot be recomputed as a whole"},
         {"recompute: selective, recompute_modules: [moe]", "no pass that they could run under"},
         {"moe_shared_expert_overlap: true", "run under the exchange already"},
         {"dispatcher: allgather", "no exchange that could run apart"},
@@ -120,13 +121,53 @@ static void test_as_trained(void **unused)
     maq_diag_free(diag);
 }
 
+static struct maq_mixed_search_result *search(struct maq_job_box *job, const char *list)
+{
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct maq_mixed_search_result *r;
+    opts.lists = &list;
+    opts.n_lists = list ? 1 : 0;
+    opts.top = 2;
+    assert_int_equal(maq_mixed_search(&r, job, &opts, NULL), MAQ_OK);
+    assert_true(r->n_plans > 0);
+    return r;
+}
+
+/* Over several node groups both are searched where nobody decides; a plan says which it is, and is played so whatever the job says. */
+static void test_found(void **unused)
+{
+    static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 24}\nworkload: {seq: 4096, gbs: 64}\n"
+                               "cluster: 'a100-80gb:4 + h100-nvl:4'\nplan: {mbs: 1}\n";
+    struct maq_job_box *job;
+    struct maq_mixed_box *plan;
+    struct maq_mixed_placed *placed;
+    (void)unused;
+    assert_int_equal(maq_job_parse_open(&job, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+    struct maq_mixed_search_result *both = search(job, NULL),
+                                   *waits = search(job, "overlap_moe_expert_parallel_comm=false"),
+                                   *hides = search(job, "overlap_moe_expert_parallel_comm=true");
+    print_message("waits %.4f s, hides %.4f s, both %.4f s\n", waits->plans[0].step_s, hides->plans[0].step_s,
+                  both->plans[0].step_s);
+    assert_true(hides->plans[0].step_s < waits->plans[0].step_s);
+    assert_true(both->plans[0].step_s <= hides->plans[0].step_s && both->plans[0].overlap_ep == MAQ_ON);
+    assert_true(both->bound_s <= waits->bound_s && both->bound_s <= hides->bound_s);
+    assert_int_equal(maq_mixed_search_mixed_plan(&plan, both, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_mixed_plan_get(plan)->overlap_ep, MAQ_ON);
+    assert_int_equal(maq_mixed_place(&placed, maq_mixed_plan_get(plan), job, NULL), MAQ_OK);
+    assert_true(placed->step_s == both->plans[0].step_s && placed->fits);
+    maq_mixed_placed_free(placed);
+    maq_mixed_plan_free(plan);
+    maq_mixed_search_free(both);
+    maq_mixed_search_free(waits);
+    maq_mixed_search_free(hides);
+    maq_job_free(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_of_a_profile),
-        cmocka_unit_test(test_partners),
-        cmocka_unit_test(test_as_trained),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_of_a_profile), cmocka_unit_test(test_partners),
+        cmocka_unit_test(test_as_trained), cmocka_unit_test(test_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

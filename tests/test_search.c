@@ -408,8 +408,9 @@ static struct searched search_remedies(struct maq_search_remedies *r, const char
 static void test_remedy_of_the_host(void **unused)
 {
     (void)unused;
-    const char text[] = "{model: qwen3-30b-a3b, cluster: 'a100-40gb:8', workload: {seq: 8192, gbs: 64},"
-                        " plan: {recompute: none, mbs: 1}, search: {vp: 1, order: tp-cp-ep-dp-pp, layout: E0L0}}";
+    const char text[] =
+        "{model: qwen3-30b-a3b, cluster: 'a100-40gb:8', workload: {seq: 8192, gbs: 64},"
+        " plan: {recompute: none, mbs: 1, overlap_ep: false}, search: {vp: 1, order: tp-cp-ep-dp-pp, layout: E0L0}}";
     const char *lists[] = {"cpu_offloading_num_layers=0,4,16,64", "optimizer_offload_fraction=0,1"};
     struct maq_search_opts opts = {.threads = 1}, coarse = {.threads = 1, .lists = lists, .n_lists = MAQ_COUNT(lists)};
     struct maq_search_remedies r;

@@ -72,6 +72,7 @@ struct maq_mixed_plan {
     int schedule;                       /* enum maq_schedule_kind */
     uint32_t
         microbatch_group; /* of an interleaved schedule: micro batches in a row of a virtual stage; 0 = as many as stages with devices of their own */
+    int overlap_ep; /* enum maq_auto_bool: exchanges of experts under another micro batch; AUTO: as the job says */
     uint32_t n_pipelines;
     const struct maq_mixed_pipeline *pipelines;
     struct maq_mixed_measured measured;

@@ -115,6 +115,7 @@ struct maq_mixed_search_plan {
      * NULL: composed. */
     const struct maq_plan *uniform;
     uint32_t chunks; /* virtual stages of a stage; 1: 1F1B, more: interleaved */
+    int overlap_ep;  /* enum maq_auto_bool: exchanges of experts under another micro batch; AUTO: as the job says */
     uint32_t group;  /* interleaved: micro batches that run in a row through a virtual stage */
     uint32_t n_stages;
     const struct maq_mixed_search_stage *stages;

@@ -101,7 +101,6 @@ struct maq_search_alternative {
     const char *key, *name; /* of the plan, and its short form: "tp" */
     const char *from, *to;  /* words; live with the alternatives */
     bool neighbour;         /* next to the best plan's value on the axis */
-    bool listed;            /* a setting that a list of the user's would search */
     bool possible, fits;
     double step_s, needed_bytes;
 };

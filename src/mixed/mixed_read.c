@@ -22,7 +22,7 @@
 struct plan_keys {
     struct maq_str schema, model, zone;
     int32_t micro_batch, global_batch, microbatch_group;
-    int schedule;
+    int schedule, overlap_ep;
     struct maq_node *pipelines, *measured;
 };
 struct pipeline_keys {
@@ -62,6 +62,9 @@ static const struct maq_field plan_fields[] = {
                    .def = "1f1b", .doc = "order of the pipeline"),
     COUNT(struct plan_keys, microbatch_group, "microbatch_group_size_per_vp_stage", .def = "0", .min = 0,
           .doc = "interleaved: micro batches in a row of a virtual stage; 0 = as many as stages with devices"),
+    MAQ_FIELD_ENUM(struct plan_keys, overlap_ep, "overlap_moe_expert_parallel_comm", maq_auto_bool_names,
+                   .aliases = "overlap_ep", .def = "auto",
+                   .doc = "exchanges of experts under another micro batch; auto = as the job says"),
     MAQ_FIELD_NODE(struct plan_keys, pipelines, "pipelines", .required = true, .doc = "list of pipelines"),
     MAQ_FIELD_NODE(struct plan_keys, measured, "measured", .doc = "what was measured of the executed plan"),
     MAQ_FIELD_END};
@@ -469,7 +472,8 @@ enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *roo
     *out = (struct maq_mixed_plan){.micro_batch = (uint32_t)k.micro_batch,
                                    .global_batch = (uint32_t)k.global_batch,
                                    .schedule = k.schedule,
-                                   .microbatch_group = (uint32_t)k.microbatch_group};
+                                   .microbatch_group = (uint32_t)k.microbatch_group,
+                                   .overlap_ep = k.overlap_ep};
     MAQ_TRY(maq__mixed_keep(&out->model, k.model, arena, diag));
     MAQ_TRY(maq__mixed_keep(&out->zone, k.zone, arena, diag));
     if (k.measured)

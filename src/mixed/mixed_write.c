@@ -158,6 +158,8 @@ static void write_plan(struct writer *w, json_t *root, const struct maq_mixed_pl
     put(w, root, "global_batch_size", json_integer(plan->global_batch));
     put_text(w, root, "pipeline_schedule", maq__mixed_schedules[plan->schedule]);
     put_count(w, root, "microbatch_group_size_per_vp_stage", plan->microbatch_group, 0);
+    if (plan->overlap_ep != MAQ_AUTO)
+        put(w, root, "overlap_moe_expert_parallel_comm", json_boolean(plan->overlap_ep == MAQ_ON));
     json_t *pipelines = put_list(w, root, "pipelines");
     for (uint32_t p = 0; pipelines && p < plan->n_pipelines; p++) {
         const struct maq_mixed_pipeline *line = &plan->pipelines[p];

@@ -199,6 +199,7 @@ static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_pla
     plan.etp = r->etp > 0 ? (int32_t)r->etp : (int32_t)r->tp;
     plan.mbs = (int32_t)p->plan->micro_batch;
     plan.sequence_parallel = r->tp > 1 && r->sequence_parallel ? MAQ_ON : MAQ_OFF;
+    plan.overlap_ep = maq__placed_overlap_ep(p);
     if (c->n > c->devices && plan.overlap_p2p == MAQ_AUTO) /* as Megatron-LM's interleaved schedule */
         plan.overlap_p2p = MAQ_ON;
     plan.sharding = s->sharding;

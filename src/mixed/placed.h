@@ -50,6 +50,9 @@ struct maq_placing {
 /* Fails with the reason: "this plan cannot be placed on the job's node groups: ..." */
 enum maq_status maq__placed_cannot(struct maq_diag *diag, const char *hint, const char *why);
 
+/* enum maq_auto_bool: what the plan says, else the job. */
+int maq__placed_overlap_ep(const struct maq_placing *p);
+
 /* MAQ_BAD_INPUT where the plan is none that can be placed. */
 enum maq_status maq__placed_check(const struct maq_placing *p);
 

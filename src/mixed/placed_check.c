@@ -71,6 +71,11 @@ static const char *fault_of_offload(const struct maq_mixed_stage *s, const struc
     return maq_offload_fault(&plan, &remedy);
 }
 
+int maq__placed_overlap_ep(const struct maq_placing *p)
+{
+    return p->plan->overlap_ep != MAQ_AUTO ? p->plan->overlap_ep : p->job->plan.overlap_ep;
+}
+
 static const char *fault_of_pipeline(const struct maq_placing *placing, uint32_t p)
 {
     const struct maq_mixed_plan *plan = placing->plan;
@@ -78,7 +83,7 @@ static const char *fault_of_pipeline(const struct maq_placing *placing, uint32_t
     uint32_t n = own_devices(line), first = line->stages[0].n_replicas;
     if (!goes_round(line, n))
         return "its virtual stages do not go round the devices";
-    if (placing->job->plan.overlap_ep == MAQ_ON && n > 1 && n == line->n_stages)
+    if (maq__placed_overlap_ep(placing) == MAQ_ON && n > 1 && n == line->n_stages)
         return "without virtual stages it has nothing that hides the exchange of experts "
                "(overlap_moe_expert_parallel_comm)";
     for (uint32_t i = 0; i < line->n_stages; i++) {

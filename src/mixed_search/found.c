@@ -121,6 +121,7 @@ bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run
                                    .layers = run->result.n_layers,
                                    .schedule = plan->chunks > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B,
                                    .microbatch_group = plan->group,
+                                   .overlap_ep = plan->overlap_ep,
                                    .n_pipelines = plan->n_pipelines,
                                    .pipelines = fill_pipelines(stages, plan, arena)};
     return out->pipelines;

@@ -73,6 +73,7 @@ static struct maq_mixed_search_stage *fill_plan(struct maq_mixed_search_plan *ou
                                           .microbatches = (uint32_t)job->microbatches,
                                           .chunks = (uint32_t)job->plan.vp,
                                           .group = job->plan.vp > 1 ? (uint32_t)job->plan.pp : 0,
+                                          .overlap_ep = found->plan.overlap_ep,
                                           .n_pipelines = 1,
                                           .uniform = whole,
                                           .n_stages = n,

@@ -170,6 +170,8 @@ static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mi
         space->n_host = space->n_copies = space->n_offload = 0;
     space->n_mbs = 1;
     space->mbs[0] = p->micro_batch;
+    if (p->overlap_ep != MAQ_AUTO)
+        space->job.plan.overlap_ep = p->overlap_ep;
     for (uint32_t i = 0; i < line->n_stages; i++) {
         const struct maq_mixed_stage *s = &line->stages[i];
         const struct maq_mixed_replica *r = &s->replicas[0];

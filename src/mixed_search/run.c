@@ -22,18 +22,31 @@ struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opt
     return limits;
 }
 
+/* By another of the searches. */
+static bool found_again(const struct maq_mixed_search_plan *a, const struct maq_mixed_search_plan *b)
+{
+    bool alike = a->step_s >= b->step_s && a->micro_batch == b->micro_batch && a->replicas == b->replicas &&
+                 a->chunks == b->chunks && a->n_stages == b->n_stages && a->n_pipelines == b->n_pipelines &&
+                 !a->uniform == !b->uniform;
+    for (uint32_t i = 0; alike && i < a->n_stages; i++)
+        alike = a->stages[i].first_layer == b->stages[i].first_layer && a->stages[i].island == b->stages[i].island;
+    return alike;
+}
+
 void maq_mixed_run_insert(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                           const struct maq_mixed_search_plan *plan)
 {
     uint32_t *n = &run->result.n_plans, at = *n, room = opts->top > 0 ? opts->top : 1;
     while (at > 0 && run->plans[at - 1].step_s > plan->step_s)
         at--;
-    if (at == room)
+    if (at == room || (at > 0 && found_again(&run->plans[at - 1], plan)))
         return;
     *n += *n < room;
     for (uint32_t i = *n - 1; i > at; i--)
         run->plans[i] = run->plans[i - 1];
     run->plans[at] = *plan;
+    if (plan->overlap_ep == MAQ_AUTO) /* as the run's compositions have it */
+        run->plans[at].overlap_ep = run->space.job.plan.overlap_ep;
 }
 
 void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run, const struct maq_stage *s,

@@ -314,10 +314,78 @@ static enum maq_status search_shares(struct maq_mixed_run *run, const struct maq
     return r->complete ? settle_bound(run, diag) : MAQ_OK;
 }
 
+/* Of another search, which goes. */
+static enum maq_status insert_copy(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                                   const struct maq_mixed_search_plan *found, struct maq_diag *diag)
+{
+    struct maq_mixed_search_plan plan = *found;
+    struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, found->n_stages);
+    struct maq_mixed_search_share *shares =
+        MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_share, found->n_pipelines);
+    struct maq_plan *whole = found->uniform ? maq_mixed_keep_plan(found->uniform, &run->arena) : NULL;
+    if (!stages || !shares || (found->uniform && !whole))
+        return maq_no_memory(diag, "the search");
+    memcpy(stages, found->stages, found->n_stages * sizeof *stages);
+    plan.stages = stages;
+    plan.uniform = whole;
+    if (found->pipelines) {
+        memcpy(shares, found->pipelines, found->n_pipelines * sizeof *shares);
+        plan.pipelines = shares;
+    }
+    maq_mixed_run_insert(run, opts, &plan);
+    return MAQ_OK;
+}
+
+static double least(double a, double b)
+{
+    return a > 0 && (b <= 0 || a < b) ? a : b;
+}
+
+/* Bound, gap and least form are of both kinds of plans then. */
+static void join_bounds(struct maq_mixed_search_result *r, double composed_s, double bound_s)
+{
+    r->bound_s = least(r->bound_s, bound_s);
+    r->composed_s = least(r->composed_s, composed_s);
+}
+
+static enum maq_status search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+                              const struct maq_mixed_search_opts *given, bool beside, struct maq_diag *diag);
+
+/* Compositions whose exchanges of experts run under another micro batch; only those of virtual stages can (plan/clash.c). */
+static enum maq_status search_overlapped(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *found;
+    struct maq_mixed_search_opts one = *opts;
+    const char **lists = MAQ_ARENA_NEW(&run->arena, const char *, opts->n_lists + 1);
+    if (!run->space.overlap_open)
+        return MAQ_OK;
+    if (!lists)
+        return maq_no_memory(diag, "the search");
+    for (size_t i = 0; i < opts->n_lists; i++)
+        lists[i] = opts->lists[i];
+    lists[opts->n_lists] = "overlap_moe_expert_parallel_comm=true";
+    one.lists = lists;
+    one.n_lists = opts->n_lists + 1;
+    one.together_only = true;
+    one.progress = NULL;
+    enum maq_status status = search(&found, open, &one, false, NULL);
+    if (status == MAQ_BAD_INPUT) /* no virtual stages can be */
+        return MAQ_OK;
+    if (status != MAQ_OK)
+        return maq_no_memory(diag, "the search");
+    run->result.complete = run->result.complete && found->complete;
+    for (uint32_t i = 0; i < found->n_plans && status == MAQ_OK; i++)
+        status = insert_copy(run, opts, &found->plans[i], diag);
+    if (found->n_plans > 0)
+        join_bounds(&run->result, found->composed_s, found->bound_s);
+    maq_mixed_search_free(found);
+    return status;
+}
+
 /*
  * The best uniform plan beside what was found so far, among whose plans it is put where it is faster than all. Node groups that are nearly alike
- * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition. Bound, gap and
- * least form are of both kinds of plans then.
+ * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition.
  */
 static enum maq_status search_uniform(struct maq_mixed_run *run, const struct maq_job_box *open,
                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
@@ -329,24 +397,10 @@ static enum maq_status search_uniform(struct maq_mixed_run *run, const struct ma
     MAQ_TRY(maq_mixed_search(&found, open, &one, diag));
     const struct maq_mixed_search_plan *best = found->n_plans > 0 ? &found->plans[0] : NULL;
     enum maq_status status = MAQ_OK;
-    if (best && (r->n_plans == 0 || best->step_s < run->plans[0].step_s)) {
-        struct maq_mixed_search_plan plan = *best;
-        struct maq_mixed_search_stage *stages =
-            MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, best->n_stages);
-        struct maq_plan *whole = maq_mixed_keep_plan(best->uniform, &run->arena);
-        if (stages && whole) {
-            memcpy(stages, best->stages, best->n_stages * sizeof *stages);
-            plan.stages = stages;
-            plan.uniform = whole;
-            maq_mixed_run_insert(run, opts, &plan);
-        } else {
-            status = maq_no_memory(diag, "the search");
-        }
-    }
-    if (best) {
-        r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, best->step_s) : best->step_s;
-        r->composed_s = r->composed_s > 0 ? fmin(r->composed_s, best->step_s) : best->step_s;
-    }
+    if (best && (r->n_plans == 0 || best->step_s < run->plans[0].step_s))
+        status = insert_copy(run, opts, best, diag);
+    if (best)
+        join_bounds(r, best->step_s, best->step_s);
     maq_mixed_search_free(found);
     return status;
 }
@@ -359,8 +413,7 @@ static void take_found(struct maq_mixed_run *run, const struct maq_mixed_search_
     if (r->n_plans > 0 && plan->step_s >= run->plans[0].step_s)
         return;
     maq_mixed_run_insert(run, opts, plan);
-    r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, bound_s) : bound_s;
-    r->composed_s = r->composed_s > 0 ? fmin(r->composed_s, plan->step_s) : plan->step_s;
+    join_bounds(r, plan->step_s, bound_s);
 }
 
 /* Node groups of one kind are one group as well, in which every technique is looked at. */
@@ -398,8 +451,19 @@ static enum maq_status search_each(struct maq_mixed_search_island *islands, stru
     return MAQ_OK;
 }
 
+/* What is no composition of the run, or one of another kind. */
+static enum maq_status search_beside(struct maq_mixed_search_island *islands, struct maq_mixed_run *run,
+                                     const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+                                     struct maq_diag *diag)
+{
+    MAQ_TRY(search_overlapped(run, open, opts, diag));
+    MAQ_TRY(search_uniform(run, open, opts, diag));
+    MAQ_TRY(search_whole(run, open, opts, diag));
+    return run->result.alone ? search_each(islands, run, open, opts, diag) : MAQ_OK;
+}
+
 static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_job_box *open,
-                                    const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+                                    const struct maq_mixed_search_opts *opts, bool beside, struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r = &run->result;
     uint32_t n = run->costs.n_pools;
@@ -417,12 +481,8 @@ static enum maq_status list_islands(struct maq_mixed_run *run, const struct maq_
     }
     if (r->planner == MAQ_MIXED_PLANNER_ALL && !opts->one_pipeline)
         MAQ_TRY(search_shares(run, islands, opts, diag));
-    if (r->planner == MAQ_MIXED_PLANNER_ALL)
-        MAQ_TRY(search_uniform(run, open, opts, diag));
-    if (r->planner == MAQ_MIXED_PLANNER_ALL)
-        MAQ_TRY(search_whole(run, open, opts, diag));
-    if (r->planner == MAQ_MIXED_PLANNER_ALL && r->alone)
-        MAQ_TRY(search_each(islands, run, open, opts, diag));
+    if (r->planner == MAQ_MIXED_PLANNER_ALL && beside)
+        MAQ_TRY(search_beside(islands, run, open, opts, diag));
     count_used(islands, r, n);
     r->alone = r->alone && !maq_chain_costs_stopped(&run->costs);
     r->islands = islands;
@@ -457,8 +517,8 @@ static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_se
     return list_waves(run, diag);
 }
 
-enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
-                                 const struct maq_mixed_search_opts *given, struct maq_diag *diag)
+static enum maq_status search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+                              const struct maq_mixed_search_opts *given, bool beside, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts opts = *given;
     const struct maq_mixed_space_lists lists = {opts.lists,      opts.n_lists,    opts.planner,
@@ -485,7 +545,7 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
     if (status == MAQ_OK && !uniform)
         status = settle_bound(run, diag);
     if (status == MAQ_OK)
-        status = list_islands(run, open, &opts, diag);
+        status = list_islands(run, open, &opts, beside, diag);
     if (status != MAQ_OK) {
         maq_mixed_search_free(&run->result);
         return status;
@@ -493,6 +553,12 @@ enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const str
     run->costs.watch = (struct maq_chain_watch){.stop = NULL};
     *out = &run->result;
     return MAQ_OK;
+}
+
+enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    return search(out, open, opts, true, diag);
 }
 
 void maq_mixed_search_free(struct maq_mixed_search_result *result)

@@ -37,8 +37,10 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
 }
 
 /* What all stages have alike: one value of a list. */
-static enum maq_status take_common(struct maq_plan *plan, const struct maq_search_space *space, struct maq_diag *diag)
+static enum maq_status take_common(struct maq_chain_space *out, const struct maq_search_space *space,
+                                   struct maq_diag *diag)
 {
+    struct maq_plan *plan = &out->job.plan;
     static const enum maq_axis common[] = {MAQ_AXIS_PRECISION, MAQ_AXIS_SP, MAQ_AXIS_DISPATCHER, MAQ_AXIS_OVERLAP_EP,
                                            MAQ_AXIS_OVERLAP_TP};
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
@@ -49,7 +51,8 @@ static enum maq_status take_common(struct maq_plan *plan, const struct maq_searc
         if (axis->fixed)
             maq_space_apply(plan, space, common[i], axis->at[0]);
     }
-    if (!space->axis[MAQ_AXIS_OVERLAP_EP].fixed) /* a profile's: not every plan can have it */
+    out->overlap_open = !space->axis[MAQ_AXIS_OVERLAP_EP].fixed && space->axis[MAQ_AXIS_OVERLAP_EP].n > 1;
+    if (!space->axis[MAQ_AXIS_OVERLAP_EP].fixed)
         plan->overlap_ep = MAQ_AUTO;
     const struct maq_axis_values *order = &space->axis[MAQ_AXIS_ORDER];
     if (order->fixed && order->at[0] != MAQ_VALUE_AS_WRITTEN)
@@ -364,7 +367,7 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     enlarge(&out->job.cluster, lists);
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
     MAQ_TRY(check_settled(&space, diag));
-    MAQ_TRY(take_common(&out->job.plan, &space, diag));
+    MAQ_TRY(take_common(out, &space, diag));
     MAQ_TRY(take_axes(out, &space, diag));
     restrict_to(out, &space, lists->planner);
     return MAQ_OK;

@@ -50,7 +50,7 @@ bool maq_plan_pairs_passes(const struct maq_plan *plan)
 
 const char *maq_overlap_ep_clash(const struct maq_plan *plan, const char **remedy)
 {
-    bool megatrons = plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;
+    bool megatrons = plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;
     if (plan->overlap_ep != MAQ_ON || plan->ep == 1 || !megatrons)
         return NULL;
     if (plan->recompute == MAQ_RECOMPUTE_FULL) {

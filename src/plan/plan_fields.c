@@ -7,7 +7,7 @@
  */
 #include "plan/plan_fields.h"
 
-static const char *const auto_bool_names[] = {"auto", "false", "true", NULL};
+const char *const maq_auto_bool_names[] = {"auto", "false", "true", NULL};
 static const char *const schedule_names[] = {"auto", "gpipe",    "1f1b",       "interleaved", "zb-h1",
                                              "zb-v", "dualpipe", "dualpipe-v", NULL};
 static const char *const cp_comm_names[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
@@ -32,7 +32,7 @@ static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1
 #define DOUBLE(m, k, ...) MAQ_FIELD_DOUBLE(struct maq_plan_doc, P(m), k, __VA_ARGS__)
 #define ENUM(m, k, names, ...) MAQ_FIELD_ENUM(struct maq_plan_doc, P(m), k, names, __VA_ARGS__)
 #define STR(m, k, ...) MAQ_FIELD_STR(struct maq_plan_doc, P(m), k, __VA_ARGS__)
-#define AUTO(m, k, ...) ENUM(m, k, auto_bool_names, .def = "auto", __VA_ARGS__)
+#define AUTO(m, k, ...) ENUM(m, k, maq_auto_bool_names, .def = "auto", __VA_ARGS__)
 
 const struct maq_field maq_plan_fields[] = {
     /* degrees */

@@ -48,6 +48,8 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
     maq_json_int(map, "virtual_pipeline_model_parallel_size", p->chunks);
     if (p->chunks > 1)
         maq_json_int(map, "microbatch_group_size_per_vp_stage", p->group);
+    if (p->overlap_ep != MAQ_AUTO)
+        maq_json_bool(map, "overlap_moe_expert_parallel_comm", p->overlap_ep == MAQ_ON);
     maq_json_real(map, "bottleneck_s", p->bottleneck_s);
     maq_json_int(map, "bottleneck_stage", p->bottleneck);
     maq_json_real(map, "fill_s", p->fill_s);

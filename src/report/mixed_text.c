@@ -201,16 +201,17 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
     const struct maq_mixed_search_plan *p = &r->plans[0];
     const struct maq_mixed_search_stage *slow = &p->stages[p->bottleneck];
     char step[32], pace[32], fill[32], sync[32], wait[32], waits[96] = "", chunks[80] = "", line[512];
+    const char *overlap = p->overlap_ep == MAQ_ON ? ", exchanges of experts under another micro batch" : "";
     if (p->chunks > 1)
         maq__snprintf(chunks, sizeof chunks, ", %u virtual stages a device, micro batches in groups of %u", p->chunks,
                       p->group);
-    maq__snprintf(line, sizeof line, "%s%s: %u micro batch%s of %u x %u replicas%s", maq_words_seconds(step, p->step_s),
-                  p->uniform ? "" : ", played pass by pass", p->microbatches, p->microbatches == 1 ? "" : "es",
-                  p->micro_batch, p->replicas, chunks);
+    maq__snprintf(line, sizeof line, "%s%s: %u micro batch%s of %u x %u replicas%s%s",
+                  maq_words_seconds(step, p->step_s), p->uniform ? "" : ", played pass by pass", p->microbatches,
+                  p->microbatches == 1 ? "" : "es", p->micro_batch, p->replicas, chunks, overlap);
     maq_buf_adds(&page->out, "\n");
     if (p->pipelines)
-        maq__snprintf(line, sizeof line, "%s, played pass by pass: %u pipelines side by side, micro batches of %u",
-                      maq_words_seconds(step, p->step_s), p->n_pipelines, p->micro_batch);
+        maq__snprintf(line, sizeof line, "%s, played pass by pass: %u pipelines side by side, micro batches of %u%s",
+                      maq_words_seconds(step, p->step_s), p->n_pipelines, p->micro_batch, overlap);
     maq_page_field(page, LABEL, "step", line);
     put_pipelines(page, r);
     if (r->planner != MAQ_MIXED_PLANNER_ALL)

@@ -355,14 +355,6 @@ static bool worth_setting(const struct maq_search_alternatives *a, uint32_t i, d
     return worth;
 }
 
-/* Whether an overlap of EP that the best plan cannot have is worth a search: what it would hide is. */
-static bool misses_much(const struct maq_report_plan *p, const struct maq_search_alternative *a)
-{
-    const struct maq_train_result *best = p->trains[0];
-    return !a->possible && a->listed && strcmp(a->key, "overlap_moe_expert_parallel_comm") == 0 &&
-           best->bucket_s[MAQ_BUCKET_EP] > WORTH * best->step_s;
-}
-
 /* What a search keeps as the job has it, and would be faster otherwise. */
 static void put_settings(struct maq_page *page, const struct maq_report_plan *p)
 {
@@ -374,9 +366,6 @@ static void put_settings(struct maq_page *page, const struct maq_report_plan *p)
     for (uint32_t i = 0; p->settings && i < p->settings->n; i++) {
         const struct maq_search_alternative *a = &p->settings->at[i];
         char step[32];
-        if (misses_much(p, a))
-            maq_buf_addf(&line, "%s%s %s, which this plan cannot have: --space %s=%s,%s looks for plans that can",
-                         line.len > begun ? "; " : "", a->key, a->to, a->key, a->from, a->to);
         if (!worth_setting(p->settings, i, best))
             continue;
         maq_buf_addf(&line, "%s%s %s instead of %s %s (%+.1f %%)", line.len > begun ? "; " : "", a->key, a->to, a->from,

@@ -2,8 +2,7 @@
  * settings.c - what a search keeps as the job has it, computes the same otherwise, and may hide or spare something: the best plan with one
  * such setting changed.
  *
- * Some are axes that a list of the user's opens. Where it does they were searched. Where it does not, one that the best plan cannot have is
- * told as impossible: other plans may.
+ * Some are axes, which a list of the user's opens or closes: there they were searched, or are no question.
  */
 #include <string.h>
 
@@ -78,11 +77,8 @@ static enum maq_status list_values(struct maq_search_alternatives *out, const st
         set(&plan, setting, value);
         word(from, best, setting);
         word(to, &plan, setting);
-        struct maq_search_alternative what = {.key = settings[setting].key,
-                                              .name = settings[setting].key,
-                                              .from = from,
-                                              .to = to,
-                                              .listed = settings[setting].axis != NO_AXIS};
+        struct maq_search_alternative what = {
+            .key = settings[setting].key, .name = settings[setting].key, .from = from, .to = to};
         if (strcmp(from, to) != 0 && means_something(&plan, setting))
             MAQ_TRY(maq_alternative_add(out, &what, &plan, true));
     }

@@ -197,10 +197,10 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
     case MAQ_AXIS_OVERLAP_TP:
         add(&l, MAQ_VALUE_AS_WRITTEN);
         break;
-    case MAQ_AXIS_OVERLAP_EP: /* of a profile's: a recipe has it, and not every plan can */
+    case MAQ_AXIS_OVERLAP_EP: /* not every plan can have it: also where a profile does */
         add(&l, MAQ_VALUE_AS_WRITTEN);
-        if (space->base.overlap_ep == MAQ_ON)
-            add(&l, MAQ_OFF);
+        if (find(job, MAQ_MODULE_ROUTER))
+            add(&l, space->base.overlap_ep == MAQ_ON ? MAQ_OFF : MAQ_ON);
         break;
     case MAQ_AXIS_TP:
         tp_values(&l, job);

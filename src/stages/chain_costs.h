@@ -75,6 +75,8 @@ struct maq_chain_space {
     uint32_t copies[MAQ_CHAIN_VALUES]; /* of what ZeRO shards (HSDP) */
     struct maq_chain_offload offload[MAQ_CHAIN_VALUES];
     uint32_t n_chunks, chunks[MAQ_CHAIN_VALUES]; /* virtual stages of a stage; 1: 1F1B */
+    bool
+        overlap_open; /* whether exchanges of experts run under another micro batch is not decided: the job's plan has them wait */
 };
 
 /* What a plan says of one stage. */
