@@ -103,8 +103,8 @@ static void test_as_trained(void **unused)
         "mbs: 1\ngbs: 64\nschedule: interleaved\npipelines: [{stages: [" STAGE(0, 3, "") "," STAGE(3, 2, "") "," STAGE(
             5, 2, ", on_devices_of: 0") "," STAGE(7, 3, ", on_devices_of: 1") "]}]\n";
     struct maq_job_box *job;
-    struct maq_mixed_box *plan;
-    struct maq_mixed_placed *placed;
+    struct maq_mixed_box *plan = NULL;
+    struct maq_mixed_placed *placed = NULL;
     struct maq_diag *diag = maq_diag_new();
     (void)unused;
     if (maq_job_parse_open(&job, "job", maq_str_of(job_text), NULL, 0, diag) != MAQ_OK ||

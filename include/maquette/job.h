@@ -120,8 +120,8 @@ MAQ_API char *maq_job_megatron_arguments(const struct maq_job *job);
  * The other way round: what the arguments of a Megatron-LM training script say of a job, as overrides for maq_job_load(): all but
  * the cluster. `words` are those of the command line; the launcher and the script before the first argument are passed over.
  * Arguments that change neither time nor memory are left out, unknown ones are named in a warning, and for an `open` job (a search)
- * what the search decides is left out too. A line without --num-layers describes no model: its words on one are left out. What is set points into `words`, which must outlive it. *out is the caller's
- * (maq_megatron_free).
+ * what the search decides is left out too. A line without --num-layers describes no model: its words on one are left out. What is set
+ * points into `words`, which must outlive it. *out is the caller's (maq_megatron_free).
  */
 struct maq_megatron {
     struct maq_override *overrides;

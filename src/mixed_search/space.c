@@ -40,9 +40,9 @@ static enum maq_status check_settled(const struct maq_search_space *space, struc
 static enum maq_status take_common(struct maq_chain_space *out, const struct maq_search_space *space,
                                    struct maq_diag *diag)
 {
-    struct maq_plan *plan = &out->job.plan;
     static const enum maq_axis common[] = {MAQ_AXIS_PRECISION, MAQ_AXIS_SP, MAQ_AXIS_DISPATCHER, MAQ_AXIS_OVERLAP_EP,
                                            MAQ_AXIS_OVERLAP_TP};
+    struct maq_plan *plan = &out->job.plan;
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
         const struct maq_axis_values *axis = &space->axis[common[i]];
         if (axis->fixed && axis->n > 1)
@@ -286,13 +286,14 @@ static void restrict_to(struct maq_chain_space *out, const struct maq_search_spa
     if (planner == MAQ_MIXED_PLANNER_ALL)
         return;
     out->chunks[0] = out->n_chunks = 1;
-    out->job.plan.overlap_ep = MAQ_AUTO; /* needs virtual stages */
     if (!space->axis[MAQ_AXIS_CP].fixed)
         out->cp[0] = out->n_cp = 1;
     if (planner == MAQ_MIXED_PLANNER_UNIFORM) {
         restrict_uniform(out, space);
         return;
     }
+    if (out->job.plan.overlap_ep == MAQ_ON) /* needs virtual stages */
+        out->job.plan.overlap_ep = MAQ_OFF;
     if (!space->axis[MAQ_AXIS_EP].fixed && planner != MAQ_MIXED_PLANNER_ALPA)
         out->ep[0] = out->n_ep = 1;
     if (!space->axis[MAQ_AXIS_SHARDING].fixed) {

@@ -232,10 +232,10 @@ static enum maq_status case_holds(bool *out, const struct loading *l, struct maq
         n->used = true;
         *out &= word_holds(l->facts, n->text, &known);
         if (!known)
-            return maq_diag_fail(
-                MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, n->at,
-                "known: ampere, hopper, blackwell, moe, dense, tp, no-pp, paired, fp16, bf16, mxfp8, precision-not-stated",
-                "'%.*s' is not a condition of a framework profile", (int)n->text.len, n->text.ptr);
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, n->at,
+                                 "known: ampere, hopper, blackwell, moe, dense, tp, no-pp, paired, fp16, bf16, mxfp8, "
+                                 "precision-not-stated",
+                                 "'%.*s' is not a condition of a framework profile", (int)n->text.len, n->text.ptr);
     }
     return MAQ_OK;
 }

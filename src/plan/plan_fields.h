@@ -16,7 +16,7 @@ struct maq_plan_doc {
     struct maq_node *list[MAQ_PLAN_LISTS];
 };
 
-extern const char *const maq_auto_bool_names[]; /* of enum maq_auto_bool; NULL at the end */
+extern const char *const maq_auto_bool_names[];      /* of enum maq_auto_bool; NULL at the end */
 extern const struct maq_field maq_plan_fields[];     /* of struct maq_plan_doc */
 extern const struct maq_field maq_workload_fields[]; /* of struct maq_workload */
 

@@ -471,6 +471,22 @@ static enum maq_status sharded(struct explorer *e, const struct way *way)
     return e->floors.status;
 }
 
+/* Exchanges of experts that run under another microbatch, in a pipeline without passes side by side. */
+static bool lacks_partners(const struct maq_plan *plan)
+{
+    return plan->overlap_ep == MAQ_ON && plan->ep > 1 && plan->schedule != MAQ_SCHEDULE_AUTO &&
+           !maq_plan_pairs_passes(plan);
+}
+
+/* DualPipe runs them so by itself: then another cell has the same plans. */
+static bool runs_so_anyway(const struct maq_search_space *space, const struct maq_plan *plan)
+{
+    struct maq_plan first = space->base;
+    maq_space_apply(&first, space, MAQ_AXIS_OVERLAP_EP, value_of(space, MAQ_AXIS_OVERLAP_EP, 0));
+    return maq_passes_of(plan->schedule) == MAQ_PASSES_PAIRED && plan->overlap_ep == MAQ_ON &&
+           first.overlap_ep == MAQ_AUTO;
+}
+
 static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell, double floor_s)
 {
     struct maq_leaf_search *s = e->s;
@@ -486,7 +502,10 @@ static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell,
                             (uint32_t)e->base.microbatch_group)) {
         s->counts.impossible += plans;
         maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_SCHEDULE});
-    } else if (useless(e, floor_s, 0))
+    } else if (lacks_partners(&e->base)) {
+        s->counts.impossible += plans;
+        maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_PLAN});
+    } else if (useless(e, floor_s, 0) || runs_so_anyway(s->space, &e->base))
         s->counts.bounded += plans;
     else
         for (uint32_t i = 0; i < e->n_ways; i++)
