@@ -58,6 +58,8 @@ struct maq_report_plan {
     const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
     const struct maq_search_alternatives *settings;     /* that are no axis; NULL = not asked for */
     const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
+    const struct maq_train_result
+        *megatron; /* the best under the profile megatron-lm, where the job names none; NULL = not known */
 };
 MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *plan,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);

@@ -134,6 +134,7 @@ struct answer {
     struct maq_search_alternatives alternatives, settings;
     struct maq_search_remedies remedies;
     char *document, *arguments;
+    struct maq_train_result *megatron; /* the best under the profile of the framework that the arguments are for */
 };
 
 static void free_answer(struct answer *a)
@@ -142,6 +143,7 @@ static void free_answer(struct answer *a)
         maq_train_result_free(a->trains ? a->trains[i] : NULL);
         maq_job_free(a->jobs ? a->jobs[i] : NULL);
     }
+    maq_train_result_free(a->megatron);
     free(a->trains);
     free(a->jobs);
     maq_search_alternatives_free(&a->alternatives);
@@ -172,6 +174,20 @@ static enum maq_status predict_all(struct answer *a, const struct maq_job_box *o
     return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
+/* The document with Megatron-LM's profile, whose settings stand under its own. What that refuses is not told. */
+static void predict_megatron(struct answer *a)
+{
+    static const struct maq_override profile = {"--framework", "framework", "megatron-lm"};
+    const struct maq_str text = {a->document, strlen(a->document)};
+    struct maq_job_box *box;
+    if (maq_job_get(a->jobs[0])->framework.named ||
+        maq_job_parse(&box, "the winner", text, &profile, 1, NULL) != MAQ_OK)
+        return;
+    if (maq_train_predict(&a->megatron, maq_job_get(box), NULL) != MAQ_OK)
+        a->megatron = NULL;
+    maq_job_free(box);
+}
+
 static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_job_box *open,
                             const struct maq_search_opts *opts)
 {
@@ -179,8 +195,10 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
     if (status == MAQ_OK)
         status = predict_all(a, open, cli->diag);
     bool fits = status == MAQ_OK && a->search->n_plans > 0;
-    if (fits)
+    if (fits) {
+        predict_megatron(a);
         status = maq_search_settings(&a->settings, open, a->search, opts, cli->diag);
+    }
     if (status == MAQ_OK && fits && cli->values[OPT_EXPLAIN])
         status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
     else if (status == MAQ_OK && !fits && a->search->complete)
@@ -198,6 +216,7 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .trains = a->trains,
                                    .document = a->document,
                                    .arguments = a->arguments,
+                                   .megatron = a->megatron,
                                    .alternatives = a->alternatives.owner ? &a->alternatives : NULL,
                                    .settings = a->settings.owner ? &a->settings : NULL,
                                    .remedies = a->remedies.owner ? &a->remedies : NULL};

@@ -105,6 +105,11 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
         maq_json_real(d, "lower_bound_s", r->floor_s);
         maq_json_real(d, "gap", r->floor_s > 0 ? r->plans[0].step_s / r->floor_s - 1 : (double)NAN);
         maq_json_real(d, "unproven_share", r->unproven_share);
+        if (p->megatron) {
+            struct maq_json megatron = maq_json_map(d, "megatron");
+            maq_json_real(megatron, "step_time_s", p->megatron->step_s);
+            maq_json_bool(megatron, "fits", p->megatron->fits);
+        }
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
     struct maq_json space = maq_json_list(d, "space");
