@@ -507,9 +507,14 @@ static void test_document(void **unused)
         assert_non_null(strstr(arguments, "--tensor-model-parallel-size"));
         struct maq_search_alternatives a;
         assert_int_equal(maq_search_alternatives(&a, s.job, s.result, &opts, NULL), MAQ_OK);
-        for (uint32_t k = 0; k < a.n; k++)
+        for (uint32_t k = 0; k < a.n; k++) {
             if (a.at[k].fits && a.at[k].step_s < s.result->plans[0].step_s)
                 fail_msg("%s: %s %s takes %.9f s", jobs[i].name, a.at[k].key, a.at[k].to, a.at[k].step_s);
+            if (strcmp(a.at[k].name, "vp") == 0)
+                assert_true(s.result->plans[0].plan.pp > 1);
+            if (strcmp(a.at[k].name, "overlap_ep") == 0)
+                assert_int_equal(strcmp(a.at[k].from, "true") == 0, s.result->plans[0].plan.overlap_ep == MAQ_ON);
+        }
         maq_search_alternatives_free(&a);
         check_settings(&s, document, &opts);
         free(arguments);

@@ -123,6 +123,8 @@ static enum maq_status list_axis(struct maq_search_alternatives *out, enum maq_a
         maq_space_word(to, &o->space, axis, values->at[i]);
         maq_space_apply(&plan, &o->space, axis, values->at[i]);
         mend(&plan, axis);
+        if (maq_space_holds(&plan, &o->space, axis, values->at[own])) /* virtual stages of no pipeline */
+            continue;
         MAQ_TRY(maq_alternative_add(out, &what, &plan, !changes_stages(axis)));
     }
     return MAQ_OK;

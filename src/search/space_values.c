@@ -198,7 +198,7 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
         add(&l, MAQ_VALUE_AS_WRITTEN);
         break;
     case MAQ_AXIS_OVERLAP_EP: /* not every plan can have it: also where a profile does */
-        add(&l, MAQ_VALUE_AS_WRITTEN);
+        add(&l, space->base.overlap_ep);
         if (find(job, MAQ_MODULE_ROUTER))
             add(&l, space->base.overlap_ep == MAQ_ON ? MAQ_OFF : MAQ_ON);
         break;
