@@ -163,11 +163,36 @@ static void test_found(void **unused)
     maq_job_free(job);
 }
 
+/* So are uniform plans: without a pipeline they can have it, and are what `maquette train` says. */
+static void test_uniform(void **unused)
+{
+    static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 16}\nworkload: {seq: 4096, gbs: 64}\n"
+                               "cluster: 'h100-sxm:4 + h200:4'\n";
+    struct maq_job_box *job, *found;
+    struct maq_train_result *trained;
+    (void)unused;
+    assert_int_equal(maq_job_parse_open(&job, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+    struct maq_mixed_search_result *both = search(job, NULL),
+                                   *waits = search(job, "overlap_moe_expert_parallel_comm=false");
+    const struct maq_mixed_search_plan *best = &both->plans[0];
+    print_message("waits %.4f s, both %.4f s\n", waits->plans[0].step_s, best->step_s);
+    assert_true(best->step_s < waits->plans[0].step_s && best->uniform);
+    assert_true(best->overlap_ep == MAQ_ON && best->uniform->overlap_ep == MAQ_ON && best->uniform->pp == 1);
+    assert_int_equal(maq_job_complete(&found, job, best->uniform, NULL), MAQ_OK);
+    assert_int_equal(maq_train_predict(&trained, maq_job_get(found), NULL), MAQ_OK);
+    assert_true(trained->fits && fabs(trained->step_s / best->step_s - 1) < 1e-12);
+    maq_train_result_free(trained);
+    maq_job_free(found);
+    maq_mixed_search_free(both);
+    maq_mixed_search_free(waits);
+    maq_job_free(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_of_a_profile), cmocka_unit_test(test_partners),
-        cmocka_unit_test(test_as_trained), cmocka_unit_test(test_found),
+        cmocka_unit_test(test_as_trained), cmocka_unit_test(test_found),        cmocka_unit_test(test_uniform),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
  * batch. A node group may hold any number of the stages, anywhere in the pipeline, or none. Costs are those of the
  * cost chain (src/stages/chain_costs.h has the equations and what they leave out).
  *
- * Where the model has experts and the job does not decide it, compositions with virtual stages are looked at a second time, with exchanges of
- * experts under another micro batch (overlap_moe_expert_parallel_comm).
+ * Where the model has experts and the job does not decide it, compositions with virtual stages, and uniform plans of one stage, are looked at
+ * a second time, with exchanges of experts under another micro batch (overlap_moe_expert_parallel_comm).
  *
  * Beside these compositions the uniform plans are looked at, all of them: one way for all stages, over all devices in the cluster's
  * order, as maq_train_predict() has them. Replicas of a stage may then lie on several node groups. Node groups of one kind

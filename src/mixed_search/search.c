@@ -351,58 +351,58 @@ static void join_bounds(struct maq_mixed_search_result *r, double composed_s, do
 static enum maq_status search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
                               const struct maq_mixed_search_opts *given, bool beside, struct maq_diag *diag);
 
-/* Compositions whose exchanges of experts run under another micro batch; only those of virtual stages can (plan/clash.c). */
-static enum maq_status search_overlapped(struct maq_mixed_run *run, const struct maq_job_box *open,
-                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+/* The lists of the options, and exchanges of experts under another micro batch; false when out of memory. */
+static bool overlap(struct maq_mixed_search_opts *opts, struct maq_arena *arena)
 {
-    struct maq_mixed_search_result *found;
-    struct maq_mixed_search_opts one = *opts;
-    const char **lists = MAQ_ARENA_NEW(&run->arena, const char *, opts->n_lists + 1);
-    if (!run->space.overlap_open)
-        return MAQ_OK;
-    if (!lists)
-        return maq_no_memory(diag, "the search");
-    for (size_t i = 0; i < opts->n_lists; i++)
+    const char **lists = MAQ_ARENA_NEW(arena, const char *, opts->n_lists + 1);
+    for (size_t i = 0; lists && i < opts->n_lists; i++)
         lists[i] = opts->lists[i];
-    lists[opts->n_lists] = "overlap_moe_expert_parallel_comm=true";
-    one.lists = lists;
-    one.n_lists = opts->n_lists + 1;
-    one.together_only = true;
-    one.progress = NULL;
-    enum maq_status status = search(&found, open, &one, false, NULL);
-    if (status == MAQ_BAD_INPUT) /* no virtual stages can be */
+    if (lists)
+        lists[opts->n_lists++] = "overlap_moe_expert_parallel_comm=true";
+    opts->lists = lists;
+    return lists;
+}
+
+/* Another search beside the run's own, whose plans are put among those of the run; only what is faster than all, where asked for. */
+static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                    const struct maq_mixed_search_opts *opts, bool faster, struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *found, *r = &run->result;
+    struct maq_mixed_search_opts other = *opts;
+    other.progress = NULL;
+    other.together_only = true;
+    enum maq_status status = search(&found, open, &other, false, NULL);
+    if (status == MAQ_BAD_INPUT) /* there is no such plan */
         return MAQ_OK;
     if (status != MAQ_OK)
         return maq_no_memory(diag, "the search");
-    run->result.complete = run->result.complete && found->complete;
+    r->complete = r->complete && found->complete;
     for (uint32_t i = 0; i < found->n_plans && status == MAQ_OK; i++)
-        status = insert_copy(run, opts, &found->plans[i], diag);
+        if (!faster || r->n_plans == 0 || found->plans[i].step_s < run->plans[0].step_s)
+            status = insert_copy(run, opts, &found->plans[i], diag);
     if (found->n_plans > 0)
-        join_bounds(&run->result, found->composed_s, found->bound_s);
+        join_bounds(r, found->composed_s, found->bound_s);
     maq_mixed_search_free(found);
     return status;
 }
 
 /*
  * The best uniform plan beside what was found so far, among whose plans it is put where it is faster than all. Node groups that are nearly alike
- * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition.
+ * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition. Where nobody decides it,
+ * exchanges of experts may run under another micro batch: in compositions of virtual stages, and in uniform plans of one stage (plan/clash.c).
  */
-static enum maq_status search_uniform(struct maq_mixed_run *run, const struct maq_job_box *open,
-                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+static enum maq_status search_others(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
-    struct maq_mixed_search_result *found, *r = &run->result;
-    struct maq_mixed_search_opts one = *opts;
-    one.planner = MAQ_MIXED_PLANNER_UNIFORM;
-    one.progress = NULL;
-    MAQ_TRY(maq_mixed_search(&found, open, &one, diag));
-    const struct maq_mixed_search_plan *best = found->n_plans > 0 ? &found->plans[0] : NULL;
-    enum maq_status status = MAQ_OK;
-    if (best && (r->n_plans == 0 || best->step_s < run->plans[0].step_s))
-        status = insert_copy(run, opts, best, diag);
-    if (best)
-        join_bounds(r, best->step_s, best->step_s);
-    maq_mixed_search_free(found);
-    return status;
+    struct maq_mixed_search_opts uniform = *opts, hides = *opts;
+    uniform.planner = MAQ_MIXED_PLANNER_UNIFORM;
+    MAQ_TRY(search_other(run, open, &uniform, true, diag));
+    if (!run->space.overlap_open)
+        return MAQ_OK;
+    if (!overlap(&hides, &run->arena) || !overlap(&uniform, &run->arena))
+        return maq_no_memory(diag, "the search");
+    MAQ_TRY(search_other(run, open, &hides, false, diag));
+    return search_other(run, open, &uniform, true, diag);
 }
 
 /* Of another class than compositions: where it is faster than all, bounds are of both. */
@@ -456,8 +456,7 @@ static enum maq_status search_beside(struct maq_mixed_search_island *islands, st
                                      const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
                                      struct maq_diag *diag)
 {
-    MAQ_TRY(search_overlapped(run, open, opts, diag));
-    MAQ_TRY(search_uniform(run, open, opts, diag));
+    MAQ_TRY(search_others(run, open, opts, diag));
     MAQ_TRY(search_whole(run, open, opts, diag));
     return run->result.alone ? search_each(islands, run, open, opts, diag) : MAQ_OK;
 }

@@ -198,12 +198,13 @@ static bool may_run(const struct maq_search_space *space, int32_t schedule)
 #define MOST_CHUNKS 8u /* where nobody asks for more */
 
 /* Virtual stages: of as many layers in each round. */
-static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq_search_space *space,
+static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq_search_space *space, int planner,
                                    struct maq_diag *diag)
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_VP];
     const struct maq_model *model = &out->job.model;
-    bool pairs = out->job.plan.overlap_ep == MAQ_ON; /* of passes: only virtual stages have them (plan/clash.c) */
+    /* of passes, which hide exchanges of experts: in a composition only virtual stages have them (plan/clash.c) */
+    bool pairs = out->job.plan.overlap_ep == MAQ_ON && planner == MAQ_MIXED_PLANNER_ALL;
     bool plain = may_run(space, MAQ_SCHEDULE_1F1B) && !pairs, rounds = may_run(space, MAQ_SCHEDULE_INTERLEAVED);
     if (!plain && !rounds)
         return refuse(maq_axis_key(MAQ_AXIS_SCHEDULE), "runs 1F1B or interleaved", diag);
@@ -239,7 +240,7 @@ static enum maq_status drop_large_microbatches(struct maq_chain_space *out, stru
                                "micro_batch_size %u is more than the %u sequences of a step", least, gbs);
 }
 
-static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space,
+static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space, int planner,
                                  struct maq_diag *diag)
 {
     if (space->axis[MAQ_AXIS_TP].fixed)
@@ -256,7 +257,7 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
     drop_late_zero(out, space);
     take_recompute(out, space);
     take_host(out, space);
-    MAQ_TRY(take_chunks(out, space, diag));
+    MAQ_TRY(take_chunks(out, space, planner, diag));
     MAQ_TRY(take_copies(out, space, diag));
     MAQ_TRY(take_offload(out, space, diag));
     if (out->n_redo == 0)
@@ -369,7 +370,7 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
     MAQ_TRY(check_settled(&space, diag));
     MAQ_TRY(take_common(out, &space, diag));
-    MAQ_TRY(take_axes(out, &space, diag));
+    MAQ_TRY(take_axes(out, &space, lists->planner, diag));
     restrict_to(out, &space, lists->planner);
     return MAQ_OK;
 }
