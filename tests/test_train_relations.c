@@ -6,6 +6,7 @@
  *
  *   batch       twice the global batch takes as long at least, and not more than twice as long
  *   network     a faster network of the same kind is not slower
+ *   node        on one node it makes no difference, whatever scale-up domains the node has
  *   device      a device that has no figure worse than another's, and whose costs come from the same source, is not slower
  *   recompute   never faster, never more memory; full at least as much of both as selective
  *   sharding    each further stage of ZeRO takes no more memory
@@ -172,6 +173,20 @@ static void network(int k, struct spec s, struct outcome o)
         hold(k, faster.step_s <= o.step_s * ROUNDING, &s, "network", faster.step_s, o.step_s);
 }
 
+/* Of pairs of bridged boards, of one domain, of boards behind PCIe. */
+static void node(int k, struct spec s, struct outcome o)
+{
+    static const char *const devices[] = {"h100-pcie", "h100-nvl", "a40", "mi210", "a100-80gb", "l4"};
+    s.device = devices[compared[k] % MAQ_COUNT(devices)];
+    s.nodes = 1;
+    struct outcome slow = run(&s);
+    s.gbps *= 4;
+    struct outcome fast = run(&s);
+    if (slow.runs && fast.runs)
+        hold(k, fast.step_s == slow.step_s, &s, "node", fast.step_s, slow.step_s);
+    (void)o;
+}
+
 static void device(int k, struct spec s, struct outcome o)
 {
     static const struct {
@@ -321,8 +336,9 @@ static void test_relations(void **unused)
     static const struct {
         const char *name;
         void (*of)(int, struct spec, struct outcome);
-    } relations[] = {{"batch", batch},       {"network", network},       {"device", device}, {"recompute", recompute},
-                     {"sharding", sharding}, {"microbatch", microbatch}, {"length", length}, {"graphs", graphs}};
+    } relations[] = {{"batch", batch},           {"network", network},     {"node", node},
+                     {"device", device},         {"recompute", recompute}, {"sharding", sharding},
+                     {"microbatch", microbatch}, {"length", length},       {"graphs", graphs}};
     uint32_t ran = 0;
     (void)unused;
     state = 20261122;

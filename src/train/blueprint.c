@@ -238,6 +238,17 @@ static enum maq_status write_programs(struct maq_blueprint *bp)
 
 /* ---- end of the step ---- */
 
+/* Where two stages lie, by their first ranks. (Of two there are, the job around a stretch has no others: stretch.c.) */
+static struct maq_placement between_stages(const struct maq_blueprint *bp, uint32_t a, uint32_t b)
+{
+    const struct maq_job *job = bp->job;
+    uint32_t first = job->stages[a].first_rank, second = job->stages[b].first_rank;
+    if (job->plan.pp == 2)
+        return job->groups[MAQ_GROUP_PP];
+    return maq_cluster_place(&job->cluster, first < second ? first : second, 2,
+                             first < second ? second - first : first - second);
+}
+
 /* First and last stage add up the halves of a tied table. */
 static void write_tied(struct maq_blueprint *bp)
 {
@@ -249,10 +260,7 @@ static void write_tied(struct maq_blueprint *bp)
     double bytes = (double)job->model.vocab * (double)job->model.hidden / job->plan.tp *
                    maq_dtype_bytes((enum maq_dtype)job->plan.grad_dtype);
     struct maq_coll tied = maq_coll_make(&bp->lower, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_PP, bytes);
-    bool inside = tied.at.domains == 1;
-    tied.at.size = 2;
-    tied.at.domains = inside ? 1 : 2;
-    tied.at.per_domain = tied.at.per_node = inside ? 2 : 1;
+    tied.at = between_stages(bp, 0, (uint32_t)job->plan.pp - 1);
     bp->tied_item = maq_items_coll(bp->items, &tied, MAQ_STREAM_DP);
 }
 
@@ -326,28 +334,26 @@ double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before)
     return (share + mask + (f->p2p_whole_gradients ? whole : share)) / 2;
 }
 
-/* All neighbours in a pipeline lie alike: none share a domain, or all do, and there is one kind of link between them. */
+/* All neighbours in a pipeline lie alike: none share a node or a domain, or all share a domain, and there is one kind of link between them. */
 static bool hops_alike(const struct maq_blueprint *bp)
 {
     const struct maq_placement *at = &bp->job->groups[MAQ_GROUP_PP];
-    return bp->job->cluster.n_groups == 1 && (at->per_domain == 1 || at->domains == 1);
+    bool apart = at->per_domain == 1 && at->per_node == 1;
+    return bp->job->cluster.n_groups == 1 && (apart || at->domains == 1);
 }
 
 /* The transfer behind a layer between two stages; how many pipelines send beside it is the same for all of them. */
 static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b, uint32_t before)
 {
-    const struct maq_job *job = bp->job;
-    uint32_t first = job->stages[a].first_rank, second = job->stages[b].first_rank;
     struct maq_coll hop =
         maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, maq_blueprint_hop_bytes(bp, before));
     if (hops_alike(bp)) {
-        bool inside = job->groups[MAQ_GROUP_PP].per_domain > 1;
+        bool inside = hop.at.domains == 1;
         hop.at.size = 2;
         hop.at.domains = inside ? 1 : 2;
         hop.at.per_domain = hop.at.per_node = inside ? 2 : 1;
     } else {
-        hop.at = maq_cluster_place(&job->cluster, first < second ? first : second, 2,
-                                   first < second ? second - first : first - second);
+        hop.at = between_stages(bp, a, b);
     }
     return maq_items_coll(bp->items, &hop, MAQ_STREAM_PP);
 }
