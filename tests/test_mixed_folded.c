@@ -288,23 +288,29 @@ static void test_output_waits(void **state)
 
 /* ---- folding ---- */
 
-/* Each atom of the model is in one chunk of one folded atom. */
+/* Each atom of the model is in one chunk of one folded atom, and no chunk of a stage is without atoms. */
+static void hold_chunks(struct maq_chain_atoms model, uint32_t chunks)
+{
+    uint32_t layers = maq_chain_layers(model), n = maq_chain_folded_atoms(model, chunks), next = 0;
+    bool folds = layers % chunks == 0 || (layers + 1) % chunks == 0;
+    assert_int_equal(n, folds ? (layers + 1) / chunks : 0);
+    for (uint32_t c = 0; c < chunks && n > 0; c++)
+        for (uint32_t a = 0; a < n; a++) {
+            struct maq_chain_chunk chunk = maq_chain_chunk_of(model, chunks, c, a, a + 1);
+            assert_int_equal(chunk.first, next);
+            assert_true(chunk.end > chunk.first);
+            next = chunk.end;
+        }
+    assert_int_equal(next, n > 0 ? model.n : 0);
+}
+
 static void test_chunks(void **state)
 {
     (void)state;
     for (uint32_t layers = 2; layers <= 24; layers++)
-        for (uint32_t chunks = 2; chunks <= layers; chunks++) {
-            uint32_t n = maq_chain_folded_atoms(layers + 2, chunks), next = 0;
-            assert_int_equal(n, layers % chunks == 0 ? layers / chunks : 0);
-            for (uint32_t c = 0; c < chunks && n > 0; c++)
-                for (uint32_t a = 0; a < n; a++) {
-                    struct maq_chain_chunk chunk = maq_chain_chunk_of(layers + 2, chunks, c, a, a + 1);
-                    assert_int_equal(chunk.first, next);
-                    assert_true(chunk.end > chunk.first);
-                    next = chunk.end;
-                }
-            assert_int_equal(next, n > 0 ? layers + 2 : 0);
-        }
+        for (uint32_t behind = 1; behind <= 2; behind++)
+            for (uint32_t chunks = 2; chunks <= layers; chunks++)
+                hold_chunks((struct maq_chain_atoms){layers + 1 + behind, behind}, chunks);
 }
 
 static double over(const double *sums, uint32_t first, uint32_t end)
@@ -312,37 +318,53 @@ static double over(const double *sums, uint32_t first, uint32_t end)
     return sums[end] - sums[first];
 }
 
+/* Six layers and an output, or five and two atoms behind them, of which the last of three rounds has one layer less. */
+enum { ATOMS = 8, CHUNKS = 3, FOLDED = 2 };
+static const double sums[ATOMS + 1] = {0, 5, 6, 8, 9, 10, 13, 14, 24}, update[ATOMS] = {0.5};
+
 /* Sums of a folded column are those of its chunks, and a chunk in flight is no less than the heaviest of them. */
+static void hold_columns(struct maq_chain_atoms model, const struct maq_stage_option *mean,
+                         const struct maq_stage_option *most)
+{
+    for (uint32_t first = 0; first < FOLDED; first++)
+        for (uint32_t end = first + 1; end <= FOLDED; end++) {
+            double all = 0, heaviest = 0, kept = 0, last = 0, output = over(sums, ATOMS - model.behind, ATOMS);
+            for (uint32_t c = 0; c < CHUNKS; c++) {
+                struct maq_chain_chunk at = maq_chain_chunk_of(model, CHUNKS, c, first, end);
+                last = over(sums, at.first, at.end);
+                all += last;
+                heaviest = fmax(heaviest, last);
+                kept = fmax(kept, last - (at.end == ATOMS ? output : 0));
+            }
+            assert_true(fabs(over(mean->time_s, first, end) - all / CHUNKS) < 1e-12);
+            assert_true(fabs(over(mean->sync_bytes, first, end) - all) < 1e-12);
+            assert_true(fabs(over(mean->fixed_bytes, first, end) - all - (end == FOLDED ? output : 0)) < 1e-12);
+            assert_true(over(most->time_s, first, end) >= heaviest - 1e-12);
+            assert_true(over(most->time_s, first, end) >= over(mean->time_s, first, end) - 1e-12);
+            assert_true(over(mean->flight_bytes, first, end) >= kept - 1e-12);
+        }
+}
+
 static void test_columns(void **state)
 {
     (void)state;
-    enum { LAYERS = 6, ATOMS = LAYERS + 2, CHUNKS = 3, FOLDED = LAYERS / CHUNKS };
-    static const double sums[ATOMS + 1] = {0, 5, 6, 8, 9, 10, 13, 14, 24}, update[ATOMS] = {0.5};
     const struct maq_chain_column column = {
         .option = {.time_s = sums, .fixed_bytes = sums, .flight_bytes = sums, .sync_bytes = sums, .update_s = update}};
+    const struct maq_chain_folding by_mean = {CHUNKS, false, true}, by_most = {CHUNKS, true, true};
+    /* where layers are alike, the last chunk beyond the mean of all: 10, and 1 + 10 for 2 */
+    static const double over_mean[] = {0, 10 * 2 / 3.0, (1 + 10 - 2) * 2 / 3.0},
+                        seconds[] = {0, 5 + 2 + 3 + 10, 5 + 3 + 2 + (1 + 10 - 2)};
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
-    const struct maq_chain_folding by_mean = {CHUNKS, false, true}, by_most = {CHUNKS, true, true};
-    const struct maq_stage_option *mean = &maq_chain_column_fold(&column, ATOMS, &by_mean, &arena)->option,
-                                  *most = &maq_chain_column_fold(&column, ATOMS, &by_most, &arena)->option;
-    for (uint32_t first = 0; first < FOLDED; first++)
-        for (uint32_t end = first + 1; end <= FOLDED; end++) {
-            double all = 0, heaviest = 0, kept = 0;
-            for (uint32_t c = 0; c < CHUNKS; c++) {
-                struct maq_chain_chunk at = maq_chain_chunk_of(ATOMS, CHUNKS, c, first, end);
-                double s = over(sums, at.first, at.end), output = at.end == ATOMS ? over(sums, ATOMS - 1, ATOMS) : 0;
-                all += s;
-                heaviest = fmax(heaviest, s);
-                kept = fmax(kept, s - output);
-            }
-            double output = end == FOLDED ? over(sums, ATOMS - 1, ATOMS) : 0;
-            assert_true(fabs(over(mean->time_s, first, end) - all / CHUNKS) < 1e-12);
-            assert_true(fabs(over(mean->sync_bytes, first, end) - all) < 1e-12);
-            assert_true(fabs(over(mean->fixed_bytes, first, end) - all - output) < 1e-12);
-            assert_true(over(most->time_s, first, end) >= heaviest - 1e-12);
-            assert_true(over(mean->flight_bytes, first, end) >= kept - 1e-12);
-        }
-    assert_true(over(most->time_s, 0, FOLDED) == 5 + 2 + 3 + 10 && over(mean->flight_bytes, 0, FOLDED) == 5 + 2 + 3);
+    for (uint32_t behind = 1; behind <= 2; behind++) {
+        const struct maq_chain_atoms model = {ATOMS, behind};
+        const struct maq_stage_option *mean = &maq_chain_column_fold(&column, model, &by_mean, &arena)->option,
+                                      *most = &maq_chain_column_fold(&column, model, &by_most, &arena)->option;
+        hold_columns(model, mean, most);
+        assert_true(fabs(mean->seldom_s - over_mean[behind]) < 1e-12);
+        assert_true(most->seldom_s == 0 && over(most->time_s, 0, FOLDED) == seconds[behind]);
+        assert_true(over(mean->flight_bytes, 0, FOLDED) == 5 + 2 + 3);
+    }
     maq_arena_fini(&arena);
 }
 
@@ -353,7 +375,7 @@ static void test_refusals(void **state)
     (void)state;
     static const struct {
         const char *plan, *words;
-    } cases[] = {{"{vp: 4}", "as many layers in every round"},
+    } cases[] = {{"{vp: 4}", "as many layers in every round of virtual stages, but for one"},
                  {"{schedule: 1f1b, vp: 2}", "interleaved"},
                  {"{schedule: gpipe}", "runs 1F1B or interleaved"},
                  {"{schedule: zb-h1}", "runs 1F1B or interleaved"}};

@@ -22,7 +22,7 @@ static uint32_t waves_of(const struct maq_mixed_run *run, const struct maq_chain
 /* Stages that there are devices and layers for. */
 static uint32_t most_stages(const struct maq_mixed_run *run, const struct maq_chain_wave *w, uint32_t chunks)
 {
-    uint32_t most = maq_chain_folded_atoms(run->costs.n_atoms, chunks), stages = 0;
+    uint32_t most = maq_chain_folded_atoms(run->costs.atoms, chunks), stages = 0;
     for (uint32_t g = 0; g < run->costs.n_pools; g++)
         stages += run->costs.pools[g].at->count / w->replicas;
     return stages < most ? stages : most;
@@ -93,7 +93,7 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
         struct maq_mixed_search_stage *s = &stages[k];
         struct maq_chain_chunk chunk = {c->stages[i].first, c->stages[i].end};
         if (out->chunks > 1)
-            chunk = maq_chain_chunk_of(run->costs.n_atoms, out->chunks, k / own, chunk.first, chunk.end);
+            chunk = maq_chain_chunk_of(run->costs.atoms, out->chunks, k / own, chunk.first, chunk.end);
         maq_mixed_run_stage(s, run, &c->stages[i], t);
         s->first_layer = chunk.first;
         s->layers = chunk.end - chunk.first;
@@ -114,7 +114,7 @@ bool maq_mixed_folded_plan(struct maq_mixed_search_plan *out, struct maq_mixed_r
     struct maq_stage_table t;
     if (chunks == 1) {
         wave = &plain;
-        c->stages[0].end = run->costs.n_atoms;
+        c->stages[0].end = run->costs.atoms.n;
     }
     if (!stages || !maq_chain_costs_table(&t, &run->costs, wave, &run->arena))
         return false;

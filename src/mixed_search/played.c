@@ -64,15 +64,15 @@ static bool same_techniques(const struct maq_mixed_stage *a, const struct maq_mi
 }
 
 /* Every round is as the first one, on the same devices. */
-static bool rounds_are_alike(const struct maq_mixed_pipeline *line, uint32_t n_atoms)
+static bool rounds_are_alike(const struct maq_mixed_pipeline *line, struct maq_chain_atoms model)
 {
     uint32_t own = own_stages(line), chunks = chunks_of(line);
-    if (own == 0 || line->n_stages % own != 0 || maq_chain_folded_atoms(n_atoms, chunks) < own)
+    if (own == 0 || line->n_stages % own != 0 || maq_chain_folded_atoms(model, chunks) < own)
         return false;
     for (uint32_t k = 0; k < line->n_stages; k++) {
         const struct maq_mixed_stage *s = &line->stages[k], *first = &line->stages[k % own];
         struct maq_chain_chunk at = folded_stretch(first);
-        at = maq_chain_chunk_of(n_atoms, chunks, k / own, at.first, at.end);
+        at = maq_chain_chunk_of(model, chunks, k / own, at.first, at.end);
         if ((k < own) != (s->on_devices_of < 0) || s->first_layer != at.first || s->layers != at.end - at.first ||
             !same_techniques(s, first) || !same_way(&s->replicas[0], &first->replicas[0]))
             return false;
@@ -80,13 +80,13 @@ static bool rounds_are_alike(const struct maq_mixed_pipeline *line, uint32_t n_a
     return true;
 }
 
-static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job *job, uint32_t n_atoms)
+static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job *job, struct maq_chain_atoms model)
 {
     const struct maq_mixed_pipeline *line = &p->pipelines[0];
     bool virtual = own_stages(line) < line->n_stages;
     if (p->schedule != MAQ_SCHEDULE_AUTO && p->schedule != (virtual ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B))
         return virtual ? "its schedule is not interleaved" : "its schedule is not 1f1b";
-    if (p->layers != n_atoms)
+    if (p->layers != model.n)
         return "it has other layers than the job's model";
     if (p->global_batch != (uint32_t)job->workload.gbs)
         return "its global batch is not the job's";
@@ -106,7 +106,7 @@ static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job
         if (s->replicas[0].tp > 1 && s->replicas[0].sequence_parallel != (job->plan.sequence_parallel != MAQ_OFF))
             return "its sequence parallelism is not the job's";
     }
-    if (virtual && !rounds_are_alike(line, n_atoms))
+    if (virtual && !rounds_are_alike(line, model))
         return "its rounds of virtual stages differ";
     return NULL;
 }
@@ -291,7 +291,7 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
     struct maq_composition *composition = MAQ_ARENA_NEW(arena, struct maq_composition, 1);
     struct maq_stage_table table;
     struct maq_chain_played played;
-    const char *wrong = fault_of(p, &space->job, c->n_atoms);
+    const char *wrong = fault_of(p, &space->job, c->atoms);
     if (wrong)
         return cannot(diag, "docs/planning.md says what stages of a job may be", wrong);
     if (wave.replicas > c->most_replicas)

@@ -512,7 +512,7 @@ static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_se
     if (run->blind)
         MAQ_TRY(maq_chain_costs_init(&run->real, &run->space, diag));
     run->costs.watch = (struct maq_chain_watch){opts->stop, opts->progress ? report : NULL, opts};
-    run->result.n_layers = run->costs.n_atoms;
+    run->result.n_layers = run->costs.atoms.n;
     return list_waves(run, diag);
 }
 

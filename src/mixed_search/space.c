@@ -197,7 +197,7 @@ static bool may_run(const struct maq_search_space *space, int32_t schedule)
 
 #define MOST_CHUNKS 8u /* where nobody asks for more */
 
-/* Virtual stages: of as many layers in each round. */
+/* Virtual stages: of as many layers in each round, but for one in the last. */
 static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq_search_space *space, int planner,
                                    struct maq_diag *diag)
 {
@@ -212,16 +212,16 @@ static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq
         struct maq_plan plan = space->base;
         maq_space_apply(&plan, space, MAQ_AXIS_VP, axis->at[i]);
         uint32_t chunks = plan.vp > 1 ? (uint32_t)plan.vp : 1;
-        bool divides =
-            model->mtp_layers == 0 && model->num_layers % chunks == 0 && (axis->fixed || chunks <= MOST_CHUNKS);
-        if (chunks == 1 ? plain : rounds && divides)
+        bool folds = maq_chain_folded_atoms(maq_chain_atoms_of(model), chunks) > 0;
+        if (chunks == 1 ? plain : rounds && folds && (axis->fixed || chunks <= MOST_CHUNKS))
             out->chunks[out->n_chunks++] = chunks;
     }
-    return out->n_chunks > 0 ? MAQ_OK
-                             : refuse(maq_axis_key(MAQ_AXIS_VP),
-                                      "has as many layers in every round of virtual stages, which the schedule "
-                                      "interleaved runs",
-                                      diag);
+    return out->n_chunks > 0
+               ? MAQ_OK
+               : refuse(maq_axis_key(MAQ_AXIS_VP),
+                        "has as many layers in every round of virtual stages, but for one in the last, which "
+                        "the schedule interleaved runs",
+                        diag);
 }
 
 /* A microbatch is a part of the batch. */

@@ -67,7 +67,7 @@ static enum maq_status describe_model(struct maq_slices_chain *chain, const stru
 {
     const struct maq_job *job = &chain->space.job;
     const struct maq_chain_wave wave = {.mbs = 0, .replicas = 1};
-    uint32_t n = chain->costs.n_atoms;
+    uint32_t n = chain->costs.atoms.n;
     struct maq_parallelizer_layer *layers = MAQ_ARENA_NEW(chain->arena, struct maq_parallelizer_layer, n);
     struct maq_stage_table t;
     double stored = maq_dtype_bytes((enum maq_dtype)resolved->store_dtype),

@@ -54,7 +54,7 @@ static enum maq_status open_costs(struct maq_chain_costs *c, struct maq_diag *di
     MAQ_TRY(maq_pools_open(&c->groups, job, diag));
     for (uint32_t g = 0; g < c->n_pools; g++)
         MAQ_TRY(take_pool(c, g, diag));
-    c->n_atoms = job->model.num_layers + 2 + (job->model.mtp_layers > 0);
+    c->atoms = maq_chain_atoms_of(&job->model);
     c->norm_s = maq_pools_norm_s(&c->groups);
     c->memo->offers =
         MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_offer *, (size_t)c->space->n_mbs *(c->most_replicas + 1));
@@ -192,7 +192,7 @@ static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_cos
         n += mine[n] != NULL;
         c->memo->ways++;
     }
-    offer->n += c->keep_useless ? n : drop_useless(mine, n, c->n_atoms);
+    offer->n += c->keep_useless ? n : drop_useless(mine, n, c->atoms.n);
     return true;
 }
 
@@ -318,12 +318,12 @@ static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, st
 {
     if (wave->chunks == 0)
         return true;
-    t->n_atoms = maq_chain_folded_atoms(c->n_atoms, wave->chunks);
+    t->n_atoms = maq_chain_folded_atoms(c->atoms, wave->chunks);
     maq_chain_fold_waves(t, wave->chunks, wave->group);
     t->hops_beside = c->space->job.plan.overlap_p2p != MAQ_OFF;
     const struct maq_chain_folding how = {wave->chunks, wave->heaviest, t->hops_beside};
     for (uint32_t i = 0; i < t->n_options; i++) {
-        if (!(costs->columns[i] = maq_chain_column_fold(costs->columns[i], c->n_atoms, &how, arena)))
+        if (!(costs->columns[i] = maq_chain_column_fold(costs->columns[i], c->atoms, &how, arena)))
             return false;
         options[i] = costs->columns[i]->option;
     }
@@ -345,7 +345,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
     struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, most);
     if (!options || !costs || !offer)
         return false;
-    *t = (struct maq_stage_table){.n_atoms = c->n_atoms,
+    *t = (struct maq_stage_table){.n_atoms = c->atoms.n,
                                   .n_kinds = c->n_pools,
                                   .waves = waves_of(c, wave),
                                   .wave_samples = c->space->mbs[wave->mbs] * wave->replicas,

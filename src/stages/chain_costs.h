@@ -46,6 +46,7 @@
 #include "compose/stage_table.h"
 #include "maquette/cost.h"
 #include "maquette/job.h"
+#include "stages/chain_folded.h"
 #include "train/pools.h"
 
 #define MAQ_CHAIN_VALUES 64u /* values of an axis */
@@ -124,7 +125,8 @@ struct maq_chain_memo {
 
 struct maq_chain_costs {
     const struct maq_chain_space *space; /* borrowed */
-    uint32_t n_pools, n_atoms, most_replicas;
+    struct maq_chain_atoms atoms;
+    uint32_t n_pools, most_replicas;
     struct maq_pools groups; /* owned */
     struct maq_chain_pool pools[MAQ_STAGE_KINDS];
     double norm_s;       /* all-reduce of the gradients' norm over all devices */

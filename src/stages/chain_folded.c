@@ -6,23 +6,24 @@
 #include "base/check.h"
 
 struct folded {
+    struct maq_chain_atoms model;
     uint32_t atoms, chunks; /* folded atoms */
-    const double *sums;     /* [of the model's atoms + 1] */
+    const double *sums;     /* [model.n + 1] */
 };
 
-struct maq_chain_chunk maq_chain_chunk_of(uint32_t n_atoms, uint32_t chunks, uint32_t chunk, uint32_t first,
+struct maq_chain_chunk maq_chain_chunk_of(struct maq_chain_atoms model, uint32_t chunks, uint32_t chunk, uint32_t first,
                                           uint32_t end)
 {
-    uint32_t each = maq_chain_folded_atoms(n_atoms, chunks), from = 1 + chunk * each;
+    uint32_t each = maq_chain_folded_atoms(model, chunks), from = 1 + chunk * each;
     bool begins = chunk == 0 && first == 0, ends = chunk + 1 == chunks && end == each;
-    return (struct maq_chain_chunk){begins ? 0 : from + first, ends ? n_atoms : from + end};
+    return (struct maq_chain_chunk){begins ? 0 : from + first, ends ? model.n : from + end};
 }
 
-/* Of a layer of the model. */
+/* Of a layer of the model; 0: the one that the last chunk goes without. */
 static double layer(const struct folded *f, uint32_t atom, uint32_t chunk)
 {
-    uint32_t i = 1 + atom + chunk * f->atoms;
-    return f->sums[i + 1] - f->sums[i];
+    uint32_t i = atom + chunk * f->atoms;
+    return i < maq_chain_layers(f->model) ? f->sums[i + 2] - f->sums[i + 1] : 0;
 }
 
 static double embedding(const struct folded *f)
@@ -32,8 +33,14 @@ static double embedding(const struct folded *f)
 
 static double output(const struct folded *f)
 {
-    uint32_t i = f->chunks * f->atoms + 1;
-    return f->sums[i + 1] - f->sums[i];
+    return f->sums[f->model.n] - f->sums[f->model.n - f->model.behind];
+}
+
+/* What the last chunk has beyond another one: the output, less the layer that it goes without. */
+static double excess(const struct folded *f)
+{
+    bool whole = f->atoms * f->chunks == maq_chain_layers(f->model);
+    return fmax(output(f) - (whole ? 0 : layer(f, f->atoms - 1, 0)), 0);
 }
 
 /* Sums over folded atoms of all chunks. */
@@ -74,16 +81,17 @@ static double *fold_most(const struct folded *f, bool whole, struct maq_arena *a
         double most = 0;
         for (uint32_t c = 0; c < f->chunks; c++)
             most = fmax(most, layer(f, i, c));
-        sums[i + 1] = sums[i] + most + (i == 0 ? embedding(f) : 0) + (whole && i + 1 == f->atoms ? output(f) : 0);
+        sums[i + 1] = sums[i] + most + (i == 0 ? embedding(f) : 0) + (whole && i + 1 == f->atoms ? excess(f) : 0);
     }
     return sums;
 }
 
-const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column, uint32_t n_atoms,
-                                                     const struct maq_chain_folding *how, struct maq_arena *arena)
+const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column,
+                                                     struct maq_chain_atoms model, const struct maq_chain_folding *how,
+                                                     struct maq_arena *arena)
 {
     const struct maq_stage_option *of = &column->option;
-    struct folded f = {.atoms = maq_chain_folded_atoms(n_atoms, how->chunks), .chunks = how->chunks};
+    struct folded f = {.model = model, .atoms = maq_chain_folded_atoms(model, how->chunks), .chunks = how->chunks};
     const double extra_s = how->hops_beside ? column->extra_s : 0;
     MAQ_ASSERT(f.atoms > 0);
     struct maq_chain_column *out = MAQ_ARENA_NEW(arena, struct maq_chain_column, 1);
@@ -94,7 +102,7 @@ const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_colu
     f.sums = of->time_s;
     out->extra_s -= extra_s;
     out->option.each_s = 2 * extra_s;
-    out->option.seldom_s = how->heaviest ? 0 : output(&f) - output(&f) / how->chunks;
+    out->option.seldom_s = how->heaviest ? 0 : excess(&f) - excess(&f) / how->chunks;
     out->option.time_s = how->heaviest ? fold_most(&f, true, arena) : fold_time(&f, extra_s, arena);
     f.sums = of->fixed_bytes;
     double *fixed = fold_sum(&f, arena);

@@ -4,7 +4,7 @@
  * With v chunks a model of L layers is cut into v rounds of L / v layers, and every round alike: a stage of p that
  * holds the layers [a, b) of the first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the
  * *folded* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
- * the output. A stage is a stretch of folded atoms, on devices of its own, and a composition of the folded model is
+ * the output and what predicts further tokens (MTP). Where v divides L + 1 the last round is a layer shorter. A stage is a stretch of folded atoms, on devices of its own, and a composition of the folded model is
  * an interleaved pipeline. Megatron-LM's schedule runs the rounds in groups of g micro batches. What goes through
  * such a pipeline at a time is a chunk of a micro batch; of M micro batches there are v M. With w_i seconds of all
  * chunks of stage i for a micro batch, t_i = w_i / v, and
@@ -39,17 +39,37 @@
 
 #include "stages/chain_column.h"
 
-/* Atoms of a model of so many that is folded; 0 where it cannot be: `chunks` have to divide its layers. */
-static inline uint32_t maq_chain_folded_atoms(uint32_t n_atoms, uint32_t chunks)
+/* A model's atoms: the embedding, layers, and what is behind them (MTP, the output). */
+struct maq_chain_atoms {
+    uint32_t n, behind;
+};
+
+static inline struct maq_chain_atoms maq_chain_atoms_of(const struct maq_model *model)
 {
-    return n_atoms > 2 && chunks > 0 && (n_atoms - 2) % chunks == 0 ? (n_atoms - 2) / chunks : 0;
+    const uint32_t behind = 1 + (model->mtp_layers > 0);
+    return (struct maq_chain_atoms){(uint32_t)model->num_layers + 1 + behind, behind};
+}
+
+static inline uint32_t maq_chain_layers(struct maq_chain_atoms model)
+{
+    return model.n - 1 - model.behind;
+}
+
+/*
+ * Atoms of a model that is folded; 0 where it cannot be: `chunks` have to divide its layers, or its layers and one more, which the last chunk
+ * goes without. (Were two missing, a stage in front of the last one could be without layers there.)
+ */
+static inline uint32_t maq_chain_folded_atoms(struct maq_chain_atoms model, uint32_t chunks)
+{
+    uint32_t layers = maq_chain_layers(model), each = chunks > 0 ? (layers + chunks - 1) / chunks : 0;
+    return each * chunks <= layers + 1 ? each : 0;
 }
 
 /* The model's atoms of one chunk of the folded ones [first, end). */
 struct maq_chain_chunk {
     uint32_t first, end;
 };
-struct maq_chain_chunk maq_chain_chunk_of(uint32_t n_atoms, uint32_t chunks, uint32_t chunk, uint32_t first,
+struct maq_chain_chunk maq_chain_chunk_of(struct maq_chain_atoms model, uint32_t chunks, uint32_t chunk, uint32_t first,
                                           uint32_t end);
 
 struct maq_chain_folding {
@@ -59,8 +79,9 @@ struct maq_chain_folding {
 };
 
 /* A column over the atoms of a model, folded. Lives in the arena; NULL when out of memory. */
-const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column, uint32_t n_atoms,
-                                                     const struct maq_chain_folding *how, struct maq_arena *arena);
+const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column,
+                                                     struct maq_chain_atoms model, const struct maq_chain_folding *how,
+                                                     struct maq_arena *arena);
 
 /* What the waves of a table are that has such columns: micro batches become chunks, in groups of `group`. */
 void maq_chain_fold_waves(struct maq_stage_table *table, uint32_t chunks, uint32_t group);
