@@ -77,8 +77,36 @@ static void test_powers_of_two(void **unused)
     maq_arena_fini(&arena);
 }
 
+/* A stage lies in one room where there is a place for it, else in halves; its replicas one behind the other where it does. */
+static void test_stages(void **unused)
+{
+    (void)unused;
+    static const struct {
+        uint32_t nodes, each[4], replicas[4], firsts[4][4];
+    } cases[] = {
+        /* the second would lie in two nodes behind the first, and the third fills what that leaves */
+        {2, {1, 2, 1}, {4, 4, 4}, {{0, 1, 2, 3}, {8, 10, 12, 14}, {4, 5, 6, 7}}},
+        {3, {2, 4, 2}, {1, 4, 3}, {{0}, {8, 12, 16, 20}, {2, 4, 6}}}, /* two whole nodes */
+        {2, {2, 2, 2}, {3, 3, 2}, {{0, 2, 4}, {8, 10, 12}, {6, 14}}}, /* halves */
+        {2, {4, 4}, {1, 3}, {{0}, {8, 12, 4}}},                       /* an odd one: the larger half first */
+        {1, {4, 4}, {1, 2}, {{0}, {4, UINT32_MAX}}},                  /* no more are left */
+    };
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct maq_seats s = open_on(&arena, cases[i].nodes, 8, 8);
+        for (int k = 0; k < 4 && cases[i].each[k] > 0; k++) {
+            uint32_t first[4] = {0};
+            maq_seats_take_stage(&s, cases[i].each[k], cases[i].replicas[k], first);
+            assert_memory_equal(first, cases[i].firsts[k], sizeof first);
+        }
+    }
+    maq_arena_fini(&arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_powers_of_two)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_powers_of_two),
+                                       cmocka_unit_test(test_stages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,18 +79,35 @@ static enum maq_status seat_stage(struct maq_placing *p, struct maq_placed_colum
     return MAQ_OK;
 }
 
+/* Devices for the replicas of a stage: of those in a row that are alike together. */
+static enum maq_status take_stage(struct maq_placing *p, struct maq_placed_column *columns, uint32_t n, uint32_t stage,
+                                  bool backwards)
+{
+    uint32_t *first = MAQ_ARENA_NEW(p->arena, uint32_t, n);
+    if (!first)
+        return maq_no_memory(p->diag, "the plan");
+    for (uint32_t j = 0, end; j < n; j = end) {
+        const struct maq_placed_seat *seat = &columns[j].seats[stage];
+        for (end = j; end < n && columns[end].seats[stage].pool == seat->pool &&
+                      devices_of(columns[end].seats[stage].replica) == devices_of(seat->replica);)
+            end++;
+        maq_seats_take_stage(&p->seats[seat->pool], devices_of(seat->replica), end - j, first);
+        for (uint32_t i = j; i < end; i++) {
+            columns[i].seats[stage].taken[backwards] = first[i - j];
+            if (first[i - j] == UINT32_MAX)
+                return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
+        }
+    }
+    return MAQ_OK;
+}
+
 /* Devices for the replicas of a pipeline's stages, or those that they share. */
 static enum maq_status take_pipeline(struct maq_placing *p, struct maq_placed_column *columns, uint32_t n,
                                      bool backwards)
 {
     MAQ_ASSERT(columns->devices > 0); /* the first stage shares nobody's */
     for (uint32_t k = 0; k < columns->devices; k++)
-        for (uint32_t j = 0, i = backwards ? columns->devices - 1 - k : k; j < n; j++) {
-            struct maq_placed_seat *seat = &columns[j].seats[i];
-            seat->taken[backwards] = maq_seats_take(&p->seats[seat->pool], devices_of(seat->replica));
-            if (seat->taken[backwards] == UINT32_MAX)
-                return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
-        }
+        MAQ_TRY(take_stage(p, columns, n, backwards ? columns->devices - 1 - k : k, backwards));
     for (uint32_t i = columns->devices; i < columns->n; i++)
         for (uint32_t j = 0; j < n; j++)
             columns[j].seats[i].taken[backwards] = columns[j].seats[i % columns->devices].taken[backwards];

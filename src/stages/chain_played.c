@@ -45,6 +45,9 @@ static struct maq_chain_option option_of(const struct play *p, uint32_t stage)
 static enum maq_status seat_stages(struct play *p, bool backwards, struct maq_arena *arena)
 {
     struct maq_seats seats[MAQ_STAGE_KINDS];
+    uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, p->wave->replicas);
+    if (!first)
+        return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < p->costs->n_pools; i++)
         if (!maq_seats_open(&seats[i], p->costs->pools[i].at, arena))
             return MAQ_NO_MEMORY;
@@ -53,9 +56,8 @@ static enum maq_status seat_stages(struct play *p, bool backwards, struct maq_ar
         struct maq_chain_option is = option_of(p, i);
         struct played_stage *st = &p->stages[i];
         st->pool = is.pool;
-        st->first_device = maq_seats_take(&seats[is.pool], is.tp * is.cp);
-        for (uint32_t r = 1; r < p->wave->replicas; r++)
-            maq_seats_take(&seats[is.pool], is.tp * is.cp);
+        maq_seats_take_stage(&seats[is.pool], is.tp * is.cp, p->wave->replicas, first);
+        st->first_device = first[0];
     }
     return MAQ_OK;
 }

@@ -45,17 +45,38 @@ static bool empty_from(const struct maq_seats *s, uint32_t room, uint32_t device
     return true;
 }
 
+/* The first room with a place for so many, or the first of empty ones; n_rooms: there is none. */
+static uint32_t place_for(const struct maq_seats *s, uint32_t devices)
+{
+    uint32_t r = 0;
+    while (r < s->n_rooms && (devices <= s->room ? free_in(s, r) < devices : !empty_from(s, r, devices)))
+        r++;
+    return r;
+}
+
 uint32_t maq_seats_take(struct maq_seats *s, uint32_t devices)
 {
-    uint32_t first = 0;
     if (devices == 0 || devices > s->left)
         return UINT32_MAX;
-    for (uint32_t r = 0; r < s->n_rooms; r++)
-        if (devices <= s->room ? free_in(s, r) >= devices : empty_from(s, r, devices))
-            return take_from(s, r, devices);
-    while (free_in(s, first) == 0)
-        first++;
-    return take_from(s, first, devices);
+    uint32_t room = place_for(s, devices);
+    for (uint32_t r = 0; room == s->n_rooms; r++)
+        room = free_in(s, r) > 0 ? r : room;
+    return take_from(s, room, devices);
+}
+
+void maq_seats_take_stage(struct maq_seats *s, uint32_t devices, uint32_t replicas, uint32_t *first)
+{
+    uint32_t room = replicas > 1 ? place_for(s, devices * replicas) : s->n_rooms, half = replicas / 2;
+    if (replicas == 1)
+        first[0] = maq_seats_take(s, devices);
+    if (room < s->n_rooms) {
+        first[0] = take_from(s, room, devices * replicas);
+        for (uint32_t i = 1; i < replicas; i++)
+            first[i] = first[0] + i * devices;
+    } else if (replicas > 1) {
+        maq_seats_take_stage(s, devices, replicas - half, first);
+        maq_seats_take_stage(s, devices, half, first + replicas - half);
+    }
 }
 
 uint32_t maq_seats_first(uint32_t first, uint32_t devices, uint32_t replicas)
