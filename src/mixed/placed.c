@@ -249,7 +249,9 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
     seat->hop_bytes = stretches.hop_bytes;
     seat->tied_bytes = stretches.tied_bytes;
     seat->grad_bytes = stretches.grad_bytes;
+    seat->host_end_s = stretches.host_end_s;
     seat->stalls = stretches.stalls;
+    seat->reduces_beside = stretches.reduces_beside;
     maq_stretches_end(&stretches);
     return status;
 }

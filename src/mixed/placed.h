@@ -23,10 +23,11 @@ struct maq_placed_seat {
         devices;             /* in the pool: where its column begins; of the replicas of the stage that lie there */
     uint32_t replicas, elsewhere; /* that hold its first layer: on its pool, on others */
     struct maq_stretch_cost cost;
-    double context_bytes, hop_bytes, grad_bytes, tied_bytes;
-    bool stalls;
+    double context_bytes, hop_bytes, grad_bytes, tied_bytes, host_end_s; /* as of its stretches */
+    bool stalls, reduces_beside;                                         /* as of a stretch */
     double hop_s, across_s; /* from the stage before; reduction over node groups */
-    double end_s;           /* of the last pass */
+    double gathered_s;      /* the device has its parameters, and those of its stages before */
+    double end_s;           /* of the pass that completes its gradients */
 };
 
 struct maq_placed_column {

@@ -3,8 +3,10 @@
  *
  *   column      max-plus over the schedule's skeleton (plan/schedule.h), passes of its stages and hops between them; a stage on other stages'
  *               devices is a position of the interleaved schedule, whose transfers do not block their senders
+ *   gathering   of parameters before the first forward passes: a device's stages one after another
  *   reduction   of a stage's gradients when all columns that hold one of its layers have run their last backward pass: what nothing hides
- *               of it on its node group, or the ring over node groups where that is longer; a device reduces its stages one after another
+ *               of it on its node group, or the ring over node groups where that is longer; a device reduces its stages one after another,
+ *               from the back of the model, as their last passes run
  *   tied table  first and last stage of a column add up their halves
  *   end         norm over all devices, the slowest update and gathering of parameters
  *
@@ -19,7 +21,7 @@
 
 struct skeleton {
     struct maq_schedule schedule;
-    double *dur, *hop, *stall, *ready, *finish;
+    double *dur, *hop, *stall, *ready, *late, *finish;
 };
 
 static enum maq_status build(struct skeleton *k, const struct maq_placing *p, const struct maq_placed_column *c)
@@ -39,8 +41,10 @@ static enum maq_status build(struct skeleton *k, const struct maq_placing *p, co
     k->hop = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->stall = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->ready = MAQ_ARENA_NEW(p->arena, double, c->n);
+    k->late = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->finish = MAQ_ARENA_NEW(p->arena, double, k->schedule.n_tasks);
-    return k->dur && k->hop && k->stall && k->ready && k->finish ? MAQ_OK : maq_no_memory(p->diag, "the plan");
+    bool all = k->dur && k->hop && k->stall && k->ready && k->late && k->finish;
+    return all ? MAQ_OK : maq_no_memory(p->diag, "the plan");
 }
 
 static double larger(double a, double b)
@@ -48,25 +52,37 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* When each of the column's devices has run its last pass. */
+/* When each stage has run the last pass that completes its gradients. */
+static void read_ends(struct maq_placed_column *c, const struct skeleton *k)
+{
+    const struct maq_schedule *s = &k->schedule;
+    for (uint32_t d = 0; d < c->devices; d++)
+        for (uint32_t t = s->stage_first[d]; t != MAQ_NO_TASK; t = s->next_on_stage[t])
+            if (maq_task_is_last(s, t))
+                c->seats[s->tasks[t].position].end_s = k->finish[t] * 1e-9;
+}
+
 static enum maq_status play_column(const struct maq_placing *p, struct maq_placed_column *c, struct skeleton *k)
 {
     double makespan = 0;
     MAQ_TRY(build(k, p, c));
-    MAQ_ASSERT(k->dur && k->hop && k->stall && k->ready && k->finish);
+    MAQ_ASSERT(k->dur && k->hop && k->stall && k->ready && k->late && k->finish);
     for (uint32_t i = 0; i < c->n; i++) {
         struct maq_placed_seat *s = &c->seats[i];
+        double before = i < c->devices ? 0 : c->seats[i - c->devices].gathered_s;
+        s->gathered_s = before + s->cost.gathering_s;
         s->hop_s = i > 0 ? maq__placed_hop_s(p, c, i - 1, i, larger(c->seats[i - 1].hop_bytes, s->hop_bytes)) : 0;
         k->dur[MAQ_TASK_F * c->n + i] = nearbyint(s->cost.forward_s * 1e9);
         k->dur[MAQ_TASK_B * c->n + i] = nearbyint(s->cost.backward_s * 1e9);
-        k->ready[i] = nearbyint(s->cost.ready_s * 1e9);
+        k->ready[i] = s->cost.ready_s > 0 ? nearbyint((before + s->cost.ready_s) * 1e9) : 0;
+        k->late[i] = nearbyint(s->cost.late_s * 1e9);
         k->hop[i] = nearbyint(s->hop_s * 1e9);
         k->stall[i] = s->stalls ? k->hop[i] : 0;
     }
-    const struct maq_task_times times = {.dur = k->dur, .hop = k->hop, .stall = k->stall, .ready = k->ready};
+    const struct maq_task_times times = {
+        .dur = k->dur, .hop = k->hop, .stall = k->stall, .ready = k->ready, .late = k->late};
     maq_schedule_eval(&makespan, k->finish, &k->schedule, 1, &times);
-    for (uint32_t i = 0; i < c->n; i++)
-        c->seats[i].end_s = k->finish[k->schedule.stage_last[i % c->devices]] * 1e-9;
+    read_ends(c, k);
     c->busy_end_s = makespan * 1e-9;
     return MAQ_OK;
 }
@@ -150,7 +166,7 @@ static bool overlap(const struct maq_mixed_stage *a, const struct maq_mixed_stag
 }
 
 /* When all who hold one of its layers are done with their passes. */
-static double gathered_s(const struct maq_placing *p, const struct maq_placed_seat *seat)
+static double passed_s(const struct maq_placing *p, const struct maq_placed_seat *seat)
 {
     double t = seat->end_s;
     for (uint32_t i = 0; i < p->n_columns; i++)
@@ -160,14 +176,20 @@ static double gathered_s(const struct maq_placing *p, const struct maq_placed_se
     return t;
 }
 
+/* When a device has reduced the gradients of its stages; those that are not reduced beside passes wait for all of them. */
 static double reduced_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t device)
 {
-    double t = 0;
+    double passed = 0, reduced = 0;
     for (uint32_t i = device; i < c->n; i += c->devices)
-        t = larger(t, gathered_s(p, &c->seats[i]));
-    for (uint32_t i = device; i < c->n; i += c->devices)
-        t += larger(c->seats[i].cost.exposed_s, c->seats[i].across_s);
-    return t;
+        passed = larger(passed, passed_s(p, &c->seats[i]));
+    for (uint32_t i = (c->n / c->devices - 1) * c->devices + device; i < c->n; i -= c->devices) {
+        const struct maq_placed_seat *s = &c->seats[i];
+        double from = s->reduces_beside ? passed_s(p, s) : larger(passed, reduced),
+               alone = from + larger(s->cost.exposed_s, s->across_s),
+               behind = reduced + larger(s->cost.reduce_s, s->across_s);
+        reduced = larger(alone, s->reduces_beside ? behind : 0);
+    }
+    return larger(passed, reduced);
 }
 
 static double tied_s(const struct maq_placing *p, const struct maq_placed_column *c)
@@ -188,9 +210,11 @@ static void end_step(struct maq_mixed_placed *out, const struct maq_placing *p)
         const double unpaired = maq_schedule_unpaired(c->devices, c->microbatches);
         for (uint32_t d = 0; d < c->devices; d++) {
             double update = 0;
-            for (uint32_t k = d; k < c->n; k += c->devices)
-                update +=
-                    c->seats[k].cost.update_s + c->seats[k].cost.gather_s + c->seats[k].cost.exchange_s * unpaired;
+            for (uint32_t k = d; k < c->n; k += c->devices) {
+                const struct maq_placed_seat *s = &c->seats[k];
+                update += s->cost.update_s + s->cost.gather_s + s->cost.exchange_s * unpaired;
+                update -= k == d ? 0 : s->host_end_s;
+            }
             out->pipeline_s = larger(out->pipeline_s, reduced_s(p, c, d));
             after = larger(after, update);
         }

@@ -135,8 +135,8 @@ static enum maq_status knot(struct maq_chain_column *out, const struct maq_stret
     struct maq_stretch_cost c;
     MAQ_TRY(maq_stretches_cost(&c, s, first, end, true));
     add_knot(out, c.params * s->grad_bytes,
-             c.exposed_s + c.update_s + c.gather_s + c.exchange_s * s->unpaired + fmax(c.ready_s - c.forward_s, 0) +
-                 more_s);
+             c.late_s + c.exposed_s + c.update_s + c.gather_s + c.exchange_s * s->unpaired +
+                 fmax(c.ready_s - c.forward_s, 0) + more_s);
     return MAQ_OK;
 }
 

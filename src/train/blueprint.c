@@ -243,7 +243,7 @@ static struct maq_placement between_stages(const struct maq_blueprint *bp, uint3
 {
     const struct maq_job *job = bp->job;
     uint32_t first = job->stages[a].first_rank, second = job->stages[b].first_rank;
-    if (job->plan.pp == 2)
+    if (job->plan.pp == 2 && job->cluster.n_groups == 1)
         return job->groups[MAQ_GROUP_PP];
     return maq_cluster_place(&job->cluster, first < second ? first : second, 2,
                              first < second ? second - first : first - second);

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "plan/job_build.h"
 #include "train/drag.h"
+#include "train/host.h"
 #include "train/predict.h"
 #include "train/stage_memory.h"
 #include "train/sweep.h"
@@ -81,7 +82,9 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
                                   .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
                                   .tied_bytes = tied_bytes(&c->job),
                                   .unpaired = maq_schedule_unpaired((uint32_t)c->job.plan.pp, at->microbatches),
+                                  .host_end_s = maq_host_step_ns(&c->job, c->bp.items->device) * 1e-9,
                                   .stalls = c->bp.stalls,
+                                  .reduces_beside = c->job.plan.overlap_grad_reduce == MAQ_ON,
                                   .mark = mark};
     return MAQ_OK;
 }
@@ -107,7 +110,7 @@ static struct maq_virtual_stage stage_of(const struct maq_model *model, uint32_t
 static double exposed_ns(const struct maq_blueprint *bp, const struct maq_program *pr)
 {
     if (!maq_reduces_behind(bp))
-        return maq_sync_late_ns(bp, pr);
+        return 0;
     if (bp->job->plan.overlap_grad_reduce != MAQ_ON)
         return pr->reduce_ns;
     return fmax(maq_sync_reduced_ns(bp, pr, 0, 0) - pr->backward_ns, 0);
@@ -120,7 +123,9 @@ static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprin
     maq_program_memory(&bytes, bp, pr);
     *out = (struct maq_stretch_cost){.forward_s = pr->forward_ns * 1e-9,
                                      .backward_s = pr->backward_ns * 1e-9,
+                                     .late_s = maq_sync_late_ns(bp, pr) * 1e-9,
                                      .exposed_s = exposed_ns(bp, pr) * 1e-9,
+                                     .reduce_s = maq_reduces_behind(bp) ? pr->reduce_ns * 1e-9 : 0,
                                      .gather_s = maq_program_exposed_gather(bp, pr) * 1e-9,
                                      .exchange_s = maq_hidden_exchange_ns(bp, pr) * 1e-9,
                                      .params = pr->dense_params + pr->expert_params,
@@ -128,8 +133,10 @@ static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprin
                                      .act_bytes = pr->act_bytes,
                                      .working_bytes = bytes.working,
                                      .ending_bytes = bytes.update};
-    if (bp->gather_first)
-        out->ready_s = (maq_sync_ready_ns(pr, 0, &stream) + pr->forward_gap_ns + pr->forward_drag_ns) * 1e-9;
+    if (!bp->gather_first)
+        return;
+    out->ready_s = (maq_sync_ready_ns(pr, 0, &stream) + pr->forward_gap_ns + pr->forward_drag_ns) * 1e-9;
+    out->gathering_s = stream * 1e-9;
 }
 
 static enum maq_status cost_update(struct maq_stretch_cost *out, struct maq_blueprint *bp, const struct maq_program *pr)

@@ -16,7 +16,10 @@
 struct maq_stretch_cost {
     double forward_s, backward_s; /* a pass */
     double ready_s;               /* the first forward pass does not end before: parameters are gathered beside it */
+    double gathering_s;           /* of them: what the device gathers next begins then */
+    double late_s;                /* the last backward pass takes longer, where gradients are reduced in it */
     double exposed_s;             /* of the reduction of gradients, after the last backward pass */
+    double reduce_s;              /* all of that reduction: before it ends the device reduces nothing else */
     double update_s;      /* optimizer, the host's part of the step's end, what reductions took from the passes */
     double gather_s;      /* gathering of new parameters that nothing hides */
     double exchange_s;    /* of experts, hidden under another microbatch in a forward and a backward pass */
@@ -34,8 +37,10 @@ struct maq_stretches {
     double hop_bytes;     /* of a transfer between two stages, the mean of both directions */
     double grad_bytes;    /* of a parameter on the wire */
     double tied_bytes;    /* of a table that first and last stage both hold and add up; 0: none */
+    double host_end_s;    /* of update_s: the host's part, once for all that a device runs */
     double unpaired;      /* microbatches that hide no exchange of experts, at least: they fill the pipeline */
     bool stalls;          /* transfers block the sender */
+    bool reduces_beside;  /* gradients are reduced beside passes, not when all are done */
     struct maq_arena_mark mark;
 };
 
