@@ -1,0 +1,21 @@
+/*
+ * beside.h - what is looked at beside the compositions of a run, and put among its plans where it is faster.
+ *
+ * Uniform plans over all devices; compositions and uniform plans whose exchanges of experts run under another micro batch; node groups of one
+ * kind as one group; each node group alone, as it is searched where there is no other.
+ */
+#ifndef MAQ_MIXED_SEARCH_BESIDE_H
+#define MAQ_MIXED_SEARCH_BESIDE_H
+
+#include "mixed_search/run.h"
+
+/* Bounds of the result are of all that was looked at; of islands, what each takes alone. */
+enum maq_status maq_mixed_beside(struct maq_mixed_search_island *islands, struct maq_mixed_run *run,
+                                 const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+                                 struct maq_diag *diag);
+
+/* maq_mixed_search() of compositions (or uniform plans, if the options say so) and nothing beside them: search.c */
+enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+
+#endif
