@@ -11,7 +11,7 @@
  *   end         norm over all devices, the slowest update and gathering of parameters
  *
  * Memory of a device: what is there whatever runs, the states of all its stages, the activations in flight that take most at once, and the
- * larger of a pass's working set and what the update needs when activations are gone.
+ * larger of a pass's working set and what the update of all its stages needs when activations are gone.
  */
 #include <math.h>
 
@@ -117,13 +117,14 @@ static double activations(uint32_t *in_flight, const struct placed_column_view *
 static double memory_of(uint32_t *in_flight, const struct placed_column_view *v)
 {
     const struct maq_placed_column *c = v->column;
-    double held = activations(in_flight, v), states = 0, working = 0, ending = 0;
+    double held = activations(in_flight, v), states = 0, working = 0, ending = 0, matrix = 0;
     for (uint32_t i = v->device; i < c->n; i += c->devices) {
         states += c->seats[i].cost.states_bytes;
         working = larger(working, c->seats[i].cost.working_bytes);
-        ending = larger(ending, c->seats[i].cost.ending_bytes);
+        ending += c->seats[i].cost.ending_bytes;
+        matrix = larger(matrix, c->seats[i].cost.matrix_bytes);
     }
-    return c->seats[v->device].context_bytes + states + held + larger(working, ending - held);
+    return c->seats[v->device].context_bytes + states + held + larger(working, ending + matrix - held);
 }
 
 /* ---- what is told of a column ---- */

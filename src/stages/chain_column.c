@@ -88,7 +88,7 @@ static enum maq_status add_memory(struct sums *to, double *context, const struct
         struct maq_stretch_cost c;
         MAQ_TRY(maq_stretches_cost(&c, s, i, i + 1, false));
         working[i] = c.working_bytes;
-        to->fixed[i + 1] = to->fixed[i] + c.states_bytes + fmax(c.ending_bytes - c.act_bytes, 0);
+        to->fixed[i + 1] = to->fixed[i] + c.states_bytes + fmax(c.ending_bytes + c.matrix_bytes - c.act_bytes, 0);
         to->flight[i + 1] = to->flight[i] + c.act_bytes;
         to->sync[i + 1] = to->sync[i] + c.params * s->grad_bytes;
     }

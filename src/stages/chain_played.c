@@ -81,7 +81,7 @@ static enum maq_status cost_stage(struct play *p, uint32_t stage)
     out->devices = each * replicas;
     double held = out->cost.act_bytes * s->in_flight;
     out->held_bytes = stretches.context_bytes + out->cost.states_bytes + held +
-                      fmax(out->cost.working_bytes, out->cost.ending_bytes - held);
+                      fmax(out->cost.working_bytes, out->cost.ending_bytes + out->cost.matrix_bytes - held);
     maq_stretches_end(&stretches);
     return status;
 }

@@ -337,8 +337,7 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
     out->working = pr->transient_bytes;
     out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each +
                   coming_gradients(job, pr->dense_params, pr->expert_params, false);
-    if (job->plan.update == MAQ_UPDATE_MUON)
-        out->update += maq_muon_working_bytes(bp, &pr, 1);
+    out->matrix = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, &pr, 1) : 0;
 }
 
 void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)

@@ -22,9 +22,9 @@ int32_t maq_layers_per_checkpoint(const struct maq_plan *plan);
 void maq_program_transient(struct maq_program *program, const struct maq_blueprint *bp);
 
 /* Memory of a stage that is one program, without activations: model states, the working set of its heaviest pass, and what the update
- * of the parameters takes when activations are gone. */
+ * of the parameters takes when activations are gone, but for what one matrix takes that Muon is at work on. */
 struct maq_program_bytes {
-    double states, working, update;
+    double states, working, update, matrix;
 };
 void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp,
                         const struct maq_program *program);

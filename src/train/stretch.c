@@ -132,7 +132,8 @@ static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprin
                                      .states_bytes = bytes.states,
                                      .act_bytes = pr->act_bytes,
                                      .working_bytes = bytes.working,
-                                     .ending_bytes = bytes.update};
+                                     .ending_bytes = bytes.update,
+                                     .matrix_bytes = bytes.matrix};
     if (!bp->gather_first)
         return;
     out->ready_s = (maq_sync_ready_ns(pr, 0, &stream) + pr->forward_gap_ns + pr->forward_drag_ns) * 1e-9;

@@ -28,6 +28,7 @@ struct maq_stretch_cost {
     double act_bytes;     /* kept for a micro batch from forward to backward */
     double working_bytes; /* of the heaviest pass */
     double ending_bytes;  /* of the update, when activations are gone */
+    double matrix_bytes;  /* beside it, of the matrix that is updated: one at a time of all that a device runs */
 };
 
 struct maq_stretches {
