@@ -34,7 +34,8 @@ static uint32_t roll(struct dice *d, uint32_t sides)
 
 #define PICK(d, list) (list)[roll(d, MAQ_COUNT(list))]
 
-static const char *const devices[] = {"a100-80gb", "rtx-4090", "h100-sxm", "t4", "l40s", "v100-sxm2-16gb", "a100-40gb"};
+static const char *const devices[] = {"a100-80gb",      "rtx-4090",  "h100-sxm",  "t4", "l40s",
+                                      "v100-sxm2-16gb", "a100-40gb", "h100-pcie", "a40"};
 static const char *const offloads[] = {"0, 1, 2, 4", "0, 2, 8", "1, 3", "0"};
 static const char *const shardings[] = {"no_shard, optim_grads_params", "no_shard, optim",
                                         "no_shard, optim, optim_grads, optim_grads_params", "optim_grads_params"};
@@ -77,7 +78,7 @@ static void random_dense(char out[TEXT], uint32_t seed)
         moved);
 }
 
-static const char *const wide[] = {"a100-80gb", "h100-sxm", "l40s", "h200", "b200"};
+static const char *const wide[] = {"a100-80gb", "h100-sxm", "l40s", "h200", "b200", "h100-pcie"};
 static const char *const precisions[] = {"bf16", "bf16", "fp8-delayed",
                                          "fp8-current"}; /* behind the first two not on Ampere */
 static const char *const schedules[] = {"1f1b, interleaved", "1f1b, zb-h1", "1f1b, interleaved, zb-v",
