@@ -254,6 +254,21 @@ static void test_as_trained(void **state)
     }
 }
 
+/* Pipelines side by side, each inside a node: as a job whose ranks are numbered so. Their gradients cross the nodes. */
+static void test_pipelines_over_nodes(void **state)
+{
+#define LINE                                                                                                           \
+    "{stages: [{first_layer: 0, layers: 9, replicas: [{device: a100-80gb}]}, "                                         \
+    "{first_layer: 9, layers: 9, replicas: [{device: a100-80gb}]}]}"
+    (void)state;
+    double together = step_of(ALIKE "plan: {mbs: 2}\n",
+                              "mbs: 2\ngbs: 64\npipelines: [" LINE ", " LINE ", " LINE ", " LINE "]\n"),
+           whole = trained("pp: 2, zero: no_shard, rank_order: tp-cp-ep-pp-dp"),
+           inside = trained("pp: 2, zero: no_shard, rank_order: tp-cp-ep-dp-pp");
+    assert_true(fabs(together / whole - 1) < 1e-6 && whole > 1.005 * inside);
+#undef LINE
+}
+
 /* ---- shares, islands, pipelines ---- */
 
 #define SHARES(device, a, b)                                                                                           \
@@ -451,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_groups_over_nodes),
         cmocka_unit_test(test_as_found),
         cmocka_unit_test(test_as_trained),
+        cmocka_unit_test(test_pipelines_over_nodes),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_reduction_over_islands),
         cmocka_unit_test(test_two_pipelines),

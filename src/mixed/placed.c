@@ -159,6 +159,22 @@ static const struct maq_placed_seat *seat_with(const struct maq_placed_column *c
     return &c->seats[i];
 }
 
+/* Of the replicas on a seat's pool that hold its first layer, those in the domain of the first device that they take. */
+static uint32_t count_together(const struct maq_placing *p, const struct maq_placed_seat *seat, bool backwards)
+{
+    uint32_t room = p->seats[seat->pool].room, lowest = UINT32_MAX, n = 0;
+    for (uint32_t i = 0; i < p->n_columns; i++) {
+        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
+        if (other->pool == seat->pool && other->taken[backwards] / room < lowest)
+            lowest = other->taken[backwards] / room;
+    }
+    for (uint32_t i = 0; i < p->n_columns; i++) {
+        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
+        n += other->pool == seat->pool && other->taken[backwards] / room == lowest;
+    }
+    return n;
+}
+
 /* How many replicas hold its first layer, and where. */
 static void count_replicas(const struct maq_placing *p, struct maq_placed_column *of, uint32_t stage)
 {
@@ -170,6 +186,8 @@ static void count_replicas(const struct maq_placing *p, struct maq_placed_column
         if (other->pool == seat->pool && p->columns[i].pipeline == of->pipeline)
             seat->devices += devices_of(seat->replica);
     }
+    for (int backwards = 0; backwards < 2; backwards++)
+        seat->together[backwards] = count_together(p, seat, backwards);
 }
 
 static bool same_seat(const struct maq_placed_seat *a, const struct maq_placed_seat *b)
@@ -232,13 +250,25 @@ static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_pla
     return plan;
 }
 
+/*
+ * Where the groups of a seat's stage begin. Its replicas count as one behind the other; where several pipelines have some of them, in several
+ * domains, so many lie in front of the first border as do.
+ */
+static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_seat *seat)
+{
+    uint32_t each = devices_of(seat->replica), room = p->seats[seat->pool].room,
+             near = seat->together[seat->backwards] * each;
+    bool spread = p->plan->n_pipelines > 1 && seat->together[seat->backwards] < seat->replicas && near <= room;
+    return spread ? room - near : maq_seats_first(seat->first_device, each, seat->replicas);
+}
+
 static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_column *c, uint32_t stage)
 {
     struct maq_placed_seat *seat = &c->seats[stage];
     const struct maq_mixed_stage *s = seat->plan;
     struct maq_stretches stretches;
     struct maq_plan plan = plan_of(p, c, seat);
-    uint32_t first = maq_seats_first(seat->first_device, devices_of(seat->replica), seat->replicas);
+    uint32_t first = first_of(p, seat);
     const struct maq_stretch_place at = {seat->replicas, c->microbatches, first, c->n == 1};
     enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, &at);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
@@ -281,6 +311,7 @@ static enum maq_status play(struct maq_mixed_placed *out, struct placed_owner *o
     for (uint32_t i = 0; i < p->n_columns; i++)
         for (uint32_t s = 0; s < p->columns[i].n; s++) {
             struct maq_placed_seat *seat = &p->columns[i].seats[s];
+            seat->backwards = backwards;
             seat->first_device = seat->taken[backwards];
             seat->across_s = 0;
             MAQ_TRY(cost_seat(p, &p->columns[i], s));

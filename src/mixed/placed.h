@@ -22,6 +22,8 @@ struct maq_placed_seat {
     uint32_t first_device,   /* of these, the one that counts */
         devices;             /* in the pool: where its column begins; of the replicas of the stage that lie there */
     uint32_t replicas, elsewhere; /* that hold its first layer: on its pool, on others */
+    bool backwards;               /* which of `taken` counts */
+    uint32_t together[2];         /* of those on its pool: in the scale-up domain of the first of them, taken so */
     struct maq_stretch_cost cost;
     double context_bytes, hop_bytes, grad_bytes, tied_bytes, host_end_s; /* as of its stretches */
     bool stalls, reduces_beside;                                         /* as of a stretch */
