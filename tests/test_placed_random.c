@@ -1,10 +1,10 @@
 /*
  * test_placed_random.c - a plan whose stages are all alike takes as long, and as much memory, stage by stage (maq_mixed_place) as it does
- * as a job's plan (maq_train_predict): random jobs on one node group, dense and with experts, in nodes of one scale-up domain, of several and of less than one,
- * with and without virtual stages, bound by compute, by the host, by transfers and by the exchange of gradients.
+ * as a job's plan (maq_train_predict): random jobs on one node group, dense and with experts, in nodes of one scale-up domain, of several
+ * and of less than one, with and without virtual stages, bound by compute, by the host, by transfers and by the exchange of gradients.
  *
- * They differ where kernels of an update are launched once for each virtual stage, and where the last pass of a virtual stage hides what
- * belongs to another: WITHIN.
+ * Memory is the same. Steps of virtual stages are 0.31 % apart at most, a quarter of a millisecond of short ones, of which not all is
+ * traced: kernels of an update are launched once for each virtual stage.
  */
 #include <math.h>
 #include <setjmp.h>

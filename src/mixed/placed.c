@@ -251,8 +251,8 @@ static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_pla
 }
 
 /*
- * Where the groups of a seat's stage begin. Its replicas count as one behind the other; where several pipelines have some of them, in several
- * domains, so many lie in front of the first border as do.
+ * Where the groups of a seat's stage begin, whose replicas are priced as lying one behind the other. Where those of several pipelines are
+ * in several domains, the row begins so that the first domain has as many of them as it does have.
  */
 static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_seat *seat)
 {

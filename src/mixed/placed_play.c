@@ -62,6 +62,7 @@ static void read_ends(struct maq_placed_column *c, const struct skeleton *k)
                 c->seats[s->tasks[t].position].end_s = k->finish[t] * 1e-9;
 }
 
+/* Passes of a column: what its devices do until gradients are complete. */
 static enum maq_status play_column(const struct maq_placing *p, struct maq_placed_column *c, struct skeleton *k)
 {
     double makespan = 0;

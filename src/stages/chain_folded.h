@@ -4,8 +4,8 @@
  * With v chunks a model of L layers is cut into v rounds of L / v layers, and every round alike: a stage of p that
  * holds the layers [a, b) of the first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the
  * *folded* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
- * the output and what predicts further tokens (MTP). Where v divides L + 1 the last round is a layer shorter. A stage is a stretch of folded atoms, on devices of its own, and a composition of the folded model is
- * an interleaved pipeline. Megatron-LM's schedule runs the rounds in groups of g micro batches. What goes through
+ * the output and what predicts further tokens (MTP). Where v divides L + 1 the last round is a layer shorter. A stage is a
+ * stretch of folded atoms, on devices of its own, and a composition of the folded model is an interleaved pipeline. Megatron-LM's schedule runs the rounds in groups of g micro batches. What goes through
  * such a pipeline at a time is a chunk of a micro batch; of M micro batches there are v M. With w_i seconds of all
  * chunks of stage i for a micro batch, t_i = w_i / v, and
  *
