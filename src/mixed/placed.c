@@ -25,6 +25,7 @@
 #include "base/str.h"
 #include "mixed/codes.h"
 #include "mixed/mixed_plan.h"
+#include "train/atoms.h"
 
 struct placed_owner {
     struct maq_mixed_placed result; /* first: a pointer to it is one to the owner */
@@ -367,11 +368,8 @@ enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct 
         return maq_no_memory(diag, "the plan");
     maq_arena_init(&o->arena, 0);
     maq_arena_init(&scratch, 0);
-    struct maq_placing p = {.plan = plan,
-                            .job = job,
-                            .n_atoms = job->model.num_layers + 2 + (job->model.mtp_layers > 0),
-                            .arena = &scratch,
-                            .diag = diag};
+    struct maq_placing p = {
+        .plan = plan, .job = job, .n_atoms = maq_atoms_of_model(&job->model), .arena = &scratch, .diag = diag};
     enum maq_status status = place(o, &p);
     maq_pools_close(&p.pools);
     maq_arena_fini(&scratch);

@@ -38,6 +38,7 @@
 #define MAQ_STAGES_CHAIN_FOLDED_H
 
 #include "stages/chain_column.h"
+#include "train/atoms.h"
 
 /* A model's atoms: the embedding, layers, and what is behind them (MTP, the output). */
 struct maq_chain_atoms {
@@ -46,8 +47,7 @@ struct maq_chain_atoms {
 
 static inline struct maq_chain_atoms maq_chain_atoms_of(const struct maq_model *model)
 {
-    const uint32_t behind = 1 + (model->mtp_layers > 0);
-    return (struct maq_chain_atoms){(uint32_t)model->num_layers + 1 + behind, behind};
+    return (struct maq_chain_atoms){maq_atoms_of_model(model), maq_atoms_behind(model)};
 }
 
 static inline uint32_t maq_chain_layers(struct maq_chain_atoms model)

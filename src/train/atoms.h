@@ -28,6 +28,16 @@ struct maq_atoms {
     double hop_ns; /* the cheapest transfer between two stages; 0 when pp = 1 */
 };
 
+/* Atoms of a model that stand behind its layers, and all of them. */
+static inline uint32_t maq_atoms_behind(const struct maq_model *model)
+{
+    return 1 + (model->mtp_layers > 0);
+}
+static inline uint32_t maq_atoms_of_model(const struct maq_model *model)
+{
+    return 1 + (uint32_t)model->num_layers + maq_atoms_behind(model);
+}
+
 /*
  * Of a plan (with offload_layers > 0, of layers that are all offloaded) under the sweep's job, in its first stage's
  * place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`.

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "plan/job_build.h"
+#include "train/atoms.h"
 #include "train/drag.h"
 #include "train/host.h"
 #include "train/predict.h"
@@ -76,7 +77,7 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
     }
     maq_blueprint_select(&c->bp, 0);
     *out = (struct maq_stretches){.sweep = sweep,
-                                  .n_atoms = sweep->job.model.num_layers + 2 + (sweep->job.model.mtp_layers > 0),
+                                  .n_atoms = maq_atoms_of_model(&sweep->job.model),
                                   .context_bytes = maq_fixed_bytes(&c->job),
                                   .hop_bytes = largest_hop(&c->bp),
                                   .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),

@@ -282,7 +282,7 @@ enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sw
     struct maq_candidate *c = &sweep->window[0];
     const struct maq_model *model = &sweep->job.model;
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
-    *out = (struct maq_atoms){.at = MAQ_ARENA_NEW(arena, struct maq_atom, (size_t)model->num_layers + 3)};
+    *out = (struct maq_atoms){.at = MAQ_ARENA_NEW(arena, struct maq_atom, maq_atoms_of_model(model))};
     if (!out->at)
         return MAQ_NO_MEMORY;
     enum maq_status status = prepare_atoms(sweep, plan);
