@@ -197,8 +197,14 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
 /*
  * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option, so
  * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
- * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
+ * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone. What a stage takes beside its atoms (each_s)
+ * is paid once for several of them.
  */
+static double of_atom(const struct maq_stage_option *o, uint32_t atom)
+{
+    return o->time_s[atom + 1] - o->time_s[atom];
+}
+
 double maq_wave_bound(const struct maq_stage_table *table)
 {
     const struct maq_stage_table *t = table;
@@ -215,8 +221,8 @@ double maq_wave_bound(const struct maq_stage_table *table)
         double cheapest_work = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++) {
             const struct maq_stage_option *option = &t->options[o];
-            double s = maq_arc_compute(t, o, atom, atom + 1);
-            double w = s * price[option->kind] * option->devices * t->wave_samples / option->samples;
+            double w =
+                of_atom(option, atom) * price[option->kind] * option->devices * t->wave_samples / option->samples;
             cheapest_work = w < cheapest_work ? w : cheapest_work;
         }
         work += cheapest_work;
@@ -231,7 +237,7 @@ double maq_work_bound(const struct maq_stage_table *table)
     for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
         double fastest = HUGE_VAL;
         for (uint32_t o = 0; o < t->n_options; o++)
-            fastest = fmin(fastest, maq_arc_compute(t, o, atom, atom + 1));
+            fastest = fmin(fastest, of_atom(&t->options[o], atom));
         fill += fastest;
     }
     return (t->waves - 1) * bottleneck + (fill > bottleneck ? fill : bottleneck);
