@@ -23,7 +23,7 @@
 struct rig {
     struct maq_arena arena;
     struct maq_schedule s;
-    double *dur, *hop, *fb, *finish, *ready;
+    double *dur, *hop, *port, *fb, *finish, *ready;
     uint32_t K;
 };
 
@@ -46,9 +46,10 @@ static bool rig_open(struct rig *r, int kind, uint32_t p, uint32_t v, uint32_t m
     size_t n = r->s.n_positions;
     r->dur = zeroed(3 * n * K, sizeof(double));
     r->hop = zeroed(n * K, sizeof(double));
+    r->port = zeroed(n * K, sizeof(double));
     r->ready = zeroed(n * K, sizeof(double));
     r->fb = zeroed(n * n * K, sizeof(double));
-    r->finish = zeroed((size_t)r->s.n_tasks * K, sizeof(double));
+    r->finish = zeroed(2 * (size_t)r->s.n_tasks * K, sizeof(double));
     return true;
 }
 
@@ -56,6 +57,7 @@ static void rig_close(struct rig *r)
 {
     free(r->dur);
     free(r->hop);
+    free(r->port);
     free(r->ready);
     free(r->fb);
     free(r->finish);
@@ -529,9 +531,23 @@ static uint32_t last_of(const struct maq_schedule *s, uint32_t id)
     return mine;
 }
 
-/* Lane k from the public tasks alone. */
+/* When what a task sends sets out: not before what its stage has sent last is through the port. */
+static double sets_out(const double *started, const double *finish, const struct rig *r, uint32_t k, uint32_t id,
+                       const uint32_t *border)
+{
+    uint32_t before = r->s.tasks[id].previous;
+    if (border[id] == 0 || r->port[border[id] * r->K + k] == 0)
+        return finish[id];
+    while (before != MAQ_NO_TASK && (border[before] == 0 || r->port[border[before] * r->K + k] == 0))
+        before = r->s.tasks[before].previous;
+    double through = before == MAQ_NO_TASK ? 0 : started[before] + r->port[border[before] * r->K + k];
+    return through > finish[id] ? through : finish[id];
+}
+
+/* Lane k from the public tasks alone; `started`: [n_tasks] scratch where transfers hold ports, else NULL. */
 static double reference(double *finish, const struct rig *r, uint32_t k, bool use_fb, const double *stall,
-                        const uint32_t *border, const uint32_t *last, const double *ready, const double *late)
+                        const uint32_t *border, const uint32_t *last, const double *ready, const double *late,
+                        double *started)
 {
     bool begun[2 * MAQ_MAX_STAGES] = {false};
     const struct maq_schedule *s = &r->s;
@@ -546,7 +562,8 @@ static double reference(double *finish, const struct rig *r, uint32_t k, bool us
                 continue;
             bool forward = t->kind == MAQ_TASK_F || (t->kind == MAQ_TASK_FB && i == 0);
             uint32_t v = forward ? t->position : 1u + (t->kind == MAQ_TASK_FB ? t->b_position : t->position);
-            double at = finish[t->pred[i]] + (t->hop[i] ? r->hop[v * r->K + k] : 0);
+            double from = started && t->hop[i] ? started[t->pred[i]] : finish[t->pred[i]];
+            double at = from + (t->hop[i] ? r->hop[v * r->K + k] : 0);
             start = at > start ? at : start;
         }
         finish[id] = start + duration(r, t, k, use_fb);
@@ -557,6 +574,8 @@ static double reference(double *finish, const struct rig *r, uint32_t k, bool us
         }
         if (late && last[id] != UINT32_MAX)
             finish[id] += late[last[id] * r->K + k];
+        if (started)
+            started[id] = sets_out(started, finish, r, k, id, border);
         end = finish[id] > end ? finish[id] : end;
     }
     return end;
@@ -571,6 +590,7 @@ static void randomize(struct rig *r)
         r->fb[i] = below(2000);
     for (size_t i = 0; i < n * r->K; i++) {
         r->hop[i] = 100 + below(200);
+        r->port[i] = below(2) > 0 ? below((uint32_t)r->hop[i] + 1) : 0;
         r->ready[i] = below(20000);
     }
 }
@@ -580,7 +600,7 @@ static void check_lanes(struct rig *r)
     const struct maq_schedule *s = &r->s;
     double *want = zeroed(s->n_tasks, sizeof *want), *span = zeroed(r->K, sizeof *span);
     size_t n = (size_t)s->n_positions * r->K;
-    double *stall = zeroed(n, sizeof *stall);
+    double *stall = zeroed(n, sizeof *stall), *started = zeroed(s->n_tasks, sizeof *started);
     double *late = zeroed(n, sizeof *late);
     uint32_t *border = zeroed(s->n_tasks, sizeof *border), *last = zeroed(s->n_tasks, sizeof *last);
     for (uint32_t id = 0; id < s->n_tasks; id++) {
@@ -589,23 +609,25 @@ static void check_lanes(struct rig *r)
         assert_int_equal(border[id], maq_task_sends(s, &s->tasks[id]));
         assert_true((last[id] != UINT32_MAX) == maq_task_is_last(s, id));
     }
-    for (int round = 0; round < 4; round++) {
-        bool use_fb = round & 1, stalls = round & 2;
+    for (int round = 0; round < 6; round++) {
+        bool use_fb = round & 1, stalls = round == 2 || round == 3, ports = round > 3;
         randomize(r);
         for (size_t i = 0; i < n; i++)
             stall[i] = stalls ? below(100) : 0;
         for (size_t i = 0; i < n; i++)
             late[i] = below(500);
-        double *ready = round == 0 ? NULL : r->ready;
-        maq_schedule_eval(span, r->finish, s, r->K,
-                          &(struct maq_task_times){.dur = r->dur,
-                                                   .fb = use_fb ? r->fb : NULL,
-                                                   .hop = r->hop,
-                                                   .stall = stalls ? stall : NULL,
-                                                   .ready = ready,
-                                                   .late = round == 1 ? NULL : late});
+        const struct maq_task_times times = {.dur = r->dur,
+                                             .fb = use_fb ? r->fb : NULL,
+                                             .hop = r->hop,
+                                             .stall = stalls ? stall : NULL,
+                                             .port = ports ? r->port : NULL,
+                                             .ready = round == 0 ? NULL : r->ready,
+                                             .late = round == 1 ? NULL : late};
+        maq_schedule_eval(span, r->finish, s, r->K, &times);
         for (uint32_t k = 0; k < r->K; k++) {
-            assert_true(reference(want, r, k, use_fb, stall, border, last, ready, round == 1 ? NULL : late) == span[k]);
+            double end =
+                reference(want, r, k, use_fb, stall, border, last, times.ready, times.late, ports ? started : NULL);
+            assert_true(end == span[k]);
             for (uint32_t id = 0; id < s->n_tasks; id++)
                 assert_true(want[id] == r->finish[(size_t)id * r->K + k]);
         }
@@ -613,6 +635,7 @@ static void check_lanes(struct rig *r)
     free(want);
     free(span);
     free(stall);
+    free(started);
     free(late);
     free(border);
     free(last);

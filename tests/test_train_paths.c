@@ -57,7 +57,7 @@ static void random_job(char *text, size_t size)
              "qwen3.5-9b"),
         PICK("8", "13", "16", "24"),
         PICK("h100-sxm:8 x 1, rail 400G", "h100-sxm:8 x 4, rail 400G", "a100-80gb:8 x 2, rail 200G",
-             "a100-80gb:8 x 2 + h100-sxm:8 x 2"),
+             "a100-80gb:8 x 2 + h100-sxm:8 x 2", "h100-sxm:4 x 4, nics 1 x 10G roce"),
         PICK("1", "2", "4"), PICK("1", "2", "4", "8"), vp, PICK("1", "1", "2"), PICK("1", "1", "2", "4"),
         PICK("1", "2"), schedule, PICK("no_shard", "optim", "optim_grads", "optim_grads_params"),
         PICK("none", "full", "selective", "full, recompute_method: block, recompute_num_layers_per_stage: \"2,0,1,0\""),

@@ -92,9 +92,9 @@ uint32_t maq_graph_add(struct maq_graph_builder *b, uint32_t class_id, enum maq_
 }
 
 uint32_t maq_graph_add_transfer(struct maq_graph_builder *b, uint32_t class_id, uint32_t item, struct maq_node_tag tag,
-                                uint32_t after)
+                                uint32_t after, uint32_t behind)
 {
-    return add_node(b, class_id, MAQ_STREAM_PP, item, tag, &after, 1, false);
+    return add_node(b, class_id, MAQ_STREAM_PP, item, tag, (uint32_t[]){after, behind}, 2, false);
 }
 
 uint32_t maq_graph_add_loose(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,

@@ -28,10 +28,10 @@ enum maq_status maq_graph_builder_init(struct maq_graph_builder *b, uint32_t n_c
 uint32_t maq_graph_add(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,
                        struct maq_node_tag tag, const uint32_t *preds, uint32_t n_preds);
 
-/* A pipeline transfer after a node of the sender. Transfers of a stage do not queue behind each other:
- * forward and backward use their own channels. */
+/* A pipeline transfer after a node of the sender, and behind the transfer before it where both need one port (or MAQ_NODE_NONE): forward
+ * and backward use their own channels. */
 uint32_t maq_graph_add_transfer(struct maq_graph_builder *b, uint32_t class_id, uint32_t item, struct maq_node_tag tag,
-                                uint32_t after);
+                                uint32_t after, uint32_t behind);
 
 /* A node behind the given ones alone: for graphs in which a stream stands for several that run side by side. */
 uint32_t maq_graph_add_loose(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,

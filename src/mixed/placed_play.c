@@ -21,7 +21,7 @@
 
 struct skeleton {
     struct maq_schedule schedule;
-    double *dur, *hop, *stall, *ready, *late, *finish;
+    double *dur, *hop, *stall, *port, *ready, *late, *finish;
 };
 
 static enum maq_status build(struct skeleton *k, const struct maq_placing *p, const struct maq_placed_column *c)
@@ -40,10 +40,11 @@ static enum maq_status build(struct skeleton *k, const struct maq_placing *p, co
     k->dur = MAQ_ARENA_NEW(p->arena, double, (size_t)MAQ_TASK_KIND_COUNT * c->n);
     k->hop = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->stall = MAQ_ARENA_NEW(p->arena, double, c->n);
+    k->port = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->ready = MAQ_ARENA_NEW(p->arena, double, c->n);
     k->late = MAQ_ARENA_NEW(p->arena, double, c->n);
-    k->finish = MAQ_ARENA_NEW(p->arena, double, k->schedule.n_tasks);
-    bool all = k->dur && k->hop && k->stall && k->ready && k->late && k->finish;
+    k->finish = MAQ_ARENA_NEW(p->arena, double, 2 * (size_t)k->schedule.n_tasks);
+    bool all = k->dur && k->hop && k->stall && k->port && k->ready && k->late && k->finish;
     return all ? MAQ_OK : maq_no_memory(p->diag, "the plan");
 }
 
@@ -67,21 +68,24 @@ static enum maq_status play_column(const struct maq_placing *p, struct maq_place
 {
     double makespan = 0;
     MAQ_TRY(build(k, p, c));
-    MAQ_ASSERT(k->dur && k->hop && k->stall && k->ready && k->late && k->finish);
+    MAQ_ASSERT(k->dur && k->hop && k->stall && k->port && k->ready && k->late && k->finish);
     for (uint32_t i = 0; i < c->n; i++) {
-        struct maq_placed_seat *s = &c->seats[i];
+        struct maq_placed_seat *s = &c->seats[i], *last = &c->seats[i > 0 ? i - 1 : 0];
+        bool apart = maq_pools_apart(&p->pools, (uint32_t[]){last->pool, s->pool},
+                                     (uint32_t[]){last->first_device, s->first_device});
         double before = i < c->devices ? 0 : c->seats[i - c->devices].gathered_s;
         s->gathered_s = before + s->cost.gathering_s;
-        s->hop_s = i > 0 ? maq__placed_hop_s(p, c, i - 1, i, larger(c->seats[i - 1].hop_bytes, s->hop_bytes)) : 0;
+        s->hop_s = i > 0 ? maq__placed_hop_s(p, c, i - 1, i, larger(last->hop_bytes, s->hop_bytes)) : 0;
         k->dur[MAQ_TASK_F * c->n + i] = nearbyint(s->cost.forward_s * 1e9);
         k->dur[MAQ_TASK_B * c->n + i] = nearbyint(s->cost.backward_s * 1e9);
         k->ready[i] = s->cost.ready_s > 0 ? nearbyint((before + s->cost.ready_s) * 1e9) : 0;
         k->late[i] = nearbyint(s->cost.late_s * 1e9);
         k->hop[i] = nearbyint(s->hop_s * 1e9);
         k->stall[i] = s->stalls ? k->hop[i] : 0;
+        k->port[i] = apart && !s->stalls ? k->hop[i] : 0; /* a sender that stalls has sent before it goes on */
     }
     const struct maq_task_times times = {
-        .dur = k->dur, .hop = k->hop, .stall = k->stall, .ready = k->ready, .late = k->late};
+        .dur = k->dur, .hop = k->hop, .stall = k->stall, .port = k->port, .ready = k->ready, .late = k->late};
     maq_schedule_eval(&makespan, k->finish, &k->schedule, 1, &times);
     read_ends(c, k);
     c->busy_end_s = makespan * 1e-9;

@@ -21,7 +21,11 @@
  * where hop = the p2p time when u ran on another stage, 0 otherwise. Tasks are stored in an order in which
  * every predecessor comes first. When p2p is not overlapped, a task whose result goes to another stage keeps
  * its own stage busy for `stall` longer: the next task of s starts at finish + stall or later (the receiver
- * still gets the data at finish + hop).
+ * still gets the data at finish + hop). When it is, transfers of a stage over the network follow one another:
+ *
+ *   sent(t) = max( finish(t), sent(u) + port ),   u: the last task of s before t that sent over the network
+ *
+ * takes the place of finish(t) in what waits for it, whichever way t and u send: s has one port.
  *
  * Backward: in a schedule without W tasks a B is the whole backward. In one with W tasks (split_backward) the
  * duration of B is the gradient of the input alone; a B that is not split (some of DualPipe's, and the B half
@@ -157,14 +161,16 @@ bool maq_task_is_last(const struct maq_schedule *s, uint32_t task);
  *   hop[position * K + k]: time to move the activations from position-1 to position (and the gradient back); row 0 is not read
  *   stall[position * K + k]: time for which a *sender's* stage is blocked by such a transfer, <= hop; row 0 is not read; NULL = 0 (p2p is
  *   overlapped). An FB whose halves both send stalls for that of its F half
+ *   port[position * K + k]: time for which such a transfer holds its sender's port, <= hop; row 0 is not read; NULL = 0 (not over the network,
+ *   or the sender stalls, and nothing follows on its heels)
  *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered); NULL = 0
  *   late[position * K + k]: how much longer the last task that completes a position's gradients takes (it reduces them); NULL = 0
  */
 struct maq_task_times {
-    const double *dur, *fb, *hop, *stall, *ready, *late;
+    const double *dur, *fb, *hop, *stall, *port, *ready, *late;
 };
 
-/* When tasks end. finish: [n_tasks * K] scratch and result; makespan[K]. */
+/* When tasks end. finish: [n_tasks * K] scratch and result, where a port is given with as much scratch behind it; makespan[K]. */
 void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K,
                        const struct maq_task_times *times);
 

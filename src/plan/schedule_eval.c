@@ -6,13 +6,14 @@
  *   start  = max( finish[previous] + stall of what it sends, finish[pred] + hop )
  *   finish = start + duration
  *
- * and a pair waits for the predecessors of both its halves.
+ * and a pair waits for the predecessors of both its halves. Where transfers may wait for one another at their sender's port, what is
+ * written down as the predecessor sends takes the place of finish[pred]; a lane in which they cannot does without.
  *
  * Nanoseconds are whole numbers in doubles, so sums are exact below 2^53 ns (104 days) and the result is the
  * same from any compiler and in any grouping of lanes.
  *
  * The loop exists once, inlined with constant arguments: lanes 1, 4 or 8 (their arrays then live in registers
- * and the compiler uses vector instructions), with or without stalls, with or without pairs. Another K is cut
+ * and the compiler uses vector instructions), with or without stalls, with or without pairs; with ports one lane at a time. Another K is cut
  * into blocks of 8, 4 and 1. Per task it reads the 16 packed bytes and one row each of durations, hops and
  * two finish times; which stage or microbatch it is does not matter any more.
  */
@@ -35,6 +36,8 @@ struct block {
     const double *stall; /* the same */
     const double *ready; /* rows by position, or NULL */
     const double *late;  /* the same */
+    const double *port;  /* as hop, of one lane; NULL where no transfer waits for another */
+    double *sent;        /* like finish, with ports: when what a task sends sets out */
 };
 
 INLINE double max2(double a, double b)
@@ -85,14 +88,29 @@ INLINE void add_late(double *x, uint32_t position, const struct block *b, size_t
         x[k] += l[k];
 }
 
+/* One lane: task id sends, when its stage's port is free. */
+static void send(double *free_at, const struct maq_schedule *s, const struct block *b, size_t stride, uint32_t id)
+{
+    uint32_t border = maq_task_sends(s, &s->tasks[id]);
+    double *at = &free_at[s->tasks[id].stage], start = b->finish[id * stride];
+    if (b->port[border] > 0) {
+        start = max2(start, *at);
+        *at = start + b->port[border];
+    }
+    b->sent[id * stride] = start;
+}
+
 INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stride, uint32_t lanes, bool stalls,
-                bool pairs)
+                bool pairs, bool ports)
 {
     const struct maq_task_hot *restrict hot = s->hot;
     const double *restrict hop = b->hop;
     double *finish = b->finish;
     uint32_t n = s->n_tasks;
-    double x[MAX_LANES];
+    double x[MAX_LANES], free_at[MAQ_MAX_STAGES];
+
+    for (uint32_t stage = 0; ports && stage < s->stages; stage++)
+        free_at[stage] = 0;
 
     for (uint32_t id = 0; id < s->n_sources; id++) {
         for (uint32_t k = 0; k < lanes; k++)
@@ -102,11 +120,14 @@ INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stri
             wait_ready(x, &hot[id], b, stride, lanes);
         for (uint32_t k = 0; k < lanes; k++)
             finish[id * stride + k] = x[k];
+        if (ports)
+            send(free_at, s, b, stride, id);
     }
     for (uint32_t id = s->n_sources; id < n; id++) {
         const struct maq_task_hot *h = &hot[id];
         const struct maq_task_pair *pair = pairs ? &s->pair[id] : NULL;
-        const double *before = &finish[h->previous * stride], *data = &finish[h->pred * stride];
+        const double *before = &finish[h->previous * stride];
+        const double *data = (ports && h->hop ? b->sent : finish) + h->pred * stride;
         const double *move = &hop[h->hop * lanes];
         double y[MAX_LANES];
         for (uint32_t k = 0; k < lanes; k++)
@@ -119,7 +140,8 @@ INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stri
         for (uint32_t k = 0; k < lanes; k++)
             x[k] = max2(x[k], y[k]);
         if (pairs) {
-            const double *data2 = &finish[pair->pred * stride], *move2 = &hop[pair->hop * lanes];
+            const double *data2 = (ports && pair->hop ? b->sent : finish) + pair->pred * stride,
+                         *move2 = &hop[pair->hop * lanes];
             for (uint32_t k = 0; k < lanes; k++)
                 x[k] = max2(x[k], data2[k] + move2[k]);
         }
@@ -130,17 +152,28 @@ INLINE void run(const struct maq_schedule *s, const struct block *b, size_t stri
             add_late(x, pairs && h->pair ? pair->b_position : h->dur % s->n_positions, b, stride, lanes);
         for (uint32_t k = 0; k < lanes; k++)
             finish[id * stride + k] = x[k];
+        if (ports)
+            send(free_at, s, b, stride, id);
     }
 }
 
 INLINE void run_variant(const struct maq_schedule *s, const struct block *b, size_t stride, uint32_t lanes, bool stalls)
 {
     if (s->pair)
-        run(s, b, stride, lanes, stalls, true);
+        run(s, b, stride, lanes, stalls, true, false);
     else if (stalls)
-        run(s, b, stride, lanes, true, false);
+        run(s, b, stride, lanes, true, false, false);
     else
-        run(s, b, stride, lanes, false, false);
+        run(s, b, stride, lanes, false, false, false);
+}
+
+/* A lane in which transfers hold ports, and no stage stalls. */
+static void run_ports(const struct maq_schedule *s, const struct block *b, size_t stride)
+{
+    if (s->pair)
+        run(s, b, stride, 1, false, true, true);
+    else
+        run(s, b, stride, 1, false, false, true);
 }
 
 /* Copies the block's columns of hop and stall next to each other, so that "no transfer" is a row like any other. */
@@ -164,6 +197,45 @@ static const double *column(const double *rows, uint32_t k)
     return rows ? rows + k : NULL;
 }
 
+static bool any_below(const double *rows, size_t n, uint32_t K, uint32_t k, double limit)
+{
+    for (size_t row = 0; row < n; row++)
+        if (rows[row * K + k] < limit)
+            return true;
+    return false;
+}
+
+/* Whether a transfer may find its port taken: from one to the next a stage runs a whole forward or backward pass, or a pair. */
+static bool queues(const struct maq_schedule *s, const struct maq_task_times *t, uint32_t K, uint32_t k)
+{
+    const size_t n = s->n_positions;
+    double longest = 0;
+    for (size_t v = 1; t->port && v < n; v++)
+        longest = max2(longest, t->port[v * K + k]);
+    return longest > 0 && (any_below(t->dur, (MAQ_TASK_B + 1) * n, K, k, longest) ||
+                           (t->fb && any_below(t->fb, n * n, K, k, longest)));
+}
+
+/* Runs lane k again, with ports. */
+static void queue(double *finish, const struct maq_schedule *s, const struct maq_task_times *t, uint32_t K, uint32_t k)
+{
+    double hop[MAQ_MAX_STAGES], port[MAQ_MAX_STAGES];
+    hop[0] = port[0] = 0;
+    for (uint32_t v = 1; v < s->n_positions; v++) {
+        hop[v] = t->hop[(size_t)v * K + k];
+        port[v] = t->port[(size_t)v * K + k];
+    }
+    const struct block b = {.finish = finish + k,
+                            .dur = t->dur + k,
+                            .fb = column(t->fb, k),
+                            .hop = hop,
+                            .ready = column(t->ready, k),
+                            .late = column(t->late, k),
+                            .port = port,
+                            .sent = finish + (size_t)s->n_tasks * K + k};
+    run_ports(s, &b, K);
+}
+
 void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedule *s, uint32_t K,
                        const struct maq_task_times *t)
 {
@@ -172,8 +244,13 @@ void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedu
     for (uint32_t k = 0; k < K;) {
         uint32_t lanes = K - k >= 8 ? 8 : K - k >= 4 ? 4 : 1;
         bool stalled = gather(hops, stalls, s, K, lanes, t->hop + k, column(t->stall, k));
-        struct block b = {finish + k, t->dur + k,          column(t->fb, k),  hops,
-                          stalls,     column(t->ready, k), column(t->late, k)};
+        struct block b = {.finish = finish + k,
+                          .dur = t->dur + k,
+                          .fb = column(t->fb, k),
+                          .hop = hops,
+                          .stall = stalls,
+                          .ready = column(t->ready, k),
+                          .late = column(t->late, k)};
         if (K == 1)
             run_variant(s, &b, 1, 1, stalled);
         else if (K == 4)
@@ -189,6 +266,8 @@ void maq_schedule_eval(double *makespan, double *finish, const struct maq_schedu
         k += lanes;
     }
     for (uint32_t k = 0; k < K; k++) {
+        if (queues(s, t, K, k))
+            queue(finish, s, t, K, k);
         makespan[k] = 0;
         for (uint32_t i = 0; i < s->stages; i++)
             makespan[k] = max2(makespan[k], finish[(size_t)s->stage_last[i] * K + k]);

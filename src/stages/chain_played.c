@@ -127,20 +127,24 @@ static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena 
 {
     const struct maq_schedule *s = &p->schedule;
     double *dur = doubles(arena, (size_t)MAQ_TASK_KIND_COUNT * p->n), *hop = doubles(arena, p->n),
-           *stall = doubles(arena, p->n), *ready = doubles(arena, p->n), *late = doubles(arena, p->n),
-           *finish = doubles(arena, s->n_tasks), makespan = 0;
-    if (!dur || !hop || !stall || !ready || !late || !finish)
+           *stall = doubles(arena, p->n), *port = doubles(arena, p->n), *ready = doubles(arena, p->n),
+           *late = doubles(arena, p->n), *finish = doubles(arena, 2 * (size_t)s->n_tasks), makespan = 0;
+    if (!dur || !hop || !stall || !port || !ready || !late || !finish)
         return false;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct played_stage *st = &p->stages[i];
+        const struct played_stage *st = &p->stages[i], *before = &p->stages[i > 0 ? i - 1 : 0];
+        bool apart = maq_pools_apart(&p->costs->groups, (uint32_t[]){before->pool, st->pool},
+                                     (uint32_t[]){before->first_device, st->first_device});
         dur[MAQ_TASK_F * p->n + i] = nearbyint(st->cost.forward_s * 1e9);
         dur[MAQ_TASK_B * p->n + i] = nearbyint(st->cost.backward_s * 1e9);
         ready[i] = nearbyint(st->cost.ready_s * 1e9);
         late[i] = nearbyint(st->cost.late_s * 1e9);
-        hop[i] = i > 0 ? nearbyint(border_s(p, &p->stages[i - 1], st) * 1e9) : 0;
+        hop[i] = i > 0 ? nearbyint(border_s(p, before, st) * 1e9) : 0;
         stall[i] = st->stalls ? hop[i] : 0;
+        port[i] = apart && !st->stalls ? hop[i] : 0; /* a sender that stalls has sent before it goes on */
     }
-    const struct maq_task_times times = {.dur = dur, .hop = hop, .stall = stall, .ready = ready, .late = late};
+    const struct maq_task_times times = {
+        .dur = dur, .hop = hop, .stall = stall, .port = port, .ready = ready, .late = late};
     maq_schedule_eval(&makespan, finish, s, 1, &times);
     for (uint32_t i = 0; i < p->n; i++)
         end_s[i] = finish[s->stage_last[i]] * 1e-9;

@@ -363,6 +363,12 @@ static double item_ns(const struct maq_blueprint *bp, uint32_t item)
     return item ? bp->items->at[item].dur_ns : 0;
 }
 
+double maq_blueprint_port_ns(const struct maq_blueprint *bp, uint32_t position)
+{
+    const struct maq_item *hop = bp->hop_item ? &bp->items->at[bp->hop_item[position]] : NULL;
+    return hop && !bp->stalls && hop->coll.at.domains > 1 ? hop->dur_ns : 0;
+}
+
 /*
  * Transfers between positions: over the scale-up link where both stages share a domain, over the network where they do not. Where a stage
  * runs pairs of passes in both directions (DualPipe), all count as the slowest of them.

@@ -130,6 +130,9 @@ double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_p
 enum maq_status maq_blueprint_program(struct maq_program *out, struct maq_blueprint *bp,
                                       const struct maq_virtual_stage *v, bool embeds, bool outputs);
 
+/* How long a transfer between a position and the one before holds its sender's port: 0 inside a domain, and where senders stall. */
+double maq_blueprint_port_ns(const struct maq_blueprint *bp, uint32_t position);
+
 /* Bytes of one transfer between two stages behind a layer, the mean of both directions. */
 double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before);
 

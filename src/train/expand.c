@@ -28,6 +28,7 @@ struct expansion {
     uint32_t *end;     /* [n_tasks] last compute node of a task */
     uint32_t *sent;    /* [n_tasks] its transfer, or none */
     uint8_t *sends;    /* [n_tasks] */
+    uint32_t *port;    /* [stages] the last transfer over the network, which the next one follows */
     uint32_t *stalled; /* [stages] transfer that the next compute of the stage waits for */
     uint32_t **
         gathered; /* [2 * n_positions] nodes that complete a position's parameters, one per bucket; NULL = not gathered first */
@@ -207,6 +208,22 @@ static void backward_task(struct expansion *x, const struct maq_task *t, bool la
         backward_pass(x, position, t->stage, MAQ_HALF_WEIGHT, microbatch, direction, last);
 }
 
+/* What a task makes goes to the stage that needs it, over the network behind what its stage has sent before. */
+static void send(struct expansion *x, uint32_t id)
+{
+    const struct maq_task *t = &x->bp->schedule->tasks[id];
+    uint32_t to = maq_task_sends(x->bp->schedule, t);
+    uint32_t *port = maq_blueprint_port_ns(x->bp, to) > 0 ? &x->port[t->stage] : NULL;
+    struct maq_node_tag tag = tag_of(t->microbatch, t->direction);
+    tag.bucket = MAQ_BUCKET_PP;
+    x->sent[id] =
+        maq_graph_add_transfer(&x->b, t->stage, x->bp->hop_item[to], tag, x->end[id], port ? *port : MAQ_NODE_NONE);
+    if (port)
+        *port = x->sent[id];
+    if (x->bp->stalls)
+        x->stalled[t->stage] = x->sent[id];
+}
+
 static void run_task(struct expansion *x, uint32_t id)
 {
     const struct maq_schedule *s = x->bp->schedule;
@@ -226,13 +243,8 @@ static void run_task(struct expansion *x, uint32_t id)
     if (t->kind != MAQ_TASK_F)
         backward_task(x, t, maq_task_is_last(s, id));
     x->end[id] = last_node(x, t->stage, MAQ_STREAM_COMPUTE);
-    if (x->sends[id]) {
-        struct maq_node_tag tag = tag_of(t->microbatch, t->direction);
-        tag.bucket = MAQ_BUCKET_PP;
-        x->sent[id] = maq_graph_add_transfer(&x->b, t->stage, x->bp->hop_item[maq_task_sends(s, t)], tag, x->end[id]);
-        if (x->bp->stalls)
-            x->stalled[t->stage] = x->sent[id];
-    }
+    if (x->sends[id])
+        send(x, id);
 }
 
 /* Which tasks send. */
@@ -318,6 +330,7 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
     x.end = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks);
     x.sent = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks);
     x.sends = MAQ_ARENA_NEW(arena, uint8_t, s->n_tasks);
+    x.port = MAQ_ARENA_NEW(arena, uint32_t, s->stages);
     x.stalled = MAQ_ARENA_NEW(arena, uint32_t, s->stages);
     x.gathered = MAQ_ARENA_NEW(arena, uint32_t *, slots);
     x.first_done = MAQ_ARENA_NEW(arena, uint8_t, slots);
@@ -325,11 +338,13 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
     for (uint32_t v = 0; v < s->n_positions; v++)
         buckets = bp->programs[v]->n_buckets > buckets ? bp->programs[v]->n_buckets : buckets;
     x.done = MAQ_ARENA_NEW(arena, uint32_t, buckets);
-    if (!multiplicity || !x.end || !x.sent || !x.sends || !x.stalled || !x.gathered || !x.first_done || !x.done)
+    if (!multiplicity || !x.end || !x.sent || !x.sends || !x.port || !x.stalled || !x.gathered || !x.first_done ||
+        !x.done)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < s->stages; i++)
         multiplicity[i] = bp->job->cluster.devices / s->stages;
     fill_none(x.sent, s->n_tasks);
+    fill_none(x.port, s->stages);
     fill_none(x.stalled, s->stages);
     MAQ_TRY(maq_graph_builder_init(&x.b, s->stages, multiplicity));
     survey(&x);

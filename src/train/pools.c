@@ -67,6 +67,13 @@ double maq_pools_inside_s(const struct maq_pools *pools, uint32_t pool, uint32_t
     return cost_s(pools, &hop, cluster);
 }
 
+bool maq_pools_apart(const struct maq_pools *pools, const uint32_t pool[2], const uint32_t device[2])
+{
+    uint32_t low = device[0] < device[1] ? device[0] : device[1], high = device[0] < device[1] ? device[1] : device[0];
+    return pool[0] != pool[1] ||
+           (low < high && maq_cluster_place(&pools->at[pool[0]].cluster, low, 2, high - low).domains > 1);
+}
+
 double maq_pools_side_s(const struct maq_pools *pools, uint32_t pool, double bytes, uint32_t senders, bool inside)
 {
     const struct maq_pool *p = &pools->at[pool];

@@ -35,6 +35,8 @@ uint32_t maq_pool_sharers(const struct maq_pool *pool, uint32_t devices, uint32_
 /* Of `bytes` from one of the pool's devices to another, seconds. */
 double maq_pools_inside_s(const struct maq_pools *pools, uint32_t pool, uint32_t from, uint32_t to, double bytes,
                           uint32_t sharers);
+/* Whether two devices lie in different scale-up domains: what goes from one to the other goes through a port of the network. */
+bool maq_pools_apart(const struct maq_pools *pools, const uint32_t pool[2], const uint32_t device[2]);
 /*
  * Over the pool's own network, `senders` devices at once: between two of its nodes or, where `inside`, two neighbours
  * of that many devices.

@@ -23,7 +23,7 @@ static double *doubles(struct maq_arena *a, size_t n)
 }
 
 struct lanes {
-    double *dur, *ready, *late, *hop, *stall, *makespan, *finish;
+    double *dur, *ready, *late, *hop, *stall, *port, *makespan, *finish;
     uint32_t K;
     bool waits;   /* some lane gathers parameters first */
     bool reduces; /* some lane reduces gradients in the last backward passes */
@@ -40,6 +40,7 @@ static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t 
         l->dur[(MAQ_TASK_W * n + v) * K + k] = pr->weight_ns;
         l->hop[v * K + k] = bp->hop_ns ? bp->hop_ns[v] : 0;
         l->stall[v * K + k] = bp->stalls && bp->hop_ns ? bp->hop_ns[v] : 0;
+        l->port[v * K + k] = v > 0 ? maq_blueprint_port_ns(bp, v) : 0;
         l->ready[v * K + k] = 0;
         l->late[v * K + k] = maq_sync_late_ns(bp, pr);
     }
@@ -143,15 +144,17 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
                       .late = doubles(arena, n),
                       .hop = doubles(arena, n),
                       .stall = doubles(arena, n),
+                      .port = doubles(arena, n),
                       .makespan = doubles(arena, K),
-                      .finish = maq_cache_finish(bps[0]->cache, (size_t)s->n_tasks * K)};
-    if (!l.dur || !l.ready || !l.late || !l.hop || !l.stall || !l.makespan || !l.finish)
+                      .finish = maq_cache_finish(bps[0]->cache, 2 * (size_t)s->n_tasks * K)};
+    if (!l.dur || !l.ready || !l.late || !l.hop || !l.stall || !l.port || !l.makespan || !l.finish)
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < K; k++)
         fill_lane(&l, bps[k], k);
     const struct maq_task_times times = {.dur = l.dur,
                                          .hop = l.hop,
                                          .stall = l.stall,
+                                         .port = l.port,
                                          .ready = l.waits ? l.ready : NULL,
                                          .late = l.reduces ? l.late : NULL};
     maq_schedule_eval(l.makespan, l.finish, s, K, &times);
