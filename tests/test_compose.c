@@ -79,6 +79,7 @@ static void draw_schedule(struct maq_stage_table *out, uint64_t seed)
     if (draw(&state, 0, 2) > 0)
         return;
     out->hops_beside = draw(&state, 0, 1);
+    out->wraps = out->hops_beside ? 0.25 * draw(&state, 0, 3) : 0;
     out->max_stages = draw(&state, 1, 3);
     out->more_in_flight = draw(&state, 0, 3);
     out->steeper_in_flight = draw(&state, 0, 2);
@@ -270,6 +271,8 @@ static void bounds_change_no_answer(void **ignored)
         without += count.considered;
         assert_same(search_one(&r, 1), best.step_s);
         if (best.step_s < HUGE_VAL) { /* a cutoff just above the optimum must not lose it */
+            assert_true(maq_wave_bound(&t) <= best.bottleneck_s * (1 + 1e-12));
+            assert_true(maq_work_bound(&t) <= best.step_s * (1 + 1e-12));
             bounded.cutoff_s = best.step_s * 1.000001;
             const struct maq_box_options box = {bounded.cutoff_s, 0.01 * best.step_s, 400, 0, NULL, NULL};
             assert_true(maq_boxes_cover(&boxes, &other, &arcs, &box, &arena));
@@ -500,7 +503,7 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
                     double hops = maq_forward_weight(t, k, first == 0) * maq_hop_row(t, t->forward_s, o, 0)[end - 1] +
                                   maq_backward_weight(t, k, first == 0) * maq_hop_row(t, t->backward_s, o, 0)[first];
                     struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, p->update_s[first]};
-                    a.pace = a.t + (t->hops_beside ? 0 : hops);
+                    a.pace = t->hops_beside ? fmax(a.t, hops) : a.t + hops;
                     a.t += hops;
                     a.sync = t->sync_s(t, &part, 1, p->sync_bytes[end] - p->sync_bytes[first], part.replicas);
                     fprintf(f, " + %.15g x%u\n", a.t, arcs);

@@ -949,44 +949,6 @@ static void test_plainest(void **state)
     done(&s);
 }
 
-/*
- * By the closed form stages that lie in two nodes, behind a slow port, come first here, and play slower than others. What fills nodes is looked
- * at then, and the best of that has virtual stages.
- */
-static void test_tiled(void **state)
-{
-    static const char text[] =
-        "{model: {base: llama-2-13b, num_hidden_layers: 12}, workload: {seq: 2048, gbs: 512}, cluster: {groups:"
-        " [{device: h20, nodes: 2, devices_per_node: 8, nics_per_node: 1, fabric: ethernet-100},"
-        " {device: a100-80gb, nodes: 2, devices_per_node: 8, nics_per_node: 1, fabric: ethernet-100}]},"
-        " plan: {mbs: 1, recompute: none}}";
-    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
-    opts.together_only = true;
-    struct searched s = search_groups(text, &opts);
-    (void)state;
-    struct maq_mixed_run *run = s.result->owner;
-    const struct maq_mixed_search_plan *plan = &s.result->plans[0];
-    uint32_t whole = 0, tiled = 0;
-    assert_true(plan->chunks > 1 && s.result->composed_s < 0.9 * plan->step_s);
-    for (uint32_t i = 0; i < plan->n_stages; i++)
-        assert_true(plan->stages[i].devices % 8 == 0 || 8 % plan->stages[i].devices == 0);
-    for (uint32_t w = 0; w < run->n_waves; w++) {
-        struct maq_stage_table all, some;
-        assert_true(maq_mixed_run_table(&all, run, w, &run->arena));
-        run->costs.tiled = true;
-        assert_true(maq_mixed_run_table(&some, run, w, &run->arena));
-        run->costs.tiled = false;
-        for (uint32_t o = 0; o < some.n_options; o++) {
-            uint32_t devices = some.options[o].devices * run->waves[w].replicas;
-            assert_true(devices % 8 == 0 || 8 % devices == 0);
-        }
-        whole += all.n_options;
-        tiled += some.n_options;
-    }
-    assert_true(tiled > 0 && tiled < whole);
-    done(&s);
-}
-
 static void test_refused(void **state)
 {
     static const char *const plans[] = {"pp: 2",
@@ -1015,27 +977,16 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_nearby),
-        cmocka_unit_test(test_one_pool),
-        cmocka_unit_test(test_more_devices),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_mixed_plan),
-        cmocka_unit_test(test_tiled),
-        cmocka_unit_test(test_plainest),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_useless),
-        cmocka_unit_test(test_planners),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_uniform_straddles),
-        cmocka_unit_test(test_one_kind),
-        cmocka_unit_test(test_each_alone),
-        cmocka_unit_test(test_common_lists),
-        cmocka_unit_test(test_replicas_over_groups),
-        cmocka_unit_test(test_predicted),
-        cmocka_unit_test(test_not_predicted),
-        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_brute_force),  cmocka_unit_test(test_nearby),
+        cmocka_unit_test(test_one_pool),     cmocka_unit_test(test_more_devices),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_mixed_plan),
+        cmocka_unit_test(test_plainest),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_useless),      cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_uniform),      cmocka_unit_test(test_uniform_straddles),
+        cmocka_unit_test(test_one_kind),     cmocka_unit_test(test_each_alone),
+        cmocka_unit_test(test_common_lists), cmocka_unit_test(test_replicas_over_groups),
+        cmocka_unit_test(test_predicted),    cmocka_unit_test(test_not_predicted),
+        cmocka_unit_test(test_stopped),      cmocka_unit_test(test_fits),
         cmocka_unit_test(test_remedies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,7 +206,7 @@ static bool take_front(struct run *r, const struct state *back, const struct maq
     struct state new = {.cost = back->cost + sent + s->cost,
                         .priced = back->priced + sent + s->priced,
                         .bound = bound,
-                        .front = s->pace,
+                        .front = s->front,
                         .tail = more.tail,
                         .used = back->used + s->used,
                         .code = code,
@@ -240,7 +240,7 @@ static bool grow(struct run *r, const struct state *back)
     struct maq_counted *c = r->c;
     const struct maq_stage_table *t = c->arcs->table;
     const double *rest = rest_of(r);
-    double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0, pace = maq_hop_pace(t);
+    double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0;
     double sent[MAQ_HOP_GROUPS] = {0},
            most[MAQ_HOP_GROUPS] = {0}; /* most: beyond it a bound reaches the limit, however it is rounded */
     for (uint32_t g = 0; g < c->groups.n; g++) {
@@ -257,7 +257,8 @@ static bool grow(struct run *r, const struct state *back)
         if (((c->units.room - back->used - s->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP)
             continue;
         double bound = back->priced + sent[s->group] + s->priced + s->least + rest[s->first] - c->paid;
-        if (bound >= r->limit || back->front + pace * sent[s->group] > r->box->bottleneck_hi ||
+        double holds = maq_end_sends_s(t, sent[s->group], r->behind == 1 && s->first == 0);
+        if (bound >= r->limit || back->front + holds > r->box->bottleneck_hi ||
             back->cost + s->cost + sent[s->group] + s->least >= r->limit)
             continue;
         if (!take_front(r, back, s, sent[s->group], bound))
@@ -290,7 +291,7 @@ static bool grow_level(struct run *r, const struct state *root)
 {
     struct maq_counted *c = r->c;
     uint32_t atoms = c->arcs->table->n_atoms;
-    r->sends = maq_hop_pace(c->arcs->table) * maq_backward_weight(c->arcs->table, r->behind, false);
+    r->sends = maq_end_sends_s(c->arcs->table, maq_backward_weight(c->arcs->table, r->behind, false), r->behind == 0);
     if (r->behind == 0) {
         maq_fronts_list_arcs(&c->fronts, r->box, 0, atoms, c->waits);
         maq_fronts_list(&c->fronts, r->box, rest_of(r), 0, atoms, 0);
@@ -324,10 +325,11 @@ static void read_back(struct maq_composition *path, struct maq_box *box, const s
     for (const struct state *behind = s->from; behind; behind = s->from) { /* the first state has no stages */
         path->stages[path->n_stages++] = (struct maq_stage){
             .first = s->atom, .end = behind->atom, .n_parts = 1, .parts = {{s->option, maq_replicas(t, s->option)}}};
-        box->bottleneck_at = fmax(box->bottleneck_at, s->front + maq_hop_pace(t) * sent);
+        double compute = maq_arc_compute(t, s->option, s->atom, behind->atom);
+        box->bottleneck_at = fmax(box->bottleneck_at, fmax(compute, s->front + sent));
         box->sync_at = fmax(box->sync_at, c->arcs->sync_s[maq_arc(t, s->option, s->atom, behind->atom)]);
         if (behind->atom < t->n_atoms)
-            sent = sent_by(c, behind, s);
+            sent = maq_end_sends_s(t, sent_by(c, behind, s), s->atom == 0 && behind->level == 1);
         s = behind;
     }
 }

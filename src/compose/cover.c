@@ -226,11 +226,13 @@ static void sort_boxes(struct maq_boxes *b)
         }
 }
 
-/* sum >= bottleneck, so waves * bottleneck and sync alone stay below the cutoff. */
+/* sum >= bottleneck but for what wraps, so waves * bottleneck and sync alone stay below the cutoff. */
 static struct maq_box whole_box(const struct cover *v)
 {
-    struct maq_box whole = {.bottleneck_lo = maq_wave_bound(v->arcs->table),
-                            .bottleneck_hi = (v->cutoff - v->arcs->update_s) / v->arcs->table->waves,
+    const struct maq_stage_table *t = v->arcs->table;
+    double least_paces = t->waves - 1 + 1 / (1 + t->wraps);
+    struct maq_box whole = {.bottleneck_lo = maq_wave_bound(t),
+                            .bottleneck_hi = (v->cutoff - v->arcs->update_s) / least_paces,
                             .sync_hi = v->cutoff - v->arcs->update_s};
     set_least(v, &whole, 0);
     return whole;

@@ -102,7 +102,6 @@ void maq_fronts_list(struct maq_fronts *fronts, const struct maq_box *box, const
 {
     const struct maq_stage_table *t = fronts->arcs->table;
     const struct maq_hop_groups *g = fronts->groups;
-    const double hop_pace = maq_hop_pace(t);
     fronts->n = 0;
     for (uint32_t i = 0; i < fronts->n_listed; i++) {
         const struct maq_front_arc *by = &fronts->listed[i];
@@ -112,12 +111,12 @@ void maq_fronts_list(struct maq_fronts *fronts, const struct maq_box *box, const
             sends = forward * g->forward[((size_t)o * g->n + to) * t->n_atoms + end - 1];
         double least =
             maq_backward_weight(t, behind, first == 0) * g->backward_least[(size_t)g->of[o] * t->n_atoms + first];
-        double cost = by->s + sends, pace = by->s + hop_pace * sends;
-        if (!(cost < HUGE_VAL) || pace + hop_pace * least > box->bottleneck_hi)
+        double cost = by->s + sends, holds = maq_end_sends_s(t, sends, behind == 1 && first == 0);
+        if (!(cost < HUGE_VAL) || maq_stage_pace(t, by->s, holds + least) > box->bottleneck_hi)
             continue;
         fronts->at[fronts->n] = (struct maq_front){.cost = cost,
                                                    .priced = cost + fronts->priced[o],
-                                                   .pace = pace,
+                                                   .front = maq_stage_front(t, by->s, holds),
                                                    .least = least,
                                                    .used = fronts->units->used[o],
                                                    .code = fronts->units->code[o],

@@ -17,10 +17,10 @@ struct maq_front_arc { /* an option over [first, end) */
     uint16_t first, option;
 };
 
-/* A stage over [first, end): cost and pace are without what it sends backward. */
+/* A stage over [first, end): cost and front are without what it sends backward. */
 struct maq_front {
     double cost, priced; /* priced: with what its devices cost */
-    double pace;         /* its part in the bottleneck */
+    double front;        /* of its pace: maq_stage_front */
     double least;        /* of what it sends backward */
     uint64_t used;       /* packed units */
     uint32_t code;       /* the same, as a number */

@@ -32,7 +32,7 @@
 struct label {
     uint32_t last;                               /* option of the last stage; */
     struct maq_tail tail;                        /* of a step that waits */
-    double bottleneck, front, sum, sync, update; /* front: pace of the front stage, without what it sends backward */
+    double bottleneck, front, sum, sync, update; /* front: of the front stage (maq_stage_front) */
     double bound;
     uint32_t behind;  /* the label that this one grew from */
     uint32_t sibling; /* next in its bucket */
@@ -103,7 +103,7 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
 {
     const struct maq_stage_table *t = s->table;
     double backward = least_backward(s, l), lowest = HUGE_VAL;
-    double front = l->front + maq_hop_pace(t) * backward;
+    double front = l->front + backward;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
     double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
     uint32_t row = l->level < s->arcs->rows ? l->level : s->arcs->rows;
@@ -255,8 +255,8 @@ static void grow(struct search *s, const struct step *step)
     const struct maq_stage_table *t = s->table;
     const struct label *back = step->back;
     struct label l = {.last = back->level > 0 ? back->last : step->parts[0].option,
-                      .bottleneck = back->bottleneck,
-                      .front = step->compute,
+                      .bottleneck = step->compute > back->bottleneck ? step->compute : back->bottleneck,
+                      .front = maq_stage_front(t, step->compute, 0),
                       .sum = back->sum,
                       .sync = step->sync > back->sync ? step->sync : back->sync,
                       .update = step->update > back->update ? step->update : back->update,
@@ -275,13 +275,14 @@ static void grow(struct search *s, const struct step *step)
     double sends = 0;
     s->count->considered++;
     if (back->level > 0) {
+        const bool two = back->level == 1 && step->first == 0;
         double sent = maq_backward_weight(t, back->level - 1, false) *
                       hop(t, t->backward_s, back->parts, back->n_parts, l.parts, l.n_parts, back->atom);
-        double whole = back->front + maq_hop_pace(t) * sent;
+        double whole = back->front + maq_end_sends_s(t, sent, two);
         l.bottleneck = whole > l.bottleneck ? whole : l.bottleneck;
         sends = maq_forward_weight(t, back->level, step->first == 0) *
                 hop(t, t->forward_s, l.parts, l.n_parts, back->parts, back->n_parts, back->atom - 1);
-        l.front += maq_hop_pace(t) * sends;
+        l.front += maq_end_sends_s(t, sends, two);
         l.sum += sent;
         l.tail = maq_tail_grow(t, back->tail, back->level, step->compute, sent);
     }

@@ -123,7 +123,7 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
         any = any || s <= box->bottleneck_hi;
         double hops =
                    forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first],
-               pace = s + maq_hop_pace(t) * hops;
+               pace = maq_stage_pace(t, s, hops);
         s += hops;
         if (a->deepest[arc] > behind && pace <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
             least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);

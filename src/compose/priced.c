@@ -68,7 +68,7 @@ static double stretch_cost(const struct maq_priced *p, const struct maq_box *box
     const struct maq_stage_table *t = a->table;
     double compute = maq_arc_compute(t, o, first, end),
            hops = forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first];
-    if (compute + maq_hop_pace(t) * hops > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+    if (maq_stage_pace(t, compute, hops) > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
         return HUGE_VAL;
     return compute + hops + priced[o];
 }
@@ -82,9 +82,10 @@ static bool list_within(struct maq_priced *p, const struct maq_box *box, uint32_
     uint32_t n = 0;
     bool any = false;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        double compute = maq_arc_compute(t, o, first, end), through = p->arcs->through_s[arc + o];
+        double compute = maq_arc_compute(t, o, first, end),
+               hops = p->arcs->forward_s[o * t->n_atoms + end - 1] + p->arcs->backward_s[o * t->n_atoms + first];
         any = any || compute <= box->bottleneck_hi;
-        if (through < HUGE_VAL && (t->hops_beside ? compute : through) <= box->bottleneck_hi &&
+        if (p->arcs->through_s[arc + o] < HUGE_VAL && maq_stage_pace(t, compute, hops) <= box->bottleneck_hi &&
             p->arcs->sync_s[arc + o] <= box->sync_hi)
             list[n++] = (uint16_t)o;
     }

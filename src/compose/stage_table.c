@@ -105,7 +105,7 @@ bool maq_composition_time(struct maq_composition *c, const struct maq_stage_tabl
         if (!cost_stage(s, table))
             return false;
         s->hop_s = hops(table, c, i);
-        double pace = s->compute_s + maq_hop_pace(table) * s->hop_s;
+        double pace = maq_stage_pace(table, s->compute_s, maq_end_sends_s(table, s->hop_s, c->n_stages == 2));
         c->fill_s += s->compute_s + s->hop_s;
         c->bottleneck_s = pace > c->bottleneck_s ? pace : c->bottleneck_s;
         c->sync_s = s->sync_s > c->sync_s ? s->sync_s : c->sync_s;

@@ -29,6 +29,9 @@
  * where its way takes longer than the `between` waves that are sent in before it: once a round, while the pipeline fills and
  * drains. Both are 0 in other tables.
  *
+ * Where hops run beside compute, t_i has them only in the sum: the slowest is max_i max(compute_i, hops_i), for a stage's transfers follow one
+ * another.
+ *
  * A hop is charged to the side that sends: activations forward, gradients backward, the slowest pair of replicas. At the ends
  * of a pipeline published rules differ in how often they charge a hop, hence the weights of struct maq_hop_rule.
  *
@@ -93,7 +96,9 @@ struct maq_stage_table {
     const struct maq_stage_option *options;
     struct maq_hop_rule hops;
     uint32_t seldom_waves, rounds, between; /* see above; 0: no waits */
-    bool hops_beside; /* transfers run beside compute: they take part in the sum of t_i, and not in the slowest one */
+    bool hops_beside;                       /* transfers run beside compute: see maq_stage_pace */
+    double
+        wraps; /* transfers from the last stage to the first, and back, for each from there to the next; 0 unless beside compute */
     /* [from's class * n_hop_classes + to's][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
      * Backward: `from` begins with this atom and sends to `to` before it. */
     uint32_t n_hop_classes;
@@ -111,10 +116,23 @@ static inline const double *maq_hop_row(const struct maq_stage_table *t, const d
     return &seconds[pair * t->n_atoms];
 }
 
-/* What a stage's pace has of its hops. */
-static inline double maq_hop_pace(const struct maq_stage_table *t)
+/* Of what an end of a pipeline sends over its border, what holds its port: with two stages, what wraps is sent over it too. (In longer ones a
+ * stage between the ends mostly sends more than they do; what wraps is left out there.) */
+static inline double maq_end_sends_s(const struct maq_stage_table *t, double hop_s, bool of_two)
 {
-    return t->hops_beside ? 0 : 1;
+    return of_two ? hop_s * (1 + t->wraps) : hop_s;
+}
+
+/* Time from one wave to the next in a stage. Transfers that run beside compute follow one another at the port. */
+static inline double maq_stage_pace(const struct maq_stage_table *t, double compute_s, double hops_s)
+{
+    return !t->hops_beside ? compute_s + hops_s : compute_s > hops_s ? compute_s : hops_s;
+}
+
+/* Of a stage's pace, what adds to what it sends backward. */
+static inline double maq_stage_front(const struct maq_stage_table *t, double compute_s, double forward_s)
+{
+    return t->hops_beside ? forward_s : compute_s + forward_s;
 }
 
 /* Whether a step of some composition may wait. */

@@ -99,7 +99,9 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
         s->layers = chunk.end - chunk.first;
         s->on_devices_of = k < own ? -1 : (int32_t)i;
         const struct maq_mixed_search_stage *slow = &stages[out->bottleneck];
-        if (s->compute_s + maq_hop_pace(t) * s->hop_s > slow->compute_s + maq_hop_pace(t) * slow->hop_s)
+        bool two = c->n_stages == 2;
+        if (maq_stage_pace(t, s->compute_s, maq_end_sends_s(t, s->hop_s, two)) >
+            maq_stage_pace(t, slow->compute_s, maq_end_sends_s(t, slow->hop_s, two)))
             out->bottleneck = k;
     }
 }

@@ -28,7 +28,6 @@
 #define LABELS_OF_TWO (1u << 16) /* node groups; with more of them every label costs more */
 #define LABELS_OF_MORE (1u << 14)
 #define PLAIN_MAY_LOSE 1.05 /* by the closed form */
-#define PLAYS_SLOWER 1.03   /* than the closed form, than it mostly does */
 #define GOOD_GAP 0.03       /* what few labels may leave open */
 
 static enum maq_status list_waves(struct maq_mixed_run *run, struct maq_diag *diag)
@@ -202,37 +201,6 @@ static enum maq_status best_below(struct maq_mixed_search_plan *out, struct maq_
     return done ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
-/*
- * The closed form takes every stage to begin with a node. Where stages of 3 or 6 devices lie in two nodes of 8, behind slow networks, what
- * looks best plays much slower, and stages that fill nodes, or parts that divide them, may be ahead of all that is known.
- */
-static enum maq_status look_tiled(struct maq_mixed_folded_known *known, struct maq_mixed_run *run,
-                                  const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
-{
-    struct maq_mixed_search_plan plan;
-    if (known->step_s <= known->composed_s * PLAYS_SLOWER || maq_chain_costs_stopped(&run->costs))
-        return MAQ_OK;
-    run->costs.tiled = true;
-    enum maq_status status = best_below(&plan, run, known->step_s, opts, diag);
-    if (status == MAQ_OK && plan.step_s > 0 && plan.step_s < known->step_s) {
-        known->step_s = plan.step_s;
-        known->plan = plan;
-        known->found = true;
-        if (known->insert)
-            maq_mixed_run_insert(run, opts, &plan);
-    }
-    struct maq_mixed_folded_known tiled = {.step_s = known->step_s, .insert = known->insert};
-    if (status == MAQ_OK)
-        status = maq_mixed_folded_search(&tiled, run, opts, diag);
-    run->costs.tiled = false;
-    if (status == MAQ_OK && tiled.found) {
-        known->step_s = tiled.step_s;
-        known->plan = tiled.plan;
-        known->found = true;
-    }
-    return status;
-}
-
 /* The best plan on one island alone, which is one of the class too: where it plays faster it is among the best. */
 static enum maq_status search_alone(struct maq_mixed_search_island *island, struct maq_mixed_run *run, uint32_t g,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
@@ -250,8 +218,6 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
         .step_s = plan.step_s, .composed_s = plan.composed_s, .bound_s = found.n > 0 ? found.bound_s : 0};
     enum maq_status status =
         taken ? maq_mixed_folded_search(&known, run, opts, diag) : maq_no_memory(diag, "the search");
-    if (status == MAQ_OK)
-        status = look_tiled(&known, run, opts, diag);
     run->costs.pools_used = UINT32_MAX;
     MAQ_TRY(status);
     if (known.step_s == 0)
@@ -282,15 +248,6 @@ static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_
     if (status == MAQ_OK && plan.step_s > 0 && plan.step_s < run->plans[0].step_s)
         maq_mixed_run_insert(run, opts, &plan);
     return status;
-}
-
-static enum maq_status search_tiled(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
-                                    struct maq_diag *diag)
-{
-    struct maq_mixed_folded_known known = {.step_s = run->result.n_plans > 0 ? run->plans[0].step_s : 0,
-                                           .composed_s = run->result.composed_s,
-                                           .insert = true};
-    return opts->planner == MAQ_MIXED_PLANNER_ALL ? look_tiled(&known, run, opts, diag) : MAQ_OK;
 }
 
 /* A uniform plan takes every device. */
@@ -392,8 +349,6 @@ static enum maq_status search(struct maq_mixed_search_result **out, const struct
         status = search_plain(run, &opts, diag);
     if (status == MAQ_OK && !uniform)
         status = search_folded(run, &opts, diag);
-    if (status == MAQ_OK && !uniform)
-        status = search_tiled(run, &opts, diag);
     if (status == MAQ_OK && !uniform)
         status = settle_bound(run, diag);
     if (status == MAQ_OK)

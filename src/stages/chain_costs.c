@@ -288,25 +288,18 @@ bool maq_chain_costs_stopped(const struct maq_chain_costs *c)
     return c->watch.stop && *c->watch.stop;
 }
 
-/* A stage of so many devices begins where a node does, or a part of it as large. */
-static bool tiles(const struct maq_pool *pool, uint32_t devices)
-{
-    return pool->group.nodes == 1 || pool->per_node % devices == 0 || devices % pool->per_node == 0;
-}
-
-static bool is_wanted(const struct maq_chain_costs *c, const struct maq_stage_option *o, uint32_t replicas)
+static bool is_wanted(const struct maq_chain_costs *c, const struct maq_stage_option *o)
 {
     struct maq_chain_option is = maq_chain_option_of(c, o->id);
     bool plain = is.sharding == MAQ_SHARDING_NONE && c->space->redo[is.redo].recompute == MAQ_RECOMPUTE_NONE;
-    return (c->pools_used >> o->kind & 1) && (plain || !c->plain) &&
-           (!c->tiled || tiles(c->pools[o->kind].at, o->devices * replicas));
+    return (c->pools_used >> o->kind & 1) && (plain || !c->plain);
 }
 
 static void take_options(struct maq_stage_table *t, struct maq_stage_option *options, struct table_costs *costs,
-                         const struct maq_chain_costs *c, const struct maq_chain_offer *offer, uint32_t replicas)
+                         const struct maq_chain_costs *c, const struct maq_chain_offer *offer)
 {
     for (uint32_t i = 0; i < offer->n && t->n_options < MAQ_STAGE_OPTIONS; i++)
-        if (is_wanted(c, &offer->columns[i]->option, replicas)) {
+        if (is_wanted(c, &offer->columns[i]->option)) {
             options[t->n_options] = offer->columns[i]->option;
             costs->columns[t->n_options++] = offer->columns[i];
         }
@@ -321,6 +314,7 @@ static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, st
     t->n_atoms = maq_chain_folded_atoms(c->atoms, wave->chunks);
     maq_chain_fold_waves(t, wave->chunks, wave->group);
     t->hops_beside = c->space->job.plan.overlap_p2p != MAQ_OFF;
+    t->wraps = t->hops_beside ? (wave->chunks - 1.0) / wave->chunks : 0;
     const struct maq_chain_folding how = {wave->chunks, wave->heaviest, t->hops_beside};
     for (uint32_t i = 0; i < t->n_options; i++) {
         if (!(costs->columns[i] = maq_chain_column_fold(costs->columns[i], c->atoms, &how, arena)))
@@ -359,7 +353,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
         t->available[g] = c->pools[g].at->count;
         t->capacity_bytes[g] = c->pools[g].capacity_bytes;
     }
-    take_options(t, options, costs, c, offer, wave->replicas);
+    take_options(t, options, costs, c, offer);
     if (maq_chain_costs_stopped(c) && t->n_options > 1)
         t->n_options = 1;
     return fold(t, options, costs, c, wave, arena) && fill_hops(t, options, c, wave, arena);

@@ -133,7 +133,6 @@ struct maq_chain_costs {
     uint32_t pools_used; /* bit set: pools that tables have options of */
     struct maq_chain_watch watch;
     bool plain;                  /* tables have only ways that shard and recompute nothing */
-    bool tiled;                  /* tables have only ways whose stages fill nodes, or parts that divide them */
     bool keep_useless;           /* for tests: ways that another beats in everything stay; set before the first table */
     struct maq_chain_memo *memo; /* owned: what tables asked for so far */
 };

@@ -5,9 +5,9 @@
  * holds the layers [a, b) of the first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the
  * *folded* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
  * the output and what predicts further tokens (MTP). Where v divides L + 1 the last round is a layer shorter. A stage is a
- * stretch of folded atoms, on devices of its own, and a composition of the folded model is an interleaved pipeline. Megatron-LM's schedule runs the rounds in groups of g micro batches. What goes through
- * such a pipeline at a time is a chunk of a micro batch; of M micro batches there are v M. With w_i seconds of all
- * chunks of stage i for a micro batch, t_i = w_i / v, and
+ * stretch of folded atoms, on devices of its own, and a composition of the folded model is an interleaved pipeline. Megatron-LM's schedule
+ * runs the rounds in groups of g micro batches. What goes through such a pipeline at a time is a chunk of a micro batch; of M micro batches
+ * there are v M. With w_i seconds of all chunks of stage i for a micro batch, t_i = w_i / v, and
  *
  *   T = (v M - 1) max t_i + sum t_i + waits + max sync_i + max update_i
  *
@@ -29,7 +29,9 @@
  *            beyond the difference of its ends (chain_column.h) is paid by every chunk
  *   waits    for the output: of one stage (shorter by a few percent of a group where several together hold up more)
  *   hops     run beside compute, as they do in Megatron-LM's interleaved schedule unless the plan says otherwise: waited for once, while the
- *            pipeline fills and drains (shorter where two of them take longer than a chunk), and between rounds
+ *            pipeline fills and drains, and between rounds. Those of a stage follow one another (shorter where a pass has to wait for them
+ *            in between, and in ends of more than two stages, which send to the next round as well; longer inside a domain, where a
+ *            transfer holds no port of the network)
  *   sync     of a stretch as long as all chunks together
  *
  * The step of a plan is not the form's but the one that is played (mixed/placed_play.c), which has none of these simplifications.
