@@ -99,6 +99,7 @@ static void draw_waits(struct maq_stage_table *out, struct maq_stage_option *opt
     for (uint32_t o = 0; o < out->n_options; o++) {
         options[o].seldom_s = uniform(&state, 0, 4);
         options[o].each_s = uniform(&state, 0, 0.3);
+        options[o].tied_s = uniform(&state, 0, 0.3);
     }
 }
 
