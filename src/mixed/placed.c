@@ -263,6 +263,19 @@ static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_se
     return spread ? room - near : maq_seats_first(seat->first_device, each, seat->replicas);
 }
 
+/* Of a device, with all its stages, by the way of the first of them. */
+static enum maq_status cost_update(struct maq_placed_seat *seat, const struct maq_stretches *stretches,
+                                   const struct maq_placed_column *c, uint32_t device)
+{
+    struct maq_stretch_range ranges[MAQ_MAX_STAGES];
+    uint32_t n = 0;
+    for (uint32_t k = device; k < c->n; k += c->devices) {
+        const struct maq_mixed_stage *s = c->seats[k].plan;
+        ranges[n++] = (struct maq_stretch_range){s->first_layer, s->first_layer + s->layers};
+    }
+    return maq_stretches_update(&seat->cost.update_s, stretches, ranges, n);
+}
+
 static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_column *c, uint32_t stage)
 {
     struct maq_placed_seat *seat = &c->seats[stage];
@@ -275,12 +288,13 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return maq__placed_cannot(p->diag, NULL, "a stage cannot be run so on its node group");
     MAQ_TRY(status);
-    status = maq_stretches_cost(&seat->cost, &stretches, s->first_layer, s->first_layer + s->layers, true);
+    status = maq_stretches_cost(&seat->cost, &stretches, s->first_layer, s->first_layer + s->layers, false);
+    if (status == MAQ_OK && stage < c->devices)
+        status = cost_update(seat, &stretches, c, stage);
     seat->context_bytes = stretches.context_bytes;
     seat->hop_bytes = stretches.hop_bytes;
     seat->tied_bytes = stretches.tied_bytes;
     seat->grad_bytes = stretches.grad_bytes;
-    seat->host_end_s = stretches.host_end_s;
     seat->stalls = stretches.stalls;
     seat->reduces_beside = stretches.reduces_beside;
     maq_stretches_end(&stretches);

@@ -25,11 +25,11 @@ struct maq_placed_seat {
     bool backwards;               /* which of `taken` counts */
     uint32_t together[2];         /* of those on its pool: in the scale-up domain of the first of them, taken so */
     struct maq_stretch_cost cost;
-    double context_bytes, hop_bytes, grad_bytes, tied_bytes, host_end_s; /* as of its stretches */
-    bool stalls, reduces_beside;                                         /* as of a stretch */
-    double hop_s, across_s; /* from the stage before; reduction over node groups */
-    double gathered_s;      /* the device has its parameters, and those of its stages before */
-    double end_s;           /* of the pass that completes its gradients */
+    double context_bytes, hop_bytes, grad_bytes, tied_bytes; /* as of its stretches */
+    bool stalls, reduces_beside;                             /* as of a stretch */
+    double hop_s, across_s;                                  /* from the stage before; reduction over node groups */
+    double gathered_s; /* the device has its parameters, and those of its stages before */
+    double end_s;      /* of the pass that completes its gradients */
 };
 
 struct maq_placed_column {

@@ -11,7 +11,6 @@
 #include "plan/job_build.h"
 #include "train/atoms.h"
 #include "train/drag.h"
-#include "train/host.h"
 #include "train/predict.h"
 #include "train/stage_memory.h"
 #include "train/sweep.h"
@@ -83,7 +82,6 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
                                   .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
                                   .tied_bytes = tied_bytes(&c->job),
                                   .unpaired = maq_schedule_unpaired((uint32_t)c->job.plan.pp, at->microbatches),
-                                  .host_end_s = maq_host_step_ns(&c->job, c->bp.items->device) * 1e-9,
                                   .stalls = c->bp.stalls,
                                   .reduces_beside = c->job.plan.overlap_grad_reduce == MAQ_ON,
                                   .mark = mark};
@@ -141,13 +139,24 @@ static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprin
     out->gathering_s = stream * 1e-9;
 }
 
-static enum maq_status cost_update(struct maq_stretch_cost *out, struct maq_blueprint *bp, const struct maq_program *pr)
+static enum maq_status cost_update(double *update_s, struct maq_blueprint *bp,
+                                   const struct maq_program *const *programs, uint32_t n)
 {
-    const struct maq_segment *end = maq_blueprint_optimizer(bp, &pr, 1);
+    const struct maq_segment *end = maq_blueprint_optimizer(bp, programs, n);
     if (!end || bp->lower.failed || bp->items->failed)
         return MAQ_NO_MEMORY;
-    out->update_s = (end->dur_ns + maq_drag_program_ns(bp, pr)) * 1e-9;
+    double ns = end->dur_ns;
+    for (uint32_t i = 0; i < n; i++)
+        ns += maq_drag_program_ns(bp, programs[i]);
+    *update_s = ns * 1e-9;
     return MAQ_OK;
+}
+
+static enum maq_status program_of(struct maq_program *out, const struct maq_stretches *s, uint32_t first, uint32_t end)
+{
+    struct maq_virtual_stage v = stage_of(&s->sweep->job.model, s->n_atoms, first, end);
+    MAQ_ASSERT(first < end && end <= s->n_atoms);
+    return maq_blueprint_program(out, &s->sweep->window[0].bp, &v, v.embedding, v.output);
 }
 
 enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *s, uint32_t first,
@@ -157,13 +166,29 @@ enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct ma
     struct maq_blueprint *bp = &sweep->window[0].bp;
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     struct maq_program program = {.entries = NULL};
-    struct maq_virtual_stage v = stage_of(&sweep->job.model, s->n_atoms, first, end);
-    MAQ_ASSERT(first < end && end <= s->n_atoms);
-    enum maq_status status = maq_blueprint_program(&program, bp, &v, v.embedding, v.output);
+    enum maq_status status = program_of(&program, s, first, end);
     if (status == MAQ_OK) {
         cost_program(out, bp, &program);
-        status = updates ? cost_update(out, bp, &program) : MAQ_OK;
+        status = updates ? cost_update(&out->update_s, bp, &(const struct maq_program *){&program}, 1) : MAQ_OK;
     }
+    maq_arena_reset(&sweep->scratch, mark);
+    return status;
+}
+
+enum maq_status maq_stretches_update(double *update_s, const struct maq_stretches *s,
+                                     const struct maq_stretch_range *ranges, uint32_t n)
+{
+    struct maq_train_sweep *sweep = s->sweep;
+    struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
+    struct maq_program *programs = MAQ_ARENA_NEW(&sweep->scratch, struct maq_program, n);
+    const struct maq_program **held = MAQ_ARENA_NEW(&sweep->scratch, const struct maq_program *, n);
+    enum maq_status status = programs && held ? MAQ_OK : MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < n && status == MAQ_OK; i++) {
+        held[i] = &programs[i];
+        status = program_of(&programs[i], s, ranges[i].first, ranges[i].end);
+    }
+    if (status == MAQ_OK)
+        status = cost_update(update_s, &sweep->window[0].bp, held, n);
     maq_arena_reset(&sweep->scratch, mark);
     return status;
 }

@@ -38,7 +38,6 @@ struct maq_stretches {
     double hop_bytes;     /* of a transfer between two stages, the mean of both directions */
     double grad_bytes;    /* of a parameter on the wire */
     double tied_bytes;    /* of a table that first and last stage both hold and add up; 0: none */
-    double host_end_s;    /* of update_s: the host's part, once for all that a device runs */
     double unpaired;      /* microbatches that hide no exchange of experts, at least: they fill the pipeline */
     bool stalls;          /* transfers block the sender */
     bool reduces_beside;  /* gradients are reduced beside passes, not when all are done */
@@ -58,6 +57,12 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
 /* Of atoms [first, end). `updates`: update_s is wanted too. */
 enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *stretches, uint32_t first,
                                    uint32_t end, bool updates);
+/* update_s of a device that runs n of them: what it updates, it updates at once. */
+struct maq_stretch_range {
+    uint32_t first, end;
+};
+enum maq_status maq_stretches_update(double *update_s, const struct maq_stretches *stretches,
+                                     const struct maq_stretch_range *ranges, uint32_t n);
 void maq_stretches_end(struct maq_stretches *stretches);
 
 #endif
