@@ -93,13 +93,13 @@ static void test_most(void **state)
                 double limit = s.result->plans[0].step_s * k / 6;
                 uint32_t most = 0;
                 struct maq_mixed_share_ask ask = {group, wave, 3, 3, 0, limit};
-                assert_true(maq_mixed_share_most(&share, run, &ask));
+                assert_true(maq_mixed_share_most(&share, run, &ask, &run->arena));
                 uint32_t replicas = run->waves[wave].replicas, all = (12 + replicas - 1) / replicas;
                 while (most < all && step_of(run, group, wave, 3, most + 1) < limit)
                     most++;
                 assert_int_equal(share.found ? share.waves : 0, most);
                 for (ask.least = 2; ask.least <= all; ask.least++) { /* less than the least is nothing */
-                    assert_true(maq_mixed_share_most(&share, run, &ask));
+                    assert_true(maq_mixed_share_most(&share, run, &ask, &run->arena));
                     assert_int_equal(share.found ? share.waves : 0, most >= ask.least ? most : 0);
                     assert_true(!share.found || share.run_s < limit);
                 }

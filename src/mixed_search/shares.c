@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "compose/arcs.h"
+#include "compose/batch.h"
 #include "mixed/mixed_plan.h"
 #include "mixed_search/folded.h"
 
@@ -151,15 +152,16 @@ static bool most_from_least(struct maq_mixed_share *out, struct maq_stage_table 
     return bisect(out, t, most + 1, limit_s, arena);
 }
 
-bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run, const struct maq_mixed_share_ask *ask)
+bool maq_mixed_share_most(struct maq_mixed_share *out, const struct maq_mixed_run *run,
+                          const struct maq_mixed_share_ask *ask, struct maq_arena *scratch)
 {
+    struct maq_chain_costs own = run->costs;
     struct across a = {
         .costs = &run->costs, .group = ask->group, .groups = ask->groups, .share = 2.0 * (ask->ranks - 1) / ask->ranks};
-    struct maq_arena_mark mark = maq_arena_mark(&run->arena);
+    struct maq_arena_mark mark = maq_arena_mark(scratch);
     *out = (struct maq_mixed_share){.group = ask->group, .wave = ask->wave};
-    run->costs.pools_used = 1u << ask->group;
-    bool done = maq_chain_costs_table(&a.plain, &run->costs, &run->waves[ask->wave], &run->arena);
-    run->costs.pools_used = UINT32_MAX;
+    own.pools_used = 1u << ask->group;
+    bool done = maq_chain_costs_table(&a.plain, &own, &run->waves[ask->wave], scratch);
     if (done && a.plain.n_options > 0) {
         struct maq_stage_table t = a.plain;
         uint32_t most = a.plain.waves;
@@ -169,10 +171,10 @@ bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run
         double least = maq_wave_bound(&t), spare = fmax(ask->limit_s - least_across_s(&a), 0);
         most = least > 0 && spare / least < most ? (uint32_t)(spare / least) : most;
         if (most > 0 && most >= ask->least)
-            done = ask->least > 1 ? most_from_least(out, &t, ask->least, most, ask->limit_s, &run->arena)
-                                  : most_from_all(out, &t, most, ask->limit_s, &run->arena);
+            done = ask->least > 1 ? most_from_least(out, &t, ask->least, most, ask->limit_s, scratch)
+                                  : most_from_all(out, &t, most, ask->limit_s, scratch);
     }
-    maq_arena_reset(&run->arena, mark);
+    maq_arena_reset(scratch, mark);
     return done;
 }
 
@@ -183,7 +185,8 @@ struct shares {
     const struct maq_mixed_search_island *islands; /* what they do alone; NULL: not known */
     uint32_t first, end;                           /* waves of one micro batch */
     uint32_t total;                                /* micro batches of a step */
-    uint32_t n, group[MAQ_STAGE_KINDS], groups;    /* a bit set */
+    uint32_t threads;
+    uint32_t n, group[MAQ_STAGE_KINDS], groups; /* a bit set */
     struct maq_mixed_share at[MAQ_STAGE_KINDS], best[MAQ_STAGE_KINDS];
     uint64_t alone[MAQ_STAGE_KINDS]; /* micro batches that a group does at most below the limit */
     uint32_t n_best, best_total;
@@ -230,7 +233,7 @@ static bool improve(struct shares *s, const uint32_t *waves)
         uint64_t sum = 0;
         for (uint32_t i = 0; i < s->n; i++) {
             const struct maq_mixed_share_ask ask = {s->group[i], waves[i], s->groups, ranks, 0, s->limit_s * BELOW};
-            if (!maq_mixed_share_most(&s->at[i], s->run, &ask))
+            if (!maq_mixed_share_most(&s->at[i], s->run, &ask, &s->run->arena))
                 return false;
             if (!s->at[i].found)
                 return true;
@@ -246,22 +249,39 @@ static bool improve(struct shares *s, const uint32_t *waves)
     }
 }
 
-/* What a group does at most below the limit, by wave: with no more replicas than its own and one of each other group. No more than what it
- * would do alone, `all` of which all groups do. */
+/* A group's list: what it does at most below the limit, by wave, with no more replicas than its own and one of each other group. */
+struct listing {
+    const struct shares *s;
+    uint32_t group;
+    uint64_t least; /* micro batches that the others leave: what is less is nothing */
+    uint64_t *most; /* [waves of one micro batch] */
+};
+
+static bool list_wave(void *user, uint32_t index, struct maq_arena *scratch)
+{
+    const struct listing *l = user;
+    const struct shares *s = l->s;
+    const uint32_t wave = s->first + index, each = replicas_of(s, wave);
+    struct maq_mixed_share share;
+    const struct maq_mixed_share_ask ask = {
+        l->group, wave, s->groups, each + s->n - 1, (uint32_t)((l->least + each - 1) / each), s->limit_s};
+    bool done = maq_mixed_share_most(&share, s->run, &ask, scratch);
+    l->most[index] = done_by(s, &share);
+    return done;
+}
+
+/* No more than what it would do alone, `all` of which all groups do. */
 static bool list_most(uint64_t *most, uint64_t *of_all, const struct shares *s, uint32_t i, uint64_t all)
 {
-    uint64_t others = all - s->alone[s->group[i]], least = others < s->total ? s->total - others : 0;
+    const uint32_t n = s->end - s->first;
+    uint64_t others = all - s->alone[s->group[i]];
+    struct listing l = {s, s->group[i], others < s->total ? s->total - others : 0, most};
     *of_all = 0;
-    for (uint32_t w = s->first; w < s->end; w++) {
-        struct maq_mixed_share share;
-        const uint32_t each = replicas_of(s, w);
-        const struct maq_mixed_share_ask ask = {
-            s->group[i], w, s->groups, each + s->n - 1, (uint32_t)((least + each - 1) / each), s->limit_s};
-        if (!maq_mixed_share_most(&share, s->run, &ask))
+    for (uint32_t from = 0; from < n; from += MAQ_BATCH)
+        if (!maq_batch_run(list_wave, &l, from, n - from < MAQ_BATCH ? n - from : MAQ_BATCH, s->threads))
             return false;
-        most[w - s->first] = done_by(s, &share);
-        *of_all = most[w - s->first] > *of_all ? most[w - s->first] : *of_all;
-    }
+    for (uint32_t w = 0; w < n; w++)
+        *of_all = most[w] > *of_all ? most[w] : *of_all;
     return true;
 }
 
@@ -431,6 +451,7 @@ enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct 
         return maq_no_memory(diag, "the search");
     s->run = run;
     s->islands = alone ? islands : NULL;
+    s->threads = opts->threads;
     s->limit_s = r->n_plans > 0 ? fmax(run->plans[0].step_s, r->bound_s) : NOTHING_YET;
     for (s->first = 0; s->first < run->n_waves && !run->blind; s->first = s->end) {
         for (s->end = s->first; s->end < run->n_waves && run->waves[s->end].mbs == run->waves[s->first].mbs;)

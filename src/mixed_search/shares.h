@@ -53,7 +53,7 @@ struct maq_mixed_share_ask {
 
 /* The most micro batches that a group does below the limit, with the replicas of a wave; with `least` the composition is not the best one
  * that does so many. false when out of memory. */
-bool maq_mixed_share_most(struct maq_mixed_share *out, struct maq_mixed_run *run,
-                          const struct maq_mixed_share_ask *ask);
+bool maq_mixed_share_most(struct maq_mixed_share *out, const struct maq_mixed_run *run,
+                          const struct maq_mixed_share_ask *ask, struct maq_arena *scratch);
 
 #endif

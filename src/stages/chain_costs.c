@@ -22,17 +22,20 @@ static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct m
     struct maq_chain_pool *pool = &c->pools[g];
     *pool = (struct maq_chain_pool){.at = at, .capacity_bytes = at->group.device.mem_bytes};
     c->most_replicas = at->count > c->most_replicas ? at->count : c->most_replicas;
-    return maq_chain_ways_list(pool, c->space, g, &c->memo->arena) ? MAQ_OK : maq_no_memory(diag, "the search");
+    return maq_chain_ways_list(pool, c->space, g, &c->memo->pools[g].arena) ? MAQ_OK
+                                                                            : maq_no_memory(diag, "the search");
 }
 
 static enum maq_status open_memo(struct maq_chain_costs *c, struct maq_diag *diag)
 {
     struct maq_chain_memo *memo = maq__calloc(sizeof *memo);
-    if (!memo || pthread_mutex_init(&memo->lock, NULL) != 0) {
-        free(memo);
+    if (!memo)
         return maq_no_memory(diag, "the search");
+    pthread_mutex_init(&memo->lock, NULL); /* of the default kind: never fails */
+    for (uint32_t g = 0; g < MAQ_STAGE_KINDS; g++) {
+        pthread_mutex_init(&memo->pools[g].lock, NULL);
+        maq_arena_init(&memo->pools[g].arena, 0);
     }
-    maq_arena_init(&memo->arena, 0);
     c->memo = memo;
     return MAQ_OK;
 }
@@ -41,8 +44,11 @@ static void close_memo(struct maq_chain_costs *c)
 {
     if (!c->memo)
         return;
+    for (uint32_t g = 0; g < MAQ_STAGE_KINDS; g++) {
+        pthread_mutex_destroy(&c->memo->pools[g].lock);
+        maq_arena_fini(&c->memo->pools[g].arena);
+    }
     pthread_mutex_destroy(&c->memo->lock);
-    maq_arena_fini(&c->memo->arena);
     free(c->memo);
     c->memo = NULL;
 }
@@ -56,9 +62,13 @@ static enum maq_status open_costs(struct maq_chain_costs *c, struct maq_diag *di
         MAQ_TRY(take_pool(c, g, diag));
     c->atoms = maq_chain_atoms_of(&job->model);
     c->norm_s = maq_pools_norm_s(&c->groups);
-    c->memo->offers =
-        MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_offer *, (size_t)c->space->n_mbs *(c->most_replicas + 1));
-    return c->memo->offers ? MAQ_OK : maq_no_memory(diag, "the search");
+    for (uint32_t g = 0; g < c->n_pools; g++) {
+        struct maq_chain_pool_memo *memo = &c->memo->pools[g];
+        const size_t waves = (size_t)c->space->n_mbs * (c->most_replicas + 1);
+        if (!(memo->offers = MAQ_ARENA_NEW(&memo->arena, const struct maq_chain_offer *, waves)))
+            return maq_no_memory(diag, "the search");
+    }
+    return MAQ_OK;
 }
 
 enum maq_status maq_chain_costs_init(struct maq_chain_costs *c, const struct maq_chain_space *space,
@@ -133,7 +143,7 @@ static enum maq_status cost_way(const struct maq_chain_column **out, const struc
     const struct maq_chain_option *is = &c->pools[pool].ways[way];
     struct maq_plan plan = maq_chain_ways_plan(c->space, is, c->space->mbs[wave->mbs]);
     struct maq_stretches stretches;
-    struct maq_chain_column *column = MAQ_ARENA_NEW(&c->memo->arena, struct maq_chain_column, 1);
+    struct maq_chain_column *column = MAQ_ARENA_NEW(&c->memo->pools[pool].arena, struct maq_chain_column, 1);
     *out = NULL;
     if (!column)
         return MAQ_NO_MEMORY;
@@ -148,7 +158,7 @@ static enum maq_status cost_way(const struct maq_chain_column **out, const struc
     const struct maq_chain_around around = {c->pools[pool].capacity_bytes, c->norm_s,
                                             tied_s(c, pool, stretches.tied_bytes, is->tp * is->cp * wave->replicas),
                                             is->sharding == MAQ_SHARDING_PARAMS};
-    status = maq_chain_column_fill(column, &stretches, &around, &c->memo->arena);
+    status = maq_chain_column_fill(column, &stretches, &around, &c->memo->pools[pool].arena);
     maq_stretches_end(&stretches);
     if (status == MAQ_OK)
         *out = column;
@@ -176,45 +186,57 @@ static uint32_t drop_useless(const struct maq_chain_column **columns, uint32_t n
     return kept;
 }
 
-static bool offer_pool(struct maq_chain_offer *offer, const struct maq_chain_costs *c,
-                       const struct maq_chain_wave *wave, uint32_t g)
+/* Every way that there is. NULL when out of memory. */
+static struct maq_chain_offer *make_offer(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
+                                          uint32_t g)
 {
     const struct maq_chain_pool *pool = &c->pools[g];
-    const struct maq_chain_column **mine = offer->columns + offer->n;
-    uint32_t n = 0;
+    struct maq_arena *arena = &c->memo->pools[g].arena;
+    struct maq_chain_offer *offer = MAQ_ARENA_NEW(arena, struct maq_chain_offer, 1);
+    const struct maq_chain_column **columns = MAQ_ARENA_NEW(arena, const struct maq_chain_column *, pool->n_ways);
+    uint32_t costed = 0;
+    if (!offer || !columns)
+        return NULL;
+    offer->columns = columns;
     for (uint32_t way = 0; way < pool->n_ways; way++) {
         const struct maq_chain_option *is = &pool->ways[way];
         if ((uint64_t)is->tp * is->cp * wave->replicas > pool->at->count ||
             !maq_chain_ways_differs(c->space, is, wave->replicas))
             continue;
-        if (cost_way(&mine[n], c, wave, g, way) != MAQ_OK)
-            return false;
-        n += mine[n] != NULL;
-        c->memo->ways++;
+        if (cost_way(&columns[offer->n], c, wave, g, way) != MAQ_OK)
+            return NULL;
+        offer->n += columns[offer->n] != NULL;
+        costed++;
     }
-    offer->n += c->keep_useless ? n : drop_useless(mine, n, c->atoms.n);
-    return true;
+    if (!c->keep_useless)
+        offer->n = drop_useless(columns, offer->n, c->atoms.n);
+    pthread_mutex_lock(&c->memo->lock);
+    c->memo->ways += costed;
+    pthread_mutex_unlock(&c->memo->lock);
+    return offer;
 }
 
-/* What a wave may choose from: costed when it is first asked for. NULL when out of memory. */
-static const struct maq_chain_offer *offer_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave)
+/* What a wave may choose from on a pool: costed when it is first asked for. NULL when out of memory. */
+static const struct maq_chain_offer *offer_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
+                                              uint32_t g)
 {
-    const struct maq_chain_offer **slot = &c->memo->offers[(size_t)wave->mbs * (c->most_replicas + 1) + wave->replicas];
-    const struct maq_chain_offer *known = *slot;
-    struct maq_chain_offer *offer;
-    uint32_t most = 0;
-    if (known)
-        return known;
-    for (uint32_t g = 0; g < c->n_pools; g++)
-        most += c->pools[g].n_ways;
-    offer = MAQ_ARENA_NEW(&c->memo->arena, struct maq_chain_offer, 1);
-    if (!offer || !(offer->columns = MAQ_ARENA_NEW(&c->memo->arena, const struct maq_chain_column *, most)))
-        return NULL;
-    for (uint32_t g = 0; g < c->n_pools; g++)
-        if (!offer_pool(offer, c, wave, g))
-            return NULL;
-    c->memo->most_options = offer->n > c->memo->most_options ? offer->n : c->memo->most_options;
-    return *slot = offer;
+    struct maq_chain_pool_memo *memo = &c->memo->pools[g];
+    pthread_mutex_lock(&memo->lock);
+    const struct maq_chain_offer **slot = &memo->offers[(size_t)wave->mbs * (c->most_replicas + 1) + wave->replicas];
+    const struct maq_chain_offer *offer = *slot = *slot ? *slot : make_offer(c, wave, g);
+    pthread_mutex_unlock(&memo->lock);
+    return offer;
+}
+
+static void count_table(const struct maq_chain_costs *c, uint32_t options)
+{
+    struct maq_chain_memo *memo = c->memo;
+    pthread_mutex_lock(&memo->lock);
+    memo->most_options = options > memo->most_options ? options : memo->most_options;
+    memo->tables++;
+    if (c->watch.report)
+        c->watch.report(c->watch.user, memo->tables, memo->ways);
+    pthread_mutex_unlock(&memo->lock);
 }
 
 /* ---- synchronization and hops ---- */
@@ -329,15 +351,17 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
 {
     struct table_costs *costs = MAQ_ARENA_NEW(arena, struct table_costs, 1);
     MAQ_ASSERT(wave->replicas > 0 && wave->replicas <= c->most_replicas && wave->mbs < c->space->n_mbs);
-    pthread_mutex_lock(&c->memo->lock);
-    const struct maq_chain_offer *offer = offer_of(c, wave);
-    c->memo->tables++;
-    if (c->watch.report)
-        c->watch.report(c->watch.user, c->memo->tables, c->memo->ways);
-    pthread_mutex_unlock(&c->memo->lock);
-    uint32_t most = offer && offer->n < MAQ_STAGE_OPTIONS ? offer->n : MAQ_STAGE_OPTIONS;
+    const struct maq_chain_offer *offers[MAQ_STAGE_KINDS];
+    uint32_t offered = 0;
+    for (uint32_t g = 0; g < c->n_pools; g++) {
+        if (!(offers[g] = offer_of(c, wave, g)))
+            return false;
+        offered += offers[g]->n;
+    }
+    count_table(c, offered);
+    uint32_t most = offered < MAQ_STAGE_OPTIONS ? offered : MAQ_STAGE_OPTIONS;
     struct maq_stage_option *options = MAQ_ARENA_NEW(arena, struct maq_stage_option, most);
-    if (!options || !costs || !offer)
+    if (!options || !costs)
         return false;
     *t = (struct maq_stage_table){.n_atoms = c->atoms.n,
                                   .n_kinds = c->n_pools,
@@ -353,7 +377,8 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
         t->available[g] = c->pools[g].at->count;
         t->capacity_bytes[g] = c->pools[g].capacity_bytes;
     }
-    take_options(t, options, costs, c, offer);
+    for (uint32_t g = 0; g < c->n_pools; g++)
+        take_options(t, options, costs, c, offers[g]);
     if (maq_chain_costs_stopped(c) && t->n_options > 1)
         t->n_options = 1;
     return fold(t, options, costs, c, wave, arena) && fill_hops(t, options, c, wave, arena);

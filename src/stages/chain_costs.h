@@ -100,13 +100,13 @@ struct maq_chain_pool {
 
 struct maq_chain_column;
 
-/* The ways of one wave that are worth having, pool by pool. */
+/* A pool's ways for one wave that are worth having. */
 struct maq_chain_offer {
     uint32_t n;
     const struct maq_chain_column **columns;
 };
 
-/* Offers are costed when a table first asks for them, under the lock. */
+/* Offers are costed when a table first asks for them, those of several pools at once. */
 struct maq_chain_watch {
     const volatile sig_atomic_t
         *stop; /* when set, tables have one way: what is under way ends soon, with bounds that mean nothing */
@@ -114,13 +114,18 @@ struct maq_chain_watch {
     void *user;
 };
 
-struct maq_chain_memo {
-    pthread_mutex_t lock; /* of all of it, and of the pools' sweeps */
+struct maq_chain_pool_memo {
+    pthread_mutex_t lock; /* of it, and of the pool's sweep */
     struct maq_arena arena;
     const struct maq_chain_offer **offers; /* [n_mbs * (most_replicas + 1)] */
-    uint32_t tables;                       /* built so far */
-    uint64_t ways;                         /* costed so far */
-    uint32_t most_options;                 /* of the fullest offer so far: more than MAQ_STAGE_OPTIONS are cut off */
+};
+
+struct maq_chain_memo {
+    struct maq_chain_pool_memo pools[MAQ_STAGE_KINDS];
+    pthread_mutex_t lock;  /* of what follows */
+    uint32_t tables;       /* built so far */
+    uint64_t ways;         /* costed so far */
+    uint32_t most_options; /* of the fullest table so far: more than MAQ_STAGE_OPTIONS are cut off */
 };
 
 struct maq_chain_costs {

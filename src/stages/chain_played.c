@@ -167,18 +167,20 @@ static enum maq_status play(double *step_s, struct play *p, struct maq_arena *ar
     return MAQ_OK;
 }
 
-/* Under the lock of the costs. */
+/* Each under the lock of its pool. */
 static enum maq_status cost_stages(struct play *p, bool *fits)
 {
-    enum maq_status status = MAQ_OK;
     *fits = true;
-    pthread_mutex_lock(&p->costs->memo->lock);
-    for (uint32_t i = 0; i < p->n && status == MAQ_OK; i++) {
-        status = cost_stage(p, i);
-        *fits = *fits && p->stages[i].held_bytes <= p->costs->pools[p->stages[i].pool].capacity_bytes;
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t pool = p->stages[i].pool;
+        pthread_mutex_t *lock = &p->costs->memo->pools[pool].lock;
+        pthread_mutex_lock(lock);
+        enum maq_status status = cost_stage(p, i);
+        pthread_mutex_unlock(lock);
+        MAQ_TRY(status);
+        *fits = *fits && p->stages[i].held_bytes <= p->costs->pools[pool].capacity_bytes;
     }
-    pthread_mutex_unlock(&p->costs->memo->lock);
-    return status;
+    return MAQ_OK;
 }
 
 static enum maq_status play_both(struct maq_chain_played *out, struct play *p, struct maq_arena *arena)
