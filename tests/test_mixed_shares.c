@@ -2,6 +2,8 @@
  * test_mixed_shares.c - pipelines of several node groups side by side: the shares found are the best there are, and
  * what is written is what was found.
  *
+ * maq-test: threads
+ *
  * Oracles: every composition of every group, costed by the equations of mixed_shares.h, with every number of replicas
  * and every way to deal the micro batches; the plan written down and placed.
  */
