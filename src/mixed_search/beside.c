@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "mixed_search/compositions.h"
 #include "mixed_search/uniform.h"
 
 /* Of another search, which goes. */
@@ -122,10 +123,10 @@ static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_
 }
 
 /* What the search of one node group finds on each alone: never slower than leaving the others out. */
-static enum maq_status search_each(struct maq_mixed_search_island *islands, struct maq_mixed_run *run,
-                                   const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
-                                   struct maq_diag *diag)
+static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                   const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
+    struct maq_mixed_search_island *islands = run->islands;
     bool as_written = opts->more_bytes <= 0 && opts->more_nodes == 0;
     for (uint32_t g = 0; as_written && run->costs.n_pools > 1 && g < run->costs.n_pools; g++) {
         struct maq_mixed_search_plan plan;
@@ -140,11 +141,10 @@ static enum maq_status search_each(struct maq_mixed_search_island *islands, stru
     return MAQ_OK;
 }
 
-enum maq_status maq_mixed_beside(struct maq_mixed_search_island *islands, struct maq_mixed_run *run,
-                                 const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
-                                 struct maq_diag *diag)
+enum maq_status maq_mixed_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     MAQ_TRY(search_others(run, open, opts, diag));
     MAQ_TRY(search_whole(run, open, opts, diag));
-    return run->result.alone ? search_each(islands, run, open, opts, diag) : MAQ_OK;
+    return run->result.alone ? search_each(run, open, opts, diag) : MAQ_OK;
 }

@@ -10,12 +10,7 @@
 #include "mixed_search/run.h"
 
 /* Bounds of the result are of all that was looked at; of islands, what each takes alone. */
-enum maq_status maq_mixed_beside(struct maq_mixed_search_island *islands, struct maq_mixed_run *run,
-                                 const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
-                                 struct maq_diag *diag);
-
-/* maq_mixed_search() of compositions (or uniform plans, if the options say so) and nothing beside them: search.c */
-enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, const struct maq_job_box *open,
-                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+enum maq_status maq_mixed_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
 #endif

@@ -13,11 +13,12 @@
 struct maq_mixed_run {
     struct maq_mixed_search_result result;
     struct maq_arena arena;
-    struct maq_chain_space space, seen;  /* seen: as the search takes it */
-    struct maq_chain_costs costs;        /* of what is seen */
-    struct maq_chain_costs real;         /* where that is not what there is */
-    bool blind;                          /* it is not */
-    struct maq_mixed_search_plan *plans; /* the result's */
+    struct maq_chain_space space, seen;      /* seen: as the search takes it */
+    struct maq_chain_costs costs;            /* of what is seen */
+    struct maq_chain_costs real;             /* where that is not what there is */
+    bool blind;                              /* it is not */
+    struct maq_mixed_search_plan *plans;     /* the result's, ... */
+    struct maq_mixed_search_island *islands; /* ... these too */
     uint32_t n_waves, n_folded;
     struct maq_chain_wave *waves, *folded; /* 1F1B; with virtual stages (folded.c) */
 };

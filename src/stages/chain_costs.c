@@ -351,7 +351,7 @@ bool maq_chain_costs_table(struct maq_stage_table *t, const struct maq_chain_cos
 {
     struct table_costs *costs = MAQ_ARENA_NEW(arena, struct table_costs, 1);
     MAQ_ASSERT(wave->replicas > 0 && wave->replicas <= c->most_replicas && wave->mbs < c->space->n_mbs);
-    const struct maq_chain_offer *offers[MAQ_STAGE_KINDS];
+    const struct maq_chain_offer *offers[MAQ_STAGE_KINDS] = {NULL};
     uint32_t offered = 0;
     for (uint32_t g = 0; g < c->n_pools; g++) {
         if (!(offers[g] = offer_of(c, wave, g)))
