@@ -55,8 +55,9 @@ static struct maq_mixed_placed *place(struct maq_job_box **job, struct maq_mixed
     if (status != MAQ_OK && (!why || status != MAQ_BAD_INPUT))
         fail_msg("%s\n%s", plan, maq_diag_format(diag, 0, false));
     if (why && status != MAQ_OK) {
-        struct maq_str msg = maq_diag_at(diag, 0)->msg;
-        snprintf(reason, sizeof reason, "%.*s", (int)msg.len, msg.ptr);
+        char *all = maq_diag_format(diag, 0, false);
+        snprintf(reason, sizeof reason, "%s", all);
+        free(all);
         *why = reason;
     }
     maq_diag_free(diag);
@@ -401,7 +402,9 @@ static void test_refusals(void **state)
          "{first_layer: 4, layers: 4, replicas: [{device: t4, microbatches: 7}, {device: t4, microbatches: 9}]}",
          "different shares"},
         {"", "{first_layer: 0, layers: 8, replicas: [{device: t4, tp: 5}]}", "more devices"},
-        {"", "{first_layer: 0, layers: 8, replicas: [{device: t4, tp: 3, sp: true}]}", "cannot be run so"},
+        {"", "{first_layer: 0, layers: 8, replicas: [{device: t4, tp: 3, sp: true}]}", "not a multiple of cp x tp"},
+        {"", "{first_layer: 0, layers: 8, replicas: [{device: t4, tp: 3, sp: true}]}",
+         "layers 0 to 7 cannot be run so"},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char plan[2048];

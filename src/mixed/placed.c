@@ -276,6 +276,15 @@ static enum maq_status cost_update(struct maq_placed_seat *seat, const struct ma
     return maq_stretches_update(&seat->cost.update_s, stretches, ranges, n);
 }
 
+/* Behind the reason. */
+static enum maq_status cannot_run(const struct maq_placing *p, const struct maq_mixed_stage *s)
+{
+    char why[96];
+    snprintf(why, sizeof why, "a stage with layers %u to %u cannot be run so on its node group", s->first_layer,
+             s->first_layer + s->layers - 1);
+    return maq__placed_cannot(p->diag, NULL, why);
+}
+
 static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_column *c, uint32_t stage)
 {
     struct maq_placed_seat *seat = &c->seats[stage];
@@ -284,9 +293,9 @@ static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_
     struct maq_plan plan = plan_of(p, c, seat);
     uint32_t first = first_of(p, seat);
     const struct maq_stretch_place at = {seat->replicas, c->microbatches, first, c->n == 1};
-    enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, &at);
+    enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, &at, p->diag);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
-        return maq__placed_cannot(p->diag, NULL, "a stage cannot be run so on its node group");
+        return cannot_run(p, s);
     MAQ_TRY(status);
     status = maq_stretches_cost(&seat->cost, &stretches, s->first_layer, s->first_layer + s->layers, false);
     if (status == MAQ_OK && stage < c->devices)

@@ -149,7 +149,7 @@ static enum maq_status cost_way(const struct maq_chain_column **out, const struc
         return MAQ_NO_MEMORY;
     enum maq_status status =
         maq_stretches_begin(&stretches, c->groups.at[pool].sweep, &plan,
-                            &(struct maq_stretch_place){wave->replicas, waves_of(c, wave), 0, false});
+                            &(struct maq_stretch_place){wave->replicas, waves_of(c, wave), 0, false}, NULL);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return MAQ_OK;
     MAQ_TRY(status);

@@ -73,7 +73,7 @@ static enum maq_status cost_stage(struct play *p, uint32_t stage)
     uint32_t replicas = p->wave->replicas, each = is.tp * is.cp;
     const struct maq_stretch_place at = {replicas, p->table->waves, maq_seats_first(out->first_device, each, replicas),
                                          p->n == 1};
-    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, &at));
+    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, &at, NULL));
     enum maq_status status = maq_stretches_cost(&out->cost, &stretches, s->first, s->end, true);
     out->hop_bytes = stretches.hop_bytes;
     out->tied_bytes = stretches.tied_bytes;

@@ -18,7 +18,8 @@
 #include "train/update.h"
 
 /* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
-static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_stretch_place *at)
+static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_stretch_place *at,
+                                struct maq_diag *diag)
 {
     const struct maq_job_places nowhere = {.layers_only = true};
     struct maq_plan *p = &job->plan;
@@ -36,8 +37,8 @@ static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *swe
     job->cluster.devices = (uint32_t)(p->tp * p->cp * p->pp) * at->replicas;
     group->nodes = ((int32_t)job->cluster.devices + group->devices_per_node - 1) / group->devices_per_node;
     job->workload.gbs = (int32_t)(at->replicas * at->microbatches) * p->mbs;
-    MAQ_TRY(maq_job_resolve(job, &nowhere, NULL));
-    MAQ_TRY(maq_job_split_layers(job, &nowhere, &sweep->scratch, NULL));
+    MAQ_TRY(maq_job_resolve(job, &nowhere, diag));
+    MAQ_TRY(maq_job_split_layers(job, &nowhere, &sweep->scratch, diag));
     int32_t block = group->domain_devices > group->devices_per_node ? group->domain_devices : group->devices_per_node;
     return maq_job_place_stage(job, at->first_device % (uint32_t)block, &sweep->scratch);
 }
@@ -61,15 +62,16 @@ static double largest_hop(const struct maq_blueprint *bp)
 }
 
 enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
-                                    const struct maq_plan *plan, const struct maq_stretch_place *at)
+                                    const struct maq_plan *plan, const struct maq_stretch_place *at,
+                                    struct maq_diag *diag)
 {
     struct maq_candidate *c = &sweep->window[0];
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     c->job = sweep->job;
     c->job.plan = *plan;
-    enum maq_status status = complete(&c->job, sweep, at);
+    enum maq_status status = complete(&c->job, sweep, at, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&c->bp, &c->job, &sweep->cache, &sweep->scratch, NULL);
+        status = maq_blueprint_build(&c->bp, &c->job, &sweep->cache, &sweep->scratch, diag);
     if (status != MAQ_OK) {
         maq_arena_reset(&sweep->scratch, mark);
         return status;

@@ -51,9 +51,11 @@ struct maq_stretch_place {
     bool alone;            /* it is the only stage */
 };
 
-/* MAQ_BAD_INPUT where such a stage cannot be. Of `plan` neither the number of stages nor their layout is read. */
+/* MAQ_BAD_INPUT where such a stage cannot be, diag says why (NULL: nobody asks). Of `plan` neither the number of stages nor their layout is
+ * read. */
 enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
-                                    const struct maq_plan *plan, const struct maq_stretch_place *at);
+                                    const struct maq_plan *plan, const struct maq_stretch_place *at,
+                                    struct maq_diag *diag);
 /* Of atoms [first, end). `updates`: update_s is wanted too. */
 enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *stretches, uint32_t first,
                                    uint32_t end, bool updates);
