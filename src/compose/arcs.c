@@ -194,17 +194,17 @@ bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, s
     return true;
 }
 
-/*
- * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option, so
- * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
- * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone. What a stage takes beside its atoms (each_s)
- * is paid once for several of them.
- */
+/* What a stage takes beside its atoms (each_s) is paid once for several of them: no part of a bound by atoms. */
 static double of_atom(const struct maq_stage_option *o, uint32_t atom)
 {
     return o->time_s[atom + 1] - o->time_s[atom];
 }
 
+/*
+ * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option, so
+ * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
+ * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
+ */
 double maq_wave_bound(const struct maq_stage_table *table)
 {
     const struct maq_stage_table *t = table;

@@ -97,8 +97,8 @@ struct maq_stage_table {
     struct maq_hop_rule hops;
     uint32_t seldom_waves, rounds, between; /* see above; 0: no waits */
     bool hops_beside;                       /* transfers run beside compute: see maq_stage_pace */
-    double
-        wraps; /* transfers from the last stage to the first, and back, for each from there to the next; 0 unless beside compute */
+    /* For each transfer from a stage to the next one, how many go from the last stage to the first; 0 unless beside compute. */
+    double wraps;
     /* [from's class * n_hop_classes + to's][n_atoms]: seconds per wave. Forward: `from` ends with this atom and sends to `to` behind it.
      * Backward: `from` begins with this atom and sends to `to` before it. */
     uint32_t n_hop_classes;
