@@ -484,10 +484,11 @@ static void threads_change_nothing(void **ignored)
 static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
 {
     uint32_t n = t->n_atoms, arcs = 0;
+    double slowest = 0;
     fprintf(f, "Minimize\n obj: %u tau + sync + update", t->waves - 1);
     struct arc {
         uint32_t behind, first, end, option;
-        double t, pace, sync, update;
+        double t, pace, pace_of_two, sync, update;
     } *at = calloc((size_t)n * n * (n + 1) * t->n_options, sizeof *at);
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t first = 0; first < n; first++)
@@ -503,14 +504,22 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
                     const struct maq_stage_part part = {o, maq_replicas(t, o)};
                     double hops = maq_forward_weight(t, k, first == 0) * maq_hop_row(t, t->forward_s, o, 0)[end - 1] +
                                   maq_backward_weight(t, k, first == 0) * maq_hop_row(t, t->backward_s, o, 0)[first];
-                    struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, p->update_s[first]};
-                    a.pace = t->hops_beside ? fmax(a.t, hops) : a.t + hops;
+                    struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, 0, p->update_s[first]};
+                    a.pace_of_two = maq_stage_pace(t, a.t, maq_end_sends_s(t, hops, true));
+                    a.pace = k == 1 && first == 0 ? a.pace_of_two : maq_stage_pace(t, a.t, hops);
+                    slowest = fmax(slowest, a.pace_of_two);
                     a.t += hops;
                     a.sync = t->sync_s(t, &part, 1, p->sync_bytes[end] - p->sync_bytes[first], part.replicas);
                     fprintf(f, " + %.15g x%u\n", a.t, arcs);
                     at[arcs++] = a;
                 }
-    fprintf(f, "Subject To\n");
+    fprintf(f, "Subject To\n two: tau"); /* the last of two stages: what wraps shares its port */
+    for (uint32_t i = 0; i < arcs; i++)
+        if (at[i].behind == 0)
+            fprintf(f, " - %.15g x%u\n", at[i].pace_of_two, i);
+        else if (at[i].behind == 1 && at[i].first == 0)
+            fprintf(f, " - %.15g x%u\n", slowest, i);
+    fprintf(f, " >= %.15g\n", -slowest);
     for (uint32_t k = 0; k < n; k++) { /* tau, sync and update are no less than those of the stage at position k */
         for (uint32_t what = 0; what < 3; what++) {
             fprintf(f, " m%u_%u: %s", k, what, what == 0 ? "tau" : what == 1 ? "sync" : "update");
