@@ -98,9 +98,12 @@ static void more_is_never_slower(void **ignored)
         done(&fewer_ways);
 
         other = opts;
+        other.together_only = true; /* of more memory than the cluster says compositions alone are searched */
+        struct searched together = search(&d, &other);
         other.more_bytes = 4e9;
         struct searched memory = search(&d, &other);
-        check("memory", seed, &plain, &memory, 1);
+        check("memory", seed, &together, &memory, 1);
+        done(&together);
         done(&memory);
 
         struct drawn faster = d, larger = d;

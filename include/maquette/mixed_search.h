@@ -57,11 +57,11 @@ struct maq_mixed_search_opts {
     uint32_t threads;         /* 0 = one per core */
     const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
     size_t n_lists;
-    bool together_only;                 /* no search on each node group alone */
-    bool one_pipeline;                  /* no pipelines of several node groups side by side */
-    int planner;                        /* enum maq_mixed_planner */
-    double more_bytes;                  /* on every device, than the cluster says */
-    uint32_t more_nodes, more_nodes_of; /* so many, of that node group */
+    bool together_only; /* no search on each node group alone */
+    bool one_pipeline;  /* no pipelines of several node groups side by side */
+    int planner;        /* enum maq_mixed_planner */
+    double more_bytes;  /* on every device, than the cluster says; then compositions alone are searched */
+    uint32_t more_nodes, more_nodes_of; /* so many, of that node group; then compositions alone are searched */
     const volatile sig_atomic_t *stop;  /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(
         void *context,
