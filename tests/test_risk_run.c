@@ -617,13 +617,14 @@ static void test_spares(void **state)
  * whatever order these stand, and programs that start again take no node. */
 static void test_repairs_of_others(void **state)
 {
-    static const struct maq_spare_pool_repair repairs[] = {{0.25, 100, 0}, {0.75, 1000, 0.5}, {1, 50, 0}};
+    static const struct maq_spare_pool_repair repairs[] = {{0.25, 1e5, 0}, {0.75, 1e6, 0.5}, {1, 5e4, 0}};
     enum { LOOKS = 4000 };
-    double rate = 0.02, mean = rate * (0.25 * 100 + 0.5 * 1000 * exp(0.125) + 0.25 * 50), sum = 0;
+    /* Moments are whole nanoseconds: of 50,000 between two failures the rounding is no bias that these looks could see. */
+    double rate = 2e-5, mean = rate * (0.25 * 1e5 + 0.5 * 1e6 * exp(0.125) + 0.25 * 5e4), sum = 0;
     struct maq_spare_pool p = {.free = 1000000, .other_rate = rate, .other_next = 1, .repair = repairs, .n_repairs = 3};
     p.rng = maq_rng_of(9, MAQ_RNG_TEST, 4);
     for (int64_t i = 1; i <= LOOKS; i++) {
-        int64_t need = 0, lemons = 0, now = 20000 * i;
+        int64_t need = 0, lemons = 0, now = 20000000 * i;
         maq_spare_pool_take(&p, now, now, &need, &lemons, 0.5);
         sum += (double)p.repairs.n / LOOKS;
     }
