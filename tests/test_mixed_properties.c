@@ -97,13 +97,13 @@ static void more_is_never_slower(void **ignored)
         check(other.lists[0], seed, &fewer_ways, &plain, 1);
         done(&fewer_ways);
 
+        /* Of more memory than the cluster says compositions alone are searched, and on a node group alone no plan leaves a node out. */
         other = opts;
-        other.together_only = true; /* of more memory than the cluster says compositions alone are searched */
+        other.together_only = true;
         struct searched together = search(&d, &other);
         other.more_bytes = 4e9;
         struct searched memory = search(&d, &other);
         check("memory", seed, &together, &memory, 1);
-        done(&together);
         done(&memory);
 
         struct drawn faster = d, larger = d;
@@ -112,10 +112,12 @@ static void more_is_never_slower(void **ignored)
         check("network", seed, &plain, &network, 1);
         done(&network);
 
+        other.more_bytes = 0;
         larger.nodes[seed % d.groups]++;
-        struct searched nodes = search(&larger, &opts);
-        check("nodes", seed, &plain, &nodes, WAITED);
+        struct searched nodes = search(&larger, &other);
+        check("nodes", seed, &together, &nodes, WAITED);
         done(&nodes);
+        done(&together);
         done(&plain);
     }
     assert_true(fit > JOBS / 2);

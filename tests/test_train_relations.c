@@ -191,9 +191,14 @@ static void device(int k, struct spec s, struct outcome o)
 {
     static const struct {
         const char *device, *better;
-    } pairs[] = {{"a100-40gb", "a100-80gb"}, {"h800", "h100-sxm"}, {"a800-80gb", "a100-80gb"},
-                 {"mi300x", "mi325x"},       {"l4", "l40"},        {"h100-sxm", "h200"},
-                 {"h20", "h100-sxm"},        {"mi210", "mi300x"}};
+    } pairs[] = {{"a100-40gb", "a100-80gb"},
+                 {"h800", "h100-sxm"},
+                 {"a800-80gb", "a100-80gb"},
+                 {"mi300x", "mi325x"},
+                 {"l4", "l40"},
+                 {"h100-sxm", "h200"},
+                 {"h20", "h200"},
+                 {"mi210", "mi300x"}};
     /* The L40S has the PCIe of the one board that was measured with it; b200 and gb200 have kernel tables of their own, b300 and gb300 theirs scaled: sources of two kinds */
     for (size_t i = 0; i < MAQ_COUNT(pairs); i++)
         if (strcmp(s.device, pairs[i].device) == 0) {
@@ -226,11 +231,11 @@ static void recompute(int k, struct spec s, struct outcome o)
 
 /*
  * FSDP's gathered layers and their whole gradients come on top of the shards. Over a few ranks, of experts too, that is more than the
- * shards save. A framework whose FSDP keeps both whole over the microbatches saves little by it.
+ * shards save; of a table of 250,000 words over eight still. A framework whose FSDP keeps both whole over the microbatches saves little by it.
  */
 static void sharding(int k, struct spec s, struct outcome o)
 {
-    if (s.nodes * s.per_node < 4 * s.tp * s.pp * s.ep)
+    if (s.nodes * s.per_node < 16 * s.tp * s.pp * s.ep * s.copies)
         return;
     struct outcome before = {0};
     const uint32_t most = strcmp(s.framework, "nemo-automodel") == 0 ? 2 : 3;
