@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "base/units.h"
 #include "maquette/search.h"
 #include "sanitized.h"
 
@@ -182,6 +183,42 @@ static void test_bounds_leave_nothing_out(void **unused)
         done(&a);
         done(&b);
     }
+}
+
+/* A best plan of 24 GB that is full as predicted; the least reserve that is told leaves a tenth of runs' peaks in every plan. */
+static void test_room(void **unused)
+{
+    struct maq_search_opts opts = MAQ_SEARCH_OPTS_INIT;
+    struct maq_search_room room, told;
+    struct maq_diag *diag = maq_diag_new();
+    struct searched s = search(jobs[1].text, &opts);
+    double low, high;
+    (void)unused;
+    maq_train_memory_interval(&low, &high);
+    assert_int_equal(maq_search_find_room(&room, s.job, s.result, &opts, true, diag), MAQ_OK);
+    assert_int_equal(maq_search_find_room(&told, s.job, s.result, &opts, false, diag), MAQ_OK);
+    double device = maq_job_get(s.job)->cluster.groups[0].device.mem_bytes;
+    assert_true(s.result->plans[0].needed_bytes * high > device && room.peak == high && high > 1);
+    assert_true(told.reserve_bytes == room.reserve_bytes && !told.search);
+    assert_non_null(room.search);
+    assert_int_equal(room.search->n_plans, 1);
+    const struct maq_search_plan *roomy = &room.search->plans[0], *own = &s.result->plans[0];
+    assert_true(roomy->needed_bytes * high <= device && roomy->step_s > own->step_s);
+    assert_true(maq_search_room_reserve(device, roomy->needed_bytes) == 0);
+    assert_true((device - room.reserve_bytes) * high <= device &&
+                (device - room.reserve_bytes + 0.1 * MAQ_GIB) * high > device);
+
+    opts.reserve_bytes = room.reserve_bytes; /* as a user gives it */
+    struct searched given = search(jobs[1].text, &opts);
+    assert_true(given.result->plans[0].step_s == roomy->step_s);
+    maq_search_room_free(&told);
+    assert_int_equal(maq_search_find_room(&told, given.job, given.result, &opts, true, diag), MAQ_OK);
+    assert_true(told.reserve_bytes == 0 && !told.search);
+    done(&given);
+    maq_search_room_free(&told);
+    maq_search_room_free(&room);
+    done(&s);
+    maq_diag_free(diag);
 }
 
 /* The front is that of all plans. */
@@ -666,6 +703,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_leave_nothing_out),
         cmocka_unit_test(test_pareto),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_remedies),

@@ -58,6 +58,7 @@ struct maq_report_plan {
     const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
     const struct maq_search_alternatives *settings;     /* that are no axis; NULL = not asked for */
     const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
+    const struct maq_search_room *room;                 /* for the best plan's peak; NULL = not known */
     const struct maq_train_result
         *megatron; /* the best under the profile megatron-lm, where the job names none; NULL = not known */
 };

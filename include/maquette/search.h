@@ -45,9 +45,9 @@ struct maq_search_opts {
     bool exhaustive;          /* score everything: the answer must not change (tests) */
     const char *const *lists; /* "tp=1,2,4"; short and long keys */
     size_t n_lists;
-    uint32_t threads;                  /* 0 = as many as there are processors */
-    double reserve_bytes;              /* of each device that a plan may not use */
-    double memory_bytes;               /* what each device is taken to have; 0 = what it has */
+    uint32_t threads;     /* 0 = as many as there are processors */
+    double reserve_bytes; /* of each device that a plan may not use; what the job says where that is more */
+    double memory_bytes;  /* what each device is taken to have; 0 = what it has */
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
     void *context;
@@ -120,6 +120,23 @@ MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out,
                                             const struct maq_search_result *result, const struct maq_search_opts *opts,
                                             struct maq_diag *diag);
 MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
+
+/*
+ * Room for a peak above its prediction. A search takes memory as predicted, and one run in ten peaks at `peak` times that or above: where
+ * the best plan would not fit then, `reserve_bytes` of each device (search.reserve, --reserve) leave room for it in any plan.
+ */
+struct maq_search_room {
+    double peak;                      /* upper end of memory's 80 % interval, over the prediction */
+    double reserve_bytes;             /* a tenth of a gibibyte or several; 0: the best plan has that room */
+    struct maq_search_result *search; /* with that reserve; NULL: not asked for, or not needed. It may have no plans */
+};
+/* Of a result that has a best plan; `search`: what is best with that reserve as well. To be freed by maq_search_room_free(). */
+MAQ_API enum maq_status maq_search_find_room(struct maq_search_room *out, const struct maq_job_box *open,
+                                             const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                             bool search, struct maq_diag *diag);
+MAQ_API void maq_search_room_free(struct maq_search_room *room);
+/* The reserve of a device of that memory, and 0 where a plan that needs so much of it has room. */
+MAQ_API double maq_search_room_reserve(double device_bytes, double needed_bytes);
 
 /* Nothing fits: what would change that, each alone and no more of it than is needed. */
 struct maq_search_remedies {

@@ -107,6 +107,9 @@ struct maq_train_result {
     double grad_bytes, optimizer_s, grad_sync_s; /* of the critical stage */
 };
 
+/* The same interval of memory before anything is predicted. */
+MAQ_API void maq_train_memory_interval(double *low, double *high);
+
 /* *out is owned by the caller (maq_train_result_free). A plan that does not fit in memory is a result (fits =
  * false), not an error. */
 MAQ_API enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job,

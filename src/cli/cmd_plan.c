@@ -133,6 +133,7 @@ struct answer {
     struct maq_train_result **trains;
     struct maq_search_alternatives alternatives, settings;
     struct maq_search_remedies remedies;
+    struct maq_search_room room;
     char *document, *arguments;
     struct maq_train_result *megatron; /* the best under the profile of the framework that the arguments are for */
 };
@@ -149,6 +150,7 @@ static void free_answer(struct answer *a)
     maq_search_alternatives_free(&a->alternatives);
     maq_search_alternatives_free(&a->settings);
     maq_search_remedies_free(&a->remedies);
+    maq_search_room_free(&a->room);
     free(a->document);
     free(a->arguments);
     maq_search_result_free(a->search);
@@ -199,6 +201,8 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
         predict_megatron(a);
         status = maq_search_settings(&a->settings, open, a->search, opts, cli->diag);
     }
+    if (status == MAQ_OK && fits)
+        status = maq_search_find_room(&a->room, open, a->search, opts, cli->values[OPT_EXPLAIN] != NULL, cli->diag);
     if (status == MAQ_OK && fits && cli->values[OPT_EXPLAIN])
         status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
     else if (status == MAQ_OK && !fits && a->search->complete)
@@ -219,6 +223,7 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .megatron = a->megatron,
                                    .alternatives = a->alternatives.owner ? &a->alternatives : NULL,
                                    .settings = a->settings.owner ? &a->settings : NULL,
+                                   .room = a->search->n_plans > 0 ? &a->room : NULL,
                                    .remedies = a->remedies.owner ? &a->remedies : NULL};
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)

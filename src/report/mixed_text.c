@@ -2,6 +2,8 @@
  * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is better,
  * and what each group does alone.
  */
+#include <math.h>
+
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -237,6 +239,35 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
         maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
 
+/* Of the stage whose devices would lack most where it peaks above its prediction; one reserve is left on all devices. */
+static void put_room(struct maq_page *page, const struct maq_report_mixed *p)
+{
+    const struct maq_mixed_search_plan *plan = &p->search->plans[0];
+    const struct maq_cluster *cluster = &maq_job_get(p->open)->cluster;
+    double low, peak, reserve = 0, most = 0;
+    uint32_t fullest = 0;
+    maq_train_memory_interval(&low, &peak);
+    for (uint32_t i = 0; i < plan->n_stages; i++) {
+        const struct maq_mixed_search_stage *s = &plan->stages[i];
+        double device = cluster->groups[s->island].device.mem_bytes;
+        reserve = fmax(reserve, maq_search_room_reserve(device, s->memory_bytes));
+        if (s->memory_bytes / device > most) {
+            most = s->memory_bytes / device;
+            fullest = i;
+        }
+    }
+    if (reserve == 0)
+        return;
+    struct maq_buf line;
+    maq_buf_init(&line, 1 << 12);
+    maq_buf_addf(&line, "stage %u: ", fullest);
+    maq_words_room(&line, plan->stages[fullest].memory_bytes,
+                   cluster->groups[plan->stages[fullest].island].device.mem_bytes, peak, reserve);
+    if (!line.failed)
+        maq_page_field(page, LABEL, "memory", line.ptr);
+    maq_buf_fini(&line);
+}
+
 static void put_islands(struct maq_page *page, const struct maq_mixed_search_result *r)
 {
     char step[32], line[512];
@@ -370,6 +401,7 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
     if (r->n_plans > 0) {
         put_stages(&page, r);
         put_step(&page, r);
+        put_room(&page, p);
         put_islands(&page, r);
         put_others(&page, r);
         put_planners(&page, p);

@@ -49,6 +49,22 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
     }
 }
 
+static void add_room(struct maq_json d, const struct maq_search_room *room)
+{
+    if (!room)
+        return;
+    struct maq_json map = maq_json_map(d, "room");
+    maq_json_real(map, "peak_share", room->peak);
+    maq_json_real(map, "reserve_bytes", room->reserve_bytes);
+    if (room->search && room->search->n_plans > 0) {
+        struct maq_json best = maq_json_map(map, "best");
+        add_scores(best, &room->search->plans[0]);
+        maq_json_plan(maq_json_map(best, "plan"), &room->search->plans[0].plan);
+    } else if (room->search) {
+        maq_json_null(map, "best");
+    }
+}
+
 static void add_alternatives(struct maq_json d, const char *key, const struct maq_search_alternatives *a)
 {
     struct maq_json list = maq_json_list(d, key);
@@ -120,6 +136,7 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
         maq_json_bool(axis, "fixed", r->axes[i].fixed);
     }
     add_plans(d, p);
+    add_room(d, p->room);
     add_alternatives(d, "alternatives", p->alternatives);
     add_alternatives(d, "settings", p->settings);
     add_remedies(d, p->remedies);

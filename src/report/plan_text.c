@@ -110,14 +110,25 @@ static void recomputed(struct maq_buf *b, const struct maq_plan *p)
         maq_buf_addf(b, ", %.0f %% of optimizer on host", 100 * p->optimizer_offload);
 }
 
+/* What the other degrees leave. */
+static int32_t dp_of(const struct maq_plan *p, int64_t devices)
+{
+    return (int32_t)(devices / ((int64_t)p->tp * p->cp * p->pp));
+}
+
+static void add_degrees(struct maq_buf *b, const struct maq_plan *p, int32_t dp)
+{
+    maq_words_degrees(b, p, dp);
+    maq_buf_addf(b, " mbs%d", p->mbs);
+    if (p->pp > 1 && p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_INTERLEAVED)
+        maq_buf_addf(b, " %s", maq_schedule_name((enum maq_schedule_kind)p->schedule));
+}
+
 static void put_degrees(struct maq_table *table, const struct maq_plan *p, int32_t dp)
 {
     struct maq_buf words;
     maq_buf_init(&words, 1 << 12);
-    maq_words_degrees(&words, p, dp);
-    maq_buf_addf(&words, " mbs%d", p->mbs);
-    if (p->pp > 1 && p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_INTERLEAVED)
-        maq_buf_addf(&words, " %s", maq_schedule_name((enum maq_schedule_kind)p->schedule));
+    add_degrees(&words, p, dp);
     maq_table_cell(table, "%s", words.ptr ? words.ptr : "");
     maq_buf_fini(&words);
 }
@@ -228,7 +239,7 @@ static void put_pareto(struct maq_page *page, const struct maq_search_result *r,
         maq_table_row(&table, MAQ_INK_PLAIN);
         maq_table_cell(&table, "%s", maq_words_seconds(step, r->pareto[i].step_s));
         maq_table_cell(&table, "%.1f", r->pareto[i].needed_bytes / MAQ_GIB);
-        put_degrees(&table, p, (int32_t)(devices / ((int64_t)p->tp * p->cp * p->pp)));
+        put_degrees(&table, p, dp_of(p, devices));
         put_sharding(&table, p);
         put_words(&table, &redo);
     }
@@ -302,7 +313,7 @@ static void put_remedy(struct maq_table *table, const char *what, const struct m
     recomputed(&redo, plan);
     maq_table_row(table, MAQ_INK_PLAIN);
     maq_table_cell(table, "%s", what);
-    put_degrees(table, plan, (int32_t)(devices / ((int64_t)plan->tp * plan->cp * plan->pp)));
+    put_degrees(table, plan, dp_of(plan, devices));
     put_sharding(table, plan);
     put_words(table, &redo);
     maq_table_cell(table, "%s", maq_words_seconds(step, step_s));
@@ -376,6 +387,37 @@ static void put_settings(struct maq_page *page, const struct maq_report_plan *p)
     maq_buf_fini(&line);
 }
 
+/* Of a best plan that fits as predicted, and in one run of ten would not. */
+static void put_room(struct maq_page *page, const struct maq_report_plan *p)
+{
+    const struct maq_search_room *room = p->room;
+    char step[32];
+    if (!room || room->reserve_bytes <= 0)
+        return;
+    const struct maq_search_plan *own = &p->search->plans[0];
+    struct maq_buf line;
+    maq_buf_init(&line, 1 << 12);
+    maq_words_room(&line, own->needed_bytes, maq_job_get(p->open)->cluster.groups[0].device.mem_bytes, room->peak,
+                   room->reserve_bytes);
+    if (room->search && room->search->n_plans > 0) {
+        const struct maq_search_plan *roomy = &room->search->plans[0];
+        maq_buf_addf(&line, "; the best plan then takes %s (%+.1f %%): ", maq_words_seconds(step, roomy->step_s),
+                     100 * (roomy->step_s / own->step_s - 1));
+        add_degrees(&line, &roomy->plan, dp_of(&roomy->plan, maq_job_get(p->open)->cluster.devices));
+        if (roomy->plan.sharding != own->plan.sharding)
+            maq_buf_addf(&line, ", %s", maq_words_sharding(roomy->plan.sharding));
+        if (roomy->plan.recompute != MAQ_RECOMPUTE_NONE || roomy->plan.offload_layers > 0) {
+            maq_buf_adds(&line, ", recomputing ");
+            recomputed(&line, &roomy->plan);
+        }
+    } else if (room->search) {
+        maq_buf_adds(&line, "; no plan fits then");
+    }
+    if (!line.failed)
+        maq_page_field(page, LABEL, "memory", line.ptr);
+    maq_buf_fini(&line);
+}
+
 /* The best plan's arguments are printed, and Megatron-LM does more than a job that names no framework says. */
 static void put_framework(struct maq_page *page, const struct maq_report_plan *p)
 {
@@ -401,6 +443,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
     if (p->search->n_plans > 0) {
         put_list(&page, p);
         put_proof(&page, p->search);
+        put_room(&page, p);
         put_settings(&page, p);
         put_framework(&page, p);
         put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);

@@ -476,8 +476,9 @@ static enum maq_status read_reserve(double *out, struct maq_node *section, struc
 enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
                                struct maq_arena *arena, struct maq_diag *diag)
 {
-    double reserve = opts->reserve_bytes;
+    double reserve = 0;
     MAQ_TRY(read_reserve(&reserve, maq_job_search_node(open), diag));
+    reserve = reserve > opts->reserve_bytes ? reserve : opts->reserve_bytes;
     *out = *maq_job_get(open);
     struct maq_cluster *c = &out->cluster;
     struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);

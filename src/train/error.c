@@ -103,6 +103,11 @@ void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, 
     r->error = sqrt(squares);
     r->step_low_s = r->step_s * exp(MAQ_TRAIN_ERROR_Z10 * r->error);
     r->step_high_s = r->step_s * exp(MAQ_TRAIN_ERROR_Z90 * r->error);
-    r->memory_low = MAQ_TRAIN_MEMORY_LOW;
-    r->memory_high = MAQ_TRAIN_MEMORY_HIGH;
+    maq_train_memory_interval(&r->memory_low, &r->memory_high);
+}
+
+void maq_train_memory_interval(double *low, double *high)
+{
+    *low = MAQ_TRAIN_MEMORY_LOW;
+    *high = MAQ_TRAIN_MEMORY_HIGH;
 }
