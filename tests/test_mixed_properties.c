@@ -113,10 +113,11 @@ static void more_is_never_slower(void **ignored)
         done(&network);
 
         other.more_bytes = 0;
-        larger.nodes[seed % d.groups]++;
-        struct searched nodes = search(&larger, &other);
-        check("nodes", seed, &together, &nodes, WAITED);
-        done(&nodes);
+        if (larger.nodes[seed % d.groups]++ > 1) { /* of one node all hops are inside; of several none is taken to be */
+            struct searched nodes = search(&larger, &other);
+            check("nodes", seed, &together, &nodes, WAITED);
+            done(&nodes);
+        }
         done(&together);
         done(&plain);
     }
