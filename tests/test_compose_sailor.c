@@ -1,7 +1,7 @@
 /*
  * test_compose_sailor.c - plans for Sailor's cases on Sailor's published profiles, by Sailor's published rule.
  *
- * What other planners find there (seconds per step, by the same rule with every stage's compute counted): docs/planning.md. The
+ * What other planners find there (seconds per step, by the same rule with every stage's compute counted): docs/plan-measured.md. The
  * profiles are read when MAQ_SHARED names the folder they lie in. maq-test: long
  */
 #include <math.h>

@@ -4,7 +4,7 @@
  * An open job (maq_job_load_open) says model, cluster and batch; what it says of the plan stays as it is, and the search
  * decides the rest. The result is exact: no plan of the space is faster and fits, except that a search that was stopped says
  * how far from the best it can be. It equals scoring every plan of the space with maq_train_predict(): plans are left out only
- * when a bound shows that they cannot win (docs/planning.md).
+ * when a bound shows that they cannot win (docs/plan-search.md).
  *
  * The same job and options give the same result, whatever the number of threads.
  */

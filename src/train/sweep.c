@@ -22,7 +22,7 @@
 #define LANES 8
 #define WINDOW 32 /* their blueprints stay in the second-level cache */
 /* What plans share and is made again beyond that: a search of a large space asks for blocks of a million kinds, most of them once
- * (docs/planning.md has what it saves). */
+ * (docs/plan-measured.md has how much of one). */
 #define CACHE_BYTES ((size_t)128 << 20)
 
 enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job, struct maq_diag *diag)
