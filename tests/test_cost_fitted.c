@@ -298,6 +298,28 @@ static void test_power_limit_holds_attention(void **state)
     }
 }
 
+/* A board of the same die and power with another link costs what the measured one does, by its tables and beside them. */
+static void test_same_silicon(void **state)
+{
+    static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING};
+    static const char *const pairs[][2] = {{"h100-sxm", "h800"}, {"a100-80gb", "a800-80gb"}};
+    const struct maq_op ops[] = {gemm(8192, 4096, 4096),
+                                 gemm(300, 512, 1000),
+                                 prefill(4096, 2, 32, 8),
+                                 attention_over(4096, 0, 0),
+                                 attention_over(4096, 1, 0),
+                                 attention_over(32768, 1, MAQ_OP_FLASH2),
+                                 attention_over(1024, 0, MAQ_OP_FLASH2)};
+    (void)state;
+    for (size_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++)
+        for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+            struct maq_device measured = device_of(pairs[p][0]), sold = device_of(pairs[p][1]);
+            double apart = seconds(&training, ops[i], &sold) / seconds(&training, ops[i], &measured) - 1;
+            if (!(fabs(apart) < 1e-9))
+                fail_msg("%s, operator %zu: %.3g %% beside %s", sold.name, i, 100 * apart, measured.name);
+        }
+}
+
 /* A block costs about what its parts cost; one expert layer of one rank. */
 static void test_blocks_have_parts(void **state)
 {
@@ -331,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_tensor_scales),
         cmocka_unit_test(test_wide_results),
         cmocka_unit_test(test_power_limit_holds_attention),
+        cmocka_unit_test(test_same_silicon),
         cmocka_unit_test(test_blocks_have_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

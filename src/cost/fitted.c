@@ -16,7 +16,8 @@
  *   f = min(1, c s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
  *
  * with c for the difference between a sustained rate and weeks of training (model.h); kernels that memory bounds keep their
- * clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical rate.
+ * clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical rate. The fastest product
+ * of a device without tables is that of the nearest of its generation, share of the peak by share.
  *
  * Products in 8 bits with one scale per tensor are cuBLASLt's in training (Transformer Engine, PyTorch's _scaled_mm) and in
  * TensorRT-LLM (tensorrt_llm/_torch/modules/linear.py, FP8QDQLinearMethod: cublas_scaled_mm). Its rows hold the quantization of the
@@ -155,13 +156,28 @@ static const struct maq_fit_device *fit_device(const char *name)
     return NULL;
 }
 
+/* Whose tables speak for a device without any: the nearest of its generation. NULL = nobody's. */
+static const struct maq_fit_device *nearest_of_generation(const struct maq_device *device)
+{
+    const struct maq_fit_device *nearest = NULL;
+    double least = MAQ_CARRY_FAR;
+    for (size_t i = 0; i < maq__fit_devices_count; i++) {
+        double d = maq__carry_distance(device, &maq__fit_devices[i].device);
+        if (d < least) {
+            nearest = &maq__fit_devices[i];
+            least = d;
+        }
+    }
+    return nearest;
+}
+
 /*
  * The fastest product in a short loop: that of the tables, of `table` where they are another device's, or what the generation's is. Of a
  * board that is sold with a part of its die's rate it is the whole die's: that is what the power would have to feed.
  */
 static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
 {
-    const struct maq_fit_device *d = fit_device(table);
+    const struct maq_fit_device *own = fit_device(table), *d = own ? own : nearest_of_generation(device);
     double whole = maq__matrix_peak(device, dtype) / maq__matrix_part(device);
     if (d)
         return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * whole;
