@@ -9,30 +9,41 @@
 #include "stages/chain_ways.h"
 #include "stages/codes.h"
 
-static enum maq_status refuse_with(const char *hint, const char *key, const char *why, struct maq_diag *diag)
+static enum maq_status refuse(struct maq_span at, const char *hint, const char *key, const char *why,
+                              struct maq_diag *diag)
 {
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0}, hint,
-                         "%s: a plan over several node groups %s", key, why);
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, at, hint, "%s: a plan over several node groups %s",
+                         key, why);
 }
 
-static enum maq_status refuse(const char *key, const char *why, struct maq_diag *diag)
+#define LEAVE_OUT "leave it out, or plan one node group alone"
+
+static enum maq_status refuse_axis(const struct maq_search_space *space, enum maq_axis axis, const char *why,
+                                   struct maq_diag *diag)
 {
-    return refuse_with("leave it out, or plan one node group alone", key, why, diag);
+    return refuse(space->axis[axis].written, LEAVE_OUT, maq_axis_key(axis), why, diag);
+}
+
+static enum maq_status refuse_key(const struct maq_job_box *open, const char *key, const char *why,
+                                  struct maq_diag *diag)
+{
+    return refuse(maq_space_place_of(open, key), LEAVE_OUT, key, why, diag);
 }
 
 /* ---- axes that are not chosen ---- */
 
-static enum maq_status check_settled(const struct maq_search_space *space, struct maq_diag *diag)
+static enum maq_status check_settled(const struct maq_search_space *space, const struct maq_job_box *open,
+                                     struct maq_diag *diag)
 {
     if (space->axis[MAQ_AXIS_PP].fixed || space->axis[MAQ_AXIS_LAYOUT].fixed)
-        return refuse(maq_axis_key(space->axis[MAQ_AXIS_PP].fixed ? MAQ_AXIS_PP : MAQ_AXIS_LAYOUT),
-                      "cuts the layers by what its stages run on", diag);
+        return refuse_axis(space, space->axis[MAQ_AXIS_PP].fixed ? MAQ_AXIS_PP : MAQ_AXIS_LAYOUT,
+                           "cuts the layers by what its stages run on", diag);
     if (space->base.dp > 0)
-        return refuse("data_parallel_size", "chooses how many replicas its stages have", diag);
+        return refuse_key(open, "data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
-        return refuse("lora_rank", "trains all parameters", diag);
+        return refuse_key(open, "lora_rank", "trains all parameters", diag);
     if (space->base.vocab_parallel_pipeline)
-        return refuse("vocab_parallel_pipeline", "keeps embedding and output on its ends", diag);
+        return refuse_key(open, "vocab_parallel_pipeline", "keeps embedding and output on its ends", diag);
     return MAQ_OK;
 }
 
@@ -46,8 +57,8 @@ static enum maq_status take_common(struct maq_chain_space *out, const struct maq
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
         const struct maq_axis_values *axis = &space->axis[common[i]];
         if (axis->fixed && axis->n > 1)
-            return refuse_with("give one value", maq_axis_key(common[i]), "has one value of it in all its stages",
-                               diag);
+            return refuse(axis->written, "give one value", maq_axis_key(common[i]),
+                          "has one value of it in all its stages", diag);
         if (axis->fixed)
             maq_space_apply(plan, space, common[i], axis->at[0]);
     }
@@ -56,7 +67,7 @@ static enum maq_status take_common(struct maq_chain_space *out, const struct maq
         plan->overlap_ep = MAQ_AUTO;
     const struct maq_axis_values *order = &space->axis[MAQ_AXIS_ORDER];
     if (order->fixed && order->at[0] != MAQ_VALUE_AS_WRITTEN)
-        return refuse(maq_axis_key(MAQ_AXIS_ORDER), "lays the ranks of a stage out by itself", diag);
+        return refuse_axis(space, MAQ_AXIS_ORDER, "lays the ranks of a stage out by itself", diag);
     return MAQ_OK;
 }
 
@@ -149,7 +160,7 @@ static enum maq_status take_copies(struct maq_chain_space *out, const struct maq
         out->copies[out->n_copies++] = plan.num_optimizer_instances > 1 ? (uint32_t)plan.num_optimizer_instances : 1;
     }
     if (axis->fixed && out->n_copies == 0)
-        return refuse(maq_axis_key(MAQ_AXIS_REPLICAS), "has copies of shards by their number", diag);
+        return refuse_axis(space, MAQ_AXIS_REPLICAS, "has copies of shards by their number", diag);
     if (out->n_copies == 0)
         out->copies[out->n_copies++] = 1;
     return MAQ_OK;
@@ -169,16 +180,16 @@ static enum maq_status take_offload(struct maq_chain_space *out, const struct ma
             maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, layers->fixed ? layers->at[k] : 0);
             wrong = maq_offload_fault(&plan, &remedy);
             if (wrong)
-                return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_OFFLOAD, (struct maq_span){0}, remedy, "%s",
-                                     wrong);
+                return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_OFFLOAD,
+                                     inputs->fixed ? inputs->written : layers->written, remedy, "%s", wrong);
             bool whole = plan.offload_layers >= (int32_t)out->job.model.num_layers;
             if (plan.offload_layers == 0 || (whole && plan.offload_modules == 0))
                 maq_chain_ways_offload(out, (struct maq_chain_offload){whole, plan.offload_modules});
         }
     return out->n_offload > 0
                ? MAQ_OK
-               : refuse(maq_axis_key(MAQ_AXIS_OFFLOAD),
-                        "offloads the activations of no layer, or of all (as many as the model has)", diag);
+               : refuse_axis(space, MAQ_AXIS_OFFLOAD,
+                             "offloads the activations of no layer, or of all (as many as the model has)", diag);
 }
 
 /* Whether a schedule is among those that may be chosen; nobody's choice is the default. */
@@ -207,7 +218,7 @@ static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq
     bool pairs = out->job.plan.overlap_ep == MAQ_ON && planner == MAQ_MIXED_PLANNER_ALL;
     bool plain = may_run(space, MAQ_SCHEDULE_1F1B) && !pairs, rounds = may_run(space, MAQ_SCHEDULE_INTERLEAVED);
     if (!plain && !rounds)
-        return refuse(maq_axis_key(MAQ_AXIS_SCHEDULE), "runs 1F1B or interleaved", diag);
+        return refuse_axis(space, MAQ_AXIS_SCHEDULE, "runs 1F1B or interleaved", diag);
     for (uint32_t i = 0; i < axis->n && out->n_chunks < MAQ_CHAIN_VALUES; i++) {
         struct maq_plan plan = space->base;
         maq_space_apply(&plan, space, MAQ_AXIS_VP, axis->at[i]);
@@ -218,14 +229,15 @@ static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq
     }
     return out->n_chunks > 0
                ? MAQ_OK
-               : refuse(maq_axis_key(MAQ_AXIS_VP),
-                        "has as many layers in every round of virtual stages, but for one in the last, which "
-                        "the schedule interleaved runs",
-                        diag);
+               : refuse_axis(space, MAQ_AXIS_VP,
+                             "has as many layers in every round of virtual stages, but for one in the last, which "
+                             "the schedule interleaved runs",
+                             diag);
 }
 
 /* A microbatch is a part of the batch. */
-static enum maq_status drop_large_microbatches(struct maq_chain_space *out, struct maq_diag *diag)
+static enum maq_status drop_large_microbatches(struct maq_chain_space *out, const struct maq_search_space *space,
+                                               struct maq_diag *diag)
 {
     uint32_t gbs = (uint32_t)out->job.workload.gbs, n = 0, least = out->mbs[0];
     for (uint32_t i = 0; i < out->n_mbs; i++) {
@@ -234,10 +246,10 @@ static enum maq_status drop_large_microbatches(struct maq_chain_space *out, stru
             out->mbs[n++] = out->mbs[i];
     }
     out->n_mbs = n;
-    return n > 0
-               ? MAQ_OK
-               : maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, (struct maq_span){0}, "choose a smaller one",
-                               "micro_batch_size %u is more than the %u sequences of a step", least, gbs);
+    return n > 0 ? MAQ_OK
+                 : maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_MIXED, space->axis[MAQ_AXIS_MBS].written,
+                                 "choose a smaller one", "micro_batch_size %u is more than the %u sequences of a step",
+                                 least, gbs);
 }
 
 static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_search_space *space, int planner,
@@ -251,7 +263,7 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
         take_numbers(out->ep, &out->n_ep, space, MAQ_AXIS_EP);
     take_numbers(out->etp, &out->n_etp, space, MAQ_AXIS_ETP);
     take_numbers(out->mbs, &out->n_mbs, space, MAQ_AXIS_MBS);
-    MAQ_TRY(drop_large_microbatches(out, diag));
+    MAQ_TRY(drop_large_microbatches(out, space, diag));
     take_words(out->cp_comm, &out->n_cp_comm, MAQ_COUNT(out->cp_comm), space, MAQ_AXIS_CP_COMM);
     take_words(out->zero, &out->n_zero, MAQ_COUNT(out->zero), space, MAQ_AXIS_SHARDING);
     drop_late_zero(out, space);
@@ -261,7 +273,7 @@ static enum maq_status take_axes(struct maq_chain_space *out, const struct maq_s
     MAQ_TRY(take_copies(out, space, diag));
     MAQ_TRY(take_offload(out, space, diag));
     if (out->n_redo == 0)
-        return refuse(maq_axis_key(MAQ_AXIS_RECOMPUTE), "recomputes a module or every layer of a stage", diag);
+        return refuse_axis(space, MAQ_AXIS_RECOMPUTE, "recomputes a module or every layer of a stage", diag);
     return MAQ_OK;
 }
 
@@ -368,7 +380,7 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
     MAQ_TRY(maq_search_job(&out->job, open, &opts, arena, diag)); /* its node groups are its own */
     enlarge(&out->job.cluster, lists);
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
-    MAQ_TRY(check_settled(&space, diag));
+    MAQ_TRY(check_settled(&space, open, diag));
     MAQ_TRY(take_common(out, &space, diag));
     MAQ_TRY(take_axes(out, &space, lists->planner, diag));
     restrict_to(out, &space, lists->planner);

@@ -316,6 +316,7 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
     values->at = MAQ_ARENA_NEW(r->arena, int32_t, text.len + 1);
     values->n = 0;
     values->fixed = true;
+    values->written = at;
     if (!values->at)
         return MAQ_NO_MEMORY;
     while (rest.ptr && rest.len > 0) {
@@ -397,56 +398,7 @@ static enum maq_status read_options(struct list_reader *r, const struct maq_sear
     return MAQ_OK;
 }
 
-/* ---- what the job says ---- */
-
-typedef bool sets_fn(const struct maq_job_box *box, const char *key);
-
-static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
-                                          "account_for_embedding_in_pipeline_split",
-                                          "account_for_loss_in_pipeline_split"};
-static const char *const recompute_keys[] = {"recompute_method", "recompute_num_layers"};
-
-/* Whether the job decides an axis, by its key or by others that go with it. */
-static bool decided(const struct maq_job_box *box, enum maq_axis axis, bool free)
-{
-    sets_fn *sets = free ? maq_job_flag_sets : maq_job_sets;
-    bool any = sets(box, rows[axis].key);
-    for (size_t i = 0; axis == MAQ_AXIS_LAYOUT && i < MAQ_COUNT(layout_keys); i++)
-        any |= sets(box, layout_keys[i]);
-    for (size_t i = 0; axis == MAQ_AXIS_RECOMPUTE && i < MAQ_COUNT(recompute_keys); i++)
-        any |= sets(box, recompute_keys[i]);
-    if (axis == MAQ_AXIS_RECOMPUTE && !free)
-        any |= maq_job_get(box)->plan.recompute_parts != 0;
-    if (axis == MAQ_AXIS_INPUTS)
-        any |= sets(box, "fine_grained_activation_offloading");
-    return any;
-}
-
-/* Takes from the plan what the document says beside an axis that is searched all the same. */
-static void release(struct maq_plan *base, const struct maq_job_box *box)
-{
-    if (!maq_job_flag_sets(box, "data_parallel_size"))
-        base->dp = 0;
-    if (!decided(box, MAQ_AXIS_LAYOUT, true)) {
-        base->first_stage_layers = base->last_stage_layers = 0;
-        base->account_for_embedding = base->account_for_loss = false;
-    }
-    if (!maq_job_flag_sets(box, "microbatch_group_size_per_vp_stage"))
-        base->microbatch_group = 0;
-    if (!maq_job_flag_sets(box, "hierarchical_cp_a2a_size"))
-        base->cp_a2a = 0;
-}
-
-static enum maq_status keep_written(struct maq_axis_values *out, struct maq_arena *arena)
-{
-    out->at = MAQ_ARENA_NEW(arena, int32_t, 1);
-    if (!out->at)
-        return MAQ_NO_MEMORY;
-    out->at[0] = MAQ_VALUE_AS_WRITTEN;
-    out->n = 1;
-    out->fixed = true;
-    return MAQ_OK;
-}
+/* ---- the space ---- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -518,15 +470,15 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_jo
     struct list_reader r = {out, arena, diag};
     *out = (struct maq_search_space){.base = job->plan};
     if (opts->free)
-        release(&out->base, open);
+        maq_space_release(&out->base, open);
     MAQ_TRY(read_section(&r, open));
     MAQ_TRY(read_options(&r, opts));
     for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
         struct maq_axis_values *values = &out->axis[a];
         if (values->n > 0)
             continue;
-        MAQ_TRY(decided(open, (enum maq_axis)a, opts->free)
-                    ? keep_written(values, arena)
+        MAQ_TRY(maq_space_decided(open, (enum maq_axis)a, opts->free)
+                    ? maq_space_keep_written(values, open, (enum maq_axis)a, arena)
                     : maq_space_default(values, out, job, (enum maq_axis)a, opts->full, arena));
     }
     sort(&out->axis[MAQ_AXIS_OFFLOAD]); /* leaves.c takes them in turn and stops early */

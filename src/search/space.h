@@ -58,7 +58,8 @@ const char *maq_axis_key(enum maq_axis axis);
 struct maq_axis_values {
     int32_t *at; /* [n] */
     uint32_t n;
-    bool fixed; /* the document, a flag or the user's list decides it */
+    bool fixed;              /* the document, a flag or the user's list decides it */
+    struct maq_span written; /* and where; nowhere: a framework, or nobody */
 };
 
 #define MAQ_VALUE_AS_WRITTEN INT32_MIN /* what the document or the framework says */
@@ -88,6 +89,16 @@ void maq_search_join(struct maq_job *job);
 /* Its space; lists live in `arena`. Faults of the user's lists are reported. */
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
+
+/* space_written.c: whether the job decides an axis, by its key or by others that go with it; `free`: its flags alone. */
+bool maq_space_decided(const struct maq_job_box *open, enum maq_axis axis, bool free);
+/* Takes from the plan what the document says beside an axis that is searched all the same. */
+void maq_space_release(struct maq_plan *base, const struct maq_job_box *open);
+/* One value, as the job has it. */
+enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_job_box *open, enum maq_axis axis,
+                                       struct maq_arena *arena);
+/* Where the job sets a key of the plan; nowhere: it does not. */
+struct maq_span maq_space_place_of(const struct maq_job_box *open, const char *key);
 
 /* A small part of a space, of the values that good plans mostly have: the first ones of most axes. Lists live in `arena`. */
 enum maq_status maq_space_narrow(struct maq_search_space *out, const struct maq_search_space *whole,
