@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "base/units.h"
 #include "mixed_brute.h"
 #include "mixed_search/run.h"
 #include "random_draws.h"
@@ -139,11 +140,36 @@ static void one_stage_ties_nothing(void **ignored)
     done(&s);
 }
 
+/* What is told to be left free leaves every stage the room for its peak, and costs no less. */
+static void room_is_left(void **ignored)
+{
+    static const char *const texts[] = {
+        "{model: {base: llama-2-7b, num_hidden_layers: 10}, workload: {seq: 2048, gbs: 16}, plan: {precision: fp16}, "
+        "cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 4}, {device: t4, nodes: 1, "
+        "devices_per_node: 4}]}}",
+        "{model: {base: llama-2-7b, num_hidden_layers: 10}, workload: {seq: 2048, gbs: 16}, plan: {precision: fp16}, "
+        "search: {reserve: 1.1 GiB}, cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 4}, {device: "
+        "t4, "
+        "nodes: 1, devices_per_node: 4}]}}"};
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    opts.threads = 1;
+    struct searched full = search_groups(texts[0], &opts), roomy = search_groups(texts[1], &opts);
+    assert_true(full.result->n_plans > 0 && roomy.result->n_plans > 0);
+    struct maq_mixed_search_room room = maq_mixed_search_room(&full.result->plans[0], full.job);
+    assert_true(room.reserve_bytes > 1.0 * MAQ_GIB && room.reserve_bytes <= 1.1 * MAQ_GIB * (1 + 1e-12));
+    assert_true(room.stage < full.result->plans[0].n_stages && room.needed_bytes * room.peak > room.device_bytes);
+    assert_true(maq_mixed_search_room(&roomy.result->plans[0], roomy.job).reserve_bytes == 0);
+    assert_true(roomy.result->plans[0].step_s >= full.result->plans[0].step_s);
+    done(&full);
+    done(&roomy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_is_never_slower),
         cmocka_unit_test(one_stage_ties_nothing),
+        cmocka_unit_test(room_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

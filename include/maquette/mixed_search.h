@@ -164,6 +164,16 @@ MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, c
                                          const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
 
+/* Room for a peak above its prediction (maq_search_room), of the stage that is fullest; one reserve is left on all devices. */
+struct maq_mixed_search_room {
+    double peak;          /* upper end of memory's 80 % interval, over the prediction */
+    double reserve_bytes; /* 0: every stage has that room */
+    uint32_t stage;
+    double needed_bytes, device_bytes; /* of its devices */
+};
+MAQ_API struct maq_mixed_search_room maq_mixed_search_room(const struct maq_mixed_search_plan *plan,
+                                                           const struct maq_job_box *open);
+
 /* What would make a job fit that does not; 0 = nothing of the kind that was tried. MAQ_BAD_INPUT where nothing helps because what the
  * job keeps goes together on no node group. */
 struct maq_mixed_search_remedies {

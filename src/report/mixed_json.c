@@ -78,6 +78,14 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
     maq_json_int(map, "evaluated", (int64_t)c->evaluated);
 }
 
+static void add_room(struct maq_json map, const struct maq_mixed_search_plan *plan, const struct maq_job_box *open)
+{
+    const struct maq_mixed_search_room room = maq_mixed_search_room(plan, open);
+    maq_json_real(map, "peak_share", room.peak);
+    maq_json_real(map, "reserve_bytes", room.reserve_bytes);
+    maq_json_int(map, "stage", room.stage);
+}
+
 static void add_planners(struct maq_json d, const struct maq_report_mixed *p)
 {
     struct maq_json list = maq_json_list(d, "planners");
@@ -129,6 +137,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
         maq_json_real(d, "lower_bound_s", r->bound_s);
         maq_json_real(d, "gap", r->gap);
         maq_json_real(d, "search_gap", r->search_gap);
+        add_room(maq_json_map(d, "room"), &r->plans[0], p->open);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
     add_planners(d, p);

@@ -2,8 +2,6 @@
  * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is better,
  * and what each group does alone.
  */
-#include <math.h>
-
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -239,30 +237,15 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
         maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
 
-/* Of the stage whose devices would lack most where it peaks above its prediction; one reserve is left on all devices. */
 static void put_room(struct maq_page *page, const struct maq_report_mixed *p)
 {
-    const struct maq_mixed_search_plan *plan = &p->search->plans[0];
-    const struct maq_cluster *cluster = &maq_job_get(p->open)->cluster;
-    double low, peak, reserve = 0, most = 0;
-    uint32_t fullest = 0;
-    maq_train_memory_interval(&low, &peak);
-    for (uint32_t i = 0; i < plan->n_stages; i++) {
-        const struct maq_mixed_search_stage *s = &plan->stages[i];
-        double device = cluster->groups[s->island].device.mem_bytes;
-        reserve = fmax(reserve, maq_search_room_reserve(device, s->memory_bytes));
-        if (s->memory_bytes / device > most) {
-            most = s->memory_bytes / device;
-            fullest = i;
-        }
-    }
-    if (reserve == 0)
-        return;
+    const struct maq_mixed_search_room room = maq_mixed_search_room(&p->search->plans[0], p->open);
     struct maq_buf line;
+    if (room.reserve_bytes <= 0)
+        return;
     maq_buf_init(&line, 1 << 12);
-    maq_buf_addf(&line, "stage %u: ", fullest);
-    maq_words_room(&line, plan->stages[fullest].memory_bytes,
-                   cluster->groups[plan->stages[fullest].island].device.mem_bytes, peak, reserve);
+    maq_buf_addf(&line, "stage %u: ", room.stage);
+    maq_words_room(&line, room.needed_bytes, room.device_bytes, room.peak, room.reserve_bytes);
     if (!line.failed)
         maq_page_field(page, LABEL, "memory", line.ptr);
     maq_buf_fini(&line);
