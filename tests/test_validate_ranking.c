@@ -233,7 +233,7 @@ static void test_amp_pooled(void **state)
 }
 
 /*
- * The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate.md. What
+ * The bar is not met: six rows with TP in pipelines of small microbatches take far longer, see docs/validate-plans.md. What
  * is reached is kept.
  */
 static void test_amp_mixed(void **state)

@@ -101,7 +101,7 @@ MAQ_API uint32_t maq_mixed_pipeline_microbatches(const struct maq_mixed_plan *pl
 MAQ_API uint32_t maq_mixed_replica_microbatches(const struct maq_mixed_plan *plan, uint32_t pipeline, uint32_t stage,
                                                 uint32_t replica);
 
-/* ---- what a mixed plan costs from a foreign profile: docs/validate.md has its layout and how far off this is ---- */
+/* ---- what a mixed plan costs from a foreign profile: docs/validate-plans.md has its layout and how far off this is ---- */
 
 struct maq_profile_dir; /* measured layers, memory and links; read-only once loaded: any thread */
 

@@ -322,7 +322,7 @@ MAQ_API char *maq_validate_kernels_text(const struct maq_validate_kernels *resul
 MAQ_API char *maq_validate_kernels_json(const struct maq_validate_kernels *result);
 MAQ_API char *maq_validate_kernels_svg(const struct maq_validate_kernels *result);
 
-/* --- plans: executed plans on GPUs of several kinds, predicted from a foreign profile (docs/plan-form.md, docs/validate.md) --- */
+/* --- plans: executed plans on GPUs of several kinds, predicted from a foreign profile (docs/plan-form.md, docs/validate-plans.md) --- */
 
 enum maq_plan_judge {
     MAQ_PLAN_JUDGE_OURS,   /* maquette's own prediction */
@@ -384,7 +384,7 @@ MAQ_API void maq_validate_plans_free(struct maq_validate_plans *result);
 /* With the `worst` rows of each metric (0 = none). Owned by the caller (free()); NULL when out of memory. */
 MAQ_API char *maq_validate_plans_text(const struct maq_validate_plans *result, uint32_t worst);
 MAQ_API char *maq_validate_plans_json(const struct maq_validate_plans *result);
-/* --- ranking: measured plans of one job, and how they are ranked (docs/validate.md) --- */
+/* --- ranking: measured plans of one job, and how they are ranked (docs/validate-plans.md) --- */
 
 #define MAQ_VALIDATE_PLAN_MOST 1048576 /* the largest degree, microbatch and number of layers */
 

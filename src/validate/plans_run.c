@@ -229,7 +229,7 @@ enum maq_status maq_validate_plans(struct maq_validate_plans **out, const char *
 {
     if (!opts || !opts->profile)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_PLAN_PROFILE, (struct maq_span){0},
-                             "--profile DIR: a folder in the layout of docs/validate.md",
+                             "--profile DIR: a folder in the layout of docs/validate-plans.md",
                              "plans are predicted from a profile, and there is none");
     struct owner *o = maq__calloc(sizeof *o);
     if (!o)
