@@ -290,7 +290,7 @@ static void test_power_limit_holds_attention(void **state)
         assert_true(b >= 1.0 && a > b);
         struct maq_op short_one = attention_over(512, backward, 0);
         assert_true(seconds(&training, short_one, &full) / seconds(&loop, short_one, &full) < a);
-        /* the capped device is nobody's by name, so that the generation's burst stands for its own */
+        /* the capped device is nobody's by name, so that the nearest one's burst stands for its own */
         capped.name = "capped";
         assert_true(seconds(&training, slow, &capped) > 1.03 * seconds(&training, slow, &full));
         if (backward) /* forward its burst is bounded by what the device holds */

@@ -172,12 +172,12 @@ static const struct maq_fit_device *nearest_of_generation(const struct maq_devic
 }
 
 /*
- * The fastest product in a short loop: that of the tables, of `table` where they are another device's, or what the generation's is. Of a
- * board that is sold with a part of its die's rate it is the whole die's: that is what the power would have to feed.
+ * The fastest product in a short loop: that of the tables of the device `table`, of the nearest one where it has none, or, in a generation
+ * without any, what traits.c says. Of a board that is sold with a part of its die's rate it is the whole die's: that is what the power would have to feed.
  */
 static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
 {
-    const struct maq_fit_device *own = fit_device(table), *d = own ? own : nearest_of_generation(device);
+    const struct maq_fit_device *named = fit_device(table), *d = named ? named : nearest_of_generation(device);
     double whole = maq__matrix_peak(device, dtype) / maq__matrix_part(device);
     if (d)
         return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * whole;
