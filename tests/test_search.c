@@ -198,7 +198,7 @@ static void test_room(void **unused)
     assert_int_equal(maq_search_find_room(&room, s.job, s.result, &opts, true, diag), MAQ_OK);
     assert_int_equal(maq_search_find_room(&told, s.job, s.result, &opts, false, diag), MAQ_OK);
     double device = maq_job_get(s.job)->cluster.groups[0].device.mem_bytes;
-    assert_true(s.result->plans[0].needed_bytes * high > device && room.peak == high && high > 1);
+    assert_true(s.result->plans[0].needed_bytes * high > device && room.memory_high == high && high > 1);
     assert_true(told.reserve_bytes == room.reserve_bytes && !told.search);
     assert_non_null(room.search);
     assert_int_equal(room.search->n_plans, 1);
@@ -207,6 +207,11 @@ static void test_room(void **unused)
     assert_true(maq_search_room_reserve(device, roomy->needed_bytes) == 0);
     assert_true((device - room.reserve_bytes) * high <= device &&
                 (device - room.reserve_bytes + 0.1 * MAQ_GIB) * high > device);
+
+    static const volatile sig_atomic_t now = 1; /* a search that is stopped says nothing */
+    struct maq_search_opts stopped = {.stop = &now};
+    assert_int_equal(maq_search_find_room(&told, s.job, s.result, &stopped, true, diag), MAQ_OK);
+    assert_true(told.reserve_bytes == room.reserve_bytes && !told.search);
 
     opts.reserve_bytes = room.reserve_bytes; /* as a user gives it */
     struct searched given = search(jobs[1].text, &opts);

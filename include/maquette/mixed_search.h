@@ -60,9 +60,10 @@ struct maq_mixed_search_opts {
     bool together_only; /* no search on each node group alone */
     bool one_pipeline;  /* no pipelines of several node groups side by side */
     int planner;        /* enum maq_mixed_planner */
-    double more_bytes;  /* on every device, than the cluster says; then compositions alone are searched */
-    uint32_t more_nodes, more_nodes_of; /* so many, of that node group; then compositions alone are searched */
-    const volatile sig_atomic_t *stop;  /* set by a signal handler: the best so far is the result; NULL = never */
+    /* More than the cluster says: on every device, and nodes of one node group. Then none is searched as one node group is, alone or with its like. */
+    double more_bytes;
+    uint32_t more_nodes, more_nodes_of;
+    const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(
         void *context,
         const struct maq_mixed_search_progress *at); /* now and then, from any thread, one at a time; NULL = none */
@@ -166,7 +167,7 @@ MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
 
 /* Room for a peak above its prediction (maq_search_room), of the stage that is fullest; one reserve is left on all devices. */
 struct maq_mixed_search_room {
-    double peak;          /* upper end of memory's 80 % interval, over the prediction */
+    double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
     double reserve_bytes; /* 0: every stage has that room */
     uint32_t stage;
     double needed_bytes, device_bytes; /* of its devices */

@@ -122,13 +122,14 @@ MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out,
 MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
 
 /*
- * Room for a peak above its prediction. A search takes memory as predicted, and one run in ten peaks at `peak` times that or above: where
- * the best plan would not fit then, `reserve_bytes` of each device (search.reserve, --reserve) leave room for it in any plan.
+ * Room for a peak above its prediction. A search takes memory as predicted, and one run in ten peaks at `memory_high` times that or above:
+ * where the best plan would not fit then, `reserve_bytes` of each device (search.reserve, --reserve) leave room for it in any plan.
  */
 struct maq_search_room {
-    double peak;                      /* upper end of memory's 80 % interval, over the prediction */
-    double reserve_bytes;             /* a tenth of a gibibyte or several; 0: the best plan has that room */
-    struct maq_search_result *search; /* with that reserve; NULL: not asked for, or not needed. It may have no plans */
+    double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
+    double reserve_bytes; /* a tenth of a gibibyte or several; 0: the best plan has that room */
+    struct maq_search_result
+        *search; /* with that reserve, complete; NULL: not asked for, not needed, or stopped. It may have no plans */
 };
 /* Of a result that has a best plan; `search`: what is best with that reserve as well. To be freed by maq_search_room_free(). */
 MAQ_API enum maq_status maq_search_find_room(struct maq_search_room *out, const struct maq_job_box *open,

@@ -10,7 +10,7 @@ struct maq_mixed_search_room maq_mixed_search_room(const struct maq_mixed_search
     const struct maq_cluster *cluster = &maq_job_get(open)->cluster;
     struct maq_mixed_search_room room = {.device_bytes = 1};
     double low;
-    maq_train_memory_interval(&low, &room.peak);
+    maq_train_memory_interval(&low, &room.memory_high);
     for (uint32_t i = 0; i < plan->n_stages; i++) {
         double needed = plan->stages[i].memory_bytes, device = cluster->groups[plan->stages[i].island].device.mem_bytes;
         room.reserve_bytes = fmax(room.reserve_bytes, maq_search_room_reserve(device, needed));

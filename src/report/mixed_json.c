@@ -81,7 +81,7 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
 static void add_room(struct maq_json map, const struct maq_mixed_search_plan *plan, const struct maq_job_box *open)
 {
     const struct maq_mixed_search_room room = maq_mixed_search_room(plan, open);
-    maq_json_real(map, "peak_share", room.peak);
+    maq_json_real(map, "memory_high", room.memory_high);
     maq_json_real(map, "reserve_bytes", room.reserve_bytes);
     maq_json_int(map, "stage", room.stage);
 }

@@ -245,7 +245,7 @@ static void put_room(struct maq_page *page, const struct maq_report_mixed *p)
         return;
     maq_buf_init(&line, 1 << 12);
     maq_buf_addf(&line, "stage %u: ", room.stage);
-    maq_words_room(&line, room.needed_bytes, room.device_bytes, room.peak, room.reserve_bytes);
+    maq_words_room(&line, room.needed_bytes, room.device_bytes, room.memory_high, room.reserve_bytes);
     if (!line.failed)
         maq_page_field(page, LABEL, "memory", line.ptr);
     maq_buf_fini(&line);

@@ -54,7 +54,7 @@ static void add_room(struct maq_json d, const struct maq_search_room *room)
     if (!room)
         return;
     struct maq_json map = maq_json_map(d, "room");
-    maq_json_real(map, "peak_share", room->peak);
+    maq_json_real(map, "memory_high", room->memory_high);
     maq_json_real(map, "reserve_bytes", room->reserve_bytes);
     if (room->search && room->search->n_plans > 0) {
         struct maq_json best = maq_json_map(map, "best");

@@ -397,8 +397,8 @@ static void put_room(struct maq_page *page, const struct maq_report_plan *p)
     const struct maq_search_plan *own = &p->search->plans[0];
     struct maq_buf line;
     maq_buf_init(&line, 1 << 12);
-    maq_words_room(&line, own->needed_bytes, maq_job_get(p->open)->cluster.groups[0].device.mem_bytes, room->peak,
-                   room->reserve_bytes);
+    maq_words_room(&line, own->needed_bytes, maq_job_get(p->open)->cluster.groups[0].device.mem_bytes,
+                   room->memory_high, room->reserve_bytes);
     if (room->search && room->search->n_plans > 0) {
         const struct maq_search_plan *roomy = &room->search->plans[0];
         maq_buf_addf(&line, "; the best plan then takes %s (%+.1f %%): ", maq_words_seconds(step, roomy->step_s),

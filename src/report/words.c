@@ -27,13 +27,14 @@ const char *maq_words_seconds(char buf[32], double s)
     return buf;
 }
 
-void maq_words_room(struct maq_buf *b, double needed_bytes, double device_bytes, double peak, double reserve_bytes)
+void maq_words_room(struct maq_buf *b, double needed_bytes, double device_bytes, double memory_high,
+                    double reserve_bytes)
 {
     char need[32], has[32];
     maq_buf_addf(b,
                  "%s of %s as predicted, and one run in ten peaks %.0f %% higher, or more: --reserve %.1fGiB leaves "
                  "room for it",
-                 maq_format_bytes(need, needed_bytes), maq_format_bytes(has, device_bytes), 100 * (peak - 1),
+                 maq_format_bytes(need, needed_bytes), maq_format_bytes(has, device_bytes), 100 * (memory_high - 1),
                  reserve_bytes / MAQ_GIB);
 }
 

@@ -27,8 +27,8 @@ enum maq_status maq_search_find_room(struct maq_search_room *out, const struct m
     const struct maq_cluster *cluster = &maq_job_get(open)->cluster;
     struct maq_search_opts roomy = *opts;
     double low;
-    *out = (struct maq_search_room){.peak = 0};
-    maq_train_memory_interval(&low, &out->peak);
+    *out = (struct maq_search_room){.memory_high = 0};
+    maq_train_memory_interval(&low, &out->memory_high);
     MAQ_ASSERT(result->n_plans > 0);
     for (uint32_t g = 0; g < cluster->n_groups; g++)
         out->reserve_bytes = fmax(out->reserve_bytes, maq_search_room_reserve(cluster->groups[g].device.mem_bytes,
@@ -36,8 +36,12 @@ enum maq_status maq_search_find_room(struct maq_search_room *out, const struct m
     roomy.reserve_bytes = out->reserve_bytes;
     roomy.top = 1;
     roomy.pareto_memory = false;
-    bool stopped = opts->stop && *opts->stop;
-    return out->reserve_bytes > 0 && search && !stopped ? maq_search(&out->search, open, &roomy, diag) : MAQ_OK;
+    if (out->reserve_bytes <= 0 || !search)
+        return MAQ_OK;
+    MAQ_TRY(maq_search(&out->search, open, &roomy, diag));
+    if (!out->search->complete) /* what it has need not be the best, and where it has nothing something may fit */
+        maq_search_room_free(out);
+    return MAQ_OK;
 }
 
 void maq_search_room_free(struct maq_search_room *room)
