@@ -33,7 +33,7 @@ golden: build
 .PHONY: fit-error
 fit-error: build
 	@tools/fit-train-error $(PROGRAM) $(SHARED)/data/measured/training.csv >$(BUILD)/train_error_fit.h
-	@mv $(BUILD)/train_error_fit.h src/train/train_error_fit.h
+	@mv $(BUILD)/train_error_fit.h src/train/uncertainty_fit.h
 
 # docs/accuracy.md, its plots and the figures of README.md, from the measurements in SHARED.
 accuracy: build

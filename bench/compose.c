@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "compose/search.h"
-#include "maquette/compose.h"
+#include "maquette/planner_measured.h"
+#include "planner/compose/search.h"
 
 static double cpu_s(void)
 {

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "maquette/search.h"
+#include "maquette/planner.h"
 
 static double seconds(clockid_t clock)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "emulate/capture_build.h"
+#include "capture/build.h"
 #include "maquette/replay.h"
 
 enum { TP = 8, PP = 16, MICRO = 32, LAYERS = 6, STEPS = 3 };

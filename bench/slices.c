@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "maquette/slices.h"
+#include "maquette/planner_external.h"
 
 #define ISLANDS                                                                                                        \
     "{model: {base: gpt3-5b, num_layers: 94, hidden_size: 8192, num_attention_heads: 64, vocab_size: 50272},"          \

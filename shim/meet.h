@@ -2,7 +2,7 @@
  * meet.h - the segment in which ranks that run at the same time meet: what link.h lays out, as calls.
  *
  * One file, mapped by everybody who takes part: by ranks of the program (shim/nccl) and by the replay that stands in for
- * the others (src/emulate and src/session, which may include this; the meson.build of the first lists shim/meet.c).
+ * the others (src/replay and src/launch, which may include this; the meson.build of the first lists shim/meet.c).
  * Nothing here knows of CUDA, of NCCL or of the rest of the shim; libc alone.
  *
  * A meeting is joined by its name, from then on its slot is this caller's until he leaves:

@@ -1,7 +1,7 @@
 /*
  * record.h - the trace of one rank: what a program asked of its device and of its peers, in the order it asked.
  *
- * Written by the shared objects of shim/ inside the program, read by src/emulate. A file is a head of 64 bytes and
+ * Written by the shared objects of shim/ inside the program, read by src/capture. A file is a head of 64 bytes and
  * then records of 32 bytes; a record that says so is followed by `bytes` bytes of payload, padded with zeros to a
  * multiple of 32. Files are only appended to, so what a killed program leaves is readable up to its last whole record.
  * Little-endian. A reader trusts nothing: not sizes, not ids, not text.

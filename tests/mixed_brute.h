@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "compose/stage_table.h"
-#include "mixed_search/run.h"
+#include "planner/compose/stage_table.h"
+#include "planner/mixed/search_state.h"
 
 struct searched {
     struct maq_job_box *job;

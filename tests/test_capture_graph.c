@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "emulate/capture_build.h"
+#include "capture/build.h"
 #include "emulate_traces.h"
 #include "maquette/maquette.h"
 

@@ -20,13 +20,13 @@
 
 #include "sanitized.h"
 
-#include "compose/counted.h"
-#include "compose/labels.h"
-#include "compose/left.h"
-#include "compose/pipelines.h"
-#include "compose/pipelines_bound.h"
-#include "compose/priced.h"
-#include "compose/search.h"
+#include "planner/compose/cost_to_go.h"
+#include "planner/compose/counted_bound.h"
+#include "planner/compose/labels.h"
+#include "planner/compose/pipelines.h"
+#include "planner/compose/pipelines_bound.h"
+#include "planner/compose/priced_bound.h"
+#include "planner/compose/search.h"
 #include "random_draws.h"
 
 #define TABLES 100

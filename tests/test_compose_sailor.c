@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "maquette/compose.h"
-#include "mixed/mixed_cost.h"
+#include "maquette/planner_measured.h"
 #include "sanitized.h"
+#include "train/profiled/profiled.h"
 
 static char folder[4096];
 

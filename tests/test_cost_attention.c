@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
 #include "device_of.h"
 
 enum mask { CAUSAL, FULL, WINDOW_128, WINDOW_1024 };

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "cost/carry.h"
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
+#include "cost/fitted/other_device.h"
 
 #define CLOSE 1e-9
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cost/coll.h"
+#include "cost/collective/collective.h"
 #include "maquette/cost.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "cost/block.h"
-#include "cost/fit.h"
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
+#include "cost/analytical/composite.h"
+#include "cost/fitted/table.h"
 #include "device_of.h"
 
 static struct maq_op gemm(int64_t m, int64_t n, int64_t k)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
 #include "device_of.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

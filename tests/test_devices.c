@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "cluster/cluster_internal.h"
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
 #include "maquette/cluster.h"
 #include "spec/catalogue.h"
 

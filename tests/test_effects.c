@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "effects.h"
 #include "graph/items.h"
-#include "train/contention.h"
+#include "lower/contention.h"
 
 /* A pass costs the host one millisecond: once while the device needs longer, all of it with blocking launches. */
 static void test_passes(void **unused)

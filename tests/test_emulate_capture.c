@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "emulate/capture_build.h"
-#include "emulate/codes.h"
-#include "emulate/mqt.h"
+#include "capture/build.h"
+#include "capture/codes.h"
+#include "capture/mqt/mqt.h"
 #include "emulate_traces.h"
 #include "maquette/replay.h"
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "emulate/capture_build.h"
-#include "emulate/replay_live.h"
+#include "capture/build.h"
 #include "emulate_traces.h"
+#include "replay/live.h"
 
 #define RANKS 64
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "capture/price/price.h"
 #include "cluster/cluster_load.h"
-#include "emulate/price.h"
 
 struct machines {
     struct maq_diag *diag;

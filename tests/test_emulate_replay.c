@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "emulate/capture_build.h"
+#include "capture/build.h"
 #include "emulate_traces.h"
 #include "maquette/replay.h"
 

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "emulate/replay_program.h"
+#include "capture/steps.h"
+#include "shim/record.h"
 
 enum { RECORDS = 20000, OPS = 256, STEPS = 16 };
 
@@ -81,7 +82,7 @@ static void expect(uint32_t skipped, uint32_t slack)
     put((struct maq_rec){.kind = MAQ_REC_END});
     class.n_records = p.n;
     maq_arena_init(&arena, 0);
-    assert_int_equal(maq_replay_program_steps(&at, &n, &marked, &capture, 0, &arena), MAQ_OK);
+    assert_int_equal(maq_capture_steps(&at, &n, &marked, &capture, 0, &arena), MAQ_OK);
     assert_false(marked);
     assert_int_equal(n, p.n_steps - skipped);
     for (uint32_t i = 0; i + 1 < n; i++) { /* a step ends where the next begins */
@@ -213,7 +214,7 @@ static void test_nccl_tests(void **state)
     uint32_t n;
     bool marked;
     maq_arena_init(&arena, 0);
-    assert_int_equal(maq_replay_program_steps(&at, &n, &marked, &capture, 0, &arena), MAQ_OK);
+    assert_int_equal(maq_capture_steps(&at, &n, &marked, &capture, 0, &arena), MAQ_OK);
     assert_int_equal(n, 25);
     for (uint32_t i = 0; i + 1 < STEPS; i++)
         assert_int_equal(at[i], p.step[i + 1]);

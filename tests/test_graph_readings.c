@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "base/stat/special_functions.h"
 #include "maquette/maquette.h"
-#include "risk/special.h"
 
 struct example {
     struct maq_captured_graph g;

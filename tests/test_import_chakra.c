@@ -15,10 +15,10 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/rng.h"
+#include "base/stat/rng.h"
 #include "base/str.h"
-#include "imports/chakra_read.h"
-#include "imports/imports.h"
+#include "capture/import/chakra/read.h"
+#include "capture/import/readers.h"
 #include "maquette/maquette.h"
 #include "maquette/replay.h"
 

@@ -2,7 +2,7 @@
  * test_law.c - special functions and laws. Reference values are from 40-digit arithmetic (mpmath), except where a closed form
  * is spelt out.
  */
-#include "risk/law.h"
+#include "base/stat/law.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "risk/special.h"
+#include "base/stat/special_functions.h"
 
 static void close_to(double got, double want, double relative, const char *what)
 {

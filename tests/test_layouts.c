@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "maquette/search.h"
-#include "search/layouts.h"
+#include "maquette/planner.h"
+#include "planner/space/layer_layouts.h"
 
 #define MOST 512
 

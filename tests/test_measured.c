@@ -15,8 +15,8 @@
 
 #include "base/alloc.h"
 #include "cost/codes.h"
-#include "cost/key.h"
-#include "cost/store.h"
+#include "cost/measured/op_key.h"
+#include "cost/measured/store.h"
 #include "maquette/train.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

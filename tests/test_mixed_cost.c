@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "mixed/codes.h"
-#include "mixed/mixed_cost.h"
 #include "plan/framework.h"
+#include "plan/mixed/codes.h"
 #include "random_draws.h"
+#include "train/profiled/profiled.h"
 
 #define CLOSE(a, b, tolerance)                                                                                         \
     do {                                                                                                               \

@@ -19,9 +19,9 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "mixed_brute.h"
-#include "mixed_search/folded.h"
-#include "plan/schedule.h"
-#include "stages/chain_folded.h"
+#include "plan/schedule/schedule.h"
+#include "planner/mixed/virtual_stages.h"
+#include "planner/stages/virtual_stages.h"
 
 #define GROUPS                                                                                                         \
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2%s},"                                        \

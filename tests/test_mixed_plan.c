@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "maquette/mixed_plan.h"
-#include "mixed/codes.h"
+#include "plan/mixed/codes.h"
 
 static struct maq_str str(const char *s)
 {

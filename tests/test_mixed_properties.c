@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "mixed_brute.h"
-#include "mixed_search/run.h"
+#include "planner/mixed/search_state.h"
 #include "random_draws.h"
 #include "sanitized.h"
 

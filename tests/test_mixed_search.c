@@ -20,9 +20,9 @@
 #include "base/str.h"
 #include "maquette/report.h"
 #include "mixed_brute.h"
-#include "mixed_search/fits.h"
-#include "mixed_search/nearby.h"
-#include "mixed_search/run.h"
+#include "planner/mixed/feasibility.h"
+#include "planner/mixed/local_search.h"
+#include "planner/mixed/search_state.h"
 #include "random_draws.h"
 #include "sanitized.h"
 
@@ -371,7 +371,7 @@ static void check_alone(const struct alone *a)
     print_message("train %.6f s, played %+.3f %%, closed form %+.2f %%  %s\n", train->step_s,
                   100 * (played.step_s / train->step_s - 1), 100 * (closed_s / train->step_s - 1), strchr(text, ','));
     assert_true(fabs(played.step_s / train->step_s - 1) < 0.001);
-    /* what chain_costs.h simplifies; most on one kind of node are the 2.04 % of 32 experts on a rank: slots of hops, and the first
+    /* what planner/stages/stage_costs.h simplifies; most on one kind of node are the 2.04 % of 32 experts on a rank: slots of hops, and the first
      * stage's synchronization by its bytes */
     assert_true(fabs(closed_s / train->step_s - 1) < (maq_job_get(job)->cluster.n_groups == 1 ? 0.025 : 0.05));
     assert_true(played.fits == train->fits);

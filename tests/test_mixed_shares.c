@@ -21,7 +21,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "mixed_brute.h"
-#include "mixed_search/shares.h"
+#include "planner/mixed/data_parallel.h"
 
 /* Two kinds of nodes behind a slow network: hops cost more than gradients. */
 #define CLUSTER                                                                                                        \

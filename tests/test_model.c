@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "model/model_load.h"
+#include "model/load.h"
 
 struct fixture {
     struct maq_diag *diag;

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "model/model_load.h"
+#include "model/load.h"
 #include "spec/catalogue.h"
 
 /* --- the catalogue ---------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * test_model_families.c - families of src/model/hf_dense.c, hf_experts.c and hf_hybrid.c: parameters of a small model of each, counted here by
+ * test_model_families.c - families of src/model/hf/dense.c, model/hf/moe.c and model/hf/hybrid.c: parameters of a small model of each, counted here by
  * hand from what its class has; the layers each of them has; and the types that are refused with a reason.
  *
  * H hidden, F MLP, V vocabulary, Q and K widths of all query and of all key heads; X heads, D width, G groups, S state of a scan.
@@ -17,8 +17,8 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "maquette/model.h"
-#include "model/hf.h"
-#include "model/model_load.h"
+#include "model/hf/config.h"
+#include "model/load.h"
 
 enum {
     L = 4,

@@ -1,5 +1,5 @@
 /*
- * test_model_more.c - further families (src/model/hf_dense.c, hf_experts.c): parameters of a small model of each, counted here by hand
+ * test_model_more.c - further families (src/model/hf/dense.c, model/hf/moe.c): parameters of a small model of each, counted here by hand
  * from what the modelling code of the family has; and config.json files as tools write them.
  *
  * h hidden, f MLP, v vocabulary, q and k widths of all query and of all key heads.
@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "maquette/model.h"
-#include "model/model_load.h"
+#include "model/load.h"
 
 enum {
     L = 3,

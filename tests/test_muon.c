@@ -54,7 +54,7 @@ static struct maq_device h100(void)
     return d;
 }
 
-/* Of a synchronous step the slowest of its devices counts, by up to 3 % on 64 (src/train/lower.c). */
+/* Of a synchronous step the slowest of its devices counts, by up to 3 % on 64 (src/lower/lower.c). */
 static void assert_slowest(double got, double want, const char *what)
 {
     if (!(got >= want * (1 - 1e-9) && got < 1.03 * want))

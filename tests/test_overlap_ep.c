@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "maquette/mixed_search.h"
+#include "maquette/planner_mixed.h"
 #include "predict.h"
 
 #define MODEL "model: {base: deepseek-v2-lite, num_hidden_layers: 8, first_k_dense_replace: 0}\n"

@@ -22,8 +22,8 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "maquette/report.h"
-#include "slices/codes.h"
-#include "slices/slices.h"
+#include "planner/external/codes.h"
+#include "planner/external/search.h"
 
 #define JOB                                                                                                            \
     "{model: {base: gpt2, num_hidden_layers: 4}, workload: {seq: 512, gbs: 8},"                                        \

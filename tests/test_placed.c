@@ -16,8 +16,8 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "maquette/mixed_plan.h"
-#include "maquette/mixed_search.h"
+#include "maquette/mixed_step.h"
+#include "maquette/planner_mixed.h"
 #include "maquette/train.h"
 
 #define TWO                                                                                                            \

@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "maquette/mixed_plan.h"
+#include "maquette/mixed_step.h"
 #include "maquette/train.h"
 #include "random_draws.h"
 #include "sanitized.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "train/places.h"
+#include "lower/expert_spread.h"
 
 enum { EXPERTS = 16 };
 

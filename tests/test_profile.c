@@ -15,11 +15,11 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "cost/key.h"
+#include "cost/measured/op_key.h"
 #include "maquette/catalogue.h"
 #include "maquette/train.h"
-#include "profile/codes.h"
-#include "profile/plan.h"
+#include "measure/codes.h"
+#include "measure/plan.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

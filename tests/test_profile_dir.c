@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "mixed/codes.h"
-#include "mixed/profile_dir.h"
+#include "plan/mixed/codes.h"
+#include "train/profiled/layer_profile.h"
 
 struct file {
     const char *name, *text;

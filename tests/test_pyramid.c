@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "maquette/search.h"
+#include "maquette/planner.h"
 #include "maquette/train.h"
 
 /* Three tokens of 64 features in the first level, 48 of 16 in the last; the level between has no layers. */

@@ -17,9 +17,9 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "risk/fit_law.h"
-#include "risk/order.h"
-#include "risk/series.h"
+#include "base/stat/law_fit.h"
+#include "base/stat/order_statistics.h"
+#include "risk/fit/series.h"
 
 static int by_value(const void *a, const void *b)
 {

@@ -1,5 +1,5 @@
 /* test_risk_limit.c - the guarantee of a step: how often it holds, how few values give one, and that it is no looser than it must be. */
-#include "risk/step_limit.h"
+#include "risk/step/tolerance_limit.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "base/rng.h"
-#include "risk/extreme.h"
-#include "risk/special.h"
+#include "base/stat/maximum.h"
+#include "base/stat/rng.h"
+#include "base/stat/special_functions.h"
 
 static void test_mean(void **state)
 {

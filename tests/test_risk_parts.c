@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/stat/law.h"
+#include "base/stat/rng.h"
 #include "maquette/train.h"
-#include "risk/law.h"
-#include "risk/step_focus.h"
+#include "risk/step/focus.h"
 #include "sanitized.h"
 
 static const char *write_file(char *path, const char *text)

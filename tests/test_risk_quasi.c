@@ -1,5 +1,5 @@
 /* test_risk_quasi.c - points that fill the unit cube evenly: intervals, squares, scramblings, sums. */
-#include "risk/quasi.h"
+#include "base/stat/sobol.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
-#include "risk/special.h"
+#include "base/stat/rng.h"
+#include "base/stat/special_functions.h"
 
 /* Of 2^k points in a row from a multiple of 2^k each of 2^k intervals has one, in every dimension. */
 static void test_intervals(void **state)

@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/stat/law.h"
+#include "base/stat/rng.h"
 #include "maquette/graph.h"
-#include "risk/law.h"
 
 enum { LANES = 8, CUSTOMERS = 60000, WARM = 10000, BATCH = 5000 };
 #define UNIT_NS 1e6 /* durations are whole nanoseconds */

@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
-#include "cost/store.h"
-#include "risk/kernel_names.h"
-#include "risk/law.h"
-#include "risk/variation.h"
+#include "base/stat/law.h"
+#include "base/stat/rng.h"
+#include "cost/measured/store.h"
+#include "risk/fit/kernel_names.h"
+#include "risk/step/variation.h"
 
 static char folder[] = "/tmp/maquette-test-record-XXXXXX";
 static char path[128];

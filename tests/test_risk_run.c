@@ -14,12 +14,12 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "base/stat/order_statistics.h"
+#include "base/stat/special_functions.h"
 #include "predict.h"
-#include "risk/order.h"
-#include "risk/run_model.h"
-#include "risk/run_pool.h"
-#include "risk/run_summary.h"
-#include "risk/special.h"
+#include "risk/run/model.h"
+#include "risk/run/spare_pool.h"
+#include "risk/run/summary.h"
 #include "sanitized.h"
 
 #define DAY 86400.0

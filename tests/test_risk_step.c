@@ -14,13 +14,13 @@
 
 #include <cmocka.h>
 
+#include "base/stat/maximum.h"
+#include "base/stat/special_functions.h"
 #include "maquette/train.h"
-#include "plan/schedule.h"
-#include "risk/extreme.h"
-#include "risk/slow.h"
-#include "risk/special.h"
-#include "risk/step_law.h"
-#include "risk/step_model.h"
+#include "plan/schedule/schedule.h"
+#include "risk/step/slowdowns.h"
+#include "risk/step/job_law.h"
+#include "risk/step/model.h"
 #include "sanitized.h"
 
 static void near(double got, double want, double room, const char *what)

@@ -1,5 +1,5 @@
 /* test_risk_sum.c - sums of independent values: closed forms, the slowest of a group, chances, and what does not fit. */
-#include "risk/sum.h"
+#include "base/stat/law_sum.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "risk/extreme.h"
-#include "risk/special.h"
+#include "base/stat/maximum.h"
+#include "base/stat/special_functions.h"
 
 static struct maq_arena arena;
 

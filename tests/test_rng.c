@@ -1,5 +1,5 @@
 /* test_rng.c - keyed random numbers: the published answer, addresses, range, independence of what is drawn beside. */
-#include "base/rng.h"
+#include "base/stat/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "maquette/maquette.h"
 #include "predict.h"
-#include "report/run_date.h"
+#include "report/risk/date.h"
 
 static void test_dates(void **state)
 {

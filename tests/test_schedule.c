@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "plan/schedule.h"
+#include "plan/schedule/schedule.h"
 #include "random_draws.h"
 
 /* ---- helpers ---- */

@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "maquette/search.h"
+#include "maquette/planner.h"
 #include "sanitized.h"
 
 struct searched {

@@ -17,7 +17,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "maquette/search.h"
+#include "maquette/planner.h"
 
 #define JOBS 60
 #define TEXT 2048

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "random_draws.h"
-#include "train/seats.h"
+#include "train/mixed/rank_placement.h"
 
 static struct maq_seats open_on(struct maq_arena *arena, uint32_t nodes, uint32_t per_node, uint32_t domain)
 {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "session/folder.h"
+#include "launch/private_folder.h"
 
 static void fill(const char *folder)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "session/folder.h"
-#include "session/given.h"
+#include "launch/input_record.h"
+#include "launch/private_folder.h"
 
 enum { CHANNEL = 77, OTHER = 78, RANK = 1, N = 4 };
 

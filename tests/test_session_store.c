@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "session/store.h"
-#include "session/store_gloo.h"
+#include "launch/store/gloo.h"
+#include "launch/store/store.h"
 #include "shim/link.h"
 
 /* ---- a server in a thread, and clients ---- */

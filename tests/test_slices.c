@@ -20,10 +20,10 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-#include "maquette/mixed_search.h"
+#include "maquette/planner_mixed.h"
 #include "maquette/report.h"
-#include "slices/codes.h"
-#include "slices/slices.h"
+#include "planner/external/codes.h"
+#include "planner/external/search.h"
 
 #define SIMPLE_FOR_A_TEST
 #include "parallelizer/simple.c"
@@ -290,7 +290,7 @@ static void nothing_fits(void **state)
     maq_job_free(job);
 }
 
-/* The same plan as a composition of stages, costed by the formulas of stage_table.c: one step, and the memory of each stage. */
+/* The same plan as a composition of stages, costed by the formulas of planner/compose/stage_table.c: one step, and the memory of each stage. */
 static void plans_cost_what_stages_cost(void **state)
 {
     static const char *const files[] = {"c3.yaml", "c1-4xv100-12xt4.yaml"};

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
+#include "planner/external/pair_bound.h"
+#include "planner/external/piece_bound.h"
+#include "planner/external/piece_search.h"
 #include "random_draws.h"
-#include "slices/pair_bound.h"
-#include "slices/piece_bound.h"
-#include "slices/piece_search.h"
 
 #define TABLES 400
 

@@ -1,5 +1,5 @@
 /* test_stats.c - weighted quantiles and rank correlation, against the definitions spelt out. */
-#include "base/stats.h"
+#include "base/stat/summary.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/stats.h"
+#include "base/stat/summary.h"
 #include "base/str.h"
 #include "base/text.h"
 

@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "trace/trace_intern.h"
-#include "trace/trace_writer.h"
+#include "report/timeline/intern.h"
+#include "report/timeline/writer.h"
 
 /* --- the trace of most tests ----------------------------------------------------------------------------------------- */
 

@@ -15,9 +15,9 @@
 
 #include "base/check.h"
 #include "maquette/train.h"
-#include "train/blueprint.h"
 #include "train/cache.h"
 #include "train/predict.h"
+#include "train/step/blueprint.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "predict.h"
-#include "train/train_error_fit.h"
+#include "train/uncertainty_fit.h"
 
 static struct prediction predict(const char *model, const char *cluster, const char *plan)
 {
@@ -19,7 +19,7 @@ static struct prediction predict(const char *model, const char *cluster, const c
     return predict_text(text);
 }
 
-/* The equation of src/train/error.c, spelt out. */
+/* The equation of src/train/uncertainty.c, spelt out. */
 static double error_of(const double *x)
 {
     static const double c[MAQ_TRAIN_REGIME_COUNT] = {

@@ -287,7 +287,7 @@ static void graphs(int k, struct spec s, struct outcome o)
 
 /*
  * A token more or less is a token more or less: a length that is no multiple of anything does not cost more than the next multiple of 8.
- * Widths that are none are slow (cost_gemm.c), and so are scores of unfused attention, whose rows are as long as the sequence.
+ * Widths that are none are slow (cost/analytical/gemm.c), and so are scores of unfused attention, whose rows are as long as the sequence.
  */
 static void test_odd_lengths(void **unused)
 {

@@ -22,9 +22,9 @@
 #include "base/str.h"
 #include "sanitized.h"
 #include "validate/codes.h"
-#include "validate/interpret.h"
+#include "validate/train/interpret.h"
 #include "validate/phrase.h"
-#include "validate/validate_internal.h"
+#include "validate/train/validate_internal.h"
 #include "validate_row.h"
 
 #define ASSERT_NEAR(a, b, margin)                                                                                      \

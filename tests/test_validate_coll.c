@@ -17,10 +17,10 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "cost/coll.h"
+#include "cost/collective/collective.h"
 #include "maquette/validate.h"
-#include "validate/coll_row.h"
-#include "validate/kernel_comm.h"
+#include "validate/collectives/row.h"
+#include "validate/kernels/communication.h"
 
 #define HEADER                                                                                                         \
     "source,gpu,num_gpus,gpus_per_node,interconnect,collective,size_bytes,time_us,algbw_GBs,busbw_GBs,notes\n"

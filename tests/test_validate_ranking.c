@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "base/stats.h"
+#include "base/stat/summary.h"
 #include "base/str.h"
 #include "maquette/validate.h"
 

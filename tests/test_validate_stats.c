@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "validate/validate_internal.h"
+#include "validate/train/validate_internal.h"
 
 #define ASSERT_NEAR(a, b, margin)                                                                                      \
     do {                                                                                                               \

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "validate/interpret.h"
+#include "validate/train/interpret.h"
 
 struct table {
     char *text;

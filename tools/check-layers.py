@@ -4,8 +4,9 @@
 Reads the #include "..." and <maquette/...> lines of src/, include/ and shim/ and prints every violation as
 file:line: text. Exit status 1 when there is one. `--self-test` checks the checker.
 
-Rooms of one floor may know each other except where `STRANGERS` says no. The command line sees public headers and its own files
-only; public headers see public headers only; shim/ sees nothing of the library, and src/emulate, src/imports and src/session see shim/record.h, link.h and meet.h of it.
+Wings of one floor may know each other except where `STRANGERS` says no; `ROOMS` orders the rooms of a wing. The command line sees public
+headers and its own files only; public headers see public headers only; shim/ sees nothing of the library, and capture, replay and launch
+see shim/record.h, link.h and meet.h of it.
 """
 import pathlib
 import re
@@ -13,26 +14,36 @@ import sys
 import tempfile
 
 FLOOR = {
-    "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "train": 5, "serve": 5,
-    "risk": 6, "search": 6, "mixed": 6, "compose": 6, "stages": 6, "mixed_search": 6, "slices": 6, "emulate": 6, "imports": 6, "session": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7, "cli": 8,
+    "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "lower": 5, "train": 6, "serve": 6,
+    "risk": 7, "planner": 7, "capture": 7, "replay": 7, "launch": 7, "report": 8, "measure": 8, "validate": 8, "cli": 9,
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
-    "diag": 0, "peers": 0, "model": 2, "cluster": 2, "islands": 2, "framework": 2, "plan": 2, "job": 2, "cost": 3, "graph": 4, "timeline": 4, "train": 5,
-    "serve": 5, "risk": 6, "checkpoint": 6, "failures": 6, "risk_run": 6, "search": 6, "compose": 6, "mixed_plan": 6, "mixed_search": 6, "parallelizer": 6, "slices": 6, "emulate": 6, "capture": 6, "capture_graph": 6, "replay": 6, "session": 6, "report": 7, "trace": 7, "validate": 7, "profile": 7,
-    "catalogue": 7, "maquette": 8,
+    "diag": 0, "peers": 0, "model": 2, "cluster": 2, "islands": 2, "framework": 2, "plan": 2, "job": 2, "mixed_plan": 2, "cost": 3,
+    "graph": 4, "train": 6, "mixed_step": 6, "serve": 6, "risk": 7, "checkpoint": 7, "failures": 7, "risk_run": 7, "planner": 7,
+    "planner_measured": 7, "planner_mixed": 7, "planner_external": 7, "parallelizer": 7, "capture": 7, "capture_graph": 7,
+    "replay": 7, "launch": 7, "report": 8, "trace": 8, "validate": 8, "measure": 8, "catalogue": 8, "maquette": 9,
 }
 STRANGERS = {("model", "cluster"), ("cluster", "model"), ("model", "plan"), ("cluster", "plan"), ("train", "serve"),
              ("serve", "train")}
-STRANGERS |= {(a, b) for a in ("risk", "search", "emulate") for b in ("risk", "search", "emulate") if a != b}
-# What makes captured jobs stands on the room of captured jobs, which knows neither maker; they do not know each other.
-STRANGERS |= {("emulate", "imports"), ("emulate", "session"), ("imports", "session"), ("session", "imports")}
+# The readings on floor 7 do not know each other, but that replay stands on captured jobs, and launch on both.
+STRANGERS |= {(a, b) for a in ("risk", "planner") for b in ("risk", "planner", "capture", "replay", "launch") if a != b}
+STRANGERS |= {(a, b) for a in ("capture", "replay", "launch") for b in ("risk", "planner")}
+STRANGERS |= {("capture", "replay"), ("capture", "launch"), ("replay", "launch")}
 
-# Plans on mixed GPUs, from the ground up: the search of one kind of node, plans and profiles, and the composer know nothing of each
-# other; stage costs stand on the last two, the search over node groups on all of them, slices on what finds stages and composes them.
-PLANNERS = [("search", "mixed", "compose"), ("stages",), ("mixed_search",), ("slices",)]
-STRANGERS |= {(a, b) for i, low in enumerate(PLANNERS) for a in low for high in PLANNERS[i:] for b in high if a != b}
-STRANGERS |= {("stages", "search")}
+# Rooms of a wing, from the ground up: a room knows itself, lower rows, and the files of the wing that are in no room. Rooms of a row do
+# not know each other, but those of NEIGHBOURS. The rooms of a wing that is not listed do not know each other.
+ROOMS = {
+    "model": [("layer",), ("hf",)],
+    "cost": [("analytical",), ("fitted",), ("measured",), ("collective",)],
+    "train": [("step", "memory"), ("mixed", "profiled")],
+    "risk": [("run", "stragglers", "step"), ("fit",), ("graph",)],
+    "planner": [("space", "compose"), ("uniform", "stages"), ("mixed", "measured"), ("external",)],
+    "capture": [("trace", "price", "graph", "infer"), ("mqt",), ("import",)],
+    "validate": [("train",), ("collectives", "plans", "risk"), ("kernels",)],
+}
+NEIGHBOURS = {("train", "step", "memory"), ("train", "memory", "step")}
+WINGS_WITH_SHIM = ("capture", "replay", "launch")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(maquette/[^>]+)>)')
 GENERATED = {"maq_build.h"}
@@ -79,7 +90,8 @@ def fault(kind, here, what):
     if kind == "shim":
         return None if there_kind == "shim" else "shim/ shares nothing with the library"
     if there_kind == "shim":
-        return None if here in ("emulate", "imports", "session") and there in ("record", "link", "meet") else "only captured jobs, their imports and sessions include shim/record.h, link.h and meet.h"
+        known = here in WINGS_WITH_SHIM and there in ("record", "link", "meet")
+        return None if known else "only capture, replay and launch include shim/record.h, link.h and meet.h"
     if here not in FLOOR:
         return f"folder src/{here} has no floor: add it to tools/check-layers.py"
     if here == "cli":
@@ -90,6 +102,19 @@ def fault(kind, here, what):
     if (here, there) in STRANGERS:
         return f"{here} and {there} do not know each other"
     return None
+
+
+def room_fault(rel, target):
+    """Why a file of a room may not include one of another room of its wing; None when it may."""
+    here, there = rel.parts[1:-1], pathlib.PurePath(target).parts[:-1]
+    if len(here) < 2 or len(there) < 2 or here[0] != there[0] or here[1] == there[1]:
+        return None
+    wing, mine, other = here[0], here[1], there[1]
+    rows = ROOMS.get(wing, [])
+    level = {room: i for i, row in enumerate(rows) for room in row}
+    if level.get(other, 0) < level.get(mine, 0) or (wing, mine, other) in NEIGHBOURS:
+        return None
+    return f"in {wing}, {mine} does not know {other}"
 
 
 def check(root):
@@ -103,6 +128,7 @@ def check(root):
             for line, target in includes(file):
                 what = room_of(root, file, target)
                 why = fault(kind, here, what) if what else None
+                why = why or (room_fault(rel, target) if kind == "src" else None)
                 if why:
                     found.append(f"{rel}:{line}: {target}: {why}")
     return found
@@ -116,7 +142,7 @@ def self_test():
         "src/plan/a.c": ('#include "model/m.h"\n#include "maquette/cluster.h"\n', False),
         "src/model/side.c": ('#include "maquette/cluster.h"\n', True),
         "src/cluster/side.c": ('#include "plan/p.h"\n', True),
-        "src/risk/side.c": ('  #  include "search/s.h"\n', True),
+        "src/risk/side.c": ('  #  include "planner/s.h"\n', True),
         "src/train/down.c": ('#include "graph/g.h"\n#include <yaml.h>\n', False),
         "src/cli/a.c": ('#include "maquette/maquette.h"\n#include "cli/opt.h"\n', False),
         "src/cli/deep.c": ('#include "base/str.h"\n', True),
@@ -124,9 +150,13 @@ def self_test():
         "include/maquette/plan.h": ('#include "maquette/model.h"\n#include "cluster.h"\n', False),
         "include/maquette/cluster.h": ('#include "maquette/diag.h"\n', False),
         "include/maquette/model.h": ('#include "base/str.h"\n', True),
-        "src/emulate/a.c": ('#include "shim/record.h"\n', False),
-        "src/emulate/b.c": ('#include "shim/meet.h"\n', False),
-        "src/emulate/inside.c": ('#include "shim/vgpu.h"\n', True),
+        "src/capture/a.c": ('#include "shim/record.h"\n', False),
+        "src/capture/b.c": ('#include "shim/meet.h"\n', False),
+        "src/capture/inside.c": ('#include "shim/vgpu.h"\n', True),
+        "src/planner/uniform/a.c": ('#include "planner/space/s.h"\n#include "planner/codes.h"\n', False),
+        "src/planner/space/up.c": ('#include "planner/uniform/u.h"\n', True),
+        "src/planner/uniform/side.c": ('#include "planner/stages/s.h"\n', True),
+        "src/capture/up.c": ('#include "replay/r.h"\n', True),
         "src/train/shim.c": ('#include "shim/record.h"\n', True),
         "shim/hook.c": ('#include "shim/record.h"\n', False),
         "shim/bad.c": ('#include "maquette/diag.h"\n', True),

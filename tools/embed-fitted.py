@@ -3,7 +3,7 @@
 
     embed-fitted.py OUT.c DATA_DIR [--depfile FILE]
 
-The output defines maq__fit_tables[] and maq__fit_devices[] (src/cost/fit.h), ordered as the lookup needs them, so that the
+The output defines maq__fit_tables[] and maq__fit_devices[] (src/cost/fitted/table.h), ordered as the lookup needs them, so that the
 same data gives the same bytes. A document that does not have the form of docs/fitted.md stops the build with a message.
 """
 import argparse
@@ -74,7 +74,7 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
                    lists["dtype"].index(t["dtype"]), t["variant"], -t["rows"], t["kernel"].encode())
             rows.append((key, d, t))
     rows.sort(key=lambda row: row[0])
-    out = ["/* Made by tools/embed-fitted.py from data/fitted/: do not edit. */", '#include "cost/fit.h"', ""]
+    out = ["/* Made by tools/embed-fitted.py from data/fitted/: do not edit. */", '#include "cost/fitted/table.h"', ""]
     for i, (_, _, t) in enumerate(rows):
         knots = [k for axis in t["knots"] + [[0.0]] * (4 - len(t["knots"])) for k in axis]
         out.append(f"static const float knots_{i}[] = {{" + ", ".join(number(k) for k in knots) + "};")
@@ -109,7 +109,7 @@ def main() -> int:
     folder = Path(args.data) / "fitted"
     root = Path(__file__).resolve().parent.parent
     lists = {
-        "family": enum_of(root / "src/cost/fit.h", r'^    X\([A-Z0-9_]+, "([a-z0-9_]+)"'.replace("^", "(?m)^")),
+        "family": enum_of(root / "src/cost/fitted/table.h", r'^    X\([A-Z0-9_]+, "([a-z0-9_]+)"'.replace("^", "(?m)^")),
         "dtype": ["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"],
         "library": ["training", "trtllm", "vllm", "sglang"],
         "arch": ["volta", "turing", "ampere", "ada", "hopper", "blackwell", "cdna2", "cdna3", "cdna4", "other"],
@@ -122,7 +122,7 @@ def main() -> int:
         return 1
     Path(args.out).write_text(text, encoding="utf-8")
     if args.depfile:
-        inputs = [folder if folder.is_dir() else folder.parent] + paths + [root / "src/cost/fit.h"]
+        inputs = [folder if folder.is_dir() else folder.parent] + paths + [root / "src/cost/fitted/table.h"]
         escaped = (str(p).replace(" ", "\\ ") for p in inputs)
         Path(args.depfile).write_text(f"{args.out}: {' '.join(escaped)}\n", encoding="utf-8")
     return 0

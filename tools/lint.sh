@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)
 build=${LINT_BUILD:-build-ci-clang}
 mapfile -t sources < <(find src include shim tests bench -name '*.[ch]' 2>/dev/null | sort)
-mapfile -t units < <(find src shim -name '*.c' -not -path 'src/profile/cuda/*' 2>/dev/null | sort)
+mapfile -t units < <(find src shim -name '*.c' -not -path 'src/measure/cuda/*' 2>/dev/null | sort)
 
 compile_commands() { CC=clang tools/build.sh "$build" "$jobs" -Dwerror=true; }
 
@@ -42,7 +42,7 @@ tidy() {
     compile_commands || return 1
     local found status=0
     # Headers of the CUDA toolkit are there only where its module is built.
-    ! grep -q src/profile/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/profile/cuda/*.c)
+    ! grep -q src/measure/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/profile/cuda/*.c)
     # Nearly all of its time is the path search of clang-analyzer; TIDY_NODES bounds it per function (225000 is clang's own).
     local nodes=(-Xclang -analyzer-config -Xclang "max-nodes=${TIDY_NODES:-225000}")
     found=$(printf '%s\0' "${units[@]}" |

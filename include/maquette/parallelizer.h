@@ -3,7 +3,7 @@
  *
  * A parallelizer (Alpa, Galvatron, Aceso, a script of your own) knows how to run a piece of a model on equal GPUs. maquette cuts the model
  * into slices, asks the parallelizer for plans of slices on islands (node groups of a cluster), and composes the answers into one
- * pipeline over all islands (maquette/slices.h). The parallelizer needs to know nothing of other islands, and maquette nothing of its
+ * pipeline over all islands (maquette/planner_external.h). The parallelizer needs to know nothing of other islands, and maquette nothing of its
  * techniques: a plan is a few numbers and a text of the parallelizer's own that comes back with the result.
  *
  * Two ways in, one set of functions: a shared object that exports maq_parallelizer_entry(), and a program that speaks JSON lines

@@ -126,45 +126,6 @@ MAQ_API enum maq_status maq_capture_replay(struct maq_replay **out, const struct
                                            const struct maq_replay_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_replay_free(struct maq_replay *replay);
 
-/* Whether collectives and messages meet on all members with the same kind, size, type, operation and root; every fault is
- * told with both sites. MAQ_NO when some do not. */
-MAQ_API enum maq_status maq_capture_check(const struct maq_capture *capture, struct maq_diag *diag);
-
-/*
- * Fills in the ranks that did not run, from where those that did are in their communicators. MAQ_NO: probe[0 .. *n) are
- * ranks that have to run first to decide, at least one, and the capture is as it was. *n comes in as the room of probe[].
- */
-MAQ_API enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, uint32_t *n,
-                                          struct maq_diag *diag);
-
-/* What a capture holds, in numbers. */
-struct maq_capture_axis {
-    uint32_t size, count; /* ranks in each, how many of them */
-    uint32_t stride;      /* between members; 0 = no progression */
-    double collectives;   /* of one rank, over its run */
-    double messages, bytes;
-};
-struct maq_capture_stats {
-    uint64_t records;             /* of all ranks */
-    const uint64_t *of_kind;      /* [n_kinds] */
-    const char *const *kind_name; /* [n_kinds] */
-    uint32_t n_kinds, n_axes, n_known;
-    const struct maq_capture_axis *axis;
-    uint32_t n_top;
-    const struct maq_capture_top {
-        const char *name;
-        uint64_t launches; /* over all ranks */
-        double total_ns;   /* over all ranks */
-        double mean_ns;
-    } * top;               /* [n_top] operators by time */
-    double compute_ns;     /* over all ranks */
-    const uint32_t *steps; /* [n_classes] */
-    void *owner;
-};
-MAQ_API enum maq_status maq_capture_stats(struct maq_capture_stats **out, const struct maq_capture *capture,
-                                          struct maq_diag *diag);
-MAQ_API void maq_capture_stats_free(struct maq_capture_stats *stats);
-
 #ifdef __cplusplus
 }
 #endif

@@ -8,15 +8,15 @@
 #ifndef MAQUETTE_REPORT_H
 #define MAQUETTE_REPORT_H
 
-#include "maquette/compose.h"
 #include "maquette/islands.h"
-#include "maquette/mixed_search.h"
+#include "maquette/launch.h"
+#include "maquette/planner.h"
+#include "maquette/planner_external.h"
+#include "maquette/planner_measured.h"
+#include "maquette/planner_mixed.h"
 #include "maquette/replay.h"
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"
-#include "maquette/search.h"
-#include "maquette/session.h"
-#include "maquette/slices.h"
 
 #ifdef __cplusplus
 extern "C" {

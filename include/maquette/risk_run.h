@@ -13,7 +13,7 @@
  *   replica   the other replicas go on after `reconfigure_s`; the one that failed joins them again when it has a node, has started
  *             and has read a peer's state. Only when fewer than `min_replicas` are left it is a restart
  *
- * Random numbers are addressed by replica and failure (base/rng.h of the library): the same seed gives the same bytes on any number of
+ * Random numbers are addressed by replica and failure (base/stat/rng.h of the library): the same seed gives the same bytes on any number of
  * threads, and two runs that differ in one option see the same failures.
  */
 #ifndef MAQUETTE_RISK_RUN_H

@@ -107,7 +107,7 @@ struct maq_train_result {
     double grad_bytes, optimizer_s, grad_sync_s; /* of the critical stage */
 };
 
-/* Memory's 80 % interval as factors on what is predicted: the same for every job (memory_low, memory_high of a result; src/train/error.c). */
+/* Memory's 80 % interval as factors on what is predicted: the same for every job (memory_low, memory_high of a result; src/train/uncertainty.c). */
 MAQ_API void maq_train_memory_interval(double *low, double *high);
 
 /* *out is owned by the caller (maq_train_result_free). A plan that does not fit in memory is a result (fits =

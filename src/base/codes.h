@@ -7,10 +7,10 @@
  *   1300-1399  plan and job                                          src/plan
  *   1400-1499  cost tables and measurements                          src/cost
  *   1500-1599  workloads: training batches, request streams          src/train, src/serve
- *   1600-1699  search, risk, emulation                               src/search, src/risk, src/emulate
- *   1700-1799  traces in and out                                     src/trace
+ *   1600-1699  search, risk, emulation                               src/planner, src/risk, src/capture, src/replay, src/launch
+ *   1700-1799  traces in and out                                     src/report/timeline, src/capture/import
  *   1800-1899  command line                                          src/cli
- *   2000-2099  answers: a plan that cannot run (memory, shape)       src/train, src/serve, src/search
+ *   2000-2099  answers: a plan that cannot run (memory, shape)       src/train, src/serve, src/planner
  *
  * Here are the rows of documents. Another floor keeps its rows in its own codes.h, as MAQ_CODE_LIST_<FLOOR> in the
  * same form and expanded into an enum of its own, so that a new fault touches that floor alone. The text is the short

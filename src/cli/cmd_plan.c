@@ -5,10 +5,10 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
-#include "cli/plan_mixed.h"
-#include "cli/plan_predict.h"
-#include "cli/plan_profile.h"
-#include "cli/plan_slices.h"
+#include "cli/plan/external.h"
+#include "cli/plan/measured.h"
+#include "cli/plan/mixed.h"
+#include "cli/plan/predict.h"
 
 enum {
     OPT_MODEL,

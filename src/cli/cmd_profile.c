@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
-#include "maquette/profile.h"
+#include "maquette/measure.h"
 
 enum {
     OPT_FILE,

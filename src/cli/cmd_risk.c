@@ -9,8 +9,8 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
-#include "cli/risk_captured.h"
-#include "cli/risk_run.h"
+#include "cli/risk/captured.h"
+#include "cli/risk/run.h"
 
 enum {
     OPT_HOLDOUT,

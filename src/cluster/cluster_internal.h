@@ -5,8 +5,8 @@
  * was. maq__group_finish() turns it into a node group: it chooses the fabric, fills in what is usual for the device, and
  * checks that the numbers fit together. So a default and a message exist once, whatever the spelling.
  */
-#ifndef MAQ_CLUSTER_INTERNAL_H
-#define MAQ_CLUSTER_INTERNAL_H
+#ifndef MAQ_CLUSTER_CLUSTER_INTERNAL_H
+#define MAQ_CLUSTER_CLUSTER_INTERNAL_H
 
 #include "base/check.h"
 #include "base/str.h"
@@ -48,7 +48,7 @@ struct maq__group_spec {
 enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__group_spec *spec,
                                   struct maq_arena *arena, struct maq_diag *diag);
 
-/* The links between the groups that are read already. links.c */
+/* The links between the groups that are read already. group_links.c */
 enum maq_status maq__cluster_links_read(struct maq_cluster *out, struct maq_node *list, struct maq_arena *arena,
                                         struct maq_diag *diag);
 

@@ -97,7 +97,7 @@ static struct key_list keys_of(const struct maq_field *fields)
     return list;
 }
 
-/* A fabric's name is left for the rules of group.c; anything longer is read here. */
+/* A fabric's name is left for the rules of node_group.c; anything longer is read here. */
 static enum maq_status read_fabric(struct group_reader *r, struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_node *node = r->fabric;

@@ -13,11 +13,11 @@
  *   - a map: name, groups: [{device: NAME-or-map, nodes, devices_per_node, domain_devices, ..., fabric: NAME-or-map}],
  *     nodes_per_switch, oversubscription. A group's keys may stand at the top when there is just one.
  *
- * Defaults (rules: head of group.c): PER_NODE 8 (or 4 for GB200/GB300/GH200), one node, the device's own domain, and
+ * Defaults (rules: head of node_group.c): PER_NODE 8 (or 4 for GB200/GB300/GH200), one node, the device's own domain, and
  * the fabric and ports that the device is usually sold with. *out lives in `arena`; it is written only on success.
  */
-#ifndef MAQ_CLUSTER_LOAD_H
-#define MAQ_CLUSTER_LOAD_H
+#ifndef MAQ_CLUSTER_CLUSTER_LOAD_H
+#define MAQ_CLUSTER_CLUSTER_LOAD_H
 
 #include "maquette/cluster.h"
 #include "spec/doc.h"

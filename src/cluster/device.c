@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/text.h"
-#include "cluster/entry.h"
+#include "cluster/catalogue_entry.h"
 #include "cluster/host_cpu.h"
 #include "spec/field.h"
 
@@ -104,7 +104,7 @@ static enum maq_status read_section(struct maq_device *d, const struct maq_field
 
 /*
  * Two boards of one die, one with `sms` and `power` times what the other one has: what an SM draws grows with the cube of its clock
- * (the law at the head of cost/fitted.c, without what is drawn at rest), so that
+ * (the law at the head of cost/fitted/fitted.c, without what is drawn at rest), so that
  *
  *   rate = rate' sms (power / sms)^(1/3)
  *

@@ -5,7 +5,7 @@
  * therefore find an entry: the one of that rate, or the nearest one run at the rate asked for (its latency and
  * efficiency stay).
  */
-#include "cluster/entry.h"
+#include "cluster/catalogue_entry.h"
 
 #include <math.h>
 

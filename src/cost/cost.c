@@ -1,16 +1,16 @@
 /*
  * cost.c - who answers for an operator, and how sure it is.
  *
- * Measured costs come first (measured.c), then fitted ones (fitted.c), then the analytical ones. The analytical `error`
+ * Measured costs come first (cost/measured/measured.c), then fitted ones (cost/fitted/fitted.c), then the analytical ones. The analytical `error`
  * is the standard deviation of the relative error that docs/cost-model.md reports for the kind of operator, rounded up;
  * kinds for which there is no public measurement say so with a larger figure.
  */
 #include <math.h>
 
-#include "cost/block.h"
-#include "cost/fit.h"
-#include "cost/measured.h"
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
+#include "cost/analytical/composite.h"
+#include "cost/fitted/table.h"
+#include "cost/measured/measured.h"
 
 static double op_s(const struct maq_op *op, const struct maq_device *device, float *error);
 

@@ -20,8 +20,8 @@
  */
 #include "maquette/cost.h"
 
-#include "cost/block.h"
-#include "cost/model.h"
+#include "cost/analytical/analytical.h"
+#include "cost/analytical/composite.h"
 
 static const char *const names[] = {
 #define MAQ_OP_NAME(kind, text) [MAQ_OP_##kind] = text,

@@ -10,7 +10,7 @@
  *
  * This is what makes the fast path exact: a layer is evaluated once and then only counted. Communication that
  * crosses the border of a layer (gradient reduction, parameter gathering, pipeline transfers) is therefore
- * not in segments but in train/sync.c and in the schedule.
+ * not in segments but in train/step/dp_comm.c and in the schedule.
  */
 #ifndef MAQ_GRAPH_SEGMENT_H
 #define MAQ_GRAPH_SEGMENT_H
@@ -34,7 +34,7 @@ struct maq_segment {
     double dur_ns;                      /* of the whole, the host never late */
     double bucket_ns[MAQ_BUCKET_COUNT]; /* what the compute stream does or waits for; adds up to dur_ns */
     double experts_under_ns;            /* exchange of experts that runs under compute, less what compute loses to it */
-    /* the host: how long it takes to issue the segment, see train/host.c */
+    /* the host: how long it takes to issue the segment, see train/step/host.c */
     double issue_ns;                       /* after the first read, or all of it */
     double launches;                       /* operators and collectives */
     bool reads;                            /* it waits for a value of the device: */

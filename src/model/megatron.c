@@ -8,12 +8,12 @@
  * LayerNorm, GELU, biases, learned positions, tied embeddings, dropout 0.1, MLP of 4 x hidden (8/3 x hidden, down to
  * a multiple of 64, with swiglu).
  */
-#include "model/hf.h"
+#include "model/hf/config.h"
 
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/model_load.h"
+#include "model/load.h"
 
 #include <inttypes.h>
 

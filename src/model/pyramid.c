@@ -15,10 +15,10 @@
  * each other. `window_tokens` cuts them into windows that attend inside themselves. A level without layers only makes its tokens and
  * their positions. Attention is bidirectional. With `position_bias` (default) every head has a number per distance inside a square window.
  *
- * Parameters: as other layers' (attention.c, mlp.c); a level that begins behind another one has a table of tokens x hidden_size; the
+ * Parameters: as other layers' (model/layer/attention.c, model/layer/mlp.c); a level that begins behind another one has a table of tokens x hidden_size; the
  * input projection has input_features x tokens x hidden_size and a bias, and positions beside.
  */
-#include "model/hf.h"
+#include "model/hf/config.h"
 
 #include "base/check.h"
 #include "model/codes.h"

@@ -8,7 +8,7 @@
 #ifndef MAQ_MODEL_READER_H
 #define MAQ_MODEL_READER_H
 
-#include "model/arch.h"
+#include "model/architecture.h"
 #include "spec/doc.h"
 #include "spec/field.h"
 

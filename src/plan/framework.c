@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "cluster/entry.h"
+#include "cluster/catalogue_entry.h"
 #include "plan/codes.h"
 #include "spec/field.h"
 

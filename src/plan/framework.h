@@ -7,7 +7,7 @@
 #define MAQ_PLAN_FRAMEWORK_H
 
 #include "maquette/framework.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 
 /* What the conditions of a profile's cases may ask. */
 struct maq_framework_facts {

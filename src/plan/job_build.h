@@ -1,14 +1,14 @@
 /*
  * job_build.h - the steps by which a job is completed once its four sections are read. Each checks what it
  * decides and reports every fault with the place of the key that caused it (plan_at); see resolve.c,
- * stages.c, groups.c.
+ * layer_split.c, process_groups.c.
  */
 #ifndef MAQ_PLAN_JOB_BUILD_H
 #define MAQ_PLAN_JOB_BUILD_H
 
 #include "base/arena.h"
 #include "maquette/job.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 #include "spec/doc.h"
 
 /* Where to point when a plan value is at fault: the sections of the document (each may be NULL). */

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "plan/job_build.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 
 #define LARGEST_DOCUMENT ((size_t)1 << 24)
 

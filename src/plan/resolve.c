@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "plan/codes.h"
 #include "plan/job_build.h"
-#include "plan/plan_fields.h"
-#include "plan/schedule.h"
+#include "plan/keys.h"
+#include "plan/schedule/schedule.h"
 
 #define MOST_TOKENS 1073741824.0 /* of a level: as seq_length */
 

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "maquette/cost.h"
 #include "plan/framework.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 #include "report/words.h"
 
 /* --- plan and workload --------------------------------------------------------------------------------------- */

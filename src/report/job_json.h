@@ -3,7 +3,7 @@
 #define MAQ_REPORT_JOB_JSON_H
 
 #include "maquette/job.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 #include "report/json_util.h"
 
 /*

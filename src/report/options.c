@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "maquette/catalogue.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 
 const char *const *maq_option_words(const char *section, size_t i)
 {

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "plan/plan_fields.h"
+#include "plan/keys.h"
 
 const char *maq_words_whole(char buf[32], int64_t n)
 {

@@ -2,7 +2,7 @@
 #ifndef MAQ_TRAIN_CACHE_H
 #define MAQ_TRAIN_CACHE_H
 
-#include "train/blueprint.h"
+#include "train/step/blueprint.h"
 
 /*
  * What outlives one plan: distinct operators with their costs, lowered blocks, schedule skeletons. A planner

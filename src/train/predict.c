@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "train/cache.h"
-#include "train/stage_memory.h"
+#include "train/memory/stage_memory.h"
 
 static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)
 {

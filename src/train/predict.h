@@ -3,7 +3,7 @@
 #define MAQ_TRAIN_PREDICT_H
 
 #include "maquette/train.h"
-#include "train/blueprint.h"
+#include "train/step/blueprint.h"
 
 /* Times of the pipeline of one step, in ns. */
 struct maq_step_times {
@@ -26,7 +26,7 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
 double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program);
 
 /* Peak of what PyTorch's allocator reserves for a stage, and of what it hands out, its allocations replayed; negative when
- * out of memory. memory_replay.c */
+ * out of memory. train/memory/allocator_replay.c */
 double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);
 
 /* Where the time of every stage goes, the critical stage, its operators and provenance. */

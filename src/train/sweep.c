@@ -15,9 +15,9 @@
 #include "plan/job_build.h"
 #include "train/atoms.h"
 #include "train/cache.h"
+#include "train/memory/stage_memory.h"
 #include "train/predict.h"
-#include "train/stage_memory.h"
-#include "train/sync.h"
+#include "train/step/dp_comm.h"
 
 #define LANES 8
 #define WINDOW 32 /* their blueprints stay in the second-level cache */
@@ -231,7 +231,7 @@ static struct maq_atom mtp_of(const struct maq_blueprint *bp, const struct maq_b
     a.act_bytes = depths * (a.act_bytes + head.act_bytes);
     a.redone_act_bytes = depths * (a.redone_act_bytes + head.redone_act_bytes);
     a.most_act_bytes = depths * (a.most_act_bytes + head.most_act_bytes);
-    /* of the last depth: while its layer works, what its head keeps is not there (stage_memory.c) */
+    /* of the last depth: while its layer works, what its head keeps is not there (train/memory/stage_memory.c) */
     double behind = bp->blocks[set->mtp]->weight ? 0 : head.most_act_bytes;
     a.transient_bytes = fmax(a.transient_bytes - behind, head.transient_bytes);
     a.redone_transient_bytes = fmax(a.redone_transient_bytes - behind, head.redone_transient_bytes);

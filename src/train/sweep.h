@@ -2,8 +2,8 @@
 #ifndef MAQ_TRAIN_SWEEP_H
 #define MAQ_TRAIN_SWEEP_H
 
-#include "train/blueprint.h"
 #include "train/cache.h"
+#include "train/step/blueprint.h"
 
 struct maq_candidate {
     struct maq_job job;

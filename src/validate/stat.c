@@ -1,8 +1,8 @@
-/* stat.c - the figures that a set of errors comes to: see validate_internal.h. */
+/* stat.c - the figures that a set of errors comes to: see validate/train/validate_internal.h. */
 #include <math.h>
 
-#include "base/stats.h"
-#include "validate/validate_internal.h"
+#include "base/stat/summary.h"
+#include "validate/train/validate_internal.h"
 
 static struct maq_validate_stat no_stat(void)
 {

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "validate/validate_internal.h"
+#include "validate/train/validate_internal.h"
 #include "validate/worst.h"
 
 static void add_amount(struct maq_buf *b, int metric, double x)

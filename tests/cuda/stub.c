@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/cuda/cuda_backend.h"
-#include "profile/cuda/kernels.h"
+#include "measure/cuda/cuda_backend.h"
+#include "measure/cuda/kernels.h"
 
 struct stub stub;
 

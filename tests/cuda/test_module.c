@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "profile/plan.h"
+#include "measure/plan.h"
 #include "stub.h"
 
 bool maq_profile_open_backend(struct maq_profile_backend *out, char why[MAQ_PROFILE_WHY]);

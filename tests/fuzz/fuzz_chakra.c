@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/import/chakra/read.h"
 #include "import_end.h"
-#include "imports/chakra_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "validate/interpret.h"
+#include "validate/train/interpret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

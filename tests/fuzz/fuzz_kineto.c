@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/import/kineto/kineto.h"
 #include "import_end.h"
-#include "imports/kineto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "emulate/mqt.h"
+#include "capture/mqt/mqt.h"
 #include "maquette/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slices/wire.h"
+#include "planner/external/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "emulate/capture_build.h"
+#include "capture/build.h"
 #include "maquette/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "emulate/mqt.h"
-#include "imports/imports.h"
-#include "imports/job.h"
+#include "capture/import/readers.h"
+#include "capture/import/traced_job.h"
+#include "capture/mqt/mqt.h"
 #include "maquette/capture_graph.h"
 
 static inline void fuzz_graph(const struct maq_capture *c, struct maq_diag *diag)

@@ -4,8 +4,8 @@
 #ifndef MAQ_FIT_COLLECTIVES_H
 #define MAQ_FIT_COLLECTIVES_H
 
-#include "cost/coll.h"
-#include "validate/coll_point.h"
+#include "cost/collective/collective.h"
+#include "validate/collectives/point.h"
 
 /* A measurement and the links that it ran over. */
 struct sample {

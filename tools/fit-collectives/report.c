@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/stats.h"
+#include "base/stat/summary.h"
 #include "fit.h"
 
 /* Rows that a line of a table is about. */

@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "fit.h"
-#include "validate/coll_row.h"
-#include "validate/kernel_comm.h"
+#include "validate/collectives/row.h"
+#include "validate/kernels/communication.h"
 
 struct loader {
     struct samples *out;

@@ -44,7 +44,7 @@ static void write_errors(FILE *f, double errors[MAQ_COLL_REGIME_COUNT][MAQ_COLL_
 }
 
 static const char head[] =
-    "# Coefficients of collectives (src/cost/coll.h), written by tools/fit-collectives: do not edit.\n"
+    "# Coefficients of collectives (src/cost/collective/collective.h), written by tools/fit-collectives: do not edit.\n"
     "#\n"
     "# Fitted to published measurements: nccl-tests logs of 4 B to 16 GiB on 2 to 1,024 devices (repositories and\n"
     "# errors: docs/accuracy-collectives.md; NCCL 2.18 to 2.29), and the comm tables of NVIDIA "

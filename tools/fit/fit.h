@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "cost/fit.h"
+#include "cost/fitted/table.h"
 #include "surface.h"
 
 /* A measurement as a table sees it. */

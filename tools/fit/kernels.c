@@ -5,7 +5,7 @@
  *   `maquette validate kernels` reads, by the same code) and writes OUT_DIR/<device>--<library>.json for each device and
  *   library found. SOURCE is a sentence that goes into the files. The same input gives the same bytes.
  *
- * For every kernel and variant: y = ln(measured / base) at the places x (src/cost/fit_point.c), a surface through them
+ * For every kernel and variant: y = ln(measured / base) at the places x (src/cost/fitted/coordinates.c), a surface through them
  * (table.c, surface.c). Every fifth row, chosen by a hash of the operator, is held back once to learn how far off the surface
  * is on rows that it has not seen; the surface that is kept has seen all.
  */
@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "fit.h"
-#include "validate/kernel_table.h"
+#include "validate/kernels/table.h"
 
 #define LEAST_ROWS 40
 #define MOST_POOLS 256

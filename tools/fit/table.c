@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stats.h"
+#include "base/stat/summary.h"
 #include "fit.h"
 
 #define HELD_BACK 5      /* one row in so many is held back once */

@@ -1,0 +1,203 @@
+/*
+ * launch.h - running ranks of a real program, without its cluster and without a GPU.
+ *
+ *   maq_session_run()       one rank that believes in all the others, or all ranks of a small job at once
+ *   maq_session_capture()   slice after slice, until what every rank of the job does is known (capture.h)
+ *   maq_session_emulate()   chosen ranks live among the replay of all others
+ *
+ * A program runs as it is: the zero-GPU device stands in for CUDA's libraries, a store of maquette's for the rendezvous of
+ * torch.distributed, an environment for mpirun, torchrun and Slurm. docs/capture.md is the user's page.
+ *
+ * All of a run lives in a private folder, which is removed at its end, whatever that end is; so is every process that the program
+ * started. Times in ns, sizes in bytes where not said otherwise.
+ */
+#ifndef MAQUETTE_LAUNCH_H
+#define MAQUETTE_LAUNCH_H
+
+#include <signal.h>
+
+#include "maquette/capture.h"
+#include "maquette/cost.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The program gets the libraries that it finds: it uses no device. */
+#define MAQ_SESSION_NO_LIBRARIES UINT32_MAX
+/* The program's own CUDA runs on the GPU of this machine; NCCL alone is stood in for, and the peers are virtual. */
+#define MAQ_SESSION_GPU (UINT32_MAX - 1)
+
+/* A sign of life, a few times a second. */
+struct maq_session_progress {
+    const char *phase; /* "rank 4095", "pass 1: rank 17", "verifying rank 203" */
+    uint32_t done, of; /* slices; 0 of 0 = one program runs */
+    double seconds;    /* since the beginning */
+};
+
+struct maq_session_opts {
+    uint32_t size;                /* set by MAQ_SESSION_OPTS_INIT */
+    const char *const *arguments; /* the program and what it is called with; NULL-terminated */
+    uint32_t world;               /* ranks of the job; 0 = devices of the cluster */
+    uint32_t rank;                /* the one that runs */
+    uint32_t per_node;            /* ranks on a node; 0 = devices of a node of the cluster */
+    const char *cluster;          /* as `--cluster` of a job; NULL = as many nodes of `device` as needed */
+    const char *device;           /* name in the catalogue; NULL = h100-sxm */
+    const char *measured;         /* file of measured kernels; NULL = none */
+    const char *kernels;          /* table of kernel times, name,ns[,grid]; NULL = none */
+    uint32_t
+        libraries; /* 12 or 13: generation of the CUDA libraries; 0 = as the program asks for; MAQ_SESSION_NO_LIBRARIES, _GPU */
+    const char *trace;  /* file, or folder where several ranks run, that keeps the traces; NULL = not kept */
+    const char *values; /* values that the program reads back from the device; NULL = zeros */
+    const char *tcp;    /* ports of the program's own rendezvous over TCP, "12345,29400"; NULL = none */
+    const char
+        *nccl_memory;   /* device memory of communicators: file of a profile, "none"; NULL or "rule" = NCCL's rule */
+    bool real_clock;    /* host clocks are real, not those of the device */
+    bool all;           /* every rank at once, meeting each other */
+    const char *memory; /* of a device, with its unit: "80 GB"; NULL = as the catalogue says */
+    double timeout_s;   /* of wall time, for one program; 0 = none */
+    uint32_t jobs;      /* slices at a time; 0 = 1 */
+    const volatile sig_atomic_t *stop; /* not 0: end; it is the signal that the program gets. NULL = never */
+    void (*progress)(void *context, const struct maq_session_progress *at); /* NULL = not told */
+    void *context;
+};
+#define MAQ_SESSION_OPTS_INIT                                                                                          \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_session_opts)                                                                        \
+    }
+
+/* A question of the program, priced once. */
+struct maq_asked {
+    const char *name; /* of the operator or collective */
+    bool collective;
+    uint32_t ranks; /* of a collective */
+    uint64_t bytes;
+    uint64_t ns;
+    uint64_t times;    /* it was asked, once per process */
+    uint64_t launches; /* that the traces have */
+    uint8_t provider;  /* enum maq_provider; NONE: a rule */
+    bool modelled;     /* stands as a stream of bytes: the cost chain has no kind for it */
+};
+
+/* A rank that ran. */
+struct maq_session_rank {
+    uint32_t rank;
+    int32_t status; /* exit status; 128 + n = ended by signal n */
+    bool records;   /* it used the device */
+    bool ended;     /* its trace has an end: otherwise it was killed */
+    uint64_t calls; /* records of its trace */
+    uint64_t launches, collectives, messages, exchanges;
+    uint32_t operators, communicators;
+    uint64_t virtual_ns; /* of the program at its end; alone, peers are never late */
+    uint64_t device_ns;  /* of launches, copies and communication, added up */
+    uint64_t by_provider_ns
+        [MAQ_PROVIDER_COUNT]; /* NONE: copies, fills, rules; `modelled` is in MAQ_PROVIDER_ANALYTICAL ... */
+    uint64_t modelled_ns;     /* ... and here, the share of it that no model of the kernel stands behind */
+    uint64_t peak_bytes;      /* of device memory */
+    uint64_t trace_bytes;
+    uint64_t host_peak_bytes; /* resident memory of its largest process */
+    double host_cpu_s, wall_s;
+    bool out_of_memory; /* an allocation on the device failed */
+    const char *trace;  /* its file; NULL = not kept */
+};
+
+/* A slice of a capture: one rank, run once; or not run again. */
+struct maq_session_slice {
+    uint32_t rank, pass;
+    const char *why; /* it was chosen */
+    int32_t status;
+    bool changed; /* its trace is not what it was in the pass before */
+    bool resumed; /* it had been run before this capture was killed */
+    bool repeats; /* it was not run: it would have been told what it was told in its last run */
+    double wall_s;
+};
+
+/* What a capture found. */
+struct maq_session_capture {
+    const char *path; /* of the .mqt file */
+    uint32_t passes, n_slices;
+    const struct maq_session_slice *slice; /* in the order in which they were run */
+    uint32_t n_probed, n_verified;
+    uint32_t n_classes, n_comms, n_operators, n_unknown; /* of the captured job; ranks of which nothing is known */
+    uint64_t contributions;                              /* to exchanges, that were recorded */
+    bool stable;                                         /* nothing changed in the last pass */
+};
+
+/* A live rank of an emulation, beside what the capture knows of it. */
+struct maq_session_live {
+    uint32_t rank;
+    uint64_t virtual_ns;                      /* at its end, among replayed peers; 0 = it did not say */
+    uint64_t replayed_ns;                     /* its end in the replay of all ranks */
+    uint64_t peak_bytes, captured_peak_bytes; /* of device memory */
+    uint64_t records, captured_records;
+    bool compared; /* its program with that of its class; not on a real GPU, where kernels have other names */
+    bool differs;  /* it is not that of its class */
+};
+
+struct maq_session {
+    const char *device; /* title in the catalogue */
+    uint32_t world, per_node;
+    uint32_t n_ranks;
+    const struct maq_session_rank *rank;
+    uint32_t n_asked;
+    const struct maq_asked *asked;
+    uint64_t store_requests;             /* at the rendezvous store */
+    uint32_t invented;                   /* keys of it that nobody set */
+    int32_t status;                      /* of the program: the first that is not 0 */
+    struct maq_session_capture capture;  /* of maq_session_capture() */
+    const struct maq_session_live *live; /* [n_ranks] of maq_session_emulate(); NULL otherwise */
+    uint64_t peers;                      /* ranks that were replayed */
+    void *owner;                         /* internal */
+};
+
+/*
+ * Runs the program as one rank, or as all of them. The program's own exit status is in the result and no fault; faults are a program
+ * that cannot be started, a time-out (MAQ_LIMIT, with a result), an end on request. *out is owned by the caller: maq_session_free().
+ */
+MAQ_API enum maq_status maq_session_run(struct maq_session **out, const struct maq_session_opts *opts,
+                                        struct maq_diag *diag);
+
+struct maq_session_capture_opts {
+    uint32_t size;               /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
+    struct maq_session_opts run; /* rank, all and trace are not read; a slice's timeout_s is 600 where it is 0 */
+    const char *path;        /* of the .mqt file; PATH.slices/ holds finished slices, PATH.peers what ranks exchange */
+    uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = not said */
+    uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
+    uint32_t verify;         /* ranks that are checked at the end; 0 = none */
+    bool keep;               /* PATH.slices/ stays, with the traces of all slices */
+    bool every_pass;         /* runs slices again that would be told what they were told before */
+};
+#define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_session_capture_opts), .run = MAQ_SESSION_OPTS_INIT                                  \
+    }
+/*
+ * Runs slice after slice, each with what the others were seen to put into exchanges, until nothing changes; infers the ranks that
+ * did not run; writes the job. Killed, it goes on where it was. MAQ_NO: verification found a rank that does something else than its class.
+ */
+MAQ_API enum maq_status maq_session_capture(struct maq_session **out, const struct maq_session_capture_opts *opts,
+                                            struct maq_diag *diag);
+
+struct maq_session_emulate_opts {
+    uint32_t size;               /* set by MAQ_SESSION_EMULATE_OPTS_INIT */
+    struct maq_session_opts run; /* world and per_node are the captured job's; rank, all are not read */
+    const char *path;            /* of the .mqt file; PATH.peers beside it */
+    const uint32_t *rank;        /* those that live */
+    uint32_t n_ranks;
+    const char *const *slow; /* edits of the others: maq_edit_slow() of maquette/replay.h */
+    uint32_t n_slow;
+};
+#define MAQ_SESSION_EMULATE_OPTS_INIT                                                                                  \
+    {                                                                                                                  \
+        .size = sizeof(struct maq_session_emulate_opts), .run = MAQ_SESSION_OPTS_INIT                                  \
+    }
+/* Runs the program as some ranks of a captured job, while all others are replayed and meet them in virtual time. */
+MAQ_API enum maq_status maq_session_emulate(struct maq_session **out, const struct maq_session_emulate_opts *opts,
+                                            struct maq_diag *diag);
+
+MAQ_API void maq_session_free(struct maq_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,186 @@
+/*
+ * planner.h - the best plan of a job: what `maquette plan` finds.
+ *
+ * An open job (maq_job_load_open) says model, cluster and batch; what it says of the plan stays as it is, and the search
+ * decides the rest. The result is exact: no plan of the space is faster and fits, except that a search that was stopped says
+ * how far from the best it can be. It equals scoring every plan of the space with maq_train_predict(): plans are left out only
+ * when a bound shows that they cannot win (docs/plan-search.md).
+ *
+ * The same job and options give the same result, whatever the number of threads.
+ */
+#ifndef MAQUETTE_PLANNER_H
+#define MAQUETTE_PLANNER_H
+
+#include <signal.h>
+
+#include "maquette/peers.h"
+#include "maquette/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What has been looked at, in plans of the space. considered = bounded + impossible + unfit + scored once a search is complete. */
+struct maq_search_counts {
+    uint64_t considered; /* all plans of the space */
+    uint64_t bounded;    /* left out because a bound on their time or memory shows that they cannot win */
+    uint64_t impossible; /* refused: degrees, batch or schedule do not fit together */
+    uint64_t unfit;      /* more memory than there is */
+    uint64_t scored;     /* timed */
+    uint32_t cells;      /* combinations of what reaches inside a layer; each is costed once */
+};
+
+struct maq_search_progress {
+    struct maq_search_counts counts;
+    uint32_t cells_done;
+    double best_s, floor_s; /* best step so far (0 = none), and what no plan can be under */
+};
+
+/* One `key=value,value` list: the values that an axis may take. */
+struct maq_search_opts {
+    uint32_t top;             /* how many plans to report, each with other degrees; 0 = 5 */
+    bool pareto_memory;       /* also every plan that no other beats in both time and memory */
+    bool full;                /* every axis over all its values, not only what Megatron-LM runs */
+    bool free;                /* what the document says of the plan is searched too; flags and lists hold */
+    bool exhaustive;          /* score everything: the answer must not change (tests) */
+    const char *const *lists; /* "tp=1,2,4"; short and long keys */
+    size_t n_lists;
+    uint32_t threads;     /* 0 = as many as there are processors */
+    double reserve_bytes; /* of each device that a plan may not use; what the job says where that is more */
+    double memory_bytes;  /* what each device is taken to have; 0 = what it has */
+    const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
+    void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
+    void *context;
+    uint32_t more_nodes; /* times as many nodes in the first group; 0 = 1 */
+    uint32_t only_group; /* 1 and up: that node group alone; 0 = the cluster */
+};
+#define MAQ_SEARCH_OPTS_INIT                                                                                           \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+
+struct maq_search_plan {
+    struct maq_plan plan; /* as a document would give it; strings live with the result */
+    double step_s;
+    double needed_bytes; /* of the worst stage at its peak: allocated, context and communicators */
+};
+
+struct maq_search_axis { /* what was searched, for reports */
+    const char *key;
+    const char *values; /* "1, 2, 4, 8" */
+    bool fixed;
+};
+
+struct maq_search_result {
+    struct maq_search_plan *plans; /* [n_plans], best first; of each combination of degrees the best one */
+    uint32_t n_plans;
+    struct maq_search_plan *pareto; /* [n_pareto], by step time; empty unless asked for */
+    uint32_t n_pareto;
+    struct maq_search_plan
+        frugal; /* nothing fits: the plan that needs the least memory; possible = false: no plan at all */
+    bool frugal_found;
+    double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete; 0 when
+                       it was stopped before anything was proven of the whole space */
+    bool complete;
+    double
+        unproven_share; /* of a step: offloading that could gain less was not looked at; 0 where nothing may be offloaded */
+    struct maq_search_counts counts;
+    struct maq_search_axis *axes;
+    uint32_t n_axes;
+    void *owner; /* internal */
+};
+
+/* *out is owned by the caller (maq_search_result_free) and borrows the job. No plan that fits is a result without plans;
+ * no plan that can be at all is MAQ_BAD_INPUT, with the reason of one of them. */
+MAQ_API enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
+                                   const struct maq_search_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_search_result_free(struct maq_search_result *result);
+
+/* The best plan with one axis changed. */
+struct maq_search_alternative {
+    const char *key, *name; /* of the plan, and its short form: "tp" */
+    const char *from, *to;  /* words; live with the alternatives */
+    bool neighbour;         /* next to the best plan's value on the axis */
+    bool possible, fits;
+    double step_s, needed_bytes;
+};
+struct maq_search_alternatives {
+    struct maq_search_alternative *at; /* [n], in the order of the axes; of each the values in order */
+    uint32_t n;
+    void *owner; /* internal */
+};
+/* Every other value of every axis under the best plan of a result that has one. *out is owned by the caller
+ * (maq_search_alternatives_free). */
+MAQ_API enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                                const struct maq_search_result *result,
+                                                const struct maq_search_opts *opts, struct maq_diag *diag);
+/* The same for what no axis is: settings that compute the same and may hide or spare something (dispatcher of tokens, overlaps, fused
+ * loss, CUDA graphs). A search keeps them as the job has them. */
+MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_job_box *open,
+                                            const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                            struct maq_diag *diag);
+MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
+
+/*
+ * Room for a peak above its prediction. A search takes memory as predicted, and one run in ten peaks at `memory_high` times that or above:
+ * where the best plan would not fit then, `reserve_bytes` of each device (search.reserve, --reserve) leave room for it in any plan.
+ */
+struct maq_search_room {
+    double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
+    double reserve_bytes; /* a tenth of a gibibyte or several; 0: the best plan has that room */
+    struct maq_search_result
+        *search; /* with that reserve, complete; NULL: not asked for, not needed, or stopped. It may have no plans */
+};
+/* Of a result that has a best plan; `search`: what is best with that reserve as well. To be freed by maq_search_room_free(). */
+MAQ_API enum maq_status maq_search_find_room(struct maq_search_room *out, const struct maq_job_box *open,
+                                             const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                             bool search, struct maq_diag *diag);
+MAQ_API void maq_search_room_free(struct maq_search_room *room);
+/* The reserve of a device of that memory, and 0 where a plan that needs so much of it has room. */
+MAQ_API double maq_search_room_reserve(double device_bytes, double needed_bytes);
+
+/* Nothing fits: what would change that, each alone and no more of it than is needed. */
+struct maq_search_remedies {
+    double memory_bytes;         /* of each device, to a gibibyte; 0 = none up to 64 times as much */
+    uint32_t nodes;              /* of the first node group, doubled; 0 = none up to 64 times as many */
+    bool offload;                /* activations and optimizer on the host */
+    struct maq_plan with_memory; /* the plans that then fit best */
+    struct maq_plan with_nodes;
+    struct maq_plan with_offload;
+    double with_memory_s, with_nodes_s, with_offload_s; /* their steps */
+    void *owner;                                        /* internal */
+};
+MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_job_box *open,
+                                                 const struct maq_search_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_search_remedies_free(struct maq_search_remedies *remedies);
+
+/* The best plan of the job with another model, workload, or number or kind of devices. */
+struct maq_search_variant {
+    const char *model, *gpu; /* names; live with `open` */
+    uint32_t seq, gbs, gpus;
+    bool searched;            /* false: the search was stopped before */
+    struct maq_job_box *open, /* the varied job */
+        *job;                 /* with its best plan; job and train are NULL where nothing fits */
+    struct maq_train_result *train;
+    double tokens_per_s, days, gpu_hours, usd; /* the last three for 10^12 tokens; usd = 0 without a price */
+    bool pareto; /* no other is as soon done and as cheap (in money where all have a price, else in GPU-hours) */
+};
+struct maq_search_variants {
+    struct maq_search_variant *at; /* [n], in the order of model, seq, gbs, gpu, gpus; the last changes fastest */
+    uint32_t n;
+    void *owner; /* internal */
+};
+/* Whether the job has a section `search: {vary: ...}`. */
+MAQ_API bool maq_search_varies(const struct maq_job_box *open);
+/* Every combination of that section: `gpus`, `seq`, `gbs` ("256..4096:x2", "64, 128"), `gpu`, `model` (names). With peers (NULL: alone)
+ * each process searches its share, and process 0 has all; the others have their own. *out is owned by the caller
+ * (maq_search_variants_free). */
+MAQ_API enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_job_box *open,
+                                        const struct maq_search_opts *opts, struct maq_peers *peers,
+                                        struct maq_diag *diag);
+MAQ_API void maq_search_variants_free(struct maq_search_variants *variants);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

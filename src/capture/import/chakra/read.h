@@ -1,0 +1,51 @@
+/*
+ * read.h - a Chakra trace in memory, and what is made of it.
+ */
+#ifndef MAQ_CAPTURE_IMPORT_CHAKRA_READ_H
+#define MAQ_CAPTURE_IMPORT_CHAKRA_READ_H
+
+#include "capture/import/chakra/chakra.h"
+#include "capture/import/traced_job.h"
+
+struct maq_chakra_node {
+    uint64_t id;
+    const char *name;
+    uint32_t dep, n_deps; /* into deps; all kinds of them */
+    uint8_t type;         /* enum maq_chakra_type */
+    bool on_host, group_continues;
+    uint8_t dtype;
+    int64_t ns, stream, record, copy, mark, comm_type, bytes, root, src, dst; /* -1 = not said */
+    const char *pg;                                                           /* NULL = not said */
+    struct maq_rec_op op;
+};
+
+struct maq_chakra_group {
+    const char *pg, *name;
+    uint32_t n;
+    const uint32_t *member;
+};
+
+struct maq_chakra {
+    const char *path;
+    struct maq_arena *arena;
+    uint32_t n, size;
+    struct maq_chakra_node *node;
+    uint32_t n_deps, dep_size;
+    uint64_t *dep; /* ids, and after maq_chakra_link() places in node */
+    uint32_t n_groups, group_size;
+    struct maq_chakra_group *group;
+    int64_t rank, world, per_node; /* -1 = not said */
+    const char *device;
+};
+
+/* Fills *out in any case: maq_chakra_fini(). */
+enum maq_status maq_chakra_read(struct maq_chakra *out, const char *path, struct maq_arena *arena,
+                                struct maq_diag *diag);
+enum maq_status maq_chakra_parse(struct maq_chakra *out, const char *path, const void *bytes, size_t n,
+                                 struct maq_arena *arena, struct maq_diag *diag);
+void maq_chakra_fini(struct maq_chakra *c);
+
+/* Adds the records of a rank: nodes in an order in which nobody waits for a later one. records.c */
+enum maq_status maq_chakra_records(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_chakra *c);
+
+#endif

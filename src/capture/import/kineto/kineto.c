@@ -1,0 +1,101 @@
+/*
+ * kineto.c - PyTorch-profiler traces, one file per rank, as a captured job.
+ *
+ * Which rank a file is of it says itself (distributedInfo); a file that does not is rank 0 when it is alone, and otherwise the one
+ * with its place among the paths. The world is the largest that a file speaks of.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/codes.h"
+#include "base/str.h"
+#include "capture/import/codes.h"
+#include "capture/import/kineto/kineto.h"
+#include "capture/import/readers.h"
+
+static const struct maq_span nowhere;
+
+bool maq_import_kineto_probe(const unsigned char *head, size_t n)
+{
+    size_t i = 0;
+    if (n >= 2 && head[0] == 0x1f && head[1] == 0x8b)
+        return true;
+    if (n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0)
+        i = 3;
+    while (i < n && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
+        i++;
+    static const char *const words[] = {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"", "\"ph\""};
+    bool found = false;
+    for (size_t w = 0; w < MAQ_COUNT(words); w++)
+        found |= memmem(head, n, words[w], strlen(words[w])) != NULL;
+    return i < n && (head[i] == '{' || head[i] == '[') && found;
+}
+
+/* Name in the catalogue of what the driver calls "NVIDIA H800" or "NVIDIA H100 80GB HBM3"; NULL. */
+static const char *device_of(const char *name)
+{
+    static const struct {
+        const char *word, *device;
+    } known[] = {{"GB300", "gb300"},
+                 {"GB200", "gb200"},
+                 {"B300", "b300"},
+                 {"B200", "b200"},
+                 {"GH200 144G", "gh200-144gb"},
+                 {"GH200", "gh200-96gb"},
+                 {"H200", "h200"},
+                 {"H800", "h800"},
+                 {"H20", "h20"},
+                 {"H100 PCIe", "h100-pcie"},
+                 {"H100 NVL", "h100-nvl"},
+                 {"H100", "h100-sxm"},
+                 {"A800-SXM4-80GB", "a800-80gb"},
+                 {"A100-SXM4-80GB", "a100-80gb"},
+                 {"A100-SXM4-40GB", "a100-40gb"},
+                 {"A100 80GB PCIe", "a100-80gb-pcie"},
+                 {"A100-PCIE-40GB", "a100-40gb-pcie"},
+                 {"V100-SXM2-32GB", "v100-32gb"},
+                 {"V100-SXM2-16GB", "v100-16gb"}};
+    for (size_t i = 0; name && i < MAQ_COUNT(known); i++)
+        if (strstr(name, known[i].word))
+            return known[i].device;
+    return NULL;
+}
+
+static enum maq_status add_file(struct maq_import_job *job, const char *path, uint32_t place, bool alone,
+                                struct maq_kineto *k)
+{
+    MAQ_TRY(maq_kineto_read(k, path, job->arena, job->diag));
+    if (k->world > MAQ_IMPORT_WORLD || k->rank >= MAQ_IMPORT_WORLD || (k->world >= 1 && k->rank >= k->world))
+        return maq_diag_fail(MAQ_BAD_INPUT, job->diag, MAQ_CODE_IMPORT_RANK, nowhere, NULL,
+                             "%s: rank %lld of a job of %lld", path, (long long)k->rank, (long long)k->world);
+    if (job->world == 0 && k->world >= 1)
+        job->world = (uint32_t)k->world;
+    else if (k->world >= 1 && job->world != (uint32_t)k->world)
+        return maq_diag_fail(
+            MAQ_BAD_INPUT, job->diag, MAQ_CODE_IMPORT_RANK, nowhere, "give the traces of one job at a time",
+            "%s is of a job of %lld ranks, the ones before of %u", path, (long long)k->world, job->world);
+    if (!job->device)
+        job->device = device_of(k->device);
+    if (job->per_node == 0)
+        job->per_node = k->n_devices;
+    struct maq_import_rank *rank = maq_import_add_rank(job, path, k->rank >= 0 ? (uint32_t)k->rank : alone ? 0 : place);
+    if (!rank || job->failed)
+        return maq_diag_fail(MAQ_NO_MEMORY, job->diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "%s: out of memory", path);
+    return maq_kineto_records(job, rank, k);
+}
+
+enum maq_status maq_import_kineto(struct maq_capture **out, const char *const *paths, uint32_t n, struct maq_diag *diag)
+{
+    struct maq_import_job job;
+    MAQ_TRY(maq_import_begin(&job, diag));
+    for (uint32_t i = 0; i < n; i++) {
+        struct maq_kineto k = {0};
+        enum maq_status status = add_file(&job, paths[i], i, n == 1, &k);
+        maq_kineto_fini(&k);
+        if (status != MAQ_OK) {
+            maq_import_drop(&job);
+            return status;
+        }
+    }
+    return maq_import_finish(out, &job);
+}

@@ -1,0 +1,60 @@
+/*
+ * timeline.h - the time line of a rank, between timeline.c, which finds who waits for whom and when, and
+ * records.c, which writes it as records.
+ */
+#ifndef MAQ_CAPTURE_IMPORT_KINETO_TIMELINE_H
+#define MAQ_CAPTURE_IMPORT_KINETO_TIMELINE_H
+
+#include "capture/import/kineto/kineto.h"
+
+#define MAQ_KINETO_GAP_NS 10000 /* a few times what launching a kernel behind another takes */
+
+enum maq_kineto_step_kind {
+    MAQ_STEP_LAUNCH,
+    MAQ_STEP_SYNC,
+    MAQ_STEP_WAIT,
+    MAQ_STEP_RECORD,
+    MAQ_STEP_PUSH,
+    MAQ_STEP_POP,
+    MAQ_STEP_MARK
+};
+
+/* One thing that the host did, in order. */
+struct maq_kineto_step {
+    uint8_t kind; /* enum maq_kineto_step_kind */
+    uint8_t device_wide;
+    uint8_t waits;    /* the host waits in this call */
+    uint8_t recorded; /* an event is recorded after it */
+    int64_t at, end;  /* of the call; a kernel whose call is not in the trace: its start */
+    int64_t tie;      /* start on the device */
+    int64_t t;        /* T */
+    uint32_t event;   /* of the trace */
+    uint32_t until;   /* step after which the event is recorded that is waited for; NONE */
+    uint32_t number;  /* of the event that is recorded after it, once that is written */
+    int64_t stream;   /* -1 = none */
+    uint32_t seq;     /* position in the trace: the last tie */
+};
+
+struct maq_kineto_timeline {
+    struct maq_import_job *job;
+    struct maq_import_rank *rank;
+    struct maq_kineto *k;
+    struct maq_arena scratch;
+    uint32_t n, size;
+    struct maq_kineto_step *step, spare; /* spare: written to when there is no memory for another */
+    struct maq_intern_map call;          /* correlation -> event + 1 */
+    struct maq_intern_map streams;       /* stream -> ordinal + 1 */
+    uint32_t *on;                        /* [n] launches: the one before on its stream; NONE */
+    uint32_t *above;                     /* [n_events] of calls: the operator of the host around it; NONE */
+    bool *backward;                      /* [n_events] of calls: inside the autograd engine */
+    bool says_waits;                     /* the trace has cuda_sync events */
+    bool failed;
+};
+
+/* Adds steps, times and waits; false when out of memory. Memory: scratch, step, and the maps. */
+bool maq_kineto_steps(struct maq_kineto_timeline *t);
+void maq_kineto_timeline_fini(struct maq_kineto_timeline *t);
+/* Ordinal of a stream, in order of first use. */
+uint32_t maq_kineto_stream(struct maq_kineto_timeline *t, int64_t stream);
+
+#endif

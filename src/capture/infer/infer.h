@@ -1,0 +1,40 @@
+/* infer.h - ranks that did not run: what infer.c, rank_digits.c (which class) and communicators.c (which communicators) share. */
+#ifndef MAQ_CAPTURE_INFER_INFER_H
+#define MAQ_CAPTURE_INFER_INFER_H
+
+#include "capture/infer/pattern.h"
+
+#define MAQ_DIGITS 12u
+
+struct maq_infer {
+    struct maq_capture *capture;
+    struct maq_arena scratch;
+    bool early;                     /* ranks have not heard of all others */
+    uint32_t n_ran, *ran;           /* ranks that ran */
+    uint32_t *asked, n_asked, most; /* ranks that have to run next */
+    struct maq_pattern **pattern;   /* [n_classes][n_comms of it] */
+    bool **settled;                 /* the same */
+    uint32_t n_digits, unit[MAQ_DIGITS], size[MAQ_DIGITS];
+    uint32_t *class_at; /* [world] */
+};
+
+/* Puts a rank that did not run on the list, once, where there is room. */
+void maq_infer_ask(struct maq_infer *f, uint32_t rank);
+/* Classes of all ranks into class_at. MAQ_NO: ranks have been asked for. */
+enum maq_status maq_infer_lines(struct maq_infer *f);
+/* Puts all ranks into the capture. MAQ_NO: what ranks that ran say of their communicators contradicts it. */
+enum maq_status maq_infer_fill(struct maq_infer *f);
+
+/* A pattern, and how many communicators of its size ranks use before it. */
+struct maq_seen_pattern {
+    struct maq_pattern pattern;
+    uint32_t nth;
+};
+/*
+ * What ranks that ran have in common, who may not have heard of each other: no two alike, in order of size and
+ * number. Open ones are left out.
+ */
+enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_capture *capture,
+                                   struct maq_arena *arena);
+
+#endif

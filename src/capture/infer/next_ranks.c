@@ -1,0 +1,11 @@
+/* next_ranks.c - ranks that have to run next: see infer.h. */
+#include "capture/infer/infer.h"
+
+void maq_infer_ask(struct maq_infer *f, uint32_t rank)
+{
+    for (uint32_t i = 0; i < f->n_asked; i++)
+        if (f->asked[i] == rank)
+            return;
+    if (f->n_asked < f->most)
+        f->asked[f->n_asked++] = rank;
+}

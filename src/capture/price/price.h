@@ -1,0 +1,70 @@
+/*
+ * price.h - how long what a program asked for takes: operators and collectives of a trace, by the cost chain.
+ *
+ * Used where a rank runs (the answers to its questions) and where a captured job is replayed on other hardware.
+ */
+#ifndef MAQ_CAPTURE_PRICE_PRICE_H
+#define MAQ_CAPTURE_PRICE_PRICE_H
+
+#include "maquette/cost.h"
+#include "shim/record.h"
+
+/* Times of kernels that the user measured. kernel_times.c */
+struct maq_replay_kernels;
+/* A table in CSV with the columns name, ns and, where a kernel's time depends on it, grid: "32x4x1" or the number of
+ * blocks. *out is owned by the caller. */
+enum maq_status maq_replay_kernels_read(struct maq_replay_kernels **out, const char *path, struct maq_diag *diag);
+void maq_replay_kernels_free(struct maq_replay_kernels *times);
+/* ns; negative = the table has no such kernel. A name that the table has without a grid fits every grid. */
+double maq_replay_kernels_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
+                               const uint32_t grid[3]);
+
+/* Who answers. All borrowed; costs and kernels may be NULL. */
+struct maq_pricer {
+    const struct maq_cluster *cluster;
+    const struct maq_costs *costs;
+    const struct maq_replay_kernels *kernels;
+};
+
+/*
+ * An answer in whole nanoseconds, and what it stands on. `modelled`: an operator that the chain has no kind for, a
+ * kernel of the program's own above all, stands as a stream of bytes through memory (head of price.c).
+ */
+struct maq_price {
+    uint64_t ns;
+    float error;      /* relative, one standard deviation */
+    uint8_t provider; /* enum maq_provider */
+    bool modelled;
+};
+
+/* An operator on a device. name: `what->name_bytes` characters, or NULL. Never fails. */
+struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_op *what, const char *name,
+                              const struct maq_device *device);
+/* The operator of the cost chain that stands for it; false where none does but its bytes. */
+bool maq_price_map(struct maq_op *out, const struct maq_rec_op *what, const struct maq_device *device);
+/* A copy (enum maq_rec_copy) or, with `set`, the filling of memory. */
+struct maq_price maq_price_copy(const struct maq_pricer *p, uint32_t copy, bool set, uint64_t bytes,
+                                const struct maq_device *device);
+
+/*
+ * A collective, `bytes` as in a record. member[size]: who they are, or NULL where the program did not say: then the
+ * members are taken to be every s-th rank, with the least s that divides the job evenly and gives `rank` its
+ * `position`.
+ */
+struct maq_price_group {
+    const uint32_t *member;
+    uint32_t size;
+    uint32_t rank, position; /* a global rank that is in it, and its rank in it; not read where member is given */
+    uint32_t world;
+};
+struct maq_price maq_price_coll(const struct maq_pricer *p, enum maq_rec_coll kind, uint64_t bytes,
+                                const struct maq_price_group *group);
+/* The same where the group's placement is known; kind UINT32_MAX: a message. */
+struct maq_price maq_price_at(const struct maq_pricer *p, uint32_t kind, uint64_t bytes,
+                              const struct maq_placement *at);
+/* A message between two global ranks. */
+struct maq_price maq_price_message(const struct maq_pricer *p, uint64_t bytes, uint32_t from, uint32_t to);
+/* Where the group lies. Ranks beyond the cluster are counted from its first again. */
+struct maq_placement maq_price_place(const struct maq_cluster *cluster, const struct maq_price_group *group);
+
+#endif

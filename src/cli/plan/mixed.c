@@ -1,0 +1,142 @@
+/*
+ * mixed.c - `maquette plan` over several node groups: stages of their own for each, or one way for all of them, whichever is faster.
+ * --write leaves what says such a plan: a mixed plan, or a job for `maquette train`.
+ */
+#include "cli/plan/mixed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the report is made of. */
+struct answer {
+    struct maq_mixed_search_result *found, *others[MAQ_MIXED_PLANNER_COUNT];
+    struct maq_mixed_search_remedies remedies;
+    char *document, *arguments; /* of a uniform winner */
+    uint32_t n_others;
+    bool helpless; /* nothing fits, and all was looked at */
+};
+
+static void free_answer(struct answer *a)
+{
+    for (uint32_t i = 0; i < a->n_others; i++)
+        maq_mixed_search_free(a->others[i]);
+    maq_mixed_search_free(a->found);
+    free(a->document);
+    free(a->arguments);
+}
+
+/* What each planner but the one that was asked for would find. */
+static enum maq_status ask_planners(struct answer *a, struct cli *cli, const struct maq_job_box *open,
+                                    const struct maq_mixed_search_opts *opts)
+{
+    struct maq_mixed_search_opts mixed = *opts;
+    mixed.top = 1;
+    mixed.together_only = true;
+    for (mixed.planner = 0; mixed.planner < MAQ_MIXED_PLANNER_COUNT; mixed.planner++) {
+        if (mixed.planner == opts->planner)
+            continue;
+        enum maq_status status = maq_mixed_search(&a->others[a->n_others], open, &mixed, cli->diag);
+        if (status != MAQ_OK)
+            return status;
+        a->n_others++;
+    }
+    return MAQ_OK;
+}
+
+/* How to run a winner that is uniform: what the report of one node group says too. */
+static enum maq_status write_uniform(struct answer *a, const struct maq_job_box *open, struct maq_diag *diag)
+{
+    const struct maq_plan *uniform = a->found->plans[0].uniform;
+    struct maq_job_box *whole;
+    enum maq_status status = maq_job_complete(&whole, open, uniform, diag);
+    if (status != MAQ_OK)
+        return status;
+    a->document = maq_job_write(open, uniform);
+    a->arguments = maq_job_megatron_arguments(maq_job_get(whole));
+    maq_job_free(whole);
+    return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_job_box *open,
+                            const struct maq_mixed_search_opts *opts, bool explain)
+{
+    enum maq_status status = maq_mixed_search(&a->found, open, opts, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    a->helpless = a->found->n_plans == 0 && a->found->complete;
+    if (a->helpless)
+        return maq_mixed_search_find_remedies(&a->remedies, open, opts, cli->diag);
+    if (a->found->n_plans > 0 && explain)
+        status = ask_planners(a, cli, open, opts);
+    if (status == MAQ_OK && a->found->n_plans > 0 && a->found->plans[0].uniform)
+        status = write_uniform(a, open, cli->diag);
+    return status;
+}
+
+/* The winner for --write. */
+static enum maq_status written(char **out, struct answer *a, struct maq_diag *diag)
+{
+    struct maq_mixed_box *box;
+    if (a->document) {
+        *out = a->document;
+        a->document = NULL;
+        return MAQ_OK;
+    }
+    enum maq_status status = maq_mixed_search_mixed_plan(&box, a->found, 0, diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_mixed_plan_write(out, maq_mixed_plan_get(box), diag);
+    maq_mixed_plan_free(box);
+    return status;
+}
+
+static enum maq_status report(struct answer *a, struct cli *cli, const struct maq_job_box *open,
+                              const struct cli_mixed_options *o)
+{
+    struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
+    const struct maq_report_mixed plan = {.open = open,
+                                          .search = a->found,
+                                          .remedies = a->helpless ? &a->remedies : NULL,
+                                          .planners = (const struct maq_mixed_search_result *const *)a->others,
+                                          .n_planners = a->n_others,
+                                          .document = a->document,
+                                          .arguments = a->arguments};
+    char *text;
+    enum maq_status status = o->json ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
+                                     : maq_report_mixed_text(&text, &plan, &opts, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    enum maq_status told = cli_write(cli, text, o->output);
+    if (!o->write || a->found->n_plans == 0)
+        return told;
+    status = written(&text, a, cli->diag);
+    return cli_first_fault(told, status == MAQ_OK ? cli_write(cli, text, o->write) : status);
+}
+
+static void show_progress(void *context, const struct maq_mixed_search_progress *at)
+{
+    cli_progress(context, "%u tables of stages, from %llu ways to run one", at->tables, (unsigned long long)at->ways);
+}
+
+enum maq_status cli_plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct cli_mixed_options *o)
+{
+    struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
+    struct answer answer = {0};
+    opts.top = o->top;
+    opts.threads = o->threads;
+    opts.stop = o->stop;
+    opts.one_pipeline = o->one_pipeline;
+    opts.progress = show_progress;
+    opts.context = cli;
+    for (int p = 0; o->planner && p < MAQ_MIXED_PLANNER_COUNT; p++)
+        if (strcmp(o->planner, maq_mixed_planner_name((enum maq_mixed_planner)p)) == 0)
+            opts.planner = p;
+    enum maq_status status = find(&answer, cli, open, &opts, o->explain);
+    cli_progress(cli, "%s", "");
+    if (status == MAQ_OK)
+        status = report(&answer, cli, open, o);
+    if (status == MAQ_OK && answer.found->n_plans == 0)
+        status = MAQ_NO;
+    free_answer(&answer);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* predict.c - see predict.h. */
+#include "cli/plan/predict.h"
+
+static enum maq_status report(struct cli *cli, const struct maq_report_placed *placed,
+                              const struct cli_predict_options *o)
+{
+    struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
+    char *text;
+    enum maq_status status = o->json ? maq_report_placed_json(&text, placed, &opts, cli->diag)
+                                     : maq_report_placed_text(&text, placed, &opts, cli->diag);
+    if (status == MAQ_OK)
+        status = cli_write(cli, text, o->output);
+    return status == MAQ_OK && !placed->placed->fits ? MAQ_NO : status;
+}
+
+enum maq_status cli_plan_predict(struct cli *cli, const struct maq_job_box *open, const struct cli_predict_options *o)
+{
+    struct maq_mixed_box *box;
+    struct maq_mixed_placed *placed;
+    enum maq_status status = maq_mixed_plan_load(&box, o->file, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_mixed_place(&placed, maq_mixed_plan_get(box), open, cli->diag);
+    if (status == MAQ_OK) {
+        status = report(cli, &(struct maq_report_placed){open, maq_mixed_plan_get(box), placed, o->file}, o);
+        maq_mixed_placed_free(placed);
+    }
+    maq_mixed_plan_free(box);
+    return status;
+}

@@ -1,0 +1,320 @@
+/*
+ * fitted.c - the fitted provider: which table answers, and under which conditions it was measured.
+ *
+ * Which: the device's own table of the library that was asked for, or, for a training job, the fastest of those whose
+ * kernels training frameworks call as well; then the table of a relative, carried over part by part (other_device.c). Its error is
+ * larger, and larger still when the relative is of another generation.
+ *
+ * Conditions: tables are taken in short loops, at clocks that no power limit lowers, with small operands in the cache. In a
+ * step of training the power limit lowers the clock f until
+ *
+ *   static + d u f^3 = limit        rate follows f, energy per operation f^2 (voltage)
+ *
+ * where u is the kernel's rate over the fastest product of the device's tables. The same product under the limit, for long,
+ * is the device's sustained rate, s of the fastest, which gives d; so
+ *
+ *   f = min(1, c s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
+ *
+ * with c for the difference between a sustained rate and weeks of training (cost/analytical/analytical.h); kernels that memory bounds keep their
+ * clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical rate. The fastest product
+ * of a device without tables is that of the nearest of its generation, share of the peak by share.
+ *
+ * Products in 8 bits with one scale per tensor are cuBLASLt's in training (Transformer Engine, PyTorch's _scaled_mm) and in
+ * TensorRT-LLM (tensorrt_llm/_torch/modules/linear.py, FP8QDQLinearMethod: cublas_scaled_mm). Its rows hold the quantization of the
+ * first operand as well, the search for the largest value and the conversion, which its tables also have alone; what remains is the
+ * product, with fast accumulation (kernels/.../cublasScaledMM.cpp); without (cost/analytical/generation_traits.c, promoted_share) it takes longer. They have a
+ * sustained rate and a fastest product of their own. With a scale for every row they are CUTLASS's on Hopper, in PyTorch
+ * (RowwiseScaledMM.cu) and in SGLang (sgl_kernel's fp8_scaled_mm), whose rows hold nothing else. Other finer scales are other kernels.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cost/analytical/analytical.h"
+#include "cost/fitted/other_device.h"
+#include "cost/fitted/table.h"
+
+/*
+ * What is added to a table's own error, one standard deviation. For a relative's table: half of the errors of H100, H200,
+ * B200 and GB200 with their own tables left out are below 3 to 5 % (docs/fitted.md), a tenth above 10 to 30 %; no single
+ * deviation fits such tails. A relative of another generation: so that 80 % of A100's and L40S's products and attention, their
+ * own tables left out, are inside. Per doubling of a size beyond the table: assumed, rows there are too few to say.
+ */
+#define RELATIVE_ERROR 0.10
+#define FAR_ERROR 0.28
+#define OUTSIDE_ERROR 0.06
+
+static const struct maq_fit_table *of_library(const char *device, enum maq_library library, struct maq_fit_key key,
+                                              const char *kernel)
+{
+    const struct maq_fit_table *t = maq__fit_find(device, library, &key, kernel);
+    if (!t && key.dtype == MAQ_FP16) { /* the same kernels and rates */
+        key.dtype = MAQ_BF16;
+        t = maq__fit_find(device, library, &key, kernel);
+    }
+    return t;
+}
+
+/*
+ * Prefill rows are causal. Full attention is none of them (coordinates are those of a prompt behind a prefix as long as itself, whose
+ * kernels take up to twice as long); and windows of a serving engine's kernels, which look keys up page by page, take twice as long as
+ * cuDNN's, which training calls (docs/cost-model.md has both).
+ */
+static bool is_in_tables(const struct maq_op *op, const struct maq_costs *costs)
+{
+    if (op->flags & MAQ_OP_WINDOW)
+        return costs->library != MAQ_LIBRARY_TRAINING;
+    return (op->flags & MAQ_OP_CAUSAL) != 0;
+}
+
+/* Tables that may answer; the fastest does. */
+struct answers {
+    unsigned n;
+    const struct maq_fit_table *at[MAQ_LIBRARY_COUNT];
+};
+
+static void add_answer(struct answers *answers, const struct maq_fit_table *table)
+{
+    if (table)
+        answers->at[answers->n++] = table;
+}
+
+static bool is_product_in_8_bits(const struct maq_op *op)
+{
+    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0;
+}
+
+/* A product whose rows in TensorRT-LLM's table are cuBLASLt's, with quantization. */
+static bool is_narrow(const struct maq_op *op)
+{
+    return is_product_in_8_bits(op) &&
+           !(op->flags & (MAQ_OP_FINE_SCALES | MAQ_OP_BLOCKS | MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4));
+}
+
+static bool is_rowwise(const struct maq_op *op, const struct maq_device *device)
+{
+    return is_product_in_8_bits(op) && device->arch == MAQ_ARCH_HOPPER && (op->flags & MAQ_OP_FINE_SCALES);
+}
+
+/* Which library's kernels training frameworks call for a product in 8 bits; TRAINING = nobody's, or it is no such product. */
+static enum maq_library narrow_library(const struct maq_costs *costs, const struct maq_op *op,
+                                       const struct maq_device *device)
+{
+    if (costs->library != MAQ_LIBRARY_TRAINING)
+        return MAQ_LIBRARY_TRAINING;
+    return is_narrow(op) ? MAQ_LIBRARY_TRTLLM : is_rowwise(op, device) ? MAQ_LIBRARY_SGLANG : MAQ_LIBRARY_TRAINING;
+}
+
+/*
+ * Training frameworks call cuBLAS, cuDNN and FlashAttention for 16-bit types, and so do the serving engines, in releases of
+ * their own: the fastest of them is nearest to what a training container brings. Products of narrower types have the
+ * library that narrow_library() names, or none; experts are not a training framework's, and batched products those of latent
+ * attention.
+ */
+static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_fit_key *key,
+                                enum maq_library narrow)
+{
+    struct answers answers = {0};
+    bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
+    if (costs->library != MAQ_LIBRARY_TRAINING)
+        add_answer(&answers, of_library(device, costs->library, *key, costs->kernel));
+    else if (narrow != MAQ_LIBRARY_TRAINING)
+        add_answer(&answers, of_library(device, narrow, *key, NULL));
+    else if (called && maq_dtype_bytes((enum maq_dtype)key->dtype) >= 2.0)
+        for (int i = MAQ_LIBRARY_TRTLLM; i < MAQ_LIBRARY_COUNT; i++)
+            add_answer(&answers, of_library(device, (enum maq_library)i, *key, NULL));
+    return answers;
+}
+
+/* The nearest relative that has a table; the first by name of two that are equally near. */
+static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
+                                  const struct maq_costs *costs, const struct maq_fit_key *key, enum maq_library narrow)
+{
+    struct answers best = {0};
+    double best_distance = (double)INFINITY;
+    for (size_t i = 0; i < maq__fit_devices_count; i++) {
+        double d = maq__carry_distance(device, &maq__fit_devices[i].device);
+        struct answers answers = {0};
+        if (d < best_distance && (d < MAQ_CARRY_FAR || costs->library != MAQ_LIBRARY_TRAINING))
+            answers = of_device(maq__fit_devices[i].device.name, costs, key, narrow);
+        if (answers.n > 0) {
+            best = answers;
+            best_distance = d;
+            *from = &maq__fit_devices[i].device;
+        }
+    }
+    return best;
+}
+
+/* Sustained rate over that of a burst, where the device has no sustained figure: the mean of A100, H100, B200, GB200. */
+#define SUSTAINED_SHARE 0.85
+
+static const struct maq_fit_device *fit_device(const char *name)
+{
+    for (size_t i = 0; i < maq__fit_devices_count; i++)
+        if (strcmp(maq__fit_devices[i].device.name, name) == 0)
+            return &maq__fit_devices[i];
+    return NULL;
+}
+
+/* Whose tables speak for a device without any: the nearest of its generation. NULL = nobody's. */
+static const struct maq_fit_device *nearest_of_generation(const struct maq_device *device)
+{
+    const struct maq_fit_device *nearest = NULL;
+    double least = MAQ_CARRY_FAR;
+    for (size_t i = 0; i < maq__fit_devices_count; i++) {
+        double d = maq__carry_distance(device, &maq__fit_devices[i].device);
+        if (d < least) {
+            nearest = &maq__fit_devices[i];
+            least = d;
+        }
+    }
+    return nearest;
+}
+
+/*
+ * The fastest product in a short loop: that of the tables of the device `table`, of the nearest one where it has none, or, in a generation
+ * without any, what cost/analytical/generation_traits.c says. Of a board that is sold with a part of its die's rate it is the whole die's: that is what the power would have to feed.
+ */
+static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
+{
+    const struct maq_fit_device *named = fit_device(table), *d = named ? named : nearest_of_generation(device);
+    double whole = maq__matrix_peak(device, dtype) / maq__matrix_part(device);
+    if (d)
+        return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * whole;
+    return maq__min(maq__kernel_traits(device)->sustained_share / SUSTAINED_SHARE, 1.0) * whole;
+}
+
+/* What a step of training makes of a time measured in a short loop; `table` is the device that it was measured on. */
+static double in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device, const char *table)
+{
+    struct maq_work work = maq_op_work(op);
+    enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) ? MAQ_FP8 : MAQ_BF16;
+    double best = best_burst(device, table, rates), held = device->sustained_flops[rates];
+    double share = best > 0.0 && held > 0.0 ? maq__min(held / best, 1.0) : SUSTAINED_SHARE;
+    if (maq__matrix_part(device) < 1.0 && best > 0.0) /* may be over 1: of the whole die */
+        share = maq__powered_rate(device, rates) / best;
+    double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
+    double slower = maq__max(1.0, cbrt(rate) / (share * MAQ_CONTINUOUS_SHARE));
+    return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
+}
+
+double maq__in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device)
+{
+    return in_training_s(burst_s, op, device, device->name);
+}
+
+/* Time by a table, where it was measured. */
+static double table_s(const struct maq_fit_table *table, const struct maq_fit_point *at, double *outside)
+{
+    double s = maq__fit_surface(table, at->x, outside);
+    return maq__max(at->floor_s, at->base_s * exp(s));
+}
+
+/*
+ * The law above needs loops that no limit slowed. Where the sustained rate is not below the fastest product of the tables (B200 1.03, GB200
+ * 0.98; H100 0.87, H200 0.90), their loops were slowed as well, and how much is not known: the analytical provider answers.
+ */
+#define FREE_LOOP 0.95
+
+static bool loops_were_free(const struct maq_device *device, const char *table)
+{
+    double best = best_burst(device, table, MAQ_FP8);
+    return best > 0.0 && device->sustained_flops[MAQ_FP8] < FREE_LOOP * best;
+}
+
+/* What TensorRT-LLM does to the first operand of a product in 8 bits, on a device that has its tables; INFINITY where they lack it. */
+static double quantization_s(const struct maq_op *op, const struct maq_device *device, double *outside)
+{
+    const struct maq_op kernels[] = {
+        {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {op->d[0] * op->d[2], 2}},
+        {.kind = MAQ_OP_QUANTIZE, .dtype = MAQ_FP8, .d = {op->d[0], op->d[2]}},
+    };
+    double sum = 0.0;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        struct maq_fit_point at;
+        double beyond = 0.0;
+        bool known = maq__fit_point(&at, &kernels[i], device);
+        const struct maq_fit_table *table = known ? of_library(device->name, MAQ_LIBRARY_TRTLLM, at.key, NULL) : NULL;
+        sum += table ? table_s(table, &at, &beyond) : (double)INFINITY;
+        *outside = maq__max(*outside, beyond);
+    }
+    return sum;
+}
+
+static double promoted_share(const struct maq_op *op, const struct maq_device *device)
+{
+    double share = maq__kernel_traits(device)->promoted_share;
+    return op->flags & MAQ_OP_PROMOTED && op->dtype == MAQ_FP8 && share > 0.0 ? share : 1.0;
+}
+
+/* Of a row that has the quantization in it; for ever where what that takes is not known. */
+static double product_alone_s(double row_s, const struct maq_op *op, const struct maq_device *device,
+                              const struct maq_fit_point *at, double *outside)
+{
+    double quantization = quantization_s(op, device, outside);
+    if (!(quantization < MAQ_FOREVER_S))
+        return MAQ_FOREVER_S;
+    return maq__max(row_s - quantization, at->floor_s) / promoted_share(op, device);
+}
+
+/* Seconds that the tables say, in a loop on the device that they were measured on: the least of the answers. */
+static const struct maq_fit_table *fastest(double *seconds, double *outside, const struct answers *answers,
+                                           const struct maq_op *op, const struct maq_device *device,
+                                           const struct maq_fit_point *at, enum maq_library narrow)
+{
+    const struct maq_fit_table *best = NULL;
+    *seconds = MAQ_FOREVER_S;
+    for (unsigned i = 0; i < answers->n; i++) {
+        double beyond, t = table_s(answers->at[i], at, &beyond);
+        if (narrow == MAQ_LIBRARY_TRTLLM)
+            t = product_alone_s(t, op, device, at, &beyond);
+        if (t < *seconds) {
+            *seconds = t;
+            *outside = beyond;
+            best = answers->at[i];
+        }
+    }
+    return best;
+}
+
+bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const struct maq_op *op,
+                    const struct maq_device *device)
+{
+    struct maq_fit_point here, there;
+    const struct maq_device *from = NULL;
+    struct answers answers = {0};
+    enum maq_library narrow = narrow_library(costs, op, device);
+
+    if (costs->best == MAQ_PROVIDER_ANALYTICAL || !device->name || !maq__fit_point(&here, op, device))
+        return false;
+    if (here.key.family == MAQ_FIT_PREFILL && !is_in_tables(op, costs))
+        return false;
+    if (!costs->leave_device_out)
+        answers = of_device(device->name, costs, &here.key, narrow);
+    if (answers.n == 0)
+        answers = of_relative(&from, device, costs, &here.key, narrow);
+    if (answers.n == 0 || (from && !maq__fit_point(&there, op, from)))
+        return false;
+
+    double seconds, outside = 0.0;
+    const struct maq_fit_table *table =
+        fastest(&seconds, &outside, &answers, op, from ? from : device, from ? &there : &here, narrow);
+    if (!table || (narrow != MAQ_LIBRARY_TRAINING && !loops_were_free(device, table->device)))
+        return false;
+    if (from)
+        seconds = maq__max(here.floor_s,
+                           maq__carry_over_s(seconds, op, (enum maq_library)table->library,
+                                             &(struct maq_carry){from, &there}, &(struct maq_carry){device, &here}));
+    if (!costs->burst)
+        seconds = in_training_s(seconds, op, device, table->device);
+    seconds += maq__wide_store_s(op, device);
+    if (!(seconds < MAQ_FOREVER_S))
+        return false;
+    double error = (double)table->error_p80 / MAQ_INTERVAL_80 + OUTSIDE_ERROR * outside +
+                   (!from                        ? 0.0
+                    : from->arch == device->arch ? RELATIVE_ERROR
+                                                 : FAR_ERROR);
+    *out =
+        (struct maq_cost){.seconds = seconds, .error = (float)maq__min(error, 0.95), .provider = MAQ_PROVIDER_FITTED};
+    return true;
+}

@@ -1,0 +1,26 @@
+/*
+ * codes.h - the diagnostics of running programs, 1680 to 1689 of the range in base/codes.h: stable, never reused. Same form as there.
+ */
+#ifndef MAQ_LAUNCH_CODES_H
+#define MAQ_LAUNCH_CODES_H
+
+#define MAQ_CODE_LIST_SESSION(X)                                                                                       \
+    X(SESSION_OPTION, 1680, "ranks, nodes or a device that a program cannot be run as")                                \
+    X(SESSION_PROGRAM, 1681, "a program that cannot be started")                                                       \
+    X(SESSION_LIBRARY, 1682, "the zero-GPU device is not where maquette looks for it")                                 \
+    X(SESSION_FOLDER, 1683, "a folder or file of a run that cannot be made")                                           \
+    X(SESSION_SOCKET, 1684, "a socket of a run that cannot be made")                                                   \
+    X(SESSION_TIMEOUT, 1685, "a program that did not end in time, or was asked to stop")                               \
+    X(SESSION_FAILED, 1686, "a program that failed while it was captured or emulated")                                 \
+    X(SESSION_LIMIT, 1687, "what slices say to each other is damaged, or more than can be held")                       \
+    X(SESSION_UNSTABLE, 1688, "slices that do not agree: what they exchange or do keeps changing")                     \
+    X(SESSION_RESUME, 1689, "a work folder of another capture")                                                        \
+    X(SESSION_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")
+
+enum maq_session_code {
+#define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
+    MAQ_CODE_LIST_SESSION(MAQ_CODE_ENUM)
+#undef MAQ_CODE_ENUM
+};
+
+#endif

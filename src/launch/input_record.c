@@ -1,0 +1,242 @@
+/* input_record.c - whether a slice would be told the same: see input_record.h. */
+#include "launch/input_record.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "launch/private_folder.h"
+
+#define FILE_MAX ((size_t)1 << 30)
+
+/* ---- what is said at a place ---- */
+
+/* The first entry of a settled table that does not come before that place; t->n: none. Keys of the store are not looked for here. */
+static uint32_t first_from(const struct maq_said_table *t, uint64_t channel, uint32_t seq, uint32_t rank)
+{
+    uint32_t low = 0, high = t->n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        const struct maq_said *s = &t->at[mid];
+        bool before = s->channel != channel ? s->channel < channel : s->seq != seq ? s->seq < seq : s->rank < rank;
+        if (before)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* NULL: nobody has said it. */
+static const struct maq_said *said_at(const struct maq_said_table *t, uint64_t channel, uint32_t seq, uint32_t rank)
+{
+    uint32_t i = first_from(t, channel, seq, rank);
+    const struct maq_said *s = i < t->n ? &t->at[i] : NULL;
+    return s && s->channel == channel && s->seq == seq && s->rank == rank ? s : NULL;
+}
+
+static bool same_exchange(const struct maq_given *g, const char *words, const struct maq_said_table *t)
+{
+    bool confirmed = false, open = false;
+    for (uint32_t i = 0; i < g->n; i++) {
+        uint64_t was;
+        memcpy(&was, words + i * sizeof was, sizeof was);
+        if (i == g->rank || (g->root != MAQ_REC_NONE && i != g->root))
+            continue;
+        const struct maq_said *s = said_at(t, g->channel, g->seq, i);
+        if (s && s->n != g->result) /* the device takes none of another size */
+            s = NULL;
+        if ((was & 1) && (!s || maq_given_hash(s->bytes, s->n, true) != was))
+            return false;
+        if (!(was & 1) && s && maq_given_hash(s->bytes, s->n, false) != was)
+            return false;
+        confirmed = confirmed || (!(was & 1) && s);
+        open = open || !s;
+    }
+    if (!confirmed || g->steady == MAQ_GIVEN_SETTLED)
+        return true;
+    return g->steady == MAQ_GIVEN_STEADY && open; /* when all have spoken it is certain, and not a guess any more */
+}
+
+static bool same_lookup(const struct maq_given *g, const struct maq_said_table *t)
+{
+    const struct maq_said *s = said_at(t, g->channel, g->seq, g->rank);
+    return g->result == (s ? maq_given_hash(s->bytes, s->n, true) : 0);
+}
+
+/* What a collective reads of a contribution. */
+struct part {
+    uint64_t at, n;
+};
+
+/* Whether those at places [first, end) say what `was` says they gave. Whoever has not spoken was taken to have given the same. */
+static bool same_run(const struct maq_given *g, struct part part, uint32_t first, uint32_t end, uint64_t was,
+                     const struct maq_said_table *t)
+{
+    bool said = was & 1;
+    uint32_t i = first_from(t, g->channel, g->seq, first), found = 0;
+    for (; i < t->n && t->at[i].channel == g->channel && t->at[i].seq == g->seq && t->at[i].rank < end; i++) {
+        const struct maq_said *s = &t->at[i];
+        if (s->rank == g->rank || s->n != g->result)
+            continue;
+        if (maq_given_hash(s->bytes + part.at, part.n, said) != was)
+            return false;
+        found++;
+    }
+    bool own = g->rank >= first && g->rank < end;
+    return !said || found == end - first - own;
+}
+
+static bool same_reads(const struct maq_given *g, const char *words, const struct maq_said_table *t)
+{
+    uint64_t pair[2];
+    if (g->n < 2 || g->n % 2 != 0)
+        return false;
+    memcpy(pair, words, sizeof pair);
+    struct part part = {pair[0], pair[1]};
+    if (part.at > g->result || part.n > g->result - part.at)
+        return false;
+    for (uint32_t k = 2; k < g->n; k += 2) {
+        uint64_t next = g->root;
+        memcpy(pair, words + k * sizeof *pair, sizeof pair);
+        if (k + 2 < g->n)
+            memcpy(&next, words + (k + 2) * sizeof *pair, sizeof next);
+        if (pair[0] >= next || next > g->root || !same_run(g, part, (uint32_t)pair[0], (uint32_t)next, pair[1], t))
+            return false;
+    }
+    return true;
+}
+
+/* ---- keys of the store ---- */
+
+struct keys {
+    struct maq_given *at; /* of the file, by hash of the key */
+    uint32_t n, size;
+    bool listed;
+};
+
+static int by_key(const void *left, const void *right)
+{
+    const struct maq_given *a = left, *b = right;
+    if (a->channel != b->channel)
+        return a->channel < b->channel ? -1 : 1;
+    return a->result < b->result ? -1 : a->result > b->result;
+}
+
+static struct maq_given *key_in(const struct keys *keys, uint64_t hash)
+{
+    struct maq_given want = {.channel = hash};
+    uint32_t low = 0, high = keys->n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (by_key(&keys->at[mid], &want) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < keys->n && keys->at[low].channel == hash ? &keys->at[low] : NULL;
+}
+
+/* Every key that the table gives and the slice asked for has its value, and nothing that it was given is gone. */
+static bool same_keys(struct keys *keys, const struct maq_said_table *t, uint32_t rank)
+{
+    uint32_t given = 0, found = 0;
+    if (keys->n > 0)
+        qsort(keys->at, keys->n, sizeof *keys->at, by_key);
+    for (uint32_t i = 0; i < keys->n; i++)
+        given += keys->at[i].result != 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct maq_str key, value;
+        if (t->at[i].by == rank || !maq_said_key(&key, &value, &t->at[i]))
+            continue;
+        const struct maq_given *was = key_in(keys, maq_rec_hash(key.ptr, key.len, 0));
+        if (was ? was->result != maq_given_hash(value.ptr, value.len, true) : keys->listed)
+            return false;
+        found += was != NULL;
+    }
+    return found == given;
+}
+
+/* ---- the file ---- */
+
+enum maq_status maq_given_add_store(const char *path, const struct maq_store *store, struct maq_diag *diag)
+{
+    struct maq_buf b;
+    char *bytes;
+    size_t n;
+    MAQ_TRY(maq_folder_read(&bytes, &n, path, FILE_MAX, NULL));
+    if (!bytes)
+        return MAQ_OK;
+    maq_buf_init(&b, FILE_MAX);
+    maq_buf_add(&b, bytes, n);
+    free(bytes);
+    if (store->listed)
+        maq_buf_add(&b, &(struct maq_given){.kind = MAQ_GIVEN_KEYS}, sizeof(struct maq_given));
+    for (uint32_t i = 0; i < store->n; i++) {
+        const struct maq_store_key *k = &store->keys[i];
+        struct maq_given g = {
+            .kind = MAQ_GIVEN_KEY, .channel = maq_rec_hash(k->key.ptr, k->key.len, 0), .result = k->given_hash};
+        if (k->asked || (store->listed && k->given))
+            maq_buf_add(&b, &g, sizeof g);
+    }
+    enum maq_status status = b.failed ? MAQ_NO_MEMORY : maq_folder_write(path, b.ptr, b.len, diag);
+    maq_buf_fini(&b);
+    return status;
+}
+
+/* One entry at `at`; *at moves behind it. false: not the same, or damaged. */
+static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *keys, const struct maq_said_table *said)
+{
+    struct maq_given g;
+    if (n - *at < sizeof g)
+        return false;
+    memcpy(&g, bytes + *at, sizeof g);
+    *at += sizeof g;
+    switch (g.kind) {
+    case MAQ_GIVEN_HEAD: /* of each process that the program has */
+        return true;
+    case MAQ_GIVEN_EXCHANGE:
+    case MAQ_GIVEN_READS: {
+        const char *words = bytes + *at;
+        if ((n - *at) / sizeof(uint64_t) < g.n)
+            return false;
+        *at += g.n * sizeof(uint64_t);
+        return g.kind == MAQ_GIVEN_READS ? same_reads(&g, words, said) : same_exchange(&g, words, said);
+    }
+    case MAQ_GIVEN_LOOKUP:
+        return same_lookup(&g, said);
+    case MAQ_GIVEN_KEYS:
+        keys->listed = true;
+        return true;
+    case MAQ_GIVEN_KEY:
+        if (!maq__grow((void **)&keys->at, &keys->size, keys->n, sizeof *keys->at))
+            return false;
+        keys->at[keys->n++] = g;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool maq_given_same(const char *path, const struct maq_said_table *said, uint32_t rank)
+{
+    struct keys keys = {0};
+    struct maq_given head;
+    char *bytes;
+    size_t n, at = 0;
+    if (maq_folder_read(&bytes, &n, path, FILE_MAX, NULL) != MAQ_OK || !bytes)
+        return false;
+    bool same = n >= sizeof head;
+    if (same) {
+        memcpy(&head, bytes, sizeof head);
+        same = head.kind == MAQ_GIVEN_HEAD;
+    }
+    while (same && at < n)
+        same = same_entry(bytes, n, &at, &keys, said);
+    same = same && same_keys(&keys, said, rank);
+    free(keys.at);
+    free(bytes);
+    return same;
+}

@@ -1,0 +1,167 @@
+/* live_rank.c - a rank that runs, and the loop that serves it: see workspace.h. */
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "launch/codes.h"
+#include "launch/trace_summary.h"
+#include "launch/workspace.h"
+
+#define TURN_MS 100 /* between looks at the clock and at `stop` */
+#define GRACE_S 5.0 /* for a program to end when it is asked to */
+
+static void on_report(void *user, short events)
+{
+    struct maq_live *live = user;
+    (void)events;
+    maq_loop_remove(&live->room->loop, live->program.report);
+    live->lost = !maq_child_finish(&live->program, &live->end);
+    live->runs = false;
+    live->ended_s = maq_room_age(live->room);
+    maq_ask_close(&live->port);
+}
+
+enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, const struct maq_live_opts *opts,
+                               struct maq_diag *diag)
+{
+    const struct maq_session_opts *o = room->opts;
+    *live = (struct maq_live){
+        .room = room, .opts = *opts, .program = {.life = -1, .report = -1}, .began_s = maq_room_age(room)};
+    const char *ask = maq_arena_printf(&room->arena, "%s/a%u", room->folder, opts->rank),
+               *path = maq_arena_printf(&room->arena, "%s/c%u", room->folder, opts->rank);
+    if (!ask || !path)
+        return MAQ_NO_MEMORY;
+    struct maq_card card = {.world = room->world,
+                            .rank = opts->rank,
+                            .per_node = room->per_node,
+                            .device = &maq_cluster_group_of(&room->cluster, opts->rank)->device,
+                            .memory_bytes = room->memory_bytes,
+                            .trace = opts->trace,
+                            .ask = ask,
+                            .peers = opts->peers,
+                            .meet = opts->meet,
+                            .waits = opts->waits,
+                            .given = opts->given,
+                            .values = room->values,
+                            .nccl_memory = room->nccl_memory,
+                            .tcp = o->tcp,
+                            .real_clock = o->real_clock};
+    MAQ_TRY(maq_card_write(&card, path, diag));
+    char **environment = maq_environment(&card, path, opts->store ? opts->store->port : 0,
+                                         room->device ? &room->libraries : NULL, &room->arena);
+    if (!environment)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_ask_open(&live->port, &room->asks, opts->rank, &room->loop, ask, diag));
+    struct maq_child_opts program = {.path = room->program,
+                                     .arguments = (char *const *)(uintptr_t)o->arguments,
+                                     .environment = environment,
+                                     .folder = room->folder,
+                                     .output = opts->output};
+    enum maq_status status = maq_child_start(&live->program, &program, diag);
+    if (status == MAQ_OK && !maq_loop_add(&room->loop, live->program.report, POLLIN, on_report, live))
+        status = MAQ_NO_MEMORY;
+    live->runs = status == MAQ_OK;
+    if (!live->runs)
+        maq_live_end(live);
+    return status;
+}
+
+void maq_live_end(struct maq_live *live)
+{
+    if (live->program.keeper > 0) {
+        maq_loop_remove(&live->room->loop, live->program.report);
+        maq_child_end(&live->program);
+    }
+    live->runs = false;
+    maq_ask_close(&live->port);
+}
+
+enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *live, struct maq_diag *diag)
+{
+    const struct maq_child_end *e = &live->end;
+    *out = (struct maq_session_rank){.rank = live->opts.rank,
+                                     .host_peak_bytes = (uint64_t)e->peak_bytes,
+                                     .host_cpu_s = 1e-6 * (double)e->cpu_us,
+                                     .wall_s = live->ended_s - live->began_s};
+    out->status = WIFEXITED(e->status) ? WEXITSTATUS(e->status) : 128 + WTERMSIG(e->status);
+    if (live->lost)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
+                             "what looks after rank %u was killed", out->rank);
+    if (e->error != 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
+                             "cannot run '%.200s': %s", live->room->program, strerror(e->error));
+    enum maq_status status =
+        live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->room->asks, diag) : MAQ_OK;
+    if (live->port.ended_ns > 0) /* its own clock, peers and all */
+        out->virtual_ns = live->port.ended_ns;
+    return status;
+}
+
+/* ---- the loop ---- */
+
+/* Asks a rank to end, and after a grace makes it. */
+static void hurry(struct maq_live *live, int number)
+{
+    double age = maq_room_age(live->room);
+    if (live->told_s <= 0) {
+        live->told_s = age;
+        maq_child_signal(&live->program, number);
+    } else if (age - live->told_s > GRACE_S) {
+        live->told_s = age;
+        maq_child_signal(&live->program, SIGKILL);
+    }
+}
+
+/* true: all are to end. */
+static bool look_at_clocks(struct maq_room *room, struct maq_live *const *live, uint32_t n)
+{
+    const struct maq_session_opts *o = room->opts;
+    int stop = o->stop ? (int)*o->stop : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!live[i]->runs)
+            continue;
+        live[i]->late = live[i]->late || (o->timeout_s > 0 && maq_room_age(room) - live[i]->began_s > o->timeout_s);
+        if (stop || live[i]->late)
+            hurry(live[i], stop > 1 ? stop : SIGTERM);
+    }
+    return stop != 0;
+}
+
+static bool goes_on(struct maq_live *const *live, uint32_t n, bool all)
+{
+    uint32_t run = 0;
+    for (uint32_t i = 0; i < n; i++)
+        run += live[i]->runs;
+    return all ? run > 0 : n > 0 && run == n;
+}
+
+static void tick(struct maq_live *const *live, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (live[i]->opts.store)
+            maq_store_tick(live[i]->opts.store);
+}
+
+enum maq_status maq_room_serve(struct maq_room *room, struct maq_live *const *live, uint32_t n, bool all,
+                               const struct maq_session_progress *at, struct maq_diag *diag)
+{
+    const struct maq_session_opts *o = room->opts;
+    bool stopped = false;
+    while (goes_on(live, n, all || stopped)) {
+        maq_loop_turn(&room->loop, TURN_MS);
+        tick(live, n);
+        stopped = look_at_clocks(room, live, n);
+        if (o->progress) {
+            struct maq_session_progress p = *at;
+            p.seconds = maq_room_age(room);
+            o->progress(o->context, &p);
+        }
+    }
+    return stopped ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0}, NULL,
+                                   "the program was ended on request")
+                   : MAQ_OK;
+}

@@ -1,0 +1,49 @@
+/*
+ * price_server.h - the answers to "how long does this take?": one socket, one table, the cost chain behind it.
+ *
+ * Every distinct question is priced once, for all ranks of a run; the table says what was asked and who answered.
+ */
+#ifndef MAQ_LAUNCH_PRICE_SERVER_H
+#define MAQ_LAUNCH_PRICE_SERVER_H
+
+#include "base/arena.h"
+#include "capture/price/price.h"
+#include "launch/event_loop.h"
+#include "maquette/launch.h"
+#include "shim/link.h"
+
+/* What was asked and answered; shared by the ranks of a run, which may ask at several sockets. */
+struct maq_ask_service {
+    struct maq_arena arena;
+    const struct maq_pricer *pricer; /* NULL: the fixed rule of link.h answers */
+    uint32_t world;
+    struct maq_asked **asked; /* in order of the first asking */
+    struct maq_str *question; /* of each */
+    uint32_t n, size;
+    uint32_t *table; /* index + 1 by hash */
+    uint64_t times;
+    bool failed; /* out of memory on the way */
+};
+
+/* The socket at which one rank asks. */
+struct maq_ask_port {
+    struct maq_server server;
+    struct maq_ask_service *service;
+    uint32_t rank;
+    uint64_t ended_ns; /* virtual time of the program at its end, as its last process that used the device said it */
+    const char *path;
+};
+
+void maq_ask_init(struct maq_ask_service *s, const struct maq_pricer *pricer, uint32_t world);
+void maq_ask_fini(struct maq_ask_service *s);
+
+/* Listens at `path` (AF_UNIX). */
+enum maq_status maq_ask_open(struct maq_ask_port *port, struct maq_ask_service *s, uint32_t rank, struct maq_loop *loop,
+                             const char *path, struct maq_diag *diag);
+void maq_ask_close(struct maq_ask_port *port);
+
+/* The row of a question that `rank` asks, made and priced when it is new; NULL when out of memory. `tail`: what follows it. */
+struct maq_asked *maq_ask_answer(struct maq_ask_service *s, const struct maq_ask *ask, uint32_t rank, const void *tail,
+                                 size_t tail_bytes);
+
+#endif

@@ -1,0 +1,330 @@
+/* probes.c - slices of a capture, one after another or a few at a time: see probes.h. */
+#include "launch/probes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "launch/codes.h"
+#include "launch/input_record.h"
+#include "launch/private_folder.h"
+
+#define JOBS_MAX 64u
+
+/* ---- the work folder ---- */
+
+enum maq_status maq_probes_open(struct maq_probes *s, struct maq_room *room, const char *folder, struct maq_diag *diag)
+{
+    char want[64], *has;
+    size_t n;
+    *s = (struct maq_probes){.room = room, .folder = folder};
+    maq_said_init(&s->said);
+    maq__snprintf(want, sizeof want, "maquette.capture/1 %016llx\n", (unsigned long long)room->identity);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+                             "cannot make the work folder '%.200s': %s", folder, strerror(errno));
+    MAQ_TRY(maq_room_absolute(&s->folder, folder, &room->arena)); /* programs may change their folder */
+    const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
+    if (!path)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_folder_read(&has, &n, path, 4096, diag));
+    bool other = has && strcmp(has, want) != 0;
+    free(has);
+    if (other)
+        return maq_diag_fail(
+            MAQ_USAGE, diag, MAQ_CODE_SESSION_RESUME, (struct maq_span){0}, "remove it, or give another file with -o",
+            "'%.200s' holds slices of another program, another device or another number of ranks", folder);
+    return maq_folder_write(path, want, strlen(want), diag);
+}
+
+void maq_probes_close(struct maq_probes *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        maq_said_fini(&s->at[i]->keys);
+    maq_said_fini(&s->said);
+    free(s->at);
+    free(s->log);
+}
+
+struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const char *why)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->at[i]->rank == rank)
+            return s->at[i];
+    if (s->n == s->size) {
+        uint32_t size = s->size ? s->size * 2 : 32;
+        struct maq_probe **grown = maq__realloc(s->at, size * sizeof *grown);
+        if (!grown)
+            return NULL;
+        s->at = grown;
+        s->size = size;
+    }
+    struct maq_probe *slice = MAQ_ARENA_NEW(&s->room->arena, struct maq_probe, 1);
+    if (!slice)
+        return NULL;
+    *slice = (struct maq_probe){.rank = rank, .why = why};
+    maq_said_init(&slice->keys);
+    s->at[s->n++] = slice;
+    return slice;
+}
+
+/* ---- what is known before a pass ---- */
+
+enum maq_status maq_probes_gather(struct maq_probes *s, struct maq_diag *diag)
+{
+    maq_said_fini(&s->said);
+    maq_said_init(&s->said);
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct maq_probe *slice = s->at[i];
+        uint32_t first = s->said.n;
+        if (!slice->ran)
+            continue;
+        MAQ_TRY(maq_said_add_trace(&s->said, slice->rank, slice->trace, diag));
+        for (uint32_t k = 0; k < slice->keys.n; k++) {
+            struct maq_said key = slice->keys.at[k];
+            key.by = key.rank;
+            MAQ_TRY(maq_said_add(&s->said, &key, diag));
+        }
+        uint64_t hash = maq_said_hash(&s->said, first);
+        slice->news = hash != slice->said;
+        slice->said = hash;
+    }
+    return MAQ_OK;
+}
+
+/* ---- one slice ---- */
+
+/* What is written when a slice is done, before its keys. */
+struct done {
+    char magic[8];
+    int32_t status;
+    uint32_t rank;
+    double wall_s;
+};
+static const char done_magic[8] = "maqslice";
+
+struct running {
+    struct maq_probe *slice;
+    struct maq_store store;
+    struct maq_live live;
+    const char *done, *keys;
+};
+
+static uint64_t hash_of(const char *path)
+{
+    char *bytes;
+    size_t n;
+    (void)maq_folder_read(&bytes, &n, path, SIZE_MAX, NULL);
+    uint64_t h = bytes ? maq_rec_hash(bytes, n, 1) : 0;
+    free(bytes);
+    return h;
+}
+
+static enum maq_status list(struct maq_probes *s, const struct maq_session_slice *slice, struct maq_diag *diag)
+{
+    if (!maq__grow((void **)&s->log, &s->log_size, s->n_log, sizeof *s->log))
+        return maq_no_memory(diag, "a list of slices");
+    s->log[s->n_log++] = *slice;
+    return MAQ_OK;
+}
+
+/* The slice's last run is this one. */
+static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const struct done *done, bool resumed,
+                            struct maq_diag *diag)
+{
+    uint64_t hash = hash_of(slice->trace);
+    slice->changed = !slice->ran || hash != slice->hash;
+    slice->hash = hash;
+    slice->ran = true;
+    slice->invented_at_once = s->pass == 0;
+    slice->resumed = resumed;
+    slice->pass = s->pass;
+    slice->status = done->status;
+    slice->wall_s = done->wall_s;
+    s->done++;
+    return list(s,
+                &(struct maq_session_slice){.rank = slice->rank,
+                                            .pass = s->pass,
+                                            .why = slice->why,
+                                            .status = slice->status,
+                                            .changed = slice->changed,
+                                            .resumed = resumed,
+                                            .wall_s = slice->wall_s},
+                diag);
+}
+
+/* Whether its last run would be repeated to the byte: it ended by itself, and would be told what it was told. */
+static bool would_repeat(const struct maq_probes *s, const struct maq_probe *slice)
+{
+    bool ended = slice->status == 0 || (slice->status > 0 && slice->status < 128 && !s->failed_again);
+    return !s->every_pass && slice->ran && ended && !slice->invented_at_once && s->pass > 0 &&
+           maq_given_same(slice->given, &s->said, slice->rank);
+}
+
+static enum maq_status name_files(struct maq_probes *s, struct running *r)
+{
+    struct maq_arena *a = &s->room->arena;
+    struct maq_probe *slice = r->slice;
+    slice->trace = maq_arena_printf(a, "%s/p%u-r%u.trace", s->folder, s->pass, slice->rank);
+    slice->log = maq_arena_printf(a, "%s/p%u-r%u.log", s->folder, s->pass, slice->rank);
+    slice->given = maq_arena_printf(a, "%s/p%u-r%u.given", s->folder, s->pass, slice->rank);
+    r->keys = maq_arena_printf(a, "%s/p%u-r%u.keys", s->folder, s->pass, slice->rank);
+    r->done = maq_arena_printf(a, "%s/p%u-r%u.done", s->folder, s->pass, slice->rank);
+    return slice->trace && slice->log && slice->given && r->keys && r->done ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+/* A slice that was run before this capture was killed; *found says whether. */
+static enum maq_status resume(struct maq_probes *s, struct running *r, bool *found, struct maq_diag *diag)
+{
+    struct done done;
+    char *bytes;
+    size_t n;
+    MAQ_TRY(maq_folder_read(&bytes, &n, r->done, sizeof done, diag));
+    *found = bytes && n == sizeof done && memcmp(bytes, done_magic, sizeof done_magic) == 0;
+    if (*found)
+        memcpy(&done, bytes, sizeof done);
+    free(bytes);
+    if (!*found)
+        return MAQ_OK;
+    maq_said_fini(&r->slice->keys);
+    maq_said_init(&r->slice->keys);
+    MAQ_TRY(maq_said_add_file(&r->slice->keys, r->keys, diag));
+    return note(s, r->slice, &done, true, diag);
+}
+
+static enum maq_status start(struct maq_probes *s, struct running *r, const char *peers, struct maq_diag *diag)
+{
+    struct maq_live_opts opts = {.rank = r->slice->rank,
+                                 .store = &r->store,
+                                 .trace = r->slice->trace,
+                                 .output = r->slice->log,
+                                 .peers = peers,
+                                 .given = r->slice->given};
+    unlink(r->slice->trace);
+    unlink(r->slice->given);
+    unlink(r->slice->log);
+    MAQ_TRY(maq_store_open(&r->store, &s->room->loop, s->room->world, 1, s->pass == 0, diag));
+    maq_said_give(&s->said, &r->store, r->slice->rank);
+    return maq_live_start(&r->live, s->room, &opts, diag);
+}
+
+static enum maq_status finish(struct maq_probes *s, struct running *r, struct maq_diag *diag)
+{
+    struct maq_session_rank rank;
+    struct done done = {.rank = r->slice->rank};
+    MAQ_TRY(maq_live_result(&rank, &r->live, diag));
+    maq_said_fini(&r->slice->keys);
+    maq_said_init(&r->slice->keys);
+    MAQ_TRY(maq_said_add_store(&r->slice->keys, r->slice->rank, &r->store, diag));
+    maq_said_settle(&r->slice->keys);
+    MAQ_TRY(maq_said_write(&r->slice->keys, r->keys, diag));
+    MAQ_TRY(maq_given_add_store(r->slice->given, &r->store, diag));
+    memcpy(done.magic, done_magic, sizeof done.magic);
+    done.status = rank.status;
+    done.wall_s = rank.wall_s;
+    MAQ_TRY(maq_folder_write(r->done, &done, sizeof done, diag));
+    return note(s, r->slice, &done, false, diag);
+}
+
+/* ---- a pass ---- */
+
+struct pass {
+    struct maq_probes *slices;
+    const char *peers, *phase;
+    struct running *slot[JOBS_MAX]; /* NULL: free */
+    struct running run[JOBS_MAX];   /* stays where it is while it runs: the loop points at it */
+    uint32_t jobs, done, of;
+};
+
+static void end(struct running **slot)
+{
+    if (!*slot)
+        return;
+    if ((*slot)->live.room)
+        maq_live_end(&(*slot)->live);
+    maq_store_close(&(*slot)->store);
+    *slot = NULL;
+}
+
+/* Begins a slice in a free slot; what had been run before takes none. */
+static enum maq_status begin(struct pass *p, uint32_t i, struct maq_probe *slice, struct maq_diag *diag)
+{
+    struct running *r = &p->run[i];
+    struct maq_probes *s = p->slices;
+    bool found;
+    if (would_repeat(s, slice)) {
+        p->done++;
+        return list(
+            s, &(struct maq_session_slice){.rank = slice->rank, .pass = s->pass, .why = slice->why, .repeats = true},
+            diag);
+    }
+    *r = (struct running){.slice = slice, .store.server.fd = -1};
+    MAQ_TRY(name_files(s, r));
+    MAQ_TRY(resume(s, r, &found, diag));
+    if (found) {
+        p->done++;
+        return MAQ_OK;
+    }
+    p->slot[i] = r; /* to be ended, whatever comes */
+    return start(s, r, p->peers, diag);
+}
+
+/* Serves until a slice has ended, and takes in all that have. */
+static enum maq_status advance(struct pass *p, struct maq_diag *diag)
+{
+    struct maq_session_progress at = {.phase = p->phase, .done = p->done, .of = p->of};
+    struct maq_live *list[JOBS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->jobs; i++)
+        if (p->slot[i])
+            list[n++] = &p->slot[i]->live;
+    MAQ_TRY(maq_room_serve(p->slices->room, list, n, false, &at, diag));
+    for (uint32_t i = 0; i < p->jobs; i++) {
+        if (!p->slot[i] || p->slot[i]->live.runs)
+            continue;
+        MAQ_TRY(finish(p->slices, p->slot[i], diag));
+        end(&p->slot[i]);
+        p->done++;
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status run_pass(struct pass *p, struct maq_probe *const *which, uint32_t n, struct maq_diag *diag)
+{
+    uint32_t next = 0;
+    while (p->done < n) {
+        for (uint32_t i = 0; i < p->jobs; i++)
+            while (!p->slot[i] && next < n)
+                MAQ_TRY(begin(p, i, which[next++], diag));
+        if (p->done < n)
+            MAQ_TRY(advance(p, diag));
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_probes_run(struct maq_probes *s, struct maq_probe *const *which, uint32_t n, const char *phase,
+                               struct maq_diag *diag)
+{
+    uint32_t jobs = s->room->opts->jobs;
+    struct pass *p = maq__calloc(sizeof *p);
+    if (!p)
+        return MAQ_NO_MEMORY;
+    p->slices = s;
+    p->phase = phase;
+    p->jobs = jobs == 0 ? 1 : jobs < JOBS_MAX ? jobs : JOBS_MAX;
+    p->of = n;
+    p->peers = maq_arena_printf(&s->room->arena, "%s/p%u.peers", s->folder, s->pass);
+    enum maq_status status = p->peers ? maq_said_write(&s->said, p->peers, diag) : MAQ_NO_MEMORY;
+    if (status == MAQ_OK)
+        status = run_pass(p, which, n, diag);
+    for (uint32_t i = 0; i < p->jobs; i++)
+        end(&p->slot[i]);
+    free(p);
+    s->pass++;
+    return status;
+}

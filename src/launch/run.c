@@ -1,0 +1,188 @@
+/*
+ * run.c - a program as one rank of many, or as all of a few: maquette/launch.h.
+ *
+ * One rank is alone: exchanges and the store answer with what the others would have said, as far as that can be known (docs/capture.md).
+ * All ranks at once meet in a segment of memory (shim/meet.h) with nobody behind it: the truth, at small scale.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "launch/codes.h"
+#include "launch/private_folder.h"
+#include "launch/result.h"
+#include "shim/meet.h"
+
+#define ALL_MAX 256u /* ranks at once: each is a process of its own */
+
+/* ---- results ---- */
+
+enum maq_status maq_session_begin(struct maq_session_box **out, struct maq_room *room, uint32_t n,
+                                  struct maq_diag *diag)
+{
+    struct maq_session_box *box = maq__calloc(sizeof *box);
+    if (box) {
+        maq_arena_init(&box->arena, 0);
+        box->rank = MAQ_ARENA_NEW(&box->arena, struct maq_session_rank, n);
+    }
+    if (!box || !box->rank) {
+        free(box);
+        return maq_no_memory(diag, NULL);
+    }
+    const struct maq_device *device = &room->cluster.groups[0].device;
+    box->session = (struct maq_session){.device = maq_arena_strdup(&box->arena, maq_str_of(device->title)),
+                                        .world = room->world,
+                                        .per_node = room->per_node,
+                                        .n_ranks = n,
+                                        .rank = box->rank,
+                                        .owner = box};
+    *out = box;
+    return MAQ_OK;
+}
+
+enum maq_status maq_session_end(struct maq_session_box *box, const struct maq_room *room)
+{
+    const struct maq_ask_service *asks = &room->asks;
+    struct maq_asked *rows = MAQ_ARENA_NEW(&box->arena, struct maq_asked, asks->n);
+    if (!rows)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < asks->n; i++) {
+        rows[i] = *asks->asked[i];
+        rows[i].name = maq_arena_strdup(&box->arena, maq_str_of(rows[i].name));
+        if (!rows[i].name)
+            return MAQ_NO_MEMORY;
+    }
+    box->session.asked = rows;
+    box->session.n_asked = asks->n;
+    for (uint32_t i = 0; i < box->session.n_ranks; i++)
+        if (box->session.status == 0)
+            box->session.status = box->rank[i].status;
+    return MAQ_OK;
+}
+
+void maq_session_free(struct maq_session *session)
+{
+    struct maq_session_box *box = session ? session->owner : NULL;
+    if (!box)
+        return;
+    maq_arena_fini(&box->arena);
+    free(box);
+}
+
+/* ---- runs ---- */
+
+struct run {
+    struct maq_room room;
+    struct maq_store store;
+    struct maq_live *live;
+    struct maq_live **list;
+    uint32_t n;
+    const char *meet;
+    struct maq_session_box *box;
+};
+
+static enum maq_status make_meeting(struct run *r, struct maq_diag *diag)
+{
+    struct maq_meet_opts opts = {.world = r->room.world, .owner = (uint32_t)getpid()};
+    r->meet = maq_arena_printf(&r->room.arena, "%s/meet", r->room.folder);
+    int error = r->meet ? maq_meet_create(r->meet, &opts) : ENOMEM;
+    return error == 0 ? MAQ_OK
+                      : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+                                      "cannot make the segment in which ranks meet: %s", strerror(error));
+}
+
+/* The trace of a rank: where the user wants it, or in the private folder. */
+static const char *trace_of(struct run *r, uint32_t rank)
+{
+    const char *wanted = r->room.trace;
+    if (!r->room.opts->all)
+        return wanted ? wanted : maq_arena_printf(&r->room.arena, "%s/trace", r->room.folder);
+    return maq_arena_printf(&r->room.arena, "%s/rank-%u.trace", wanted ? wanted : r->room.folder, rank);
+}
+
+static enum maq_status start(struct run *r, struct maq_diag *diag)
+{
+    const struct maq_session_opts *o = r->room.opts;
+    if (o->all && r->room.world > ALL_MAX)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+                             "maquette capture runs some of them, one after another",
+                             "%u ranks at once: %u are the most", r->room.world, ALL_MAX);
+    if (o->all)
+        MAQ_TRY(make_meeting(r, diag));
+    if (o->all && r->room.trace && mkdir(r->room.trace, 0777) != 0 && errno != EEXIST)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+                             "cannot make the folder '%.200s': %s", r->room.trace, strerror(errno));
+    for (uint32_t i = 0; i < r->n; i++) {
+        uint32_t rank = o->all ? i : o->rank;
+        struct maq_live_opts live = {.rank = rank, .store = &r->store, .meet = r->meet, .trace = trace_of(r, rank)};
+        if (!live.trace)
+            return MAQ_NO_MEMORY;
+        MAQ_TRY(maq_live_start(&r->live[i], &r->room, &live, diag));
+        r->list[i] = &r->live[i];
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status finish(struct run *r, struct maq_diag *diag)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        MAQ_TRY(maq_live_result(&r->box->rank[i], &r->live[i], diag));
+        if (r->room.trace && r->box->rank[i].records)
+            r->box->rank[i].trace = maq_arena_strdup(&r->box->arena, maq_str_of(r->live[i].opts.trace));
+    }
+    if (r->store.gloo && (!r->room.device || r->room.libraries.inject))
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_SESSION_GLOO, (struct maq_span){0},
+                     "the zero-GPU device does, whether a program uses a GPU or not: leave out --libraries",
+                     "nobody answered for gloo's ranks that are not there");
+    r->box->session.store_requests = r->store.requests;
+    r->box->session.invented = r->store.invented;
+    return maq_session_end(r->box, &r->room);
+}
+
+static enum maq_status run(struct run *r, struct maq_diag *diag)
+{
+    const struct maq_session_opts *o = r->room.opts;
+    char phase[32] = "all ranks";
+    r->n = o->all ? r->room.world : 1;
+    r->live = MAQ_ARENA_NEW(&r->room.arena, struct maq_live, r->n);
+    r->list = MAQ_ARENA_NEW(&r->room.arena, struct maq_live *, r->n);
+    if (!r->live || !r->list)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_session_begin(&r->box, &r->room, r->n, diag));
+    MAQ_TRY(maq_store_open(&r->store, &r->room.loop, r->room.world, r->n, !o->all, diag));
+    MAQ_TRY(start(r, diag));
+    if (!o->all)
+        maq__snprintf(phase, sizeof phase, "rank %u", o->rank);
+    struct maq_session_progress at = {.phase = phase};
+    enum maq_status status = maq_room_serve(&r->room, r->list, r->n, true, &at, diag);
+    for (uint32_t i = 0; i < r->n && status == MAQ_OK; i++)
+        if (r->live[i].late)
+            status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0},
+                                   "--timeout sets the limit", "the program did not end in %g s", o->timeout_s);
+    enum maq_status finished = finish(r, diag);
+    return status != MAQ_OK ? status : finished;
+}
+
+enum maq_status maq_session_run(struct maq_session **out, const struct maq_session_opts *opts, struct maq_diag *diag)
+{
+    struct run r = {.store.server.fd = -1};
+    *out = NULL;
+    enum maq_status status = maq_room_open(&r.room, opts, diag);
+    if (status == MAQ_OK)
+        status = run(&r, diag);
+    for (uint32_t i = 0; i < r.n && r.live; i++)
+        if (r.live[i].room)
+            maq_live_end(&r.live[i]);
+    maq_store_close(&r.store);
+    maq_room_close(&r.room);
+    if (r.box && (status == MAQ_OK || (status == MAQ_LIMIT && r.box->session.asked)))
+        *out = &r.box->session;
+    else if (r.box)
+        maq_session_free(&r.box->session);
+    return status;
+}

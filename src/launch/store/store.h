@@ -1,0 +1,99 @@
+/*
+ * store.h - the rendezvous store of torch.distributed for ranks that are alone.
+ *
+ * A store is a map from keys to bytes with counters, which all ranks of a job fill and wait for (PyTorch's TCPStore). Here some ranks
+ * are live and the others are not there; what these would have put in is made up for:
+ *
+ *   ADD      every rank adds alike: the first ADD of a key by a live rank adds the same for all that are not there
+ *   SET      what other ranks set in their slices is there from the beginning ("given")
+ *   GET,     a key that nobody sets: invented, 128 bytes that follow from the key's name, so that every slice invents the
+ *   WAIT     same. At once in a first pass; later after a while, for another thread of the program may set it
+ *   CHECK    tells of keys that are there; nothing is invented for those who only look
+ *
+ * Addresses of gloo's ranks (gloo.h) are the exception: those of ranks that are not there are made up at once, and never those of
+ * a rank that lives.
+ *
+ * With everybody live (`maquette run --all`) it is the store that torch.distributed knows. What live ranks set is kept: it is given to
+ * the slices that follow.
+ */
+#ifndef MAQ_LAUNCH_STORE_STORE_H
+#define MAQ_LAUNCH_STORE_STORE_H
+
+#include "launch/event_loop.h"
+
+#define MAQ_STORE_INVENTED 128u /* bytes of an invented value: the size of an ncclUniqueId */
+
+struct maq_store_key {
+    struct maq_str key;
+    char *value;
+    size_t n;
+    bool there;          /* it has a value */
+    bool set;            /* by a live rank */
+    bool given;          /* by a slice */
+    bool asked;          /* a live rank has named it */
+    uint64_t given_hash; /* maq_given_hash(); 0 = not given */
+    bool invented;
+    bool comes;                   /* a live rank will set it: nothing is made up */
+    bool counted;                 /* the others' part is in */
+    int64_t added;                /* by live ranks */
+    struct maq_store_item *queue; /* values that wait to be popped */
+    uint64_t queued;
+};
+
+struct maq_store {
+    struct maq_server server;
+    struct maq_store_key *keys; /* in order of first mention */
+    uint32_t n, size;
+    uint32_t *table; /* index + 1 by hash */
+    uint32_t world, live;
+    const uint32_t *live_rank; /* [live], where more than one lives; NULL: not known */
+    bool at_once;              /* what is missing is invented at once */
+    bool failed;               /* out of memory on the way */
+    bool changed;              /* a value came since those who wait were last looked after */
+    bool listed;               /* a live rank wanted to know all keys */
+    double patience_s;
+    uint64_t requests;
+    uint32_t invented;
+    bool gloo; /* a rank of gloo that is not there was given an address */
+    uint16_t port;
+};
+
+/* A key that another slice set. The first one that gives a key counts. */
+void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, size_t n);
+/* A key that a live rank will set. */
+void maq_store_expect(struct maq_store *s, struct maq_str key);
+bool maq_store_lives(const struct maq_store *s, uint32_t rank); /* false where it is not known */
+
+/* ---- what the protocol calls ---- */
+
+struct maq_store_key *maq_store_find(struct maq_store *s, struct maq_str key); /* NULL: never mentioned */
+struct maq_store_key *maq_store_at(struct maq_store *s, struct maq_str key);   /* made when new; NULL: no memory */
+void maq_store_name(struct maq_store *s, struct maq_str key);                  /* a live rank names it */
+void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, size_t n);
+void maq_store_append(struct maq_store *s, struct maq_str key, const void *value, size_t n);
+int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by);
+bool maq_store_delete(struct maq_store *s, struct maq_str key);
+/* What the key holds after it was compared; borrowed. */
+struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, struct maq_str expected,
+                                     struct maq_str desired);
+bool maq_store_has(struct maq_store *s, struct maq_str key); /* a value, or a queue with one */
+/* Whether nobody will set a key that is not there; `late`: who would have has had the time. */
+bool maq_store_nobody_comes(struct maq_store *s, struct maq_str key, bool late);
+void maq_store_invent(struct maq_store *s, struct maq_str key);
+uint64_t maq_store_count(const struct maq_store *s); /* keys that are there */
+void maq_store_push(struct maq_store *s, struct maq_str key, const void *value, size_t n);
+/* The queue's first value, owned by the caller (free()); NULL: it is empty. */
+char *maq_store_pop(struct maq_store *s, struct maq_str key, size_t *n);
+
+void maq_store_clear(struct maq_store *s); /* no keys any more */
+
+/* ---- on a socket: wire.c ---- */
+
+/* Listens on a free port of the loopback. `live` of `world` ranks are there. */
+enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
+                               struct maq_diag *diag);
+void maq_store_close(struct maq_store *s);
+/* Looks after those who wait: to be called now and then. */
+void maq_store_tick(struct maq_store *s);
+
+#endif

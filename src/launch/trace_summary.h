@@ -1,0 +1,15 @@
+/*
+ * trace_summary.h - a rank's trace, as far as running it needs: what it did in sum.
+ *
+ * What a killed program leaves is read up to its last whole record (rank_trace.h).
+ */
+#ifndef MAQ_LAUNCH_TRACE_SUMMARY_H
+#define MAQ_LAUNCH_TRACE_SUMMARY_H
+
+#include "launch/price_server.h"
+
+/* Adds up a trace: everything in *out that a trace tells. Launches are counted in the table of `asks` too. */
+enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *path, struct maq_ask_service *asks,
+                                   struct maq_diag *diag);
+
+#endif

@@ -1,0 +1,11 @@
+/* wait_table.h - what a rank's meetings were in a replay, as a file for a libnccl on a real GPU (shim/link.h, "waits"). */
+#ifndef MAQ_LAUNCH_WAIT_TABLE_H
+#define MAQ_LAUNCH_WAIT_TABLE_H
+
+#include "maquette/replay.h"
+
+/* Replays the job with these edits and writes the waits of `rank` to `path`. */
+enum maq_status maq_waits_write(const char *path, const struct maq_capture *job, uint32_t rank,
+                                const struct maq_edit *edits, uint32_t n_edits, struct maq_diag *diag);
+
+#endif

@@ -1,0 +1,220 @@
+/* workspace.c - the machine, the folder, the libraries of a command that runs ranks: see workspace.h. */
+#include "launch/workspace.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/module.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "cluster/cluster_load.h"
+#include "launch/codes.h"
+#include "launch/elf.h"
+#include "launch/launcher.h"
+#include "launch/private_folder.h"
+#include "shim/link.h"
+
+#define WORLD_MAX (1u << 20)
+#define MEMORY_LEAST 1e6
+#define MEMORY_MOST 1e15
+#define PROFILE_MOST ((size_t)16 << 20)
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double maq_room_age(const struct maq_room *room)
+{
+    return now_s() - room->began_s;
+}
+
+/* ---- the machine ---- */
+
+static enum maq_status load_cluster(struct maq_room *room, const char *text, struct maq_diag *diag)
+{
+    struct maq_node node = {.kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = maq_str_of(text), .used = true};
+    uint32_t file = maq_diag_add_source(diag, room->opts->cluster ? "--cluster" : "--device", text, strlen(text));
+    node.at = (struct maq_span){file, 0, (uint32_t)strlen(text)};
+    return maq_cluster_load(&room->cluster, &node, &room->arena, diag);
+}
+
+static enum maq_status open_machine(struct maq_room *room, struct maq_diag *diag)
+{
+    const struct maq_session_opts *o = room->opts;
+    const char *device = o->device ? o->device : "h100-sxm", *text = o->cluster ? o->cluster : device;
+    const char *why;
+    MAQ_TRY(load_cluster(room, text, diag));
+    room->per_node = o->per_node > 0 ? o->per_node : (uint32_t)room->cluster.groups[0].devices_per_node;
+    room->world = o->world > 0 ? o->world : room->cluster.devices;
+    if (room->world > WORLD_MAX)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, NULL,
+                             "a world of %u ranks: %u are the most", room->world, WORLD_MAX);
+    if (o->rank >= room->world)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, "ranks are counted from 0",
+                             "there is no rank %u in a world of %u", o->rank, room->world);
+    if (o->cluster && room->cluster.devices < room->world)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+                             "give a larger cluster, or fewer ranks", "the cluster has %u devices for %u ranks",
+                             room->cluster.devices, room->world);
+    if (!o->cluster) { /* as many nodes as the ranks need */
+        const char *whole = maq_arena_printf(&room->arena, "%s:%u x %u", device, room->per_node,
+                                             (room->world + room->per_node - 1) / room->per_node);
+        MAQ_TRY(whole ? load_cluster(room, whole, diag) : MAQ_NO_MEMORY);
+    }
+    if (o->memory && (!maq_quantity_parse(&room->memory_bytes, maq_str_of(o->memory), MAQ_DIM_BYTES, &why) ||
+                      !(room->memory_bytes >= MEMORY_LEAST && room->memory_bytes <= MEMORY_MOST)))
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+                             "write it with its unit: 80GB, 40GiB", "'%.60s' is no size of a device's memory",
+                             o->memory);
+    if (o->measured)
+        MAQ_TRY(maq_measured_open(&room->measured, o->measured, diag));
+    if (o->kernels)
+        MAQ_TRY(maq_replay_kernels_read(&room->kernels, o->kernels, diag));
+    room->costs.measured = room->measured;
+    room->pricer = (struct maq_pricer){&room->cluster, &room->costs, room->kernels};
+    maq_ask_init(&room->asks, &room->pricer, room->world);
+    return MAQ_OK;
+}
+
+/* ---- program and libraries ---- */
+
+enum maq_status maq_room_absolute(const char **out, const char *path, struct maq_arena *arena)
+{
+    char here[PATH_MAX];
+    *out = path;
+    if (!path || path[0] == '/')
+        return MAQ_OK;
+    *out = getcwd(here, sizeof here) ? maq_arena_printf(arena, "%s/%s", here, path) : NULL;
+    return *out ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+/* A profile of NCCL's memory: every line has to be one. */
+static enum maq_status check_profile(const char *path, struct maq_diag *diag)
+{
+    enum maq_status status = MAQ_OK;
+    char *text;
+    size_t n;
+    MAQ_TRY(maq_folder_read(&text, &n, path, PROFILE_MOST, diag));
+    if (!text)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+                             "--nccl-memory takes rule, none or a file", "there is no file '%.200s'", path);
+    struct maq_str rest = {text, n}, line;
+    uint32_t file = maq_diag_add_source(diag, path, text, n);
+    while (rest.ptr && status == MAQ_OK) {
+        struct maq_comm_memory_row row;
+        char copy[256] = "-";
+        rest = maq_str_split(rest, '\n', &line);
+        if (line.len < sizeof copy) {
+            memcpy(copy, line.ptr, line.len);
+            copy[line.len] = '\0';
+        }
+        if (maq_comm_memory_read(&row, copy) < 0)
+            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_OPTION,
+                                   (struct maq_span){file, (uint32_t)(line.ptr - text), (uint32_t)line.len},
+                                   "init|collective|send|recv, ranks or any, node|across, bytes: init 8 node 203423744",
+                                   "no line of a profile of NCCL's memory");
+    }
+    free(text);
+    return status;
+}
+
+static enum maq_status open_nccl_memory(struct maq_room *room, struct maq_diag *diag)
+{
+    const char *from = room->opts->nccl_memory ? room->opts->nccl_memory : "rule";
+    room->nccl_memory = "rule";
+    if (strcmp(from, "rule") == 0)
+        return MAQ_OK;
+    room->nccl_memory = NULL;
+    if (strcmp(from, "none") == 0)
+        return MAQ_OK;
+    MAQ_TRY(maq_room_absolute(&room->nccl_memory, from, &room->arena));
+    return check_profile(room->nccl_memory, diag);
+}
+
+static enum maq_status open_libraries(struct maq_room *room, struct maq_diag *diag)
+{
+    char file[64], shim[MAQ_MODULE_PATH], clock[MAQ_MODULE_PATH];
+    uint32_t generation = room->opts->libraries;
+    if (generation == MAQ_SESSION_NO_LIBRARIES)
+        return MAQ_OK;
+    if (generation == MAQ_SESSION_GPU) {
+        if (!maq_module_find(shim, "libmaquette-nccl.so", "shim/gpu"))
+            return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_LIBRARY, (struct maq_span){0},
+                                 "it is built where nvcc and CUPTI are",
+                                 "the libnccl with virtual peers, libmaquette-nccl.so, is not there");
+        room->device = true;
+        return maq_libraries_link_nccl(&room->libraries, room->folder, shim, &room->arena, diag);
+    }
+    if (maq_elf_has_runtime(room->program))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+                             "build it with NVCC_APPEND_FLAGS='-cudart shared'; if it uses no device: --libraries none",
+                             "%s has CUDA's runtime inside, where nothing can stand in for it", room->program);
+    if (generation == 0)
+        generation = maq_elf_generation(room->program);
+    (void)snprintf(file, sizeof file, "libmaquette-vgpu-%u.so", generation);
+    if (!maq_module_find(shim, file, "shim"))
+        return maq_diag_fail(
+            MAQ_IO, diag, MAQ_CODE_SESSION_LIBRARY, (struct maq_span){0},
+            "build it (meson compile), or install it beside maquette; --libraries none runs a program that "
+            "uses no device",
+            "the zero-GPU device, %s, is not there", file);
+    bool has_clock = maq_module_find(clock, "libmaquette-clock.so", "shim");
+    room->device = true;
+    return maq_libraries_link(&room->libraries, room->folder, shim, has_clock ? clock : NULL, generation, &room->arena,
+                              diag);
+}
+
+static uint64_t identity_of(const struct maq_room *room)
+{
+    const struct maq_session_opts *o = room->opts;
+    uint64_t h = maq_rec_mix(room->world, room->per_node);
+    for (const char *const *a = o->arguments; *a; a++)
+        h = maq_rec_hash(*a, strlen(*a) + 1, h);
+    const char *device = room->cluster.groups[0].device.name, *memory = room->nccl_memory ? room->nccl_memory : "";
+    h = maq_rec_hash(memory, strlen(memory), h);
+    return maq_rec_hash(device, strlen(device), maq_rec_mix(h, (uint64_t)room->memory_bytes));
+}
+
+enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_opts *opts, struct maq_diag *diag)
+{
+    *room = (struct maq_room){.opts = opts, .began_s = now_s()};
+    maq_arena_init(&room->arena, 0);
+    if (!opts->arguments || !opts->arguments[0])
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+                             "give the program and its arguments after `--`", "there is no program to run");
+    const char *launcher = maq_launcher_of(opts->arguments);
+    if (launcher)
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+                             "give what it would start as one rank: -- python train.py --its --own options",
+                             "'%s' starts ranks, and so does maquette", launcher);
+    MAQ_TRY(open_machine(room, diag));
+    MAQ_TRY(maq_child_find(&room->program, opts->arguments[0], &room->arena, diag));
+    MAQ_TRY(maq_room_absolute(&room->trace, opts->trace, &room->arena));
+    MAQ_TRY(maq_room_absolute(&room->values, opts->values, &room->arena));
+    MAQ_TRY(open_nccl_memory(room, diag));
+    MAQ_TRY(maq_folder_make(&room->folder, &room->arena, diag));
+    maq_folder_guard_begin(&room->guard, room->folder);
+    room->identity = identity_of(room);
+    return open_libraries(room, diag);
+}
+
+void maq_room_close(struct maq_room *room)
+{
+    if (room->folder)
+        maq_folder_remove(room->folder);
+    maq_folder_guard_end(&room->guard);
+    maq_ask_fini(&room->asks);
+    maq_loop_fini(&room->loop);
+    maq_measured_close(room->measured);
+    maq_replay_kernels_free(room->kernels);
+    maq_arena_fini(&room->arena);
+}

@@ -1,0 +1,39 @@
+/*
+ * local.h - a module as one rank sees it: its rows and widths under the plan's cut, its parameters, and the operators and
+ * collectives that are made of them.
+ */
+#ifndef MAQ_LOWER_LOCAL_H
+#define MAQ_LOWER_LOCAL_H
+
+#include "lower/lower.h"
+
+/* Rows and local widths of a module on this rank. */
+struct maq_local {
+    int64_t rows, in, out;
+};
+struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq_layer *layer,
+                                 const struct maq_module *m);
+
+/* Parameters of a module that one rank holds (before any data-parallel sharding). */
+double maq_lower_local_params(const struct maq_lower *lower, const struct maq_module *m);
+
+/* Whether the recipe quantizes a module's product, and bytes of a number then, its share of the scales included. */
+bool maq_lower_quantized(const struct maq_lower *lower, const struct maq_module *m);
+double maq_lower_narrow_bytes(const struct maq_plan *plan);
+
+/* Whether a linear has a LoRA adapter; whether a module's own weights are trained. */
+bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m);
+bool maq_lower_trained(const struct maq_lower *lower);
+
+struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
+                          int64_t d3, int64_t d4, int64_t d5);
+struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind kind, enum maq_group_kind group,
+                              double bytes);
+
+/* Whether the module is a token table that is looked up by a product with one-hot vectors, one value per token and (local) row. */
+bool maq_lower_one_hot(const struct maq_lower *lower, const struct maq_module *m);
+
+/* Mean keys per query for the workload's documents (packing and length distribution applied). */
+double maq_lower_keys(const struct maq_lower *lower, const struct maq_attention_geometry *g);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * lower.c - the walk over a layer: its modules in the order of a pass, each by the file for its kind (modules.h), what is recomputed
+ * in front of them, and what the host pays.
+ *
+ * Sources of what is executed: Megatron-LM core (transformer_layer.py, tensor_parallel/layers.py, fusions/) and Transformer Engine.
+ */
+#include "lower/lower.h"
+
+#include "lower/contention.h"
+#include "lower/local.h"
+#include "lower/modules.h"
+#include "plan/job_build.h"
+
+void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
+                    struct maq_arena *arena)
+{
+    const struct maq_plan *p = &job->plan;
+    *lower = (struct maq_lower){.job = job, .plan = p, .items = items, .arena = arena, .store = job->store_dtype};
+    maq_lower_select(lower, job->groups);
+    maq_lower_size(lower, &job->model.kinds[0]);
+    lower->store_bytes = maq_dtype_bytes((enum maq_dtype)lower->store);
+    lower->vocab_cut = p->vocab_parallel_pipeline ? (int64_t)p->tp * p->pp : p->tp;
+    lower->imbalance = p->capacity_factor > 0 && p->capacity_factor < p->imbalance ? p->capacity_factor : p->imbalance;
+    const struct maq_module *router = maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
+    if (router) {
+        double kept = p->capacity_factor > 0 && p->capacity_factor < 1.0 ? p->capacity_factor : 1.0;
+        /* balanced, a rank's experts get as many rows as its own tokens send out; expert-TP ranks all see the
+         * rows of their group */
+        lower->expert_rows = (int64_t)((double)lower->tokens_region * router->u.moe.topk * kept * p->etp + 0.5);
+        lower->local_experts = router->u.moe.experts / p->ep;
+    }
+}
+
+void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer)
+{
+    const struct maq_plan *p = lower->plan;
+    lower->seq = maq_layer_tokens(layer, lower->job->workload.seq);
+    lower->tokens = (int64_t)p->mbs * lower->seq / p->cp;
+    lower->tokens_region = p->sequence_parallel == MAQ_ON ? lower->tokens / p->tp : lower->tokens;
+    lower->math = layer->wide ? lower->store : lower->job->math_dtype;
+}
+
+void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups)
+{
+    lower->groups = groups;
+    if (lower->device == lower->items->device)
+        return;
+    lower->device = lower->items->device;
+    lower->attention = maq_attention_on(lower->plan, lower->device);
+    lower->host = maq_host_rates_of(lower->job, lower->items->device);
+    maq_contention_shares(lower->contention, lower->plan, lower->items->device);
+}
+
+/*
+ * With the vocabulary spread over the pipeline, the last stage's hidden states go to every stage before the output block and
+ * the sum of their gradients comes back after it (Yeung et al., "Balancing Pipeline Parallelism with Vocabulary
+ * Parallelism", arXiv 2411.05288).
+ */
+static void exchange_hidden(struct maq_lowering *l, enum maq_coll_kind kind)
+{
+    if (!l->lower->plan->vocab_parallel_pipeline)
+        return;
+    double bytes = (double)l->lower->tokens_region * (double)l->lower->job->model.hidden * l->lower->store_bytes;
+    struct maq_coll c = maq_coll_make(l->lower, kind, MAQ_GROUP_PP, bytes);
+    maq_segment_coll(&l->w, &c, MAQ_STREAM_PP);
+}
+
+static void lower_module(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
+{
+    l->w.name = m->name;
+    l->w.part = (uint8_t)m->part;
+    switch (m->kind) {
+    case MAQ_MODULE_LINEAR:
+        if (m->part == MAQ_PART_OUTPUT && pass == MAQ_PASS_FORWARD)
+            exchange_hidden(l, MAQ_COLL_BROADCAST);
+        maq_lower_linear(l, m, pass);
+        if (m->part == MAQ_PART_OUTPUT && (pass == MAQ_PASS_BACKWARD || pass == MAQ_PASS_BACKWARD_INPUT))
+            exchange_hidden(l, MAQ_COLL_ALL_REDUCE);
+        break;
+    case MAQ_MODULE_ATTENTION:
+        if (pass != MAQ_PASS_BACKWARD_WEIGHT)
+            maq_lower_attention(l, m, pass);
+        break;
+    case MAQ_MODULE_ROUTER:
+    case MAQ_MODULE_EXPERT_LINEAR:
+    case MAQ_MODULE_EXPERT_ACTIVATION:
+        maq_lower_expert(l, m, pass);
+        break;
+    case MAQ_MODULE_DISPATCH:
+    case MAQ_MODULE_COMBINE:
+        if (pass != MAQ_PASS_BACKWARD_WEIGHT)
+            maq_lower_exchange(l, m, pass);
+        break;
+    case MAQ_MODULE_EMBEDDING: /* its only gradient is the weight's */
+        if (pass == MAQ_PASS_FORWARD || pass == MAQ_PASS_BACKWARD || pass == MAQ_PASS_BACKWARD_WEIGHT)
+            maq_lower_pointwise(l, m, pass != MAQ_PASS_FORWARD);
+        break;
+    case MAQ_MODULE_NORM:
+    case MAQ_MODULE_ROPE:
+    case MAQ_MODULE_ACTIVATION:
+    case MAQ_MODULE_GATE:
+    case MAQ_MODULE_RESIDUAL:
+    case MAQ_MODULE_CONV1D:
+    case MAQ_MODULE_SSM_SCAN:
+    case MAQ_MODULE_DELTA_RULE:
+    case MAQ_MODULE_LOSS:
+    case MAQ_MODULE_KIND_COUNT:
+        if (pass != MAQ_PASS_BACKWARD_WEIGHT)
+            maq_lower_pointwise(l, m, pass != MAQ_PASS_FORWARD);
+        break;
+    }
+}
+
+#define ALL_PARTS UINT32_MAX
+
+static const struct maq_module *module_at(const struct maq_lowering *l, uint32_t i)
+{
+    return &l->layer->modules[l->pass == MAQ_PASS_FORWARD ? i : l->layer->n_modules - 1 - i];
+}
+
+/* The shared experts of the layer, in the direction of the pass. */
+static void lower_shared(struct maq_lowering *l)
+{
+    const char *name = l->w.name;
+    uint8_t part = l->w.part;
+    l->beside = NULL;
+    for (uint32_t i = 0; i < l->layer->n_modules; i++)
+        if (module_at(l, i)->part == MAQ_PART_SHARED_EXPERTS)
+            lower_module(l, module_at(l, i), l->pass);
+    l->w.name = name;
+    l->w.part = part;
+}
+
+/*
+ * The last product of an MLP only makes the layer's output, which no backward pass reads. The same of experts, whose probabilities weigh
+ * what the activation makes, and of the exchange behind them.
+ */
+static bool ends_layer(const struct maq_module *m)
+{
+    bool last = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
+    return (m->part == MAQ_PART_MLP && m->kind == MAQ_MODULE_LINEAR && last) ||
+           (m->kind == MAQ_MODULE_EXPERT_LINEAR && last) || m->kind == MAQ_MODULE_COMBINE;
+}
+
+/*
+ * Where a layer's second half begins, MLP or experts: with the norm in front of the first module of either. The norm of a layer that has
+ * both branches side by side is the first half's.
+ */
+static uint32_t second_half(const struct maq_layer *layer)
+{
+    const uint32_t parts =
+        1u << MAQ_PART_MLP | 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE | 1u << MAQ_PART_SHARED_EXPERTS;
+    uint32_t i = 0;
+    while (i < layer->n_modules && !(parts & (1u << layer->modules[i].part)))
+        i++;
+    return i > 1 && layer->modules[i - 1].kind == MAQ_MODULE_NORM ? i - 1 : i;
+}
+
+static bool is_mamba(const struct maq_layer *layer)
+{
+    bool scans = false;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        if (layer->modules[i].kind == MAQ_MODULE_ATTENTION)
+            return false;
+        scans |= layer->modules[i].kind == MAQ_MODULE_SSM_SCAN;
+    }
+    return scans;
+}
+
+/* Whether a module is in a graph that covers a part of its layer (Megatron Core, transformer_layer.py and its cuda_graph_scope). */
+static bool captured(const struct maq_lowering *l, const struct maq_module *m, uint32_t second)
+{
+    const uint32_t scope = l->lower->plan->graph_scope, at = (uint32_t)(m - l->layer->modules);
+    if (scope == 0)
+        return false;
+    if (at < second)
+        return scope & (is_mamba(l->layer) ? 1u << MAQ_GRAPH_MAMBA : 1u << MAQ_GRAPH_ATTN);
+    if (!l->layer->moe)
+        return scope & 1u << MAQ_GRAPH_MLP;
+    bool routes = at == second || m->kind == MAQ_MODULE_ROUTER || m->part == MAQ_PART_SHARED_EXPERTS;
+    return scope & ((routes ? 1u << MAQ_GRAPH_MOE_ROUTER : 0) | 1u << MAQ_GRAPH_MOE);
+}
+
+/* What the host pays for what follows: a call for every operator, or one for a graph of them. Neighbours are one graph. */
+static void set_host(struct maq_lowering *l, enum maq_pass pass, bool graph, bool begins)
+{
+    const struct maq_host_rates *h = &l->lower->host;
+    double launch = pass == MAQ_PASS_FORWARD ? h->forward_ns : h->backward_ns;
+    if (begins)
+        maq_segment_host(&l->w, launch);
+    l->w.launch_ns = graph ? 0 : launch;
+    l->w.kernel_ns = graph ? 0 : h->kernel_ns;
+    l->w.expert_ns = graph ? 0 : h->expert_ns;
+    l->w.collective_ns = graph ? 0 : h->collective_ns;
+}
+
+/* The modules of the chosen parts in the direction of the pass. */
+static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
+{
+    const uint32_t moe = 1u << MAQ_PART_MOE | 1u << MAQ_PART_SHARED_EXPERTS;
+    bool beside = l->lower->plan->overlap_shared_experts && l->layer->moe && pass != MAQ_PASS_BACKWARD_WEIGHT &&
+                  (parts & moe) == moe;
+    l->pass = pass;
+    l->beside = beside ? lower_shared : NULL;
+    const uint32_t second = second_half(l->layer);
+    bool graph = false;
+    for (uint32_t i = 0; i < l->layer->n_modules; i++) {
+        const struct maq_module *m = module_at(l, i);
+        bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS, before = graph;
+        if (!(parts & (1u << m->part)) || later || (l->pruned && ends_layer(m)))
+            continue;
+        graph = captured(l, m, second);
+        set_host(l, pass, graph, graph && !before);
+        lower_module(l, m, pass);
+    }
+    l->beside = NULL;
+}
+
+/* Forward again before the backward pass: the whole layer, or the modules of the chosen parts with the collectives that
+ * feed them. */
+static void lower_redo(struct maq_lowering *l, enum maq_redo redo)
+{
+    uint32_t parts = redo == MAQ_REDO_LAYER ? ALL_PARTS : l->lower->plan->recompute_parts;
+    if (parts & (1u << MAQ_PART_MOE)) /* the whole MoE layer */
+        parts |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
+    l->w.bucket = MAQ_BUCKET_RECOMPUTE;
+    maq_segment_host(&l->w, l->lower->host.checkpoint_ns);
+    /* operator by operator that product is kept or not like any other */
+    l->pruned = l->lower->job->framework.recompute_prunes && l->lower->plan->selective_ac != MAQ_SELECTIVE_AC_OP;
+    for (int32_t i = redo == MAQ_REDO_LAYER ? l->lower->job->framework.forward_calls : 1; i > 0; i--)
+        walk(l, MAQ_PASS_FORWARD, parts);
+    l->pruned = false;
+}
+
+struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,
+                                    enum maq_redo redo)
+{
+    struct maq_segment *out = MAQ_ARENA_NEW(lower->arena, struct maq_segment, 1);
+    if (!out) {
+        lower->failed = true;
+        return NULL;
+    }
+    struct maq_lowering l = {.lower = lower, .layer = layer};
+    maq_segment_begin(&l.w, out, lower->items, lower->arena);
+    l.w.serial = lower->job->framework.launches_block;
+    l.w.tp_stops = lower->job->framework.tp_synchronizes && !l.w.serial;
+    l.w.read_ns = lower->host.read_ns;
+    l.w.skew_ns = lower->host.skew_ns;
+    l.w.contention = lower->contention;
+    if (lower->offload_bytes > 0 && pass != MAQ_PASS_BACKWARD_WEIGHT) /* those of the layer before, of equal size */
+        maq_segment_copy(&l.w, lower->offload_bytes, MAQ_STEP_NONE);
+    if (redo != MAQ_REDO_NOTHING && pass != MAQ_PASS_FORWARD && pass != MAQ_PASS_BACKWARD_WEIGHT)
+        lower_redo(&l, redo);
+    l.w.bucket = pass == MAQ_PASS_FORWARD ? MAQ_BUCKET_FORWARD : MAQ_BUCKET_BACKWARD;
+    for (int32_t i = pass == MAQ_PASS_FORWARD && lower->repeats ? lower->job->framework.forward_calls : 1; i > 0; i--)
+        walk(&l, pass, ALL_PARTS);
+    maq_segment_end(&l.w);
+    if (l.w.failed)
+        lower->failed = true;
+    return out;
+}

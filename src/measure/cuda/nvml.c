@@ -1,0 +1,66 @@
+/* nvml.c - see nvml.h. Constants are those of NVML's interface: clock domains, sensors, 0 for success. */
+#include "measure/cuda/nvml.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define CLOCK_SM 1
+#define CLOCK_MEMORY 2
+#define SENSOR_GPU 0
+
+/* The address of a function through one of an object, which is how dlsym gives it. */
+static bool find(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+void maq_nvml_open(struct maq_nvml *nvml, const char *bus_id, char driver[32])
+{
+    int (*init)(void), (*version)(char *, unsigned), (*by_bus)(const char *, void **);
+    memset(nvml, 0, sizeof *nvml);
+    nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!nvml->library)
+        return;
+    bool good = find(nvml->library, "nvmlInit_v2", &init) && find(nvml->library, "nvmlShutdown", &nvml->shutdown) &&
+                find(nvml->library, "nvmlSystemGetDriverVersion", &version) &&
+                find(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) &&
+                find(nvml->library, "nvmlDeviceGetClockInfo", &nvml->clock) &&
+                find(nvml->library, "nvmlDeviceGetPowerUsage", &nvml->power) &&
+                find(nvml->library, "nvmlDeviceGetTemperature", &nvml->temperature);
+    if (!good || init() != 0) {
+        dlclose(nvml->library);
+        memset(nvml, 0, sizeof *nvml);
+        return;
+    }
+    if (version(driver, 32) != 0)
+        driver[0] = '\0';
+    if (by_bus(bus_id, &nvml->device) != 0)
+        nvml->device = NULL;
+}
+
+void maq_nvml_sense(const struct maq_nvml *nvml, struct maq_profile_sense *out)
+{
+    unsigned value;
+    memset(out, 0, sizeof *out);
+    if (!nvml->device)
+        return;
+    if (nvml->clock(nvml->device, CLOCK_SM, &value) == 0)
+        out->sm_hz = value * 1e6;
+    if (nvml->clock(nvml->device, CLOCK_MEMORY, &value) == 0)
+        out->memory_hz = value * 1e6;
+    if (nvml->power(nvml->device, &value) == 0)
+        out->power_w = value * 1e-3;
+    if (nvml->temperature(nvml->device, SENSOR_GPU, &value) == 0)
+        out->celsius = value;
+}
+
+void maq_nvml_close(struct maq_nvml *nvml)
+{
+    if (!nvml->library)
+        return;
+    (void)nvml->shutdown();
+    dlclose(nvml->library);
+    memset(nvml, 0, sizeof *nvml);
+}

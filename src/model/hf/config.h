@@ -1,0 +1,131 @@
+/*
+ * config.h - a Hugging Face config.json as numbers, before it becomes an architecture.
+ *
+ * Each family presets what its class in `transformers` assumes, its field tables overwrite that from the document,
+ * and one common path (config.c) turns the result into a struct maq_arch; only families with oddities have a function of
+ * their own.
+ */
+#ifndef MAQ_MODEL_HF_CONFIG_H
+#define MAQ_MODEL_HF_CONFIG_H
+
+#include "model/reader.h"
+
+/* Which layers see a window. */
+enum maq_hf_window {
+    MAQ_HF_WINDOW_NONE,
+    MAQ_HF_WINDOW_ALL,     /* Mistral */
+    MAQ_HF_WINDOW_EVEN,    /* layers 0, 2, ...: Gemma 2, GPT-OSS */
+    MAQ_HF_WINDOW_UPPER,   /* from max_window_layers on, if use_sliding_window: Qwen 2 */
+    MAQ_HF_WINDOW_PATTERN, /* all but every n-th: Gemma 3 */
+    MAQ_HF_WINDOW_CHUNKED, /* all but every n-th attend in chunks and rotate; the n-th see all and do not: Llama 4 */
+};
+
+/* hidden_act: all words but relu2 cost the same. The place of relu2 in the table of words (keys.c). */
+enum maq_hf_act { MAQ_HF_ACT_OTHER, MAQ_HF_ACT_RELU2 };
+
+struct maq_hf {
+    /* size */
+    int64_t hidden, layers, heads, vocab, max_pos, ffn;
+    int act;
+    bool tie;
+    /* attention */
+    int64_t kv_heads, head_dim, rotary_dim;
+    double rotary_factor;
+    bool attention_bias, qkv_bias, out_bias, mlp_bias, bias;
+    double attention_dropout, hidden_dropout, ignored_dropout;
+    int64_t window, window_pattern, max_window_layers, chunk;
+    bool use_window, use_qk_norm;
+    struct maq_node *layer_types, *no_rope_layers;
+    int64_t no_rope_interval;                     /* every n-th layer does not rotate; 0: all do */
+    struct maq_str window_letters, position_type; /* EXAONE 4, Granite 4 */
+    /* latent attention */
+    int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
+    /* mixture of experts */
+    int64_t experts, topk, groups_of_experts, group_topk, moe_ffn, shared_count, shared_ffn, latent, mtp_layers;
+    int64_t first_dense, layer_freq, sparse_step, dense_ffn;
+    int64_t moe_end, dense_tail; /* ERNIE: last layer with experts as written; layers behind it */
+    struct maq_node *mlp_only_layers, *moe_layers;
+    struct maq_str topk_method;
+    /* Mamba-2 and delta rule */
+    struct maq_str pattern, mtp_pattern;
+    struct maq_arch_ssm mamba, delta;
+    struct maq_arch_conv conv;
+    struct maq_node *attention_layers, *mlp_types; /* indices of layers with attention; "dense" or "sparse" for each */
+    int64_t mamba_inner, act_params;               /* Falcon-H1: heads x width of a head; Apertus */
+    bool mamba_norm;                               /* Falcon-H1, Mamba-2 */
+    bool ffn_adjusted;                             /* LFM2: the width of the MLP is 2/3 of what is written */
+    int64_t ffn_multiple;                          /* LFM2 */
+    bool use_bias;
+    int64_t full_interval;
+    /* families with keys of their own */
+    int64_t embedding_dim;                                    /* OPT */
+    bool norm_before, remove_final_norm, parallel_residual;   /* OPT, GPT-NeoX */
+    bool new_decoder, multi_query, parallel_attention, alibi; /* Falcon */
+    int64_t parallel_norms;                                   /* Falcon */
+    struct maq_node *attn_config;                             /* MPT */
+    double expansion;                                         /* MPT */
+    bool no_bias, learned_positions;                          /* MPT */
+    bool post_norm;                                           /* Apertus */
+    struct maq_node *ffn_config;                              /* DBRX */
+    struct maq_node *attention_words;                         /* GPT-Neo: "global" or "local" for each layer */
+    struct maq_node *topk_list, *moe_ffn_list, *shared_list;  /* Hunyuan */
+
+    /* what the class fixes and no key changes */
+    enum maq_norm norm;
+    enum maq_norm_place norm_place;
+    enum maq_residual residual;
+    enum maq_qk_norm qk_norm;
+    enum maq_hf_window window_rule;
+    bool gated, out_bias_never, head_bias, embedding_norm, no_rope, sinks, output_gate;
+    bool router_bias, expert_bias, expert_clamped, shared_gate;
+    int64_t position_offset; /* rows of the position table before position 0 (OPT) */
+};
+
+/* The families: i from 0 until NULL; those of the other files, each list ended by one without a type; and their keys. */
+const struct maq_family *maq__hf_family(size_t i);
+extern const struct maq_family maq__hf_gpt_families[], maq__hf_dense_families[], maq__hf_expert_families[],
+    maq__hf_hybrid_families[];
+extern const struct maq_family maq__megatron_family, maq__pyramid_family;
+
+extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],
+    maq__hf_moe[], maq__hf_moe_dense[], maq__hf_moe_step[], maq__hf_llama4[], maq__hf_gemma3[], maq__hf_mamba[],
+    maq__hf_delta[], maq__hf_opt[], maq__hf_neox[], maq__hf_falcon[], maq__hf_mpt[], maq__hf_mpt_attention[],
+    maq__hf_bias[], maq__hf_qk_norm[], maq__hf_gptj[], maq__hf_exaone4[], maq__hf_seed_oss[], maq__hf_smollm3[],
+    maq__hf_ernie[], maq__hf_granite[];
+
+/* Why a model_type that people have is not modelled; NULL for all others. */
+const char *maq__hf_refusal(struct maq_str type);
+
+/* Presets that files share: a Llama, DeepSeek's latent attention, layers with linear attention. */
+void maq__hf_preset_llama(struct maq_hf *hf);
+void maq__hf_preset_delta(struct maq_hf *hf);
+void maq__hf_settle_latent(struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_settle_exaone4(struct maq_hf *hf, struct maq_model_reader *r);
+/* Sets the mixer of the layers whose indices a list names, or reports. */
+void maq__hf_set_mixer(struct maq_arch *arch, struct maq_node *list, enum maq_mixer mixer, struct maq_model_reader *r);
+
+/* The common path; a maq_family's read function. */
+void maq__hf_read(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family);
+
+/* Families with oddities: called after the common path has filled arch, layers included. */
+void maq__hf_adapt_opt(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_delta(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_granite(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_hybrid(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+
+/* And before it: to settle fields that the common path reads. */
+void maq__hf_settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_settle_falcon(struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r);
+
+/*
+ * Turns a hybrid pattern into layers: M Mamba-2, * attention, - MLP, E mixture of experts; '|' and blanks are
+ * skipped. `keys` is where the pattern was written. Shared with Megatron-LM's hybrid_override_pattern.
+ */
+void maq__hybrid_pattern(struct maq_arch *arch, struct maq_model_reader *r, struct maq_str pattern, int64_t ffn_width,
+                         const char *keys);
+/* The same for one multi-token-prediction depth: a mixer, a feed-forward part, or one of each ("*E"). */
+void maq__hybrid_mtp(struct maq_arch *arch, struct maq_model_reader *r, struct maq_str pattern, int64_t ffn_width,
+                     const char *keys);
+
+#endif

@@ -1,0 +1,304 @@
+/*
+ * ignored_keys.c - keys of a config.json that change neither cost nor memory, and what is said about all others.
+ *
+ * A key is accepted when a table of the family reads it, when it is in the list below, or when it has one of the
+ * endings below. A key that another family reads is an error that says so: it would be ignored. In a config.json from
+ * disk, which its user did not write, both are warnings. The list is repeated in docs/models.md.
+ */
+#include "model/hf/config.h"
+
+#include "base/check.h"
+#include "base/str.h"
+#include "model/codes.h"
+
+/* Sorted by topic, not by name: it is read a few dozen times per document. */
+static const char *const harmless[] = {
+    /* about the file */
+    "base",
+    "name",
+    "model_type",
+    "architectures",
+    "torch_dtype",
+    "dtype",
+    "transformers_version",
+    "auto_map",
+    "_name_or_path",
+    "text_config",
+    "language_config",
+    "llm_config",
+    "vision_config",
+    "audio_config",
+    "finetuning_task",
+    "is_encoder_decoder",
+    "is_decoder",
+    "id2label",
+    "label2id",
+    "task_specific_params",
+    "problem_type",
+    "license",
+    "return_dict",
+    "output_attentions",
+    "output_hidden_states",
+    "use_cache",
+    "cache_implementation",
+    "quantization_config",
+    "torchscript",
+    "use_bfloat16",
+    "tokenizer_class",
+    "prefix",
+    /* numerics and initialisation */
+    "initializer_range",
+    "init_std",
+    "rms_norm_eps",
+    "layer_norm_eps",
+    "norm_eps",
+    "norm_epsilon",
+    "layer_norm_epsilon",
+    "layernorm_epsilon",
+    "layer_norm_elementwise_affine",
+    "rescale_prenorm_residual",
+    "residual_in_fp32",
+    "attention_softmax_in_fp32",
+    "fp32_residual_connection",
+    "masked_softmax_fusion",
+    "bias_dropout_fusion",
+    "apply_query_key_layer_scaling",
+    "apply_residual_connection_post_layernorm",
+    "skip_bias_add",
+    "skip_bias_add_qkv",
+    "slow_but_exact",
+    "offset_alibi",
+    "time_step_floor",
+    "time_step_limit",
+    "time_step_max",
+    "time_step_min",
+    "time_step_rank",
+    "rmsnorm",
+    "swiglu_limit",
+    "init_config",
+    "init_device",
+    "emb_init_std",
+    "norm_type",
+    "logit_scale",
+    "verbose",
+    /* positions */
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "rope_ratio",
+    "rope_local_base_freq",
+    "rope_interleave",
+    "rotary",
+    "rotary_emb_base",
+    "original_max_position_embeddings",
+    "initial_context_length",
+    "original_rope",
+    "position_embedding_type",
+    "mamba_expand",
+    "mamba_norm_before_gate",
+    "mamba_use_mlp",
+    "mlp_expansion_factor",
+    "linear_allow_neg_eigval",
+    "linear_a_log_min",
+    "linear_a_log_max",
+    "linear_dt_min",
+    "linear_dt_max",
+    "linear_dt_init_floor",
+    "n_ctx",
+    "attn_temperature_tuning",
+    "attn_scale",
+    "qk_head_dim",
+    "floor_scale",
+    "for_llm_compressor",
+    /* scalings of activations */
+    "attention_multiplier",
+    "embedding_multiplier",
+    "logits_scaling",
+    "residual_multiplier",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "query_pre_attn_scalar",
+    "attn_output_multiplier",
+    "embedding_multiplier_scale",
+    "output_multiplier_scale",
+    "max_attn_value",
+    "scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx",
+    "reorder_and_upcast_attn",
+    "attention_in_multiplier",
+    "attention_out_multiplier",
+    "key_multiplier",
+    "lm_head_multiplier",
+    "mlp_multipliers",
+    "ssm_in_multiplier",
+    "ssm_out_multiplier",
+    "ssm_multipliers",
+    "mup_enabled",
+    "scale_depth",
+    "scale_emb",
+    "dim_model_base",
+    /* routing that keeps the number of experts per token */
+    "norm_topk_prob",
+    "router_aux_loss_coef",
+    "output_router_logits",
+    "router_jitter_noise",
+    "input_jitter_noise",
+    "routed_scaling_factor",
+    "scoring_func",
+    "moe_shared_expert_overlap",
+    "aux_loss_alpha",
+    "seq_aux",
+    "ep_size",
+    "route_scale",
+    "router_scaling_factor",
+    "score_func",
+    "route_norm",
+    "load_balance_coeff",
+    "n_expert_groups",
+    "num_expert_groups",
+    "num_limited_groups",
+    "enable_moe_fp32_combine",
+    "is_moe_layer",
+    "use_grouped_mm",
+    /* execution, and flags of older classes */
+    "pretraining_tp",
+    "attn_implementation",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "use_flash_attn",
+    "use_mamba_kernels",
+    "gradient_checkpointing",
+    "use_logn_attn",
+    "mm_tokens_per_image",
+    "num_logits_to_keep",
+    "mamba_hidden_act",
+    "mamba_ssm_cache_dtype",
+    "expand",
+    "multi_query_attention",
+    "post_layer_norm",
+    "classifier_dropout",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "pre_seq_len",
+    "prefix_projection",
+    "quantization_bit",
+    "interleaved_qkv",
+    "embedding_fraction",
+    "tokenizer_name",
+    /* of LFM2: said by other keys too, or by the class */
+    "block_dim",
+    "block_mlp_init_scale",
+    "block_norm_eps",
+    "block_out_init_scale",
+    "block_use_swiglu",
+    "block_use_xavier_init",
+    "conv_dim",
+    "conv_dim_out",
+    "conv_use_xavier_init",
+    "theta",
+    "use_pos_enc",
+    /* of Qwen (2023), Qwen 3.5 and Step-3 */
+    "use_dynamic_ntk",
+    "use_cache_quantization",
+    "use_cache_kernel",
+    "fp16",
+    "bf16",
+    "fp32",
+    "onnx_safe",
+    "softmax_in_fp32",
+    "mtp_use_dedicated_embeddings",
+    "mamba_ssm_dtype",
+    "attn_output_gate",
+    "norm_expert_weight",
+    "moe_every_n_layer",
+    /* beside the text model */
+    "projector_hidden_act",
+    "multimodal_projector_bias",
+    "spatial_merge_size",
+    "vision_feature_layer",
+    "vision_feature_select_strategy",
+    NULL,
+};
+
+static const char *const endings[] = {"_token_id", "_token_index", "_token_ids", "_token", NULL};
+
+static bool ends_with(struct maq_str s, const char *end)
+{
+    struct maq_str e = maq_str_of(end);
+    return s.len >= e.len && maq_str_eq((struct maq_str){s.ptr + s.len - e.len, e.len}, e);
+}
+
+static bool is_harmless(struct maq_str key)
+{
+    for (size_t i = 0; harmless[i]; i++)
+        if (maq_str_is(key, harmless[i]))
+            return true;
+    for (size_t i = 0; endings[i]; i++)
+        if (ends_with(key, endings[i]))
+            return true;
+    return false;
+}
+
+static bool family_knows(const struct maq_family *family, struct maq_str key)
+{
+    for (size_t i = 0; family->tables[i]; i++)
+        if (maq_fields_find(family->tables[i], key))
+            return true;
+    return false;
+}
+
+static bool anyone_knows(struct maq_str key)
+{
+    const struct maq_family *f;
+    for (size_t i = 0; (f = maq__hf_family(i)) != NULL; i++)
+        if (family_knows(f, key))
+            return true;
+    return family_knows(&maq__megatron_family, key) || family_knows(&maq__pyramid_family, key);
+}
+
+/* The nearest key (or alias) that the family reads; an empty slice when none is within two edits. */
+static struct maq_str nearest(const struct maq_family *family, struct maq_str key)
+{
+    struct maq_str best = {0};
+    uint32_t best_distance = 3;
+    for (size_t t = 0; family->tables[t]; t++)
+        for (const struct maq_field *f = family->tables[t]; f->type != MAQ_TYPE_END; f++) {
+            uint32_t d = maq_str_distance(key, maq_str_of(f->key), best_distance);
+            if (d < best_distance) {
+                best_distance = d;
+                best = maq_str_of(f->key);
+            }
+        }
+    return best;
+}
+
+static void report(struct maq_model_reader *r, struct maq_node *node, const struct maq_family *family, const char *type,
+                   bool lenient)
+{
+    enum maq_severity severity = lenient ? MAQ_WARNING : MAQ_ERROR;
+    struct maq_str key = node->key, near = nearest(family, key);
+    if (!lenient)
+        r->bad = true;
+    if (anyone_knows(key)) {
+        maq_diag_add(r->diag, severity, MAQ_CODE_MODEL_FOREIGN_KEY, node->key_at, NULL,
+                     "key '%.*s' means nothing to model_type '%s'", (int)key.len, key.ptr, type);
+        return;
+    }
+    const char *hint = near.len ? maq_arena_printf(r->arena, "did you mean '%.*s'?", (int)near.len, near.ptr) : NULL;
+    maq_diag_add(r->diag, severity, MAQ_CODE_MODEL_UNKNOWN_KEY, node->key_at, hint, "unknown key '%.*s' in model",
+                 (int)key.len, key.ptr);
+}
+
+void maq__reader_unknown_keys(struct maq_model_reader *r, const struct maq_family *family, const char *type)
+{
+    for (uint32_t i = 0; i < r->n_maps; i++)
+        for (struct maq_node *c = r->maps[i]->first; c; c = c->next) {
+            bool known = family_knows(family, c->key);
+            if (!known && !is_harmless(c->key) && !maq_node_is_null(c))
+                report(r, c, family, type, r->lenient[i]);
+            maq_node_use_all(c);
+        }
+}

@@ -1,0 +1,12 @@
+/* cost_keys.c - see cost_keys.h. */
+#include "plan/cost_keys.h"
+
+/* In the order of enum maq_provider behind NONE; the cost floor is above this one, a test holds the two together. */
+static const char *const provider_names[] = {"analytical", "fitted", "measured", NULL};
+
+const struct maq_field maq_cost_fields[] = {
+    MAQ_FIELD_STR(struct maq_cost_doc, measured, "measured", .def = "",
+                  .doc = "file of measured kernels, written by maquette profile"),
+    MAQ_FIELD_ENUM(struct maq_cost_doc, provider, "provider", provider_names, .def = "measured",
+                   .doc = "the best provider that may answer for a cost"),
+    MAQ_FIELD_END};

@@ -1,0 +1,16 @@
+/* cost_keys.h - the `cost` section of a document: measured kernels, and who may answer for a cost. */
+#ifndef MAQ_PLAN_COST_KEYS_H
+#define MAQ_PLAN_COST_KEYS_H
+
+#include "spec/field.h"
+
+#define MAQ_COST_FIELDS 2
+
+struct maq_cost_doc {
+    struct maq_str measured; /* file; "" = none */
+    int provider;            /* enum maq_provider behind NONE: 0 = analytical */
+};
+
+extern const struct maq_field maq_cost_fields[];
+
+#endif

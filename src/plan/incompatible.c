@@ -1,0 +1,73 @@
+/* incompatible.c - what of a plan does not go together in Megatron Core; see job_build.h. */
+#include "plan/job_build.h"
+
+#define MOVES(module) (1u << MAQ_OFFLOAD_##module)
+#define EXPERTS (MOVES(EXPERT_FC1) | MOVES(MOE_ACT) | MOVES(FUSED_GROUP_MLP))
+
+const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy)
+{
+    uint32_t moved = plan->offload_modules;
+    if (moved & MOVES(ATTN_PROJ) && !(moved & MOVES(CORE_ATTN))) {
+        *remedy = "add core_attn";
+        return "the input of attn_proj is core attention's output, which its backward pass needs";
+    }
+    if (moved & MOVES(FUSED_GROUP_MLP) && moved & (MOVES(EXPERT_FC1) | MOVES(MOE_ACT))) {
+        *remedy = "leave expert_fc1 and moe_act out";
+        return "fused_group_mlp has expert_fc1 and moe_act in it";
+    }
+    if (moved & MOVES(FUSED_GROUP_MLP) && !plan->op_fuser) {
+        *remedy = "set use_transformer_engine_op_fuser: true, or use expert_fc1, moe_act";
+        return "without use_transformer_engine_op_fuser there is no fused_group_mlp";
+    }
+    return NULL;
+}
+
+const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy)
+{
+    uint32_t moved = plan->offload_modules;
+    if (moved == 0)
+        return NULL;
+    if (plan->offload_layers > 0) {
+        *remedy = "use one of the two";
+        return "cpu_offloading_num_layers offloads whole layers, offload_modules inputs of modules";
+    }
+    if (plan->recompute == MAQ_RECOMPUTE_FULL) {
+        *remedy = "use recompute_granularity: selective";
+        return "layers that are recomputed keep nothing that could be offloaded";
+    }
+    if (moved & EXPERTS && plan->recompute_parts & 1u << MAQ_PART_MOE) {
+        *remedy = "leave moe out of recompute_modules, or the experts' modules out of this";
+        return "with moe recomputed the experts keep nothing that could be offloaded";
+    }
+    return NULL;
+}
+
+bool maq_plan_pairs_passes(const struct maq_plan *plan)
+{
+    return plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_INTERLEAVED || plan->schedule == MAQ_SCHEDULE_DUALPIPE ||
+           plan->schedule == MAQ_SCHEDULE_DUALPIPE_V;
+}
+
+const char *maq_overlap_ep_clash(const struct maq_plan *plan, const char **remedy)
+{
+    bool megatrons = plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;
+    if (plan->overlap_ep != MAQ_ON || plan->ep == 1 || !megatrons)
+        return NULL;
+    if (plan->recompute == MAQ_RECOMPUTE_FULL) {
+        *remedy = "use recompute_granularity: selective";
+        return "a layer's passes are cut at its exchanges of experts, so it cannot be recomputed as a whole";
+    }
+    if (plan->recompute_parts & 1u << MAQ_PART_MOE) {
+        *remedy = "leave moe out of recompute_modules";
+        return "exchanges of experts that are recomputed have no pass that they could run under";
+    }
+    if (plan->overlap_shared_experts) {
+        *remedy = "use one of the two";
+        return "with moe_shared_expert_overlap the shared experts run under the exchange already";
+    }
+    if (plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
+        *remedy = "use moe_token_dispatcher_type alltoall, deepep or hybridep";
+        return "the dispatcher allgather has no exchange that could run apart";
+    }
+    return NULL;
+}

@@ -1,0 +1,231 @@
+/*
+ * keys.c - the keys of `plan:` and `workload:`.
+ *
+ * Names are Megatron-LM's argument names (megatron/training/arguments.py,
+ * megatron/core/transformer/transformer_config.py); the alias is the short form that people write in tables.
+ * A key that Megatron does not have (marked "maquette") describes what another framework does.
+ */
+#include "plan/keys.h"
+
+const char *const maq_auto_bool_names[] = {"auto", "false", "true", NULL};
+static const char *const schedule_names[] = {"auto", "gpipe",    "1f1b",       "interleaved", "zb-h1",
+                                             "zb-v", "dualpipe", "dualpipe-v", NULL};
+static const char *const cp_comm_names[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
+static const char *const sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
+static const char *const recompute_names[] = {"none", "selective", "full", NULL};
+static const char *const recompute_method_names[] = {"uniform", "block", NULL};
+static const char *const precision_names[] = {"auto",        "fp32",        "fp16",        "bf16",
+                                              "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise",
+                                              "mxfp8",       "nvfp4",       NULL};
+static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
+static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
+static const char *const selective_ac_names[] = {"layer", "op", NULL};
+static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy", NULL};
+static const char *const module_loading_names[] = {"lazy", "eager", NULL};
+static const char *const update_names[] = {"adam", "sgd", "muon", NULL};
+static const char *const muon_tp_names[] = {"duplicated", "blockwise", NULL};
+static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
+
+#define P(member) plan.member
+#define I32(m, k, ...) MAQ_FIELD_I32(struct maq_plan_doc, P(m), k, __VA_ARGS__)
+#define BOOL(m, k, ...) MAQ_FIELD_BOOL(struct maq_plan_doc, P(m), k, __VA_ARGS__)
+#define DOUBLE(m, k, ...) MAQ_FIELD_DOUBLE(struct maq_plan_doc, P(m), k, __VA_ARGS__)
+#define ENUM(m, k, names, ...) MAQ_FIELD_ENUM(struct maq_plan_doc, P(m), k, names, __VA_ARGS__)
+#define STR(m, k, ...) MAQ_FIELD_STR(struct maq_plan_doc, P(m), k, __VA_ARGS__)
+#define AUTO(m, k, ...) ENUM(m, k, maq_auto_bool_names, .def = "auto", __VA_ARGS__)
+
+const struct maq_field maq_plan_fields[] = {
+    /* degrees */
+    I32(tp, "tensor_model_parallel_size", .aliases = "tp", .def = "1", .min = 1, .max = 1024,
+        .doc = "ranks that share every layer (TP)"),
+    I32(pp, "pipeline_model_parallel_size", .aliases = "pp", .def = "1", .min = 1, .max = 1024,
+        .doc = "pipeline stages (PP)"),
+    I32(vp, "virtual_pipeline_model_parallel_size", .aliases = "vp|vpp", .def = "1", .min = 1, .max = 1024,
+        .doc = "model chunks per stage"),
+    I32(cp, "context_parallel_size", .aliases = "cp", .def = "1", .min = 1, .max = 1024,
+        .doc = "ranks that share a sequence (CP)"),
+    I32(ep, "expert_model_parallel_size", .aliases = "ep", .def = "1", .min = 1, .max = 4096,
+        .doc = "ranks that share the experts (EP)"),
+    I32(etp, "expert_tensor_parallel_size", .aliases = "etp", .def = "0", .min = 0, .max = 1024,
+        .doc = "ranks that share each expert; 0 = TP when EP is 1, else 1"),
+    I32(dp, "data_parallel_size", .aliases = "dp", .def = "0", .min = 0, .max = 1048576,
+        .doc = "model replicas (DP); 0 = what the cluster leaves"),
+    AUTO(sequence_parallel, "sequence_parallel", .aliases = "sp",
+         .doc = "norms and residuals cut along the sequence inside a TP group; auto = when TP > 1"),
+    STR(rank_order, "rank_order", .aliases = "order", .def = "tp-cp-ep-dp-pp",
+        .doc = "rank numbering, fastest dimension first"),
+    ENUM(cp_comm, "cp_comm_type", cp_comm_names, .def = "p2p", .doc = "how attention crosses CP ranks"),
+    I32(cp_a2a, "hierarchical_cp_a2a_size", .def = "0", .min = 0, .max = 1024,
+        .doc = "a2a+p2p: size of the inner all-to-all group; 0 = what fits in a domain"),
+    /* pipeline */
+    ENUM(schedule, "pipeline_schedule", schedule_names, .aliases = "schedule", .def = "auto",
+         .doc = "order of the pipeline; auto = 1f1b or interleaved"),
+    BOOL(account_for_embedding, "account_for_embedding_in_pipeline_split", .def = "false",
+         .doc = "the embedding counts as a layer in the even split"),
+    BOOL(account_for_loss, "account_for_loss_in_pipeline_split", .def = "false",
+         .doc = "the output block counts as a layer in the even split"),
+    I32(first_stage_layers, "decoder_first_pipeline_num_layers", .def = "0", .min = 0, .max = 65535,
+        .doc = "layers of the first stage; 0 = even"),
+    I32(last_stage_layers, "decoder_last_pipeline_num_layers", .def = "0", .min = 0, .max = 65535,
+        .doc = "layers of the last stage; 0 = even"),
+    STR(layout, "pipeline_model_parallel_layout", .aliases = "layout", .def = "",
+        .doc = "Megatron's layout (\"Et*3|(tt|)*29m|L\"), layers per virtual stage (\"4,5,5,4\"), or balanced"),
+    BOOL(vocab_parallel_pipeline, "vocab_parallel_pipeline", .def = "false",
+         .doc = "embedding and output spread over all stages (maquette)"),
+    BOOL(disable_backward_fusion, "disable_backward_fusion", .def = "false",
+         .doc = "vocab_parallel_pipeline: the two gradients of the output layer are passes of their own"),
+    BOOL(use_interlaced_schedule, "use_interlaced_schedule", .def = "false",
+         .doc = "vocab_parallel_pipeline: the interlaced pipeline, which holds half as many microbatches again"),
+    AUTO(overlap_p2p, "overlap_p2p_comm", .doc = "send/recv beside compute; auto = with virtual stages"),
+    BOOL(scatter_gather_p2p, "scatter_gather_tensors_in_pipeline", .def = "true",
+         .doc = "each TP rank sends its share and the receivers gather it, where they all hold the same"),
+    I32(microbatch_group, "microbatch_group_size_per_vp_stage", .def = "0", .min = 0, .max = 65535,
+        .doc = "microbatches per interleaving group; 0 = PP"),
+    /* data parallelism */
+    ENUM(sharding, "data_parallel_sharding_strategy", sharding_names, .aliases = "zero|sharding", .def = "optim",
+         .numbered = true,
+         .doc =
+             "what DP ranks share, or ZeRO's number: nothing (0), optimizer (1), gradients (2), parameters (3, FSDP)"),
+    I32(num_optimizer_instances, "num_distributed_optimizer_instances", .aliases = "hsdp_replicas", .def = "1",
+        .min = 1, .max = 65536, .doc = "copies of the sharded state across DP (HSDP)"),
+    AUTO(overlap_grad_reduce, "overlap_grad_reduce",
+         .doc = "gradient reduction under the backward pass; auto = when sharded; ZeRO-2 and 3 always do"),
+    AUTO(overlap_param_gather, "overlap_param_gather",
+         .doc = "parameter all-gather under the forward pass; auto = when sharded; ZeRO-3 always does"),
+    BOOL(reshard_after_forward, "reshard_after_forward", .def = "true",
+         .doc = "FSDP: gathered parameters are dropped after the forward pass (FULL_SHARD)"),
+    BOOL(gather_once, "gather_once_per_step", .def = "false",
+         .doc = "FSDP: parameters stay gathered over all microbatches of a step, and gradients whole (maquette)"),
+    BOOL(reduce_once, "reduce_once_per_step", .def = "false",
+         .doc = "FSDP: gradients add up whole over the microbatches, reduced behind the last: no_sync() (maquette)"),
+    I32(fsdp_prefetch, "fsdp_prefetch", .def = "1", .min = 0, .max = 64,
+        .doc = "FSDP: layers gathered ahead (maquette)"),
+    DOUBLE(reduce_bucket_size, "reduce_bucket_size", .def = "0", .min = 0, .max = 1e12,
+           .doc = "DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none"),
+    I32(bucket_layers, "bucket_layers", .def = "0", .min = 0, .max = 65535,
+        .doc = "layers per gradient bucket; 0 = 40 M parameters, as ddp_bucket_size (maquette)"),
+    /* batch */
+    I32(mbs, "micro_batch_size", .aliases = "mbs", .def = "1", .min = 1, .max = 65536,
+        .doc = "sequences per microbatch"),
+    /* memory */
+    ENUM(recompute, "recompute_granularity", recompute_names, .aliases = "recompute", .def = "none",
+         .doc = "activation recomputation"),
+    ENUM(recompute_method, "recompute_method", recompute_method_names, .def = "uniform",
+         .doc = "full: every recompute_num_layers, or the first of each virtual stage"),
+    I32(recompute_num_layers, "recompute_num_layers", .def = "0", .min = 0, .max = 65535,
+        .doc = "uniform: layers per checkpoint (0 = 1); block: recomputed layers per virtual stage (0 = all)"),
+    STR(recompute_stages, "recompute_num_layers_per_stage", .def = "",
+        .doc = "block: recomputed layers per virtual stage, for each pipeline stage (\"4,2,0,0\"; maquette)"),
+    {.type = MAQ_TYPE_NODE,
+     .key = "recompute_modules",
+     .offset = offsetof(struct maq_plan_doc, list[MAQ_PLAN_RECOMPUTE_MODULES]),
+     .doc =
+         "selective: list of core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts; default core_attn"},
+    I32(offload_layers, "cpu_offloading_num_layers", .aliases = "offload_layers", .def = "0", .min = 0, .max = 65535,
+        .doc = "layers per stage whose activations wait in host memory"),
+    BOOL(offload_inputs, "fine_grained_activation_offloading", .def = "false",
+         .doc = "inputs of offload_modules wait in host memory, of every layer"),
+    {.type = MAQ_TYPE_NODE,
+     .key = "offload_modules",
+     .offset = offsetof(struct maq_plan_doc, list[MAQ_PLAN_OFFLOAD_MODULES]),
+     .doc = "list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
+    DOUBLE(optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
+           .doc = "share of the optimizer that lives and runs on the host"),
+    ENUM(selective_ac, "selective_ac_option", selective_ac_names, .def = "layer",
+         .doc = "torchtitan: op keeps attention and every second matrix product of all layers; the time is that of "
+                "recompute_num_layers"),
+    ENUM(loss_function, "loss_function", loss_function_names, .def = "vocab_parallel_cross_entropy",
+         .doc = "cross_entropy is PyTorch's, which makes a new tensor of logits at every turn"),
+    BOOL(fp32_upcast, "fp32_upcast", .def = "true", .doc = "cross_entropy: logits in 4 bytes (NeMo AutoModel)"),
+    ENUM(cuda_module_loading, "cuda_module_loading", module_loading_names, .def = "lazy",
+         .doc = "CUDA_MODULE_LOADING: eager, the only one before CUDA 11.7, keeps every kernel in device memory"),
+    /* the update */
+    ENUM(update, "optimizer", update_names, .def = "adam",
+         .doc = "sgd keeps a momentum; muon orthogonalizes matrices and leaves the rest to Adam"),
+    ENUM(muon_tp_mode, "muon_tp_mode", muon_tp_names, .def = "duplicated",
+         .doc = "muon: every TP rank does whole matrices, or its part of them"),
+    I32(muon_steps, "muon_num_ns_steps", .def = "5", .min = 1, .max = 64, .doc = "muon: iterations of a matrix"),
+    /* precision */
+    ENUM(precision, "precision", precision_names, .def = "auto",
+         .doc = "recipe; auto = bf16 where the device has it, else fp16"),
+    ENUM(grad_dtype, "main_grads_dtype", dtype_names, .def = "fp32", .doc = "type gradients are kept in"),
+    ENUM(grad_reduce_dtype, "grad_reduce_dtype", dtype_names, .def = "fp32",
+         .doc = "type gradients travel in (bf16 = grad_reduce_in_bf16)"),
+    BOOL(fp8_param_gather, "fp8_param_gather", .def = "false", .doc = "parameters gathered in 8 bits"),
+    BOOL(wide_ends, "first_last_layers_bf16", .def = "false",
+         .doc = "8- and 4-bit recipes leave layers at both ends of the model in 16 bits"),
+    I32(wide_at_start, "num_layers_at_start_in_bf16", .def = "1", .min = 0, .max = 65535,
+        .doc = "first_last_layers_bf16: how many at the start"),
+    I32(wide_at_end, "num_layers_at_end_in_bf16", .def = "1", .min = 0, .max = 65535,
+        .doc = "first_last_layers_bf16: how many at the end"),
+    BOOL(fp8_output, "fp8_output_proj", .def = "false", .doc = "mxfp8: the output layer as well"),
+    BOOL(fp8_attention, "fp8_dot_product_attention", .def = "false",
+         .doc = "scores and values of attention in 8 bits (cuDNN)"),
+    ENUM(optimizer_dtype, "exp_avg_dtype", dtype_names, .def = "fp32", .doc = "type of the optimizer's moments"),
+    BOOL(pure_low_precision, "pure_low_precision", .def = "false",
+         .doc = "weights, gradients and moments in 16 bits, no FP32 copy (maquette)"),
+    /* mixture of experts */
+    ENUM(dispatcher, "moe_token_dispatcher_type", dispatcher_names, .aliases = "dispatcher", .def = "alltoall",
+         .doc = "how tokens reach their experts"),
+    I32(flex_sms, "moe_flex_dispatcher_num_sms", .aliases = "flex_sms|moe_deepep_num_sms|moe_hybridep_num_sms",
+        .def = "0", .min = 0, .max = 1024, .doc = "SMs of an exchange by deepep or hybridep; 0 = 20 and 16"),
+    DOUBLE(capacity_factor, "moe_expert_capacity_factor", .aliases = "capacity_factor", .def = "0", .min = 0,
+           .max = 1000, .doc = "tokens per expert over the mean at which tokens are dropped; 0 = dropless"),
+    DOUBLE(imbalance, "moe_imbalance", .def = "1", .min = 1, .max = 10000,
+           .doc = "dropless: load of the busiest EP rank over the mean (maquette)"),
+    AUTO(overlap_ep, "overlap_moe_expert_parallel_comm", .aliases = "overlap_ep",
+         .doc = "all-to-all of one microbatch under the compute of another; auto = with dualpipe"),
+    BOOL(overlap_shared_experts, "moe_shared_expert_overlap", .def = "false",
+         .doc = "shared experts run under the dispatch"),
+    /* kernels and overlap inside a layer */
+    AUTO(overlap_tp, "tp_comm_overlap", .doc = "TP collectives cut in pieces under the GEMMs; auto = off"),
+    ENUM(attention_backend, "attention_backend", attention_names, .def = "auto",
+         .doc = "flash: the generation's best fused kernels; flash2: FlashAttention-2; flash1, triton: the first one, "
+                "in CUDA and in Triton; "
+                "auto = flash from Ampere on"),
+    {.type = MAQ_TYPE_NODE,
+     .key = "cuda_graph_scope",
+     .offset = offsetof(struct maq_plan_doc, list[MAQ_PLAN_GRAPH_SCOPE]),
+     .doc = "parts of a layer that are graphs: list of attn, mamba, mlp, moe_router, moe_preprocess, moe; "
+            "full_iteration is enable_cuda_graph"},
+    BOOL(cuda_graphs, "enable_cuda_graph", .aliases = "cuda_graphs", .def = "false",
+         .doc = "layers replayed as graphs: no host launch cost in them"),
+    BOOL(softmax_fusion, "masked_softmax_fusion", .def = "true",
+         .doc =
+             "unfused attention: scale, mask and softmax as one kernel, where Megatron's applies (with fused_kernels)"),
+    BOOL(softmax_fp32, "attention_softmax_in_fp32", .def = "true",
+         .doc = "and without it: scores scaled in a kernel of their own and converted to FP32 and back"),
+    BOOL(fused_kernels, "fused_kernels", .def = "true",
+         .doc = "bias+activation, bias+dropout+add, RoPE, cross-entropy fused (maquette)"),
+    BOOL(loss_fusion, "cross_entropy_loss_fusion", .def = "true",
+         .doc = "cross-entropy as one kernel per pass (with fused_kernels)"),
+    BOOL(op_fuser, "use_transformer_engine_op_fuser", .def = "false",
+         .doc = "bias and clamping of experts inside their products, whatever the framework does without it"),
+    BOOL(weight_grad_fusion, "gradient_accumulation_fusion", .def = "true",
+         .doc = "weight-gradient GEMMs add into the main gradient"),
+    /* fine-tuning */
+    I32(lora_rank, "lora_rank", .aliases = "lora_dim|lora_r", .def = "0", .min = 0, .max = 65536,
+        .doc = "rank of LoRA adapters; 0 = all parameters are trained"),
+    STR(lora_targets, "lora_target_modules", .def = "", .doc = "comma list of adapted modules"),
+    MAQ_FIELD_END};
+
+#undef I32
+#undef BOOL
+#undef DOUBLE
+#undef ENUM
+#undef STR
+#undef AUTO
+
+const struct maq_field maq_workload_fields[] = {
+    MAQ_FIELD_I64(struct maq_workload, seq, "seq_length", .aliases = "seq", .def = "0", .min = 0, .max = 1 << 30,
+                  .doc = "tokens per sequence; 0 = the model's max_position_embeddings, at most 8192"),
+    MAQ_FIELD_I32(struct maq_workload, gbs, "global_batch_size", .aliases = "gbs", .def = "0", .min = 0, .max = 1 << 30,
+                  .doc = "sequences per step; 0 = one microbatch per rank and stage"),
+    MAQ_FIELD_DOUBLE(struct maq_workload, length_mean, "length_mean", .def = "0", .min = 0, .max = 1 << 30,
+                     .doc = "mean document length in tokens; 0 = every document fills a sequence"),
+    MAQ_FIELD_DOUBLE(struct maq_workload, length_cv, "length_cv", .def = "0", .min = 0, .max = 100,
+                     .doc = "coefficient of variation of the (lognormal) document length"),
+    MAQ_FIELD_BOOL(struct maq_workload, packed, "packed", .def = "true",
+                   .doc =
+                       "documents packed into sequences, each attending to itself; false = one per sequence, padded"),
+    MAQ_FIELD_END};

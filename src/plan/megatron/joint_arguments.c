@@ -1,0 +1,188 @@
+/* joint_arguments.c - what arguments of Megatron-LM mean together: see reader.h. */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "model/load.h"
+#include "plan/codes.h"
+#include "plan/megatron/reader.h"
+
+#define GPT2_TOKENS 50257 /* entries of the vocabulary that GPT-2 was published with */
+
+enum form { FORM_FLAG, FORM_WORD, FORM_NUMBER };
+
+#define IS(form, field) form, offsetof(struct maq_megatron_kept, field)
+static const struct {
+    const char *name;
+    enum form form;
+    size_t offset;
+} fields[] = {
+    {"bf16", IS(FORM_FLAG, bf16)},
+    {"fp16", IS(FORM_FLAG, fp16)},
+    {"use-megatron-fsdp", IS(FORM_FLAG, fsdp)},
+    {"use-custom-fsdp", IS(FORM_FLAG, fsdp)},
+    {"use-torch-fsdp2", IS(FORM_FLAG, torch_fsdp)},
+    {"fp8-format", IS(FORM_WORD, fp8_format)},
+    {"fp8-recipe", IS(FORM_WORD, fp8_recipe)},
+    {"fp4-format", IS(FORM_WORD, fp4_format)},
+    {"data-parallel-sharding-strategy", IS(FORM_WORD, strategy)},
+    {"moe-token-dispatcher-type", IS(FORM_WORD, dispatcher)},
+    {"moe-flex-dispatcher-backend", IS(FORM_WORD, flex)},
+    {"attention-backend", IS(FORM_WORD, backend)},
+    {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
+    {"tokenizer-model", IS(FORM_WORD, tokenizer)},
+    {"num-layers", IS(FORM_NUMBER, layers)},
+    {"tensor-model-parallel-size", IS(FORM_NUMBER, tp)},
+    {"pipeline-model-parallel-size", IS(FORM_NUMBER, pp)},
+    {"num-layers-per-virtual-pipeline-stage", IS(FORM_NUMBER, layers_per_chunk)},
+    {"make-vocab-size-divisible-by", IS(FORM_NUMBER, multiple)},
+    {"vocab-size", IS(FORM_NUMBER, vocabulary)},
+    {"padded-vocab-size", IS(FORM_NUMBER, padded)},
+};
+
+const char *maq__megatron_kept_name(size_t i)
+{
+    return i < MAQ_COUNT(fields) ? fields[i].name : NULL;
+}
+
+/* Numbers stay below 2^31: products of two cannot overflow. */
+static bool read_number(int64_t *out, const struct maq_megatron_argument *a)
+{
+    return a->n == 1 && maq_str_to_i64(out, maq_str_of(a->words[0])) && *out > 0 && *out <= INT32_MAX;
+}
+
+bool maq__megatron_keep(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
+{
+    size_t i = 0;
+    while (i < MAQ_COUNT(fields) && !maq__megatron_same(a->name, fields[i].name))
+        i++;
+    if (i == MAQ_COUNT(fields))
+        return false;
+    char *to = (char *)&r->kept + fields[i].offset;
+    switch (fields[i].form) {
+    case FORM_FLAG:
+        *(bool *)to = true;
+        if (a->n > 0)
+            maq__megatron_bad(r, a->flag, "takes no value", NULL);
+        break;
+    case FORM_WORD:
+        if (a->n == 1)
+            *(const char **)(void *)to = a->words[0];
+        else
+            maq__megatron_bad(r, a->flag, "takes one value", NULL);
+        break;
+    case FORM_NUMBER:
+        if (!read_number((int64_t *)(void *)to, a))
+            maq__megatron_bad(
+                r, a->flag,
+                a->n > 1 ? "takes one number, and there are more words behind it" : "takes a number above 0", NULL);
+        break;
+    }
+    return true;
+}
+
+static void set_number(struct maq_megatron_reader *r, const char *flag, const char *path, int64_t n)
+{
+    maq__megatron_set(r, flag, path, maq_arena_printf(&r->box->arena, "%lld", (long long)n));
+}
+
+static const char *precision_of(const struct maq_megatron_kept *k)
+{
+    static const struct {
+        const char *recipe, *precision;
+    } recipes[] = {
+        {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-current"}, {"blockwise", "fp8-blockwise"}, {"mxfp8", "mxfp8"}};
+    if (k->fp4_format)
+        return "nvfp4";
+    for (size_t i = 0; k->fp8_format && i < MAQ_COUNT(recipes); i++)
+        if (strcmp(recipes[i].recipe, k->fp8_recipe ? k->fp8_recipe : "delayed") == 0)
+            return recipes[i].precision;
+    return k->fp8_format ? k->fp8_recipe : k->bf16 ? "bf16" : k->fp16 ? "fp16" : "fp32";
+}
+
+static void conclude_stages(struct maq_megatron_reader *r, int64_t tp, int64_t pp)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    const char *flag = "--num-layers-per-virtual-pipeline-stage";
+    set_number(r, "--tensor-model-parallel-size", "plan.tensor_model_parallel_size", tp);
+    set_number(r, "--pipeline-model-parallel-size", "plan.pipeline_model_parallel_size", pp);
+    if (k->layers > 0)
+        set_number(r, "--num-layers", "model.num_layers", k->layers);
+    if (k->layers_per_chunk == 0)
+        return;
+    if (k->layers == 0 || k->layers % (pp * k->layers_per_chunk) != 0)
+        maq__megatron_bad(r, flag, "times the pipeline stages must divide num-layers", NULL);
+    else
+        set_number(r, flag, "plan.virtual_pipeline_model_parallel_size", k->layers / (pp * k->layers_per_chunk));
+}
+
+/* Backends by the names that a plan has for them; the sharding that takes effect. */
+static void conclude_backends(struct maq_megatron_reader *r)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    if (k->fsdp)
+        maq__megatron_set(r, "--data-parallel-sharding-strategy", "plan.data_parallel_sharding_strategy",
+                          k->strategy ? k->strategy : "no_shard");
+    if (k->torch_fsdp) {
+        /* fully_shard gathers and reduces on streams of its own; the switches for overlap are those of Megatron's own wrappers */
+        maq__megatron_set(r, "--use-torch-fsdp2", "plan.data_parallel_sharding_strategy", "optim_grads_params");
+        maq__megatron_set(r, "--use-torch-fsdp2", "plan.overlap_grad_reduce", "true");
+        maq__megatron_set(r, "--use-torch-fsdp2", "plan.overlap_param_gather", "true");
+    }
+    if (k->dispatcher)
+        maq__megatron_set(r, "--moe-token-dispatcher-type", "plan.moe_token_dispatcher_type",
+                          strcmp(k->dispatcher, "flex") != 0 ? k->dispatcher
+                          : k->flex                          ? k->flex
+                                    : "deepep"); /* its default; earlier releases know no other */
+    if (k->backend)
+        maq__megatron_set(r, "--attention-backend", "plan.attention_backend",
+                          strcmp(k->backend, "fused") == 0   ? "flash" /* cuDNN's */
+                          : strcmp(k->backend, "local") == 0 ? "unfused"
+                                                             : k->backend);
+}
+
+/* Tokens that the tokenizer knows (megatron/training/tokenizer): 0 = it would have to be opened. */
+static int64_t tokens_of(const struct maq_megatron_reader *r)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    const char *type = k->tokenizer_type ? k->tokenizer_type : "";
+    if (k->vocabulary > 0)
+        return k->vocabulary + (strcmp(type, "NullTokenizer") == 0); /* it adds one for the end of a document */
+    if (strcmp(type, "GPT2BPETokenizer") == 0)
+        return GPT2_TOKENS;
+    int64_t rows =
+        strcmp(type, "HuggingFaceTokenizer") == 0 && k->tokenizer ? maq_model_vocabulary(maq_str_of(k->tokenizer)) : 0;
+    if (rows > 0)
+        maq_diag_add(r->diag, MAQ_NOTE, MAQ_CODE_MEGATRON_VOCABULARY, (struct maq_span){0},
+                     "a tokenizer may know fewer; --vocab-size says how many",
+                     "the vocabulary is taken to be that of the model %s: %lld tokens", k->tokenizer, (long long)rows);
+    return rows;
+}
+
+/* Rows are padded to a multiple for each rank of a tensor-parallel group, unless they are given as they will be. */
+static void conclude_vocabulary(struct maq_megatron_reader *r, int64_t tp)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    const char *path = "model.vocab_size";
+    int64_t tokens = k->padded > 0 ? 0 : tokens_of(r), multiple = (k->multiple > 0 ? k->multiple : 128) * tp;
+    if (k->padded > 0)
+        set_number(r, "--padded-vocab-size", path, k->padded);
+    else if (tokens > 0)
+        set_number(r, k->vocabulary > 0 ? "--vocab-size" : "--tokenizer-type", path, tokens);
+    set_number(r, "--make-vocab-size-divisible-by", "model.make_vocab_size_divisible_by", k->padded > 0 ? 1 : multiple);
+}
+
+void maq__megatron_conclude(struct maq_megatron_reader *r)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    int64_t tp = k->tp > 0 ? k->tp : 1, pp = k->pp > 0 ? k->pp : 1;
+    maq__megatron_set(r,
+                      k->fp4_format   ? "--fp4-format"
+                      : k->fp8_format ? "--fp8-format"
+                                      : "--bf16",
+                      "plan.precision", precision_of(k));
+    conclude_stages(r, tp, pp);
+    conclude_backends(r);
+    if (k->layers > 0)
+        conclude_vocabulary(r, tp);
+}

@@ -1,0 +1,61 @@
+/*
+ * reader.h - reading a command line of Megatron-LM: the settings so far, and arguments that mean something only together.
+ *
+ *   read_arguments.c      words to arguments, one argument to one setting
+ *   settings.c       a setting, and what is wrong with an argument
+ *   joint_arguments.c  precision, pipeline stages, dispatchers and the vocabulary, which several arguments say
+ */
+#ifndef MAQ_PLAN_MEGATRON_READER_H
+#define MAQ_PLAN_MEGATRON_READER_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "maquette/job.h"
+
+struct maq_megatron_box {
+    struct maq_megatron read; /* the first: what is given away is the box */
+    struct maq_arena arena;
+    size_t size;
+};
+
+/* What is kept until the line is at its end. Zero or NULL: not given. */
+struct maq_megatron_kept {
+    bool bf16, fp16, fsdp, torch_fsdp;
+    const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *tokenizer_type,
+        *tokenizer;
+    int64_t layers, tp, pp, layers_per_chunk, multiple, vocabulary, padded;
+};
+
+struct maq_megatron_reader {
+    struct maq_megatron_box *box;
+    bool open; /* what a search chooses is left out */
+    struct maq_diag *diag;
+    struct maq_buf unknown;
+    enum maq_status status;
+    struct maq_megatron_kept kept;
+};
+
+/* One argument: its name without dashes, and the words behind it. */
+struct maq_megatron_argument {
+    const char *flag; /* as it is written, for messages */
+    struct maq_str name;
+    const char *const *words;
+    size_t n;
+};
+
+/* Is `name` this key, '-' and '_' alike? */
+bool maq__megatron_same(struct maq_str name, const char *key);
+/* The hint may be NULL. */
+void maq__megatron_bad(struct maq_megatron_reader *r, const char *flag, const char *why, const char *hint);
+void maq__megatron_no_memory(struct maq_megatron_reader *r);
+/* `value` lives as long as the box; NULL counts as out of memory. */
+void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value);
+
+/* Keeps an argument for later; false: it is none of those. */
+bool maq__megatron_keep(struct maq_megatron_reader *r, const struct maq_megatron_argument *a);
+/* The settings that what was kept comes to: at most 16. */
+void maq__megatron_conclude(struct maq_megatron_reader *r);
+/* Names of arguments that are kept, in turn; NULL at the end. */
+const char *maq__megatron_kept_name(size_t i);
+
+#endif

@@ -1,0 +1,97 @@
+/* mixed_plan.c - a mixed plan, from its document to its end; docs/plan-form.md describes the document. */
+#include "plan/mixed/mixed_plan.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "plan/keys.h"
+#include "plan/mixed/codes.h"
+
+#define MAX_PLAN_BYTES ((size_t)1 << 30) /* "count" makes much of little text */
+
+const char *const maq__mixed_schedules[] = {"auto", "gpipe",    "1f1b",       "interleaved", "zb-h1",
+                                            "zb-v", "dualpipe", "dualpipe-v", NULL};
+const char *const maq__mixed_shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
+const char *const maq__mixed_recomputes[] = {"none", "selective", "full", NULL};
+const char *const maq__mixed_cp_comms[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
+_Static_assert(MAQ_COUNT(maq__mixed_schedules) == MAQ_SCHEDULE_COUNT + 1, "a word per schedule");
+_Static_assert(MAQ_COUNT(maq__mixed_shardings) == MAQ_SHARDING_PARAMS + 2, "a word per way of sharding");
+_Static_assert(MAQ_COUNT(maq__mixed_recomputes) == MAQ_RECOMPUTE_FULL + 2, "a word per way of recomputing");
+_Static_assert(MAQ_COUNT(maq__mixed_cp_comms) == MAQ_CP_A2A_P2P + 2, "a word per kind of CP");
+
+/* ---- loading ---- */
+
+struct maq_mixed_box *maq__mixed_box(size_t most_bytes)
+{
+    struct maq_mixed_box *box = maq__calloc(sizeof *box);
+    if (box)
+        maq_arena_init(&box->arena, most_bytes);
+    return box;
+}
+
+static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, struct maq_diag *diag)
+{
+    if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_FORM, doc->root ? doc->root->at : (struct maq_span){0},
+                             "docs/plan-form.md has an example", "a plan is a map");
+    struct maq_mixed_box *box = maq__mixed_box(MAX_PLAN_BYTES);
+    if (!box)
+        return maq_no_memory(diag, "the plan");
+    bool foreign = maq_node_peek(doc->root, "pipeline_list") != NULL;
+    enum maq_status status = (foreign ? maq__mixed_import : maq__mixed_read)(&box->plan, doc->root, &box->arena, diag);
+    if (status != MAQ_OK) {
+        maq_mixed_plan_free(box);
+        return status;
+    }
+    *out = box;
+    return MAQ_OK;
+}
+
+enum maq_status maq_mixed_plan_load(struct maq_mixed_box **out, const char *path, struct maq_diag *diag)
+{
+    struct maq_doc doc;
+    enum maq_status status = maq_doc_load(&doc, path, MAQ_ORIGIN_DOCUMENT, diag);
+    if (status == MAQ_OK)
+        status = take(out, &doc, diag);
+    maq_doc_fini(&doc);
+    return status;
+}
+
+enum maq_status maq_mixed_plan_parse(struct maq_mixed_box **out, const char *name, struct maq_str text,
+                                     struct maq_diag *diag)
+{
+    struct maq_doc doc;
+    enum maq_status status = maq_doc_parse(&doc, name, text, MAQ_ORIGIN_DOCUMENT, diag);
+    if (status == MAQ_OK)
+        status = take(out, &doc, diag);
+    maq_doc_fini(&doc);
+    return status;
+}
+
+const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_mixed_box *box)
+{
+    return &box->plan;
+}
+
+enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,
+                                    struct maq_diag *diag)
+{
+    if (!filled) {
+        maq_mixed_plan_free(box);
+        return maq_no_memory(diag, "the plan");
+    }
+    *out = box;
+    return MAQ_OK;
+}
+
+void maq_mixed_plan_free(struct maq_mixed_box *box)
+{
+    if (!box)
+        return;
+    maq_arena_fini(&box->arena);
+    free(box);
+}

@@ -1,0 +1,84 @@
+/*
+ * build.h - how a schedule is described to the common part (schedule.c, dependencies.c).
+ *
+ * A schedule is one row of the table in schedule.c: what it needs, and a function that writes the order in which a
+ * stage works. All the rest (predecessors, a topological order, activations in flight, the evaluation) follows from
+ * that order.
+ */
+#ifndef MAQ_PLAN_SCHEDULE_BUILD_H
+#define MAQ_PLAN_SCHEDULE_BUILD_H
+
+#include "base/codes.h"
+#include "plan/codes.h"
+#include "plan/schedule/schedule.h"
+
+/* One task of a stage, in the order of the stage. */
+struct maq_order_step {
+    uint8_t kind, split;
+    uint16_t position, b_position;
+    uint32_t microbatch, b_microbatch;
+};
+
+/* The orders of all stages: those of stage s are steps[first[s]] .. steps[first[s + 1]]. */
+struct maq_orders {
+    int kind;
+    uint32_t stages, chunks, microbatches, group, n_positions;
+    uint32_t n, capacity;
+    struct maq_order_step *steps;
+    uint32_t *first; /* [stages + 1] */
+};
+
+/* Appends a task to the stage that is being written. */
+void maq__order_add(struct maq_orders *o, enum maq_task_kind kind, uint32_t position, uint32_t microbatch);
+void maq__order_add_split(struct maq_orders *o, uint32_t position,
+                          uint32_t microbatch); /* a B that leaves its W for later */
+void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_microbatch, uint32_t b_position,
+                         uint32_t b_microbatch);
+
+/* What is asked for, with group and chunks as given. */
+struct maq_shape {
+    uint32_t stages, chunks, microbatches, group;
+};
+
+struct maq_schedule_rule {
+    struct maq_schedule_info info;
+    uint32_t chunks; /* 0 = as the plan says */
+    bool split, pairs;
+    const char *(*refuse)(char buf[160], const struct maq_shape *shape);           /* NULL: takes any */
+    void (*order)(struct maq_orders *o, uint32_t stage);                           /* writes one stage */
+    enum maq_status (*order_all)(struct maq_orders *o, struct maq_arena *scratch); /* or all of them, and o->first */
+};
+
+const struct maq_schedule_rule *maq__schedule_rule(int kind);
+
+/* The sentence of a refusal; empty when buf is NULL, for a caller that asks only whether. */
+MAQ_PRINTF(2, 3) const char *maq__refused(char buf[160], const char *format, ...);
+
+void maq__order_gpipe(struct maq_orders *o, uint32_t stage);
+void maq__order_1f1b(struct maq_orders *o, uint32_t stage);
+void maq__order_interleaved(struct maq_orders *o, uint32_t stage);
+void maq__order_zb_h1(struct maq_orders *o, uint32_t stage);
+enum maq_status maq__order_zb_v(struct maq_orders *o, struct maq_arena *scratch);
+void maq__order_dualpipe(struct maq_orders *o, uint32_t stage);
+void maq__order_dualpipe_v(struct maq_orders *o, uint32_t stage);
+const char *maq__refuse_gpipe(char buf[160], const struct maq_shape *shape);
+const char *maq__refuse_interleaved(char buf[160], const struct maq_shape *shape);
+const char *maq__refuse_dualpipe(char buf[160], const struct maq_shape *shape);
+const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_shape *shape);
+
+/* The arrays of a result, still writable. */
+struct maq__schedule_arrays {
+    struct maq_task *tasks;
+    uint32_t *next_on_stage, *stage_first, *stage_last;
+    struct maq_task_hot *hot;
+    struct maq_task_pair *pair; /* NULL when the rule has no pairs */
+};
+
+/* dependencies.c: fills the arrays from the orders and hands them to *out. scratch holds the temporary tables. */
+enum maq_status maq__schedule_link(struct maq_schedule *out, const struct maq_orders *o,
+                                   const struct maq__schedule_arrays *arrays, struct maq_arena *scratch);
+
+/* in_flight.c: fills the activations in flight. */
+enum maq_status maq__schedule_inflight(struct maq_schedule *out, struct maq_arena *arena, struct maq_diag *diag);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * in_flight.c - how many activations a stage holds at once.
+ *
+ * The activations of a (chunk, microbatch) are held from the start of its F to the end of its B, or of its W
+ * when the backward is split, since the weight gradient needs them too. During a pair (FB) both are held:
+ * those that the F makes and those that the B uses.
+ *
+ * Chunks differ in size, so the peak of a stage is not one number: what is kept are the combinations (microbatches in
+ * flight per chunk) that no other combination of the same stage exceeds in every chunk. The order of a stage is
+ * periodic, so a combination is compared first with the one that followed the last match.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "plan/schedule/build.h"
+
+/* Combinations of all stages so far, chunks numbers each; those of the current stage start at `begin`. */
+struct pareto {
+    struct maq_arena *arena;
+    uint16_t *vec;
+    uint16_t *stage; /* of each */
+    uint32_t n, size, begin, hint, chunks;
+};
+
+static bool covers(const uint16_t *a, const uint16_t *b, uint32_t chunks)
+{
+    for (uint32_t c = 0; c < chunks; c++)
+        if (a[c] < b[c])
+            return false;
+    return true;
+}
+
+static bool grow(struct pareto *p)
+{
+    if (p->n < p->size)
+        return true;
+    uint32_t size = p->size ? p->size * 2 : 64;
+    uint16_t *vec = MAQ_ARENA_NEW(p->arena, uint16_t, (size_t)size * p->chunks);
+    uint16_t *stage = MAQ_ARENA_NEW(p->arena, uint16_t, size);
+    if (!vec || !stage)
+        return false;
+    if (p->n > 0) {
+        memcpy(vec, p->vec, (size_t)p->n * p->chunks * sizeof(*vec));
+        memcpy(stage, p->stage, p->n * sizeof(*stage));
+    }
+    p->vec = vec;
+    p->stage = stage;
+    p->size = size;
+    return true;
+}
+
+/* Adds a combination of the current stage unless an earlier one covers it, and drops what it covers. */
+static bool offer(struct pareto *p, const uint16_t *live, uint32_t stage)
+{
+    uint32_t count = p->n - p->begin, chunks = p->chunks;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = p->hint + i < count ? p->hint + i : p->hint + i - count;
+        if (covers(&p->vec[(size_t)(p->begin + at) * chunks], live, chunks)) {
+            p->hint = at + 1 < count ? at + 1 : 0;
+            return true;
+        }
+    }
+    uint32_t keep = p->begin;
+    for (uint32_t i = p->begin; i < p->n; i++) {
+        const uint16_t *v = &p->vec[(size_t)i * chunks];
+        if (covers(live, v, chunks))
+            continue;
+        memmove(&p->vec[(size_t)keep++ * chunks], v, chunks * sizeof(*v));
+    }
+    p->n = keep;
+    p->hint = 0;
+    if (!grow(p))
+        return false;
+    memcpy(&p->vec[(size_t)p->n * chunks], live, chunks * sizeof(*live));
+    p->stage[p->n++] = (uint16_t)stage;
+    return true;
+}
+
+static uint32_t chunk_of(const struct maq_schedule *s, uint32_t position, uint32_t direction)
+{
+    uint16_t stage, chunk;
+    maq_schedule_locate(&stage, &chunk, s->kind, s->stages, position, direction);
+    return chunk;
+}
+
+/* Walks one stage. A combination is offered when something is about to be released, and at the end. */
+static enum maq_status walk(struct pareto *p, uint16_t *live, const struct maq_schedule *s, uint32_t stage)
+{
+    memset(live, 0, s->chunks * sizeof(*live));
+    p->begin = p->n;
+    p->hint = 0;
+    bool higher = false; /* something was added since the last offer */
+    for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK; id = s->next_on_stage[id]) {
+        const struct maq_task *t = &s->tasks[id];
+        if (t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB) {
+            uint32_t c = chunk_of(s, t->position, t->direction);
+            if (live[c] == UINT16_MAX)
+                return MAQ_LIMIT;
+            live[c]++;
+            higher = true;
+        }
+        bool pair = t->kind == MAQ_TASK_FB;
+        if (pair || (t->kind == MAQ_TASK_B && !t->split) || t->kind == MAQ_TASK_W) {
+            if (higher && !offer(p, live, stage))
+                return MAQ_NO_MEMORY;
+            higher = false;
+            live[pair ? chunk_of(s, t->b_position, t->b_direction) : chunk_of(s, t->position, t->direction)]--;
+        }
+    }
+    return MAQ_OK;
+}
+
+static bool publish(struct maq_schedule *out, const struct pareto *p)
+{
+    struct maq_inflight *list = MAQ_ARENA_NEW(p->arena, struct maq_inflight, p->n);
+    uint32_t *first = MAQ_ARENA_NEW(p->arena, uint32_t, out->stages + 1u);
+    if (!list || !first)
+        return false;
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct maq_inflight *f = &list[i];
+        f->stage = p->stage[i];
+        f->chunk = &p->vec[(size_t)i * p->chunks];
+        for (uint32_t c = 0; c < p->chunks; c++)
+            f->total += f->chunk[c];
+        for (uint32_t c = 0; c < p->chunks && p->chunks <= 2; c++)
+            f->live[c] = f->chunk[c];
+    }
+    out->inflight = list;
+    out->inflight_first = first;
+    for (uint32_t i = 0, s = 0; s <= out->stages; s++) {
+        while (i < p->n && list[i].stage < s)
+            i++;
+        first[s] = i;
+    }
+    out->n_inflight = p->n;
+    return true;
+}
+
+enum maq_status maq__schedule_inflight(struct maq_schedule *out, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct pareto p = {.arena = arena, .chunks = out->chunks};
+    uint16_t *live = MAQ_ARENA_NEW(arena, uint16_t, out->chunks);
+    enum maq_status status = live ? MAQ_OK : MAQ_NO_MEMORY;
+    for (uint32_t s = 0; s < out->stages && status == MAQ_OK; s++)
+        status = walk(&p, live, out, s);
+    if (status == MAQ_OK && !publish(out, &p))
+        status = MAQ_NO_MEMORY;
+    if (status == MAQ_LIMIT)
+        return maq_diag_fail(status, diag, MAQ_CODE_SCHEDULE_LIMIT, (struct maq_span){0},
+                             "use a smaller microbatch_group_size_per_vp_stage or a larger micro_batch_size",
+                             "a stage would hold more than 65535 microbatches at once");
+    if (status == MAQ_NO_MEMORY)
+        return maq_diag_fail(status, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory for a pipeline schedule");
+    return status;
+}

@@ -1,0 +1,226 @@
+/*
+ * schedule.c - the table of pipeline schedules, and how one is built.
+ *
+ * Building: the rule of the kind writes the order of each stage (1f1b.c, interleaved.c,
+ * zero_bubble.c, dualpipe.c); dependencies.c finds what waits for what and an order that suits all
+ * stages at once; in_flight.c counts the activations in flight. Nothing of it depends on durations.
+ *
+ * A new schedule is one file with its order, and one row here. docs/schedules.md explains the table.
+ */
+#include "plan/schedule/schedule.h"
+
+#include "base/check.h"
+#include "plan/schedule/build.h"
+
+static const struct maq_schedule_rule rules[MAQ_SCHEDULE_COUNT] = {
+    [MAQ_SCHEDULE_AUTO] = {.info = {.name = "auto"}},
+    [MAQ_SCHEDULE_GPIPE] = {.info = {.name = "gpipe",
+                                     .bubble = "(p-1)(F+B)",
+                                     .memory = "m",
+                                     .needs = "at most 65535 microbatches",
+                                     .source = "Huang et al., arXiv 1811.06965"},
+                            .chunks = 1,
+                            .refuse = maq__refuse_gpipe,
+                            .order = maq__order_gpipe},
+    [MAQ_SCHEDULE_1F1B] = {.info = {.name = "1f1b",
+                                    .bubble = "(p-1)(F+B)",
+                                    .memory = "min(p-s, m) on stage s",
+                                    .needs = "nothing",
+                                    .source = "Narayanan et al., arXiv 2006.09503; Megatron-LM"},
+                           .chunks = 1,
+                           .order = maq__order_1f1b},
+    [MAQ_SCHEDULE_INTERLEAVED] = {.info = {.name = "interleaved",
+                                           .bubble = "(p-1)(f+b), f = F/v, b = B/v",
+                                           .memory = "min(2(p-s-1) + (v-1)g + 1, mv) chunks on stage s",
+                                           .needs = "v >= 2 chunks, p <= g <= m, m mod g = 0 or >= p",
+                                           .source = "Narayanan et al., arXiv 2104.04473; Megatron-LM"},
+                                  .refuse = maq__refuse_interleaved,
+                                  .order = maq__order_interleaved},
+    [MAQ_SCHEDULE_ZB_H1] = {.info = {.name = "zb-h1",
+                                     .bubble = "(p-1)(F+B-W), B without W",
+                                     .memory = "min(p, m) on every stage",
+                                     .needs = "nothing",
+                                     .source = "Qi et al., arXiv 2401.10241"},
+                            .chunks = 1,
+                            .split = true,
+                            .order = maq__order_zb_h1},
+    [MAQ_SCHEDULE_ZB_V] = {.info = {.name = "zb-v",
+                                    .bubble = "p-1 chunk times when F = B = W and m >= 2p-1",
+                                    .memory = "at most min(2p, 2m) chunks",
+                                    .needs = "2 chunks in a V",
+                                    .source = "Qi et al., arXiv 2401.10241"},
+                           .chunks = 2,
+                           .split = true,
+                           .order_all = maq__order_zb_v},
+    [MAQ_SCHEDULE_DUALPIPE] = {.info = {.name = "dualpipe",
+                                        .bubble = "(p/2-1)(F&B+B-3W), B with W",
+                                        .memory = "p+1, parameters twice",
+                                        .needs = "p even, m even, m >= 2p",
+                                        .source = "DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe"},
+                               .chunks = 2,
+                               .split = true,
+                               .pairs = true,
+                               .refuse = maq__refuse_dualpipe,
+                               .order = maq__order_dualpipe},
+    [MAQ_SCHEDULE_DUALPIPE_V] = {.info = {.name = "dualpipe-v",
+                                          .bubble = "(p-1)(F&B+B-3W) of chunks, B with W",
+                                          .memory = "2p+1 chunks",
+                                          .needs = "2 chunks in a V, m >= 2p",
+                                          .source = "deepseek-ai/DualPipe; Sea AI Lab, cut in half"},
+                                 .chunks = 2,
+                                 .split = true,
+                                 .pairs = true,
+                                 .refuse = maq__refuse_dualpipe_v,
+                                 .order = maq__order_dualpipe_v},
+};
+
+const struct maq_schedule_rule *maq__schedule_rule(int kind)
+{
+    return kind > MAQ_SCHEDULE_AUTO && kind < MAQ_SCHEDULE_COUNT ? &rules[kind] : NULL;
+}
+
+const char *maq_schedule_name(enum maq_schedule_kind kind)
+{
+    return (unsigned)kind < MAQ_SCHEDULE_COUNT ? rules[kind].info.name : "?";
+}
+
+const struct maq_schedule_info *maq_schedule_info(size_t i)
+{
+    return i < MAQ_SCHEDULE_COUNT - 1 ? &rules[i + 1].info : NULL;
+}
+
+static int effective_kind(int kind, uint32_t chunks)
+{
+    if (kind != MAQ_SCHEDULE_AUTO)
+        return kind;
+    return chunks > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B;
+}
+
+uint32_t maq_schedule_chunks(int kind, uint32_t vp)
+{
+    const struct maq_schedule_rule *rule = maq__schedule_rule(effective_kind(kind, vp));
+    return rule && rule->chunks ? rule->chunks : vp;
+}
+
+/* ---- what is refused ---- */
+
+/* The shape with defaults filled in. */
+static struct maq_shape shape_of(uint32_t stages, uint32_t chunks, uint32_t microbatches, uint32_t group)
+{
+    return (struct maq_shape){
+        .stages = stages, .chunks = chunks, .microbatches = microbatches, .group = group ? group : stages};
+}
+
+const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32_t chunks, uint32_t microbatches,
+                                uint32_t group)
+{
+    kind = effective_kind(kind, chunks);
+    const struct maq_schedule_rule *rule = maq__schedule_rule(kind);
+    if (!rule)
+        return maq__refused(buf, "there is no schedule number %d", kind);
+    const char *name = rule->info.name;
+    if (stages == 0 || chunks == 0 || microbatches == 0)
+        return maq__refused(buf, "%s needs at least one stage, one model chunk and one microbatch", name);
+    if (rule->chunks && chunks != rule->chunks && !(kind == MAQ_SCHEDULE_DUALPIPE && chunks == 1))
+        return maq__refused(buf, "%s has %s per stage, not %u", name,
+                            rule->chunks == 1 ? "one model chunk" : "2 model chunks", chunks);
+    if ((uint64_t)stages * chunks > MAQ_MAX_STAGES)
+        return maq__refused(buf, "%u stages x %u model chunks are over the limit of %d virtual stages", stages, chunks,
+                            MAQ_MAX_STAGES);
+    struct maq_shape shape = shape_of(stages, chunks, microbatches, group);
+    return rule->refuse ? rule->refuse(buf, &shape) : NULL;
+}
+
+/* ---- building ---- */
+
+/* The result's arrays, for up to o->capacity tasks; then the orders, which are scratch. */
+static bool allocate(struct maq__schedule_arrays *a, struct maq_orders *o, bool pairs, struct maq_arena *arena,
+                     struct maq_arena_mark *scratch)
+{
+    size_t n = o->capacity;
+    a->tasks = MAQ_ARENA_NEW(arena, struct maq_task, n);
+    a->next_on_stage = MAQ_ARENA_NEW(arena, uint32_t, n);
+    a->stage_first = MAQ_ARENA_NEW(arena, uint32_t, o->stages);
+    a->stage_last = MAQ_ARENA_NEW(arena, uint32_t, o->stages);
+    a->hot = MAQ_ARENA_NEW(arena, struct maq_task_hot, n);
+    if (pairs)
+        a->pair = MAQ_ARENA_NEW(arena, struct maq_task_pair, n);
+    if (!a->tasks || !a->next_on_stage || !a->stage_first || !a->stage_last || !a->hot || (pairs && !a->pair))
+        return false;
+    *scratch = maq_arena_mark(arena);
+    o->steps = MAQ_ARENA_NEW(arena, struct maq_order_step, n);
+    o->first = MAQ_ARENA_NEW(arena, uint32_t, o->stages + 1);
+    return o->steps && o->first;
+}
+
+static enum maq_status write_orders(struct maq_orders *o, const struct maq_schedule_rule *rule, struct maq_arena *arena)
+{
+    if (rule->order_all)
+        return rule->order_all(o, arena);
+    for (uint32_t s = 0; s < o->stages; s++) {
+        o->first[s] = o->n;
+        rule->order(o, s);
+    }
+    o->first[o->stages] = o->n;
+    return MAQ_OK;
+}
+
+static enum maq_status build(struct maq_schedule *s, struct maq_orders *o, const struct maq_schedule_rule *rule,
+                             struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq__schedule_arrays arrays = {0};
+    struct maq_arena_mark scratch;
+    if (!allocate(&arrays, o, rule->pairs, arena, &scratch))
+        return maq_no_memory(diag, "a pipeline schedule");
+    enum maq_status status = write_orders(o, rule, arena);
+    if (status == MAQ_OK)
+        status = maq__schedule_link(s, o, &arrays, arena);
+    if (status != MAQ_OK)
+        return maq_no_memory(diag, "a pipeline schedule");
+    maq_arena_reset(arena, scratch);
+    return maq__schedule_inflight(s, arena, diag);
+}
+
+enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t stages, uint32_t chunks,
+                                   uint32_t microbatches, uint32_t group, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    char why[160];
+    const char *refusal = maq_schedule_refuse(why, kind, stages, chunks, microbatches, group);
+    if (refusal)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SCHEDULE_REFUSED, (struct maq_span){0}, NULL, "%s", refusal);
+
+    kind = effective_kind(kind, chunks);
+    const struct maq_schedule_rule *rule = maq__schedule_rule(kind);
+    MAQ_ASSERT(rule); /* or it had been refused */
+    struct maq_shape shape = shape_of(stages, maq_schedule_chunks(kind, chunks), microbatches, group);
+    uint32_t n_positions = kind == MAQ_SCHEDULE_DUALPIPE ? stages : stages * shape.chunks;
+    uint64_t tasks = (uint64_t)n_positions * microbatches * (rule->split ? 3 : 2);
+    if (tasks > MAQ_SCHEDULE_MAX_TASKS)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SCHEDULE_LIMIT, (struct maq_span){0},
+                             "use a larger micro_batch_size or fewer virtual stages",
+                             "a pipeline of %u virtual stages and %u microbatches has %llu tasks; the limit is %u",
+                             n_positions, microbatches, (unsigned long long)tasks, MAQ_SCHEDULE_MAX_TASKS);
+
+    struct maq_schedule s = {.kind = kind,
+                             .stages = stages,
+                             .chunks = shape.chunks,
+                             .microbatches = microbatches,
+                             .group = shape.group,
+                             .split_backward = rule->split,
+                             .n_positions = n_positions};
+    struct maq_orders o = {.kind = kind,
+                           .stages = stages,
+                           .chunks = shape.chunks,
+                           .microbatches = microbatches,
+                           .group = shape.group,
+                           .n_positions = n_positions,
+                           .capacity = (uint32_t)tasks};
+    struct maq_arena_mark before = maq_arena_mark(arena);
+    enum maq_status status = build(&s, &o, rule, arena, diag);
+    if (status != MAQ_OK)
+        maq_arena_reset(arena, before);
+    else
+        *out = s;
+    return status;
+}

@@ -1,0 +1,175 @@
+/*
+ * cost_to_go.c - what the front of a pipeline still costs, with devices counted.
+ *
+ *   left[k][l][u] = least of sum t_i over stages that cover the first l atoms with k stages behind them and use no more than u
+ *
+ * units of devices, each stage inside a box and its position's memory, with hops to the best neighbours. Where the
+ * units are too many for a table, several are one and what stages use is rounded down: that asks for less, so prices
+ * are paid as well. For few units of devices that is a table: a step (a stage over [first, l) with an option that
+ * uses the units c) is worth
+ *
+ *   left[k][l][u] = min(left[k][l][u], t + left[k + 1][first][u - c])          for all u >= c at once,
+ *
+ * a sum and a minimum over a row. Positions from MAQ_LEFT_ROWS on are taken for that one. Costs are floats, rounded
+ * down in the end by more than their sums can be off.
+ */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize(                                                                                                  \
+    "O3") /* at -O2 gcc 12 leaves the rows scalar; nothing here but sums and minima, so no value can change */
+#endif
+
+#include "planner/compose/cost_to_go.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SHORT 4u            /* stride of a kind whose runs are short */
+#define ROUNDED (1 - 1e-5f) /* 128 additions of floats are off by 128 x 6e-8 at most */
+
+struct maq_left {
+    const struct maq_arcs *arcs;
+    const struct maq_units *units;
+    uint32_t rows;
+    float *cost;   /* [rows + 1][atoms + 1][codes] */
+    float *barred; /* [option][codes]: HUGE_VALF where the option uses more than u */
+};
+
+bool maq_left_new(struct maq_left **out, const struct maq_arcs *arcs, const struct maq_units *units,
+                  struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = arcs->table;
+    uint32_t rows = arcs->rows < MAQ_LEFT_ROWS ? arcs->rows : MAQ_LEFT_ROWS;
+    size_t cells = (size_t)(rows + 1) * (t->n_atoms + 1) * units->codes;
+    struct maq_left *left = MAQ_ARENA_NEW(arena, struct maq_left, 1);
+    if (!left)
+        return false;
+    *left = (struct maq_left){.arcs = arcs,
+                              .units = units,
+                              .rows = rows,
+                              .cost = MAQ_ARENA_NEW(arena, float, cells),
+                              .barred = MAQ_ARENA_NEW(arena, float, (size_t)t->n_options * units->codes)};
+    if (!left->cost || !left->barred)
+        return false;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        uint32_t kind = t->options[o].kind, used = units->code[o] / units->stride[kind];
+        for (uint32_t u = 0; u < units->codes; u++)
+            if (u / units->stride[kind] % units->radix[kind] < used)
+                left->barred[(size_t)o * units->codes + u] = HUGE_VALF;
+    }
+    *out = left;
+    return true;
+}
+
+/* One step into a row, whatever is barred. */
+static void relax_all(float *restrict into, const float *restrict from, const float *restrict barred, float cost,
+                      uint32_t code, uint32_t codes)
+{
+    for (uint32_t u = code; u < codes; u++) {
+        float c = cost + barred[u] + from[u - code];
+        into[u] = c < into[u] ? c : into[u];
+    }
+}
+
+static void relax_run(float *restrict into, const float *restrict from, float cost, uint32_t n)
+{
+    for (uint32_t u = 0; u < n; u++) {
+        float c = cost + from[u];
+        into[u] = c < into[u] ? c : into[u];
+    }
+}
+
+/* One step into a row. What is not barred comes in runs; short ones are taken with what is. */
+static void relax(const struct maq_left *left, float *into, const float *from, uint32_t option, float cost)
+{
+    const struct maq_units *units = left->units;
+    uint32_t kind = left->arcs->table->options[option].kind, code = units->code[option], codes = units->codes;
+    uint32_t whole = units->stride[kind] * units->radix[kind];
+    if (units->stride[kind] < SHORT) {
+        relax_all(into, from, left->barred + (size_t)option * codes, cost, code, codes);
+        return;
+    }
+    for (uint32_t u = 0; u < codes && code < whole; u += whole)
+        relax_run(into + u + code, from + u, cost, whole - code);
+}
+
+/* No option of the kind does with fewer devices in no more time. */
+static bool is_worth(const struct maq_left *left, const double *least, uint32_t option)
+{
+    const struct maq_stage_table *t = left->arcs->table;
+    const uint32_t *code = left->units->code;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        if (t->options[o].kind == t->options[option].kind && o != option && code[o] <= code[option] &&
+            least[o] <= least[option] && (code[o] < code[option] || least[o] < least[option] || o < option))
+            return false;
+    return true;
+}
+
+/* All stages over [first, end), of options with the same devices the cheapest. */
+static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint32_t behind, uint32_t first,
+                          uint32_t end, const double *priced, float *into)
+{
+    const struct maq_arcs *a = left->arcs;
+    const struct maq_stage_table *t = a->table;
+    uint32_t codes = left->units->codes, next = behind < left->rows ? behind + 1 : left->rows;
+    const float *from = left->cost + ((size_t)next * (t->n_atoms + 1) + first) * codes;
+    double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
+    double least[MAQ_STAGE_OPTIONS];
+    bool any = false, reached = from[codes - 1] < HUGE_VALF; /* with all devices that there are */
+    for (uint32_t o = 0; o < t->n_options; o++)
+        least[o] = HUGE_VAL;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        size_t arc = maq_arc(t, o, first, end);
+        double s = maq_arc_compute(t, o, first, end);
+        any = any || s <= box->bottleneck_hi;
+        double hops =
+                   forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first],
+               pace = maq_stage_pace(t, s, hops);
+        s += hops;
+        if (a->deepest[arc] > behind && pace <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
+            least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);
+    }
+    for (uint32_t o = 0; o < t->n_options && reached; o++)
+        if (least[o] < HUGE_VAL && left->units->code[o] < codes && is_worth(left, least, o))
+            relax(left, into, from, o, (float)least[o]);
+    return any;
+}
+
+/* Atoms of the longest stage there is. */
+static uint32_t longest_stage(const struct maq_arcs *a, const struct maq_box *box)
+{
+    const struct maq_stage_table *t = a->table;
+    uint32_t longest = 0;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        for (uint32_t first = 0, end = 0; first < t->n_atoms; first++) {
+            while (end < t->n_atoms && maq_arc_compute(t, o, first, end + 1) <= box->bottleneck_hi)
+                end++;
+            longest = end > first && end - first > longest ? end - first : longest;
+            end = end > first ? end : first + 1;
+        }
+    return longest;
+}
+
+void maq_left_fill(struct maq_left *left, const struct maq_box *box, const double *priced)
+{
+    const struct maq_arcs *a = left->arcs;
+    uint32_t n = a->table->n_atoms, codes = left->units->codes, longest = longest_stage(a, box);
+    for (uint32_t k = left->rows + 1; k-- > 0;) {
+        /* k stages behind cover no more than so many atoms; those of the last row may be more */
+        uint32_t least = k < left->rows && n > k * longest ? n - k * longest : 0, most = n > k ? n - k : 0;
+        for (uint32_t l = 0; l <= n; l++) {
+            float *into = left->cost + ((size_t)k * (n + 1) + l) * codes;
+            for (uint32_t u = 0; u < codes; u++)
+                into[u] = l > 0 ? HUGE_VALF : 0;
+            for (uint32_t first = l; first-- > 0 && l >= least && l <= most;)
+                if (!relax_stretch(left, box, k, first, l, priced, into))
+                    break;
+        }
+    }
+}
+
+double maq_left_of(const struct maq_left *left, uint32_t behind, uint32_t atom, uint32_t code)
+{
+    uint32_t row = behind < left->rows ? behind : left->rows;
+    size_t cell = ((size_t)row * (left->arcs->table->n_atoms + 1) + atom) * left->units->codes + code;
+    return (double)(left->cost[cell] * ROUNDED);
+}

@@ -1,0 +1,387 @@
+/*
+ * counted_bound.c - relaxed programs that count devices.
+ *
+ * Prices (priced_bound.c) take devices by the fraction: two stages that need 3 of 4 devices each are half a stage
+ * too many at a fair price. Where there are few units of devices the program can count them instead. A state is a
+ * back part of a pipeline: so many stages, which cover the atoms from `atom` on and use so many units of each kind; a
+ * unit is what divides the devices of all options of the kind. It knows the group of its front stage's option
+ * (options with the same hops are a group), so that hops are those between the neighbours that there are. Its cost is
+ * the sum of t_i over the stages, without what the front stage sends backward; each is within the box and its
+ * position's memory. States grow to the front, level by level, and are dropped
+ *
+ *   - when what they cost and what prices say of the rest (`rest` of priced_bound.c, for the devices that are left) reach the value that
+ *     refutes the box, or that of a finished state;
+ *   - when another with the same front atom and group, no more stages and no more devices of any kind costs no more, and its front stage can
+ *     take whatever hop backward the other's can.
+ *
+ * Where a step may wait (stage_table.h) a state knows what it waits for so far, at the box's least bottleneck: it is part of what a
+ * finished state is worth and of every bound, and a state is compared with those of as many stages that wait for no more.
+ *
+ * What is left of the relaxation: the bottleneck, the synchronization and the update inside the box's limits.
+ */
+#include "planner/compose/counted_bound.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "planner/compose/cost_to_go.h"
+#include "planner/compose/prefixes.h"
+
+#define STATES (1u << 18) /* of one program */
+#define CHUNK 1024u
+#define ROUNDING 1e-9 /* relative: sums in another order must not drop a state */
+
+struct state { /* in front what comparing states reads */
+    double cost;
+    double over; /* by which the front stage would exceed the bottleneck with its slowest hop backward; 0: by nothing */
+    uint64_t used;         /* packed units */
+    struct state *sibling; /* the next of its atom and group, which is older */
+    uint16_t level;
+    uint8_t group, last;  /* last: the group of the last stage, where a step may wait */
+    double bound;         /* with what prices say of the rest */
+    struct maq_tail tail; /* of a step that waits */
+    double priced;        /* cost with what the devices cost */
+    double front;         /* t of the front stage, without what it sends backward */
+    uint32_t code;        /* used, as a number */
+    uint16_t atom, option;
+    const struct state *from;
+};
+
+struct maq_counted {
+    const struct maq_arcs *arcs;
+    struct maq_units units;
+    struct maq_left *left; /* NULL: not needed yet, or too large */
+    bool filled;           /* for the box */
+    bool waits;            /* a step may wait (stage_table.h) */
+    struct maq_hop_groups groups;
+    struct maq_fronts fronts;
+    struct state **bucket; /* [atoms * groups] */
+    struct state **chunks; /* states, for the next program too */
+    struct maq_arena *arena;
+    uint32_t n;          /* states */
+    uint64_t work, most; /* stages tried and states compared */
+    uint32_t beam;       /* states of a level, atom and group; 0: all */
+    bool no_memory;
+    double paid; /* what all devices cost */
+};
+
+bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = arcs->table;
+    struct maq_counted *c = MAQ_ARENA_NEW(arena, struct maq_counted, 1);
+    *out = NULL;
+    if (!c)
+        return false;
+    c->arcs = arcs;
+    c->waits = maq_may_wait(t);
+    c->arena = arena;
+    if (!maq_units_init(&c->units, arcs))
+        return true;
+    if (!maq_hop_groups_init(&c->groups, arcs, arena) ||
+        !maq_fronts_init(&c->fronts, arcs, &c->units, &c->groups, arena))
+        return false;
+    c->bucket = MAQ_ARENA_NEW(arena, struct state *, (size_t)t->n_atoms * c->groups.n);
+    c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
+    if (!c->bucket || !c->chunks)
+        return false;
+    *out = c;
+    return true;
+}
+
+static struct state *new_state(struct maq_counted *c)
+{
+    if (c->n == STATES || c->work > c->most)
+        return NULL;
+    struct state **chunk = &c->chunks[c->n / CHUNK];
+    if (!*chunk)
+        *chunk = MAQ_ARENA_RAW(c->arena, struct state, CHUNK);
+    c->no_memory = !*chunk;
+    return *chunk ? &(*chunk)[c->n++ % CHUNK] : NULL;
+}
+
+/* Whether a state that costs no more than another makes it needless. */
+static inline bool replaces(const struct maq_counted *c, const struct state *a, const struct state *b)
+{
+    if ((((b->used | MAQ_UNITS_TOP) - a->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP || a->over > b->over ||
+        (a->level == 1) != (b->level == 1))
+        return false;
+    return !c->waits || (a->tail.chain_s <= b->tail.chain_s && a->tail.slowest_s <= b->tail.slowest_s &&
+                         a->last == b->last && a->level == b->level);
+}
+
+/* Puts a state where none is better. false when there is no more room. */
+static bool put(struct maq_counted *c, const struct state *s)
+{
+    struct state **head = &c->bucket[(size_t)s->atom * c->groups.n + s->group], **worst = NULL;
+    const uint32_t oldest = c->waits ? s->level : 0; /* which may replace it; those in front are of no lower level */
+    uint32_t kept = 0;
+    for (struct state **at = head; *at && (*at)->level >= oldest; c->work++) {
+        const struct state *other = *at;
+        if (other->cost <= s->cost && replaces(c, other, s))
+            return true;
+        if (other->level == s->level) {
+            if (other->cost >= s->cost && replaces(c, s, other)) {
+                *at = other->sibling;
+                continue;
+            }
+            if (c->beam > 0 && (kept++ == 0 || other->bound > (*worst)->bound))
+                worst = at;
+        }
+        at = &(*at)->sibling;
+    }
+    if (c->beam > 0 && kept >= c->beam) {
+        if ((*worst)->bound <= s->bound)
+            return true;
+        *worst = (*worst)->sibling;
+    }
+    struct state *place = new_state(c);
+    if (!place)
+        return false;
+    *place = *s;
+    place->sibling = *head;
+    *head = place;
+    return true;
+}
+
+struct run {
+    struct maq_counted *c;
+    const struct maq_box *box;
+    const double *rest;
+    uint32_t behind;
+    double limit; /* states whose bound reaches it are dropped */
+    double sends; /* how often a front stage's pace has its hop backward */
+    struct state last;
+};
+
+/* A state with a stage more, for what a step waits. */
+struct more {
+    struct maq_tail tail;
+    double back_s;
+    uint8_t last;
+    bool alone;
+};
+
+/* A sum of t_i with what the step waits at the box's least bottleneck. */
+static double with_waits(const struct run *r, const struct more *m, double fill_s)
+{
+    if (!r->c->waits)
+        return fill_s;
+    return fill_s +
+           maq_waits(r->c->arcs->table, fill_s + m->back_s, m->tail.slowest_s, r->box->bottleneck_lo, m->alone);
+}
+
+/* Where the waves come back to is known at the front. */
+static struct more more_of(const struct run *r, const struct state *back, const struct maq_front *s, double sent)
+{
+    const struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    struct more m = {.last = back->last, .alone = r->behind == 0 && s->first == 0};
+    if (!c->waits)
+        return m;
+    double compute = maq_arc_compute(t, s->option, s->first, back->atom);
+    m.last = r->behind == 0 ? c->groups.of[s->option] : back->last;
+    m.tail =
+        r->behind == 0 ? maq_tail_of(t, s->option, compute) : maq_tail_grow(t, back->tail, r->behind, compute, sent);
+    if (c->groups.back)
+        m.back_s =
+            c->groups.back[(size_t)m.last * (c->groups.n + 1) + (s->first > 0 ? c->groups.n : c->groups.of[s->option])];
+    return m;
+}
+
+/* A state with a stage in front that may be worth having. false when there is no more room. */
+static bool take_front(struct run *r, const struct state *back, const struct maq_front *s, double sent, double bound)
+{
+    struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    const struct more more = more_of(r, back, s, sent);
+    uint32_t code = back->code + s->code;
+    if (c->filled) {
+        double own_s = c->units.coarse > 1 ? back->priced + s->priced - c->paid : back->cost + s->cost;
+        bound = fmax(bound, own_s + sent + s->least +
+                                maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
+    }
+    bound = with_waits(r, &more, bound);
+    if (bound >= r->limit || with_waits(r, &more, back->cost + s->cost + sent + s->least) >= r->limit)
+        return true;
+    struct state new = {.cost = back->cost + sent + s->cost,
+                        .priced = back->priced + sent + s->priced,
+                        .bound = bound,
+                        .front = s->front,
+                        .tail = more.tail,
+                        .used = back->used + s->used,
+                        .code = code,
+                        .from = back,
+                        .atom = s->first,
+                        .group = s->group,
+                        .last = more.last,
+                        .level = (uint16_t)(r->behind + 1),
+                        .option = s->option};
+    if (new.atom == 0) {
+        r->last = new;
+        r->limit = with_waits(r, &more, new.cost);
+        return true;
+    }
+    double over = new.front + r->sends * c->groups.backward_most[(size_t)s->group * t->n_atoms + s->first] -
+                  r->box->bottleneck_hi;
+    new.over = over > 0 ? over : 0;
+    return put(c, &new);
+}
+
+/* Of the stages in front of those that are being put in front. */
+static const double *rest_of(const struct run *r)
+{
+    uint32_t rows = r->c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
+    return r->rest + (size_t)row * (r->c->arcs->table->n_atoms + 1);
+}
+
+/* All stages in front of a state. */
+static bool grow(struct run *r, const struct state *back)
+{
+    struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    const double *rest = rest_of(r);
+    double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0;
+    double sent[MAQ_HOP_GROUPS] = {0},
+           most[MAQ_HOP_GROUPS] = {0}; /* most: beyond it a bound reaches the limit, however it is rounded */
+    for (uint32_t g = 0; g < c->groups.n; g++) {
+        if (r->behind > 0)
+            sent[g] = weight * c->groups.backward[((size_t)back->group * c->groups.n + g) * t->n_atoms + back->atom];
+        most[g] = r->limit + c->paid - back->priced - sent[g];
+        most[g] += ROUNDING * (fabs(r->limit) + c->paid + fabs(back->priced) + sent[g]);
+    }
+    c->work += c->fronts.n;
+    for (uint32_t i = 0; i < c->fronts.n; i++) {
+        const struct maq_front *s = &c->fronts.at[i];
+        if (c->fronts.reach[i].least > most[c->fronts.reach[i].group])
+            continue;
+        if (((c->units.room - back->used - s->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP)
+            continue;
+        double bound = back->priced + sent[s->group] + s->priced + s->least + rest[s->first] - c->paid;
+        double holds = maq_end_sends_s(t, sent[s->group], r->behind == 1 && s->first == 0);
+        if (bound >= r->limit || back->front + holds > r->box->bottleneck_hi ||
+            back->cost + s->cost + sent[s->group] + s->least >= r->limit)
+            continue;
+        if (!take_front(r, back, s, sent[s->group], bound))
+            return false;
+    }
+    return true;
+}
+
+/* The states of a level with the same front. `arcs`: those that end at the atom are listed. */
+static bool grow_bucket(struct run *r, uint32_t atom, uint32_t group, bool *arcs)
+{
+    struct maq_counted *c = r->c;
+    const struct state *s = c->bucket[(size_t)atom * c->groups.n + group];
+    bool fronts = false;
+    for (; s && s->level >= r->behind; s = s->sibling) {
+        if (s->level > r->behind) /* of the next level */
+            continue;
+        if (!*arcs)
+            maq_fronts_list_arcs(&c->fronts, r->box, r->behind, atom, false);
+        if (!fronts)
+            maq_fronts_list(&c->fronts, r->box, rest_of(r), r->behind, atom, group);
+        *arcs = fronts = true;
+        if (!grow(r, s))
+            return false;
+    }
+    return true;
+}
+
+static bool grow_level(struct run *r, const struct state *root)
+{
+    struct maq_counted *c = r->c;
+    uint32_t atoms = c->arcs->table->n_atoms;
+    r->sends = maq_end_sends_s(c->arcs->table, maq_backward_weight(c->arcs->table, r->behind, false), r->behind == 0);
+    if (r->behind == 0) {
+        maq_fronts_list_arcs(&c->fronts, r->box, 0, atoms, c->waits);
+        maq_fronts_list(&c->fronts, r->box, rest_of(r), 0, atoms, 0);
+        return grow(r, root);
+    }
+    for (uint32_t atom = atoms; atom-- > 1;) {
+        bool arcs = false;
+        for (uint32_t g = 0; g < c->groups.n; g++)
+            if (!grow_bucket(r, atom, g, &arcs))
+                return false;
+    }
+    return true;
+}
+
+static double sent_by(const struct maq_counted *c, const struct state *back, const struct state *front)
+{
+    double weight = maq_backward_weight(c->arcs->table, back->level - 1u, false);
+    return weight *
+           c->groups
+               .backward[((size_t)back->group * c->groups.n + front->group) * c->arcs->table->n_atoms + back->atom];
+}
+
+/* The best path, and its largest stage and synchronization. */
+static void read_back(struct maq_composition *path, struct maq_box *box, const struct run *r)
+{
+    const struct maq_counted *c = r->c;
+    const struct maq_stage_table *t = c->arcs->table;
+    const struct state *s = &r->last;
+    double sent = 0;
+    box->bottleneck_at = box->sync_at = 0;
+    for (const struct state *behind = s->from; behind; behind = s->from) { /* the first state has no stages */
+        path->stages[path->n_stages++] = (struct maq_stage){
+            .first = s->atom, .end = behind->atom, .n_parts = 1, .parts = {{s->option, maq_replicas(t, s->option)}}};
+        double compute = maq_arc_compute(t, s->option, s->atom, behind->atom);
+        box->bottleneck_at = fmax(box->bottleneck_at, fmax(compute, s->front + sent));
+        box->sync_at = fmax(box->sync_at, c->arcs->sync_s[maq_arc(t, s->option, s->atom, behind->atom)]);
+        if (behind->atom < t->n_atoms)
+            sent = maq_end_sends_s(t, sent_by(c, behind, s), s->atom == 0 && behind->level == 1);
+        s = behind;
+    }
+}
+
+/* The table of what is left: what it says of the whole pipeline. */
+static bool fill_left(double *least, struct maq_counted *c, const struct maq_box *box)
+{
+    static const double nothing[MAQ_STAGE_OPTIONS];
+    bool coarse = c->units.coarse > 1;
+    if (!c->left && !maq_left_new(&c->left, c->arcs, &c->units, c->arena))
+        return false;
+    maq_left_fill(c->left, box, coarse ? c->fronts.priced : nothing);
+    c->filled = true;
+    *least = maq_left_of(c->left, 0, c->arcs->table->n_atoms, c->units.codes - 1) - (coarse ? c->paid : 0);
+    return true;
+}
+
+bool maq_counted_solve(double *least, struct maq_box *box, struct maq_composition *path, struct maq_counted *c,
+                       const double *rest, double wanted, const struct maq_count_options *options)
+{
+    const struct maq_stage_table *t = c->arcs->table;
+    struct run r = {.c = c, .box = box, .rest = rest, .limit = wanted};
+    bool fits = true;
+    path->n_stages = 0;
+    c->paid = 0;
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        c->paid += box->price[0][g] * t->available[g];
+    for (uint32_t o = 0; o < t->n_options; o++)
+        c->fronts.priced[o] = box->price[0][t->options[o].kind] * c->arcs->devices[o];
+    memset(c->bucket, 0, (size_t)t->n_atoms * c->groups.n * sizeof *c->bucket);
+    c->n = 0;
+    c->work = 0;
+    c->most = options->beam > 0 ? UINT64_MAX : options->work;
+    c->beam = options->beam;
+    c->filled = false;
+    double known = 0;
+    if (options->left && !fill_left(&known, c, box))
+        return false;
+    if (known >= wanted) {
+        *least = wanted;
+        return true;
+    }
+    struct state *root = new_state(c);
+    if (!root)
+        return false;
+    *root = (struct state){.atom = (uint16_t)t->n_atoms};
+    for (uint32_t before = 0; fits && before < c->n && r.behind < c->arcs->depth; r.behind++) {
+        before = c->n;
+        fits = grow_level(&r, root);
+    }
+    if (fits && r.limit < wanted)
+        read_back(path, box, &r);
+    *least = fits ? r.limit : fmax(known, 0);
+    return !c->no_memory;
+}

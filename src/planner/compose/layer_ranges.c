@@ -1,0 +1,244 @@
+/*
+ * layer_ranges.c - a table's stretches: how deep in the pipeline each fits, what it synchronizes at least, its cheapest hops.
+ */
+#include "planner/compose/layer_ranges.h"
+
+#include <math.h>
+#include <string.h>
+
+double maq_forward_weight(const struct maq_stage_table *t, uint32_t behind, bool first)
+{
+    if (behind == 0)
+        return 0;
+    if (!first)
+        return 1;
+    return behind + 1 <= t->hops.short_depth ? t->hops.first_short : t->hops.first_deep;
+}
+
+double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, bool first)
+{
+    if (first)
+        return 0;
+    return behind == 0 ? t->hops.last : 1;
+}
+
+/* Whether a stretch fits with so many waves in flight; the same comparison as in maq_composition_cost. */
+static bool fits_with(double still, double wave, double capacity, uint32_t waves)
+{
+    return (still + wave * waves) / capacity <= 1;
+}
+
+/* Waves at which a stretch still fits, `most` at most: a longer stretch fits with no more. */
+static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_option *o, uint32_t first, uint32_t end,
+                        uint32_t most)
+{
+    double still = o->context_bytes + (o->fixed_bytes[end] - o->fixed_bytes[first]);
+    double wave = o->flight_bytes[end] - o->flight_bytes[first], capacity = t->capacity_bytes[o->kind];
+    double guess = wave > 0 ? (capacity - still) / wave : most;
+    uint32_t n = guess <= 0 ? 0 : guess >= most ? most : (uint32_t)guess; /* off by a rounding at the most */
+    while (n < most && fits_with(still, wave, capacity, n + 1))
+        n++;
+    while (n > 0 && !fits_with(still, wave, capacity, n))
+        n--;
+    return n;
+}
+
+/* The position from the end up to which a stage holds no more waves than that: fewer than the most there are. */
+static uint32_t position_of(const struct maq_stage_table *t, uint32_t waves)
+{
+    uint32_t each = 1 + t->steeper_in_flight;
+    return waves <= t->more_in_flight ? 0 : (waves - t->more_in_flight - 1) / each + 1;
+}
+
+/* Remembers all-reduces by size: layers are alike, so few sizes differ. */
+#define MEMO 512u
+
+struct memo {
+    double bytes[MEMO], seconds[MEMO];
+};
+
+static double sync_of(struct memo *memo, const struct maq_stage_table *t, const struct maq_stage_part *part,
+                      double bytes)
+{
+    uint64_t bits;
+    memcpy(&bits, &bytes, sizeof bits);
+    uint32_t slot = (uint32_t)((bits * 0x9e3779b97f4a7c15u) >> 55);
+    if (memo->bytes[slot] != bytes) {
+        memo->bytes[slot] = bytes;
+        memo->seconds[slot] = t->sync_s(t, part, 1, bytes, part->replicas);
+    }
+    return memo->seconds[slot];
+}
+
+static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_samples, struct memo *memo)
+{
+    const struct maq_stage_table *t = a->table;
+    const struct maq_stage_option *o = &t->options[option];
+    uint32_t largest = a->mixes ? most_samples : o->samples;
+    struct maq_stage_part part = {option, (t->wave_samples + largest - 1) / largest};
+    for (uint32_t i = 0; i < MEMO; i++)
+        memo->bytes[i] = -1;
+    for (uint32_t first = 0; first < t->n_atoms; first++) {
+        a->update_s = o->update_s[first] < a->update_s ? o->update_s[first] : a->update_s;
+        const uint32_t most = maq_waves_held(t, MAQ_STAGE_DEPTH);
+        uint32_t fits = most;
+        for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
+            size_t arc = maq_arc(t, option, first, end);
+            fits = fits > 0 ? deepest(t, o, first, end, fits) : 0;
+            uint32_t position = fits == most ? MAQ_STAGE_DEPTH : position_of(t, fits);
+            if (position == 0) /* nor do longer ones; zeroed */
+                break;
+            a->deepest[arc] = (uint16_t)position;
+            a->sync_s[arc] = sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
+        }
+    }
+    double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option);
+    a->devices[option] = o->devices * replicas;
+}
+
+static void fill_through(struct maq_arcs *a, uint32_t option)
+{
+    const struct maq_stage_table *t = a->table;
+    const double *forward = a->forward_s + (size_t)option * t->n_atoms,
+                 *backward = a->backward_s + (size_t)option * t->n_atoms;
+    double least = HUGE_VAL;
+    for (uint32_t first = 0; first < t->n_atoms; first++) {
+        uint32_t end = first + 1;
+        size_t arc = maq_arc(t, option, first, end);
+        for (; end <= t->n_atoms && a->deepest[arc] > 0; end++, arc += t->n_options) {
+            double s = maq_arc_compute(t, option, first, end) + forward[end - 1] + backward[first];
+            a->through_s[arc] = s;
+            least = s < least ? s : least;
+        }
+        for (; end <= t->n_atoms; end++, arc += t->n_options) /* what does not fit does not longer */
+            a->through_s[arc] = HUGE_VAL;
+    }
+    a->least_s[option] = least;
+}
+
+/* To the best neighbour. */
+static void cheapest(double *out, const struct maq_stage_table *t, const double *seconds, uint32_t from)
+{
+    const double *row = &seconds[(size_t)t->options[from].hop_class * t->n_hop_classes * t->n_atoms];
+    memcpy(out, row, t->n_atoms * sizeof *out);
+    for (uint32_t to = 1; to < t->n_hop_classes; to++)
+        maq_lower(out, row + (size_t)to * t->n_atoms, t->n_atoms);
+}
+
+static void fill_back(struct maq_arcs *a, uint32_t option)
+{
+    const struct maq_stage_table *t = a->table;
+    if (t->rounds == 0)
+        return; /* zeroed: not read */
+    a->back_s[option] = HUGE_VAL;
+    for (uint32_t first = 0; first < t->n_options; first++) {
+        double s = maq_back_s(t, option, first);
+        a->back_s[option] = fmin(a->back_s[option], s);
+        a->back_most_s[option] = fmax(a->back_most_s[option], s);
+    }
+}
+
+/* Every stage takes devices, so few of them allow few stages. */
+static uint32_t most_stages(const struct maq_arcs *a)
+{
+    const struct maq_stage_table *t = a->table;
+    double stages = 0;
+    for (uint32_t g = 0; g < t->n_kinds; g++) {
+        double least = 0;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            if (t->options[o].kind == g && (least == 0 || a->devices[o] < least))
+                least = a->devices[o];
+        if (least > 0)
+            stages += t->available[g] / least;
+    }
+    uint32_t most = t->n_atoms < MAQ_STAGE_DEPTH ? t->n_atoms : MAQ_STAGE_DEPTH;
+    most = t->max_stages > 0 && t->max_stages < most ? t->max_stages : most;
+    return stages < most ? (uint32_t)(stages + 1e-9) : most;
+}
+
+bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, struct maq_arena *arena)
+{
+    const struct maq_stage_table *t = table;
+    size_t stretches = (size_t)t->n_options * t->n_atoms * (t->n_atoms + 1), ends = (size_t)t->n_options * t->n_atoms;
+    uint32_t most_samples = 1;
+    *arcs = (struct maq_arcs){.table = t, .mixes = t->max_parts > 1, .update_s = HUGE_VAL};
+    struct memo *memo = MAQ_ARENA_NEW(arena, struct memo, 1);
+    arcs->deepest = MAQ_ARENA_NEW(arena, uint16_t, stretches);
+    arcs->sync_s = MAQ_ARENA_RAW(arena, double, stretches); /* read where `deepest` is not 0 */
+    arcs->forward_s = MAQ_ARENA_RAW(arena, double, ends);
+    arcs->backward_s = MAQ_ARENA_RAW(arena, double, ends);
+    arcs->through_s = MAQ_ARENA_RAW(arena, double, stretches);
+    arcs->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    arcs->back_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    arcs->back_most_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    arcs->devices = MAQ_ARENA_NEW(arena, double, t->n_options);
+    if (!memo || !arcs->deepest || !arcs->sync_s || !arcs->through_s || !arcs->least_s || !arcs->forward_s ||
+        !arcs->backward_s || !arcs->back_s || !arcs->back_most_s || !arcs->devices)
+        return false;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        most_samples = t->options[o].samples > most_samples ? t->options[o].samples : most_samples;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        fill_option(arcs, o, most_samples, memo);
+        double *forward = &arcs->forward_s[(size_t)o * t->n_atoms],
+               *backward = &arcs->backward_s[(size_t)o * t->n_atoms];
+        cheapest(forward, t, t->forward_s, o);
+        if (t->backward_s == t->forward_s)
+            memcpy(backward, forward, t->n_atoms * sizeof *backward);
+        else
+            cheapest(backward, t, t->backward_s, o);
+        fill_through(arcs, o);
+        fill_back(arcs, o);
+    }
+    arcs->depth = most_stages(arcs);
+    arcs->rows = arcs->depth < MAQ_REST_ROWS ? arcs->depth : MAQ_REST_ROWS;
+    return true;
+}
+
+/* What a stage takes beside its atoms (each_s) is paid once for several of them: no part of a bound by atoms. */
+static double of_atom(const struct maq_stage_option *o, uint32_t atom)
+{
+    return o->time_s[atom + 1] - o->time_s[atom];
+}
+
+/*
+ * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option, so
+ * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
+ * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
+ */
+double maq_wave_bound(const struct maq_stage_table *table)
+{
+    const struct maq_stage_table *t = table;
+    double price[MAQ_STAGE_KINDS] = {0}, paid = 0, work = 0;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        const struct maq_stage_option *option = &t->options[o];
+        double all = option->time_s[t->n_atoms] * option->devices * t->wave_samples / option->samples;
+        double p = all > 0 ? 1 / all : 0;
+        price[option->kind] = p > price[option->kind] ? p : price[option->kind];
+    }
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        paid += price[g] * t->available[g];
+    for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+        double cheapest_work = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++) {
+            const struct maq_stage_option *option = &t->options[o];
+            double w =
+                of_atom(option, atom) * price[option->kind] * option->devices * t->wave_samples / option->samples;
+            cheapest_work = w < cheapest_work ? w : cheapest_work;
+        }
+        work += cheapest_work;
+    }
+    return paid > 0 ? work / paid : HUGE_VAL;
+}
+
+double maq_work_bound(const struct maq_stage_table *table)
+{
+    const struct maq_stage_table *t = table;
+    double bottleneck = maq_wave_bound(t), fill = 0;
+    for (uint32_t atom = 0; atom < t->n_atoms; atom++) {
+        double fastest = HUGE_VAL;
+        for (uint32_t o = 0; o < t->n_options; o++)
+            fastest = fmin(fastest, of_atom(&t->options[o], atom));
+        fill += fastest;
+    }
+    return (t->waves - 1) * bottleneck + (fill > bottleneck ? fill : bottleneck);
+}

@@ -1,0 +1,49 @@
+/* parallel.c - independent jobs on threads, see parallel.h. */
+#include "planner/compose/parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define MAX_THREADS MAQ_BATCH
+
+struct batch {
+    maq_batch_work *work;
+    void *user;
+    uint32_t end;
+    atomic_uint next;
+    atomic_bool failed;
+};
+
+static void *worker(void *ptr)
+{
+    struct batch *b = ptr;
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    for (uint32_t job; (job = atomic_fetch_add(&b->next, 1)) < b->end;) {
+        struct maq_arena_mark mark = maq_arena_mark(&arena);
+        if (!b->work(b->user, job, &arena))
+            atomic_store(&b->failed, true);
+        maq_arena_reset(&arena, mark);
+    }
+    maq_arena_fini(&arena);
+    return NULL;
+}
+
+bool maq_batch_run(maq_batch_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads)
+{
+    struct batch batch = {.work = work, .user = user, .end = from + n, .next = from};
+    pthread_t ids[MAX_THREADS];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t started = 1;
+    if (threads == 0)
+        threads = cores > 0 ? (uint32_t)cores : 1;
+    threads = threads < n ? threads : n;
+    threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+    while (started < threads && pthread_create(&ids[started], NULL, worker, &batch) == 0)
+        started++; /* fewer threads than wanted do the same work */
+    worker(&batch);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(ids[i], NULL);
+    return !atomic_load(&batch.failed);
+}

@@ -1,0 +1,29 @@
+/*
+ * pipelines_count.h - what no plan of several pipelines can be below, with devices, micro batches and pipelines as whole numbers.
+ */
+#ifndef MAQ_PLANNER_COMPOSE_PIPELINES_COUNT_H
+#define MAQ_PLANNER_COMPOSE_PIPELINES_COUNT_H
+
+#include "planner/compose/bottleneck_box.h"
+
+struct maq_chain_count;
+
+/* NULL, which is no error, where there are too many devices to count. `arcs` is borrowed; its synchronization may change between calls.
+ * false when out of memory. */
+bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *arcs, struct maq_arena *arena);
+
+struct maq_chain_count_query {
+    uint32_t most_chains;
+    uint32_t batches;  /* micro batches of a step */
+    double least_t;    /* no bottleneck is below */
+    uint64_t programs; /* solved at most; then nothing more is refuted */
+};
+
+/* Programs that are worth solving for one bound. */
+uint64_t maq_chain_count_affordable(const struct maq_chain_count *count);
+
+/* Whether it is proven that no plan of at most so many chains takes less than `time`, its update left out. */
+bool maq_chain_count_refutes(struct maq_chain_count *count, const struct maq_chain_count_query *query, double time,
+                             uint64_t *programs);
+
+#endif

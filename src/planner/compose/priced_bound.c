@@ -1,0 +1,415 @@
+/*
+ * priced_bound.c - what no composition of a table can be below.
+ *
+ * Let a box say that the bottleneck lies in [b0, b1] and the synchronization in [s0, s1]. Every composition in it is at least
+ *
+ *   (waves - 1) b0 + s0 + update + min sum_i t_i        (b0 <= max_i t_i <= b1)
+ *
+ * over the ways to cut the atoms into stages that stay below b1 and s1, fit their position's memory, and use no more devices than
+ * there are. The last of these is priced instead of asked for (Lagrange): with y_g >= 0 seconds per device of kind g,
+ *
+ *   L(y) = min over cuts of  sum_i (t_i + y . devices_i)  -  y . available    <=    min sum_i t_i
+ *
+ * and the minimum is a dynamic program over (stages behind, atoms left), `rest` below. Hops are those to the best neighbour, a whole
+ * stage is of one option: a stage that mixes options is as slow as its slowest, takes a weighted mean of their devices, and its
+ * synchronization is no less than that of each, so it costs no less than the best of them. Prices are raised by subgradient steps
+ * (used minus available), with Polyak's length towards the value that would refute the box.
+ *
+ *   rest[k][l] = least of sum (t_i + y . devices_i) over stages that cover the first l atoms with k stages behind them
+ *
+ * (of the whole row with what the step waits for waves that come back, which grows with the sum: stage_table.h)
+ *
+ * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are taken
+ * for that one, which fits whatever fits behind it.
+ */
+#include "planner/compose/priced_bound.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STEPS 24
+#define LOOK_STEPS 8 /* without a bound as the aim */
+
+/* The best options of a stretch in the middle of a pipeline, by depth: the first of them that fits is the cheapest. */
+#define CHOICES 4
+
+struct choice {
+    double cost;
+    uint16_t option, deepest;
+};
+
+/* The options that may run a stretch in the middle of a pipeline inside a box, whatever the prices are. */
+struct within {
+    double hi, sync_hi; /* the box's; below 0: no box yet */
+    uint16_t *fits;     /* options by maq_arc(), the first n of a stretch */
+    uint16_t *n;        /* [first * (atoms + 1) + end] */
+    uint32_t *farthest; /* [atoms + 1]: where the longest stretch that ends here begins */
+};
+
+struct maq_priced {
+    const struct maq_arcs *arcs;
+    double *rest;  /* [(rows + 1) * (atoms + 1)] */
+    uint16_t *cut; /* the same: where the stage that ends here begins */
+    uint16_t *option;
+    struct choice
+        *choices; /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
+    struct within within;
+    double used[MAQ_STAGE_KINDS]; /* of the path found */
+    struct asked {                /* of the last program */
+        double price[MAQ_STAGE_KINDS], lo, hi, sync_hi, wanted;
+    } asked;
+};
+
+/* Cost of a stretch on an option with hops of the given weight; HUGE_VAL when it is not in the box. */
+static double stretch_cost(const struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t o,
+                           uint32_t first, uint32_t end, double forward, double backward)
+{
+    const struct maq_arcs *a = p->arcs;
+    const struct maq_stage_table *t = a->table;
+    double compute = maq_arc_compute(t, o, first, end),
+           hops = forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first];
+    if (maq_stage_pace(t, compute, hops) > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+        return HUGE_VAL;
+    return compute + hops + priced[o];
+}
+
+/* Those of one stretch. false: no option is fast enough for it, or for a longer one. */
+static bool list_within(struct maq_priced *p, const struct maq_box *box, uint32_t first, uint32_t end)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    const size_t arc = maq_arc(t, 0, first, end);
+    uint16_t *list = p->within.fits + arc;
+    uint32_t n = 0;
+    bool any = false;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        double compute = maq_arc_compute(t, o, first, end),
+               hops = p->arcs->forward_s[o * t->n_atoms + end - 1] + p->arcs->backward_s[o * t->n_atoms + first];
+        any = any || compute <= box->bottleneck_hi;
+        if (p->arcs->through_s[arc + o] < HUGE_VAL && maq_stage_pace(t, compute, hops) <= box->bottleneck_hi &&
+            p->arcs->sync_s[arc + o] <= box->sync_hi)
+            list[n++] = (uint16_t)o;
+    }
+    p->within.n[(size_t)first * (t->n_atoms + 1) + end] = (uint16_t)n;
+    return any;
+}
+
+/* Programs of one box differ in prices alone: what is within it is listed once. */
+static void list_all_within(struct maq_priced *p, const struct maq_box *box)
+{
+    struct within *w = &p->within;
+    if (w->hi == box->bottleneck_hi && w->sync_hi == box->sync_hi)
+        return;
+    for (uint32_t end = 1; end <= p->arcs->table->n_atoms; end++) {
+        w->farthest[end] = end;
+        while (w->farthest[end] > 0 && list_within(p, box, w->farthest[end] - 1, end))
+            w->farthest[end]--;
+    }
+    w->hi = box->bottleneck_hi;
+    w->sync_hi = box->sync_hi;
+}
+
+/* Keeps the options that are cheaper than all that fit deeper. */
+static void choose(struct maq_priced *p, const double *priced, uint32_t first, uint32_t end)
+{
+    const size_t stretch = (size_t)first * (p->arcs->table->n_atoms + 1) + end;
+    const size_t arc = maq_arc(p->arcs->table, 0, first, end);
+    struct choice *list = &p->choices[stretch * (CHOICES + 1)];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->within.n[stretch]; i++) {
+        const uint16_t o = p->within.fits[arc + i];
+        const double cost = p->arcs->through_s[arc + o] + priced[o];
+        uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
+        while (at < n && list[at].cost <= cost)
+            at++;
+        if (at > 0 && list[at - 1].deepest >= deepest)
+            continue;
+        uint32_t tail = at;
+        while (tail < n && list[tail].deepest <= deepest)
+            tail++;
+        if (tail == at &&
+            n == CHOICES) { /* no room: two pretend to be one that is better than either, which stays a bound */
+            if (at == n)
+                list[n - 1].deepest = (uint16_t)deepest;
+            else
+                list[at].cost = cost;
+            continue;
+        }
+        memmove(&list[at + 1], &list[tail], (n - tail) * sizeof *list);
+        list[at] = (struct choice){cost, o, (uint16_t)deepest};
+        n += 1 - (tail - at);
+    }
+    list[n] = (struct choice){HUGE_VAL, 0, UINT16_MAX};
+}
+
+static void choose_all(struct maq_priced *p, const struct maq_box *box, const double *priced)
+{
+    list_all_within(p, box);
+    for (uint32_t end = 1; end <= p->arcs->table->n_atoms; end++)
+        for (uint32_t first = end; first-- > p->within.farthest[end];)
+            choose(p, priced, first, end);
+}
+
+/* The stage at either end of a pipeline, whose hops have weights of their own. */
+static double end_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t behind,
+                        uint32_t first, uint32_t end, uint16_t *option)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
+    double best = HUGE_VAL;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        if (p->arcs->deepest[maq_arc(t, o, first, end)] <= behind)
+            continue;
+        double cost = stretch_cost(p, box, priced, o, first, end, forward, backward);
+        if (cost < best) {
+            best = cost;
+            *option = (uint16_t)o;
+        }
+    }
+    return best;
+}
+
+/*
+ * The last stage with `front_s` in front of it, where a step may wait: the sum of both, and what it waits for waves that come back, at
+ * the box's least bottleneck and with the devices paid back. What it waits for the last stage is not known here.
+ */
+static double last_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
+                         uint32_t first, double front_s, uint16_t *option)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double backward = maq_backward_weight(t, 0, first == 0), best = HUGE_VAL;
+    for (uint32_t o = 0; o < t->n_options; o++) {
+        if (p->arcs->deepest[maq_arc(t, o, first, t->n_atoms)] == 0)
+            continue;
+        double cost = stretch_cost(p, box, priced, o, first, t->n_atoms, 0, backward) + front_s;
+        if (cost == HUGE_VAL)
+            continue;
+        cost += maq_waits(t, cost - paid + p->arcs->back_s[o], 0, box->bottleneck_lo, first == 0);
+        if (cost < best) {
+            best = cost;
+            *option = (uint16_t)o;
+        }
+    }
+    return best;
+}
+
+/* Fills in one row: stages with `behind` behind them. */
+static void relax_row(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
+                      uint32_t behind)
+{
+    uint32_t n = p->arcs->table->n_atoms;
+    uint32_t rows = p->arcs->rows;
+    const double *next =
+        p->rest + (size_t)(behind < rows ? behind + 1 : rows) * (n + 1); /* the last row follows itself */
+    double *row = p->rest + (size_t)behind * (n + 1);
+    row[0] = 0;
+    for (uint32_t end = behind == 0 ? n : 1; end <= n - behind; end++) {
+        size_t at = (size_t)behind * (n + 1) + end;
+        double best = HUGE_VAL;
+        uint32_t first = end;
+        uint16_t option = 0;
+        while (first-- > p->within.farthest[end]) {
+            double cost;
+            if (next[first] >= best)
+                continue;
+            if (behind == 0 && maq_may_wait(p->arcs->table)) {
+                cost = last_stage(p, box, priced, paid, first, next[first], &option);
+                cost -= cost < HUGE_VAL ? next[first] : 0;
+            } else if (behind == 0 || first == 0) {
+                cost = end_stage(p, box, priced, behind, first, end, &option);
+            } else {
+                const struct choice *c = &p->choices[((size_t)first * (n + 1) + end) * (CHOICES + 1)];
+                while (c->deepest <= behind)
+                    c++;
+                cost = c->cost;
+                option = c->option;
+            }
+            cost += next[first];
+            if (cost < best) {
+                best = cost;
+                p->cut[at] = (uint16_t)first;
+                p->option[at] = option;
+            }
+        }
+        row[end] = best;
+    }
+}
+
+/* All stages but the two at the ends take their least: so many may be worth less than `most`. */
+static uint32_t depth_worth(const struct maq_arcs *a, const double *priced, double most)
+{
+    double least = HUGE_VAL;
+    for (uint32_t o = 0; o < a->table->n_options; o++)
+        least = fmin(least, a->least_s[o] + priced[o]);
+    double stages = least > 0 && most > 0 ? 2 + most / least : most > 0 ? HUGE_VAL : 2;
+    return stages < a->depth ? (uint32_t)stages : a->depth;
+}
+
+/* L(y) of a box, or what is no less than `wanted`; HUGE_VAL when no cut is possible. */
+static double relax(struct maq_priced *p, const struct maq_box *box, const double *price, double wanted)
+{
+    const struct maq_arcs *a = p->arcs;
+    const struct maq_stage_table *t = a->table;
+    uint32_t n = t->n_atoms;
+    double priced[MAQ_STAGE_OPTIONS] = {0}, paid = 0;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        priced[o] = price[t->options[o].kind] * a->devices[o];
+    for (uint32_t g = 0; g < t->n_kinds; g++) {
+        paid += price[g] * t->available[g];
+        p->used[g] = 0;
+    }
+    p->asked =
+        (struct asked){.lo = box->bottleneck_lo, .hi = box->bottleneck_hi, .sync_hi = box->sync_hi, .wanted = wanted};
+    memcpy(p->asked.price, price, sizeof p->asked.price);
+    uint32_t worth = depth_worth(a, priced, wanted + paid), rows = a->rows;
+    bool deep = a->depth > rows && worth > rows; /* the last row stands for all positions behind it */
+    for (uint32_t k = worth < rows ? worth : rows; k <= rows; k++) {
+        double *row = p->rest + (size_t)k * (n + 1);
+        row[0] = 0;
+        for (uint32_t l = 1; l <= n; l++)
+            row[l] = HUGE_VAL;
+    }
+    choose_all(p, box, priced);
+    if (deep)
+        relax_row(p, box, priced, paid, rows);
+    for (uint32_t behind = worth < rows ? worth : rows; behind-- > 0;)
+        relax_row(p, box, priced, paid, behind);
+    if (p->rest[n] == HUGE_VAL)
+        return HUGE_VAL;
+    for (uint32_t l = n, k = 0; l > 0; k += k < rows) {
+        uint32_t o = p->option[(size_t)k * (n + 1) + l];
+        p->used[t->options[o].kind] += a->devices[o];
+        l = p->cut[(size_t)k * (n + 1) + l];
+    }
+    return p->rest[n] - paid;
+}
+
+void maq_composition_offer(struct maq_composition *best, struct maq_composition *c, const struct maq_stage_table *t,
+                           const struct maq_box_options *options)
+{
+    if (options->hook)
+        options->hook(options->user, c);
+    if (maq_composition_cost(c, t) && c->step_s < options->cutoff_s && c->step_s < best->step_s)
+        *best = *c;
+}
+
+/* The path of the last program as a composition. */
+static void try_path(struct maq_composition *best, const struct maq_priced *p, const struct maq_box_options *options)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    struct maq_composition c = {.n_stages = 0};
+    bool within = true;
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        within = within && p->used[g] <= t->available[g];
+    if (!within && !options->hook)
+        return;
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; k += k < p->arcs->rows, c.n_stages++)
+        l = p->cut[(size_t)k * (t->n_atoms + 1) + l];
+    if (c.n_stages > p->arcs->depth)
+        return;
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; k++) {
+        uint32_t row = k < p->arcs->rows ? k : p->arcs->rows;
+        size_t at = (size_t)row * (t->n_atoms + 1) + l;
+        uint32_t option = p->option[at];
+        c.stages[c.n_stages - 1 - k] = (struct maq_stage){
+            .first = p->cut[at], .end = l, .n_parts = 1, .parts = {{option, maq_replicas(t, option)}}};
+        l = p->cut[at];
+    }
+    maq_composition_offer(best, &c, t, options);
+}
+
+double maq_priced_raise(struct maq_priced *p, struct maq_box *box, struct maq_composition *best, double wanted,
+                        const struct maq_box_options *options, uint64_t *programs)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double y[MAQ_STAGE_KINDS], highest = -HUGE_VAL, damp = 1;
+    uint32_t stuck = 0;
+    memcpy(y, box->price[0], sizeof y);
+    for (uint32_t step = 0; step < (options->beam > 0 ? LOOK_STEPS : STEPS) && highest < wanted; step++) {
+        double value = relax(p, box, y, wanted), norm = 0;
+        ++*programs;
+        if (value == HUGE_VAL)
+            return value;
+        try_path(best, p, options);
+        if (value > highest) {
+            stuck = value > highest + 1e-3 * fabs(wanted - highest) ? 0 : stuck + 1;
+            highest = value;
+            memcpy(box->price[0], y, sizeof y);
+        } else {
+            stuck++;
+            damp *= 0.7;
+        }
+        if (stuck >= 6)
+            break;
+        for (uint32_t g = 0; g < t->n_kinds; g++) {
+            double over = t->available[g] > 0 ? p->used[g] / t->available[g] - 1 : 0;
+            norm += over > 0 || y[g] > 0 ? over * over : 0;
+        }
+        if (norm == 0)
+            break;
+        for (uint32_t g = 0; g < t->n_kinds; g++) {
+            double n = t->available[g] > 0 ? t->available[g] : 1, over = p->used[g] / n - 1;
+            double next = y[g] * n + damp * 1.2 * (wanted - value) * over / norm;
+            y[g] = next > 0 ? next / n : 0;
+        }
+    }
+    return highest;
+}
+
+const double *maq_priced_rest(struct maq_priced *p, const struct maq_box *box, uint32_t dual, double wanted)
+{
+    const struct asked *asked = &p->asked; /* mostly the last program's */
+    if (memcmp(asked->price, box->price[dual], sizeof asked->price) != 0 || asked->lo != box->bottleneck_lo ||
+        asked->hi != box->bottleneck_hi || asked->sync_hi != box->sync_hi || asked->wanted != wanted)
+        relax(p, box, box->price[dual], wanted);
+    return p->rest;
+}
+
+/* A stage of the last path: its time alone. */
+static double stage_time(const struct maq_priced *p, uint32_t behind, uint32_t first, uint32_t end, uint32_t o)
+{
+    const struct maq_arcs *a = p->arcs;
+    const struct maq_stage_table *t = a->table;
+    return maq_arc_compute(t, o, first, end) +
+           maq_forward_weight(t, behind, first == 0) * a->forward_s[o * t->n_atoms + end - 1] +
+           maq_backward_weight(t, behind, first == 0) * a->backward_s[o * t->n_atoms + first];
+}
+
+double maq_priced_least(struct maq_priced *p, struct maq_priced_path *path, const struct maq_box *box, double limit)
+{
+    const struct maq_stage_table *t = p->arcs->table;
+    double paid = 0;
+    for (uint32_t g = 0; g < t->n_kinds; g++)
+        paid += box->price[0][g] * t->available[g];
+    double value = relax(p, box, box->price[0], limit - paid);
+    *path = (struct maq_priced_path){.n_stages = 0};
+    if (value == HUGE_VAL || value + paid >= limit)
+        return limit;
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; path->n_stages++) {
+        size_t at = (size_t)(k < p->arcs->rows ? k : p->arcs->rows) * (t->n_atoms + 1) + l;
+        double s = stage_time(p, k++, p->cut[at], l, p->option[at]);
+        path->fill_s += s;
+        path->bottleneck_s = fmax(path->bottleneck_s, s);
+        path->sync_s = fmax(path->sync_s, p->arcs->sync_s[maq_arc(t, p->option[at], p->cut[at], l)]);
+        l = p->cut[at];
+    }
+    memcpy(path->used, p->used, sizeof path->used);
+    return value + paid;
+}
+
+bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena)
+{
+    struct maq_priced *p = MAQ_ARENA_NEW(arena, struct maq_priced, 1);
+    size_t n = arcs->table->n_atoms, cells = (arcs->rows + 1) * (n + 1), stretches = n * (n + 1);
+    if (!p)
+        return false;
+    *p = (struct maq_priced){.arcs = arcs,
+                             .rest = MAQ_ARENA_NEW(arena, double, cells),
+                             .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
+                             .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
+                             .choices = MAQ_ARENA_RAW(arena, struct choice, stretches * (CHOICES + 1)),
+                             .within = {-1, -1, MAQ_ARENA_RAW(arena, uint16_t, stretches * arcs->table->n_options),
+                                        MAQ_ARENA_RAW(arena, uint16_t, stretches),
+                                        MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
+    *out = p;
+    return p->rest && p->cut && p->option && p->choices && p->within.fits && p->within.n && p->within.farthest;
+}

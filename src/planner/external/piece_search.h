@@ -1,0 +1,43 @@
+/*
+ * piece_search.h - the best row of pieces for one wave: labels from the end of the model to its front.
+ *
+ * A label is the back of a pipeline: atoms [a, end) as a row of pieces. It knows what the front needs: the hop class
+ * of its first stage, that stage's time so far, the slowest of the others, the sums, the stages, the devices left.
+ * Labels of an atom are extended by every piece that ends there. A label is thrown away when
+ *
+ *   bounded    what it has and what the front adds at least (piece_bound.h) is over the best pipeline known
+ *   dominated  another of its atom is no worse in anything, hops to it included
+ *
+ * The bottleneck is looked for in boxes: in a box [a, b] no stage takes longer than b, so that rows need more
+ * devices, and max t counts as a at least, so that more labels are dominated. The box with the least bound is next;
+ * one that could not be searched to its end is halved.
+ *
+ * Without a limit of width the best row is what remains. With one, the least bound of the labels left over bounds
+ * what was missed. Equal steps are told apart by their pieces, never by the order in which they were found: so that
+ * pieces which are in no best pipeline change nothing.
+ */
+#ifndef MAQ_PLANNER_EXTERNAL_PIECE_SEARCH_H
+#define MAQ_PLANNER_EXTERNAL_PIECE_SEARCH_H
+
+#include "planner/external/piece_table.h"
+
+struct maq_piece_search_opts {
+    double cutoff_s;     /* pipelines up to this step are looked for; HUGE_VAL: all */
+    uint32_t width;      /* labels of an atom that are extended; 0: all */
+    uint32_t most;       /* labels of a box; 0: no limit */
+    uint32_t boxes;      /* boxes that are searched; 0: one */
+    uint64_t extensions; /* of labels, in all boxes; 0: no limit */
+};
+
+struct maq_piece_search_result {
+    struct maq_piece_line best; /* n = 0: none under the cutoff */
+    double bound_s;             /* no pipeline is below; the cutoff where there is none */
+    bool complete;              /* best is the best there is up to the cutoff */
+    uint64_t considered, bounded, dominated;
+};
+
+/* false when out of memory. The arena is scratch. */
+bool maq_piece_search(struct maq_piece_search_result *out, const struct maq_piece_table *table,
+                      const struct maq_piece_search_opts *opts, struct maq_arena *arena);
+
+#endif

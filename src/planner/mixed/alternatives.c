@@ -1,0 +1,150 @@
+/* alternatives.c - see alternatives.h. */
+#include "planner/mixed/alternatives.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "planner/mixed/compositions.h"
+#include "planner/mixed/uniform.h"
+
+/* Of another search, which goes. */
+static enum maq_status insert_copy(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                                   const struct maq_mixed_search_plan *found, struct maq_diag *diag)
+{
+    struct maq_mixed_search_plan plan = *found;
+    struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, found->n_stages);
+    struct maq_mixed_search_share *shares =
+        MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_share, found->n_pipelines);
+    struct maq_plan *whole = found->uniform ? maq_mixed_keep_plan(found->uniform, &run->arena) : NULL;
+    if (!stages || !shares || (found->uniform && !whole))
+        return maq_no_memory(diag, "the search");
+    memcpy(stages, found->stages, found->n_stages * sizeof *stages);
+    plan.stages = stages;
+    plan.uniform = whole;
+    if (found->pipelines) {
+        memcpy(shares, found->pipelines, found->n_pipelines * sizeof *shares);
+        plan.pipelines = shares;
+    }
+    maq_mixed_run_insert(run, opts, &plan);
+    return MAQ_OK;
+}
+
+static double least(double a, double b)
+{
+    return a > 0 && (b <= 0 || a < b) ? a : b;
+}
+
+/* Bound, gap and least form are of both kinds of plans then. */
+static void join_bounds(struct maq_mixed_search_result *r, double composed_s, double bound_s)
+{
+    r->bound_s = least(r->bound_s, bound_s);
+    r->composed_s = least(r->composed_s, composed_s);
+}
+
+/* The lists of the options, and exchanges of experts under another micro batch; false when out of memory. */
+static bool overlap(struct maq_mixed_search_opts *opts, struct maq_arena *arena)
+{
+    const char **lists = MAQ_ARENA_NEW(arena, const char *, opts->n_lists + 1);
+    for (size_t i = 0; lists && i < opts->n_lists; i++)
+        lists[i] = opts->lists[i];
+    if (lists)
+        lists[opts->n_lists++] = "overlap_moe_expert_parallel_comm=true";
+    opts->lists = lists;
+    return lists;
+}
+
+/* Another search beside the run's own, whose plans are put among those of the run; only what is faster than all, where asked for. */
+static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                    const struct maq_mixed_search_opts *opts, bool faster, struct maq_diag *diag)
+{
+    struct maq_mixed_search_result *found, *r = &run->result;
+    struct maq_mixed_search_opts other = *opts;
+    other.progress = NULL;
+    other.together_only = true;
+    enum maq_status status = maq_mixed_compositions(&found, open, &other, NULL);
+    if (status == MAQ_BAD_INPUT) /* there is no such plan */
+        return MAQ_OK;
+    if (status != MAQ_OK)
+        return maq_no_memory(diag, "the search");
+    r->complete = r->complete && found->complete;
+    for (uint32_t i = 0; i < found->n_plans && status == MAQ_OK; i++)
+        if (!faster || r->n_plans == 0 || found->plans[i].step_s < run->plans[0].step_s)
+            status = insert_copy(run, opts, &found->plans[i], diag);
+    if (found->n_plans > 0)
+        join_bounds(r, found->composed_s, found->bound_s);
+    maq_mixed_search_free(found);
+    return status;
+}
+
+/*
+ * The best uniform plan beside what was found so far, among whose plans it is put where it is faster than all. Node groups that are nearly alike
+ * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition. Where nobody decides it,
+ * exchanges of experts may run under another micro batch: in compositions of virtual stages, and in uniform plans of one stage (plan/incompatible.c).
+ */
+static enum maq_status search_others(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_mixed_search_opts uniform = *opts, hides = *opts;
+    uniform.planner = MAQ_MIXED_PLANNER_UNIFORM;
+    MAQ_TRY(search_other(run, open, &uniform, true, diag));
+    if (!run->space.overlap_open)
+        return MAQ_OK;
+    if (!overlap(&hides, &run->arena) || !overlap(&uniform, &run->arena))
+        return maq_no_memory(diag, "the search");
+    MAQ_TRY(search_other(run, open, &hides, false, diag));
+    return search_other(run, open, &uniform, true, diag);
+}
+
+/* Of another class than compositions: where it is faster than all, bounds are of both. */
+static void take_found(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                       const struct maq_mixed_search_plan *plan, double bound_s)
+{
+    struct maq_mixed_search_result *r = &run->result;
+    if (r->n_plans > 0 && plan->step_s >= run->plans[0].step_s)
+        return;
+    maq_mixed_run_insert(run, opts, plan);
+    join_bounds(r, plan->step_s, bound_s);
+}
+
+/* Node groups of one kind are one group as well, in which every technique is looked at. */
+static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                    const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    const struct maq_cluster *cluster = &run->space.job.cluster;
+    struct maq_mixed_search_plan plan;
+    double bound;
+    bool as_written = opts->more_bytes <= 0 && opts->more_nodes == 0;
+    if (cluster->n_groups < 2 || !maq_cluster_one_kind(cluster) || !as_written)
+        return MAQ_OK;
+    MAQ_TRY(maq_mixed_whole(&plan, &bound, run, open, opts, diag));
+    if (plan.step_s > 0)
+        take_found(run, opts, &plan, bound);
+    return MAQ_OK;
+}
+
+/* What the search of one node group finds on each alone: never slower than leaving the others out. */
+static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                   const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_mixed_search_island *islands = run->islands;
+    bool as_written = opts->more_bytes <= 0 && opts->more_nodes == 0;
+    for (uint32_t g = 0; as_written && run->costs.n_pools > 1 && g < run->costs.n_pools; g++) {
+        struct maq_mixed_search_plan plan;
+        double bound;
+        MAQ_TRY(maq_mixed_alone(&plan, &bound, run, g, open, opts, diag));
+        if (!(plan.step_s > 0))
+            continue;
+        if (islands[g].alone_s <= 0 || plan.step_s < islands[g].alone_s)
+            islands[g].alone_s = plan.step_s;
+        take_found(run, opts, &plan, bound);
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_mixed_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
+                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    MAQ_TRY(search_others(run, open, opts, diag));
+    MAQ_TRY(search_whole(run, open, opts, diag));
+    return run->result.alone ? search_each(run, open, opts, diag) : MAQ_OK;
+}

@@ -1,0 +1,24 @@
+/* headroom.c - what the stages of a plan over several node groups would lack where they peak above their prediction: see planner/uniform/headroom.c. */
+#include <math.h>
+
+#include "maquette/planner.h"
+#include "maquette/planner_mixed.h"
+
+struct maq_mixed_search_room maq_mixed_search_room(const struct maq_mixed_search_plan *plan,
+                                                   const struct maq_job_box *open)
+{
+    const struct maq_cluster *cluster = &maq_job_get(open)->cluster;
+    struct maq_mixed_search_room room = {.device_bytes = 1};
+    double low;
+    maq_train_memory_interval(&low, &room.memory_high);
+    for (uint32_t i = 0; i < plan->n_stages; i++) {
+        double needed = plan->stages[i].memory_bytes, device = cluster->groups[plan->stages[i].island].device.mem_bytes;
+        room.reserve_bytes = fmax(room.reserve_bytes, maq_search_room_reserve(device, needed));
+        if (needed / device > room.needed_bytes / room.device_bytes) {
+            room.stage = i;
+            room.needed_bytes = needed;
+            room.device_bytes = device;
+        }
+    }
+    return room;
+}

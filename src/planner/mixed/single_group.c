@@ -1,0 +1,126 @@
+/* single_group.c - what the search of one node group finds, for node groups of one kind as one, and for each alone: see uniform.h. */
+#include "base/check.h"
+#include "maquette/planner.h"
+#include "maquette/train.h"
+#include "plan/mixed/mixed_plan.h"
+#include "planner/mixed/uniform.h"
+#include "train/mixed/placed.h"
+
+/* As `maquette train` says of the node groups as they are written: a process group that crosses from one to another may be slower. */
+static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                               const struct maq_job_box *open, const struct maq_search_plan *found,
+                               struct maq_diag *diag)
+{
+    struct maq_job_box *box;
+    struct maq_train_result *r = NULL;
+    MAQ_TRY(maq_job_complete(&box, open, &found->plan, diag));
+    enum maq_status status = maq_train_predict(&r, maq_job_get(box), diag);
+    if (status == MAQ_OK && r->fits) {
+        bool filled = maq_mixed_one_way(out, run, &run->space.job.cluster, found);
+        status = filled ? MAQ_OK : maq_no_memory(diag, "the search");
+        out->step_s = out->composed_s = r->step_s;
+    }
+    if (r)
+        maq_train_result_free(r);
+    maq_job_free(box);
+    return status;
+}
+
+/* *out is the caller's (maq_search_result_free); NULL: no plan can be. */
+static enum maq_status search(struct maq_search_result **out, const struct maq_job_box *open,
+                              const struct maq_mixed_search_opts *opts, uint32_t only_group, uint32_t top,
+                              struct maq_diag *diag)
+{
+    const struct maq_search_opts whole = {.top = top,
+                                          .lists = opts->lists,
+                                          .n_lists = opts->n_lists,
+                                          .threads = opts->threads,
+                                          .stop = opts->stop,
+                                          .only_group = only_group};
+    *out = NULL;
+    enum maq_status status = maq_search(out, open, &whole, NULL);
+    if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
+        return MAQ_OK;
+    return status == MAQ_OK ? status : maq_no_memory(diag, "the search");
+}
+
+enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+                                struct maq_diag *diag)
+{
+    struct maq_search_result *found;
+    *out = (struct maq_mixed_search_plan){0};
+    *bound_s = 0;
+    MAQ_TRY(search(&found, open, opts, 0, 1, diag));
+    enum maq_status status = MAQ_OK;
+    if (found && found->n_plans > 0) {
+        *bound_s = found->floor_s;
+        status = predict(out, run, open, &found->plans[0], diag);
+    }
+    maq_search_result_free(found);
+    return status;
+}
+
+/* ---- one node group alone ---- */
+
+#define TRIED 5u /* plans of other degrees each */
+
+/* As stages of that group; NULL where it cannot be. */
+static struct maq_mixed_search_stage *resolve(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                                              uint32_t group, const struct maq_search_plan *found)
+{
+    struct maq_cluster cluster = run->space.job.cluster;
+    struct maq_node_group only = cluster.groups[group];
+    only.first_rank = 0;
+    cluster.groups = &only;
+    cluster.n_groups = 1;
+    cluster.n_links = 0;
+    cluster.devices = (uint32_t)(only.nodes * only.devices_per_node);
+    struct maq_mixed_search_stage *stages = maq_mixed_one_way(out, run, &cluster, found);
+    for (uint32_t k = 0; stages && k < out->n_stages; k++)
+        stages[k].island = group;
+    out->uniform = NULL;
+    return stages;
+}
+
+/* Times and memory of its stages as played; false where it does not fit. */
+static bool play(struct maq_mixed_search_plan *plan, struct maq_mixed_search_stage *stages, struct maq_mixed_run *run)
+{
+    struct maq_mixed_plan mixed;
+    struct maq_mixed_placed *placed;
+    if (!maq_mixed_found_fill(&mixed, run, plan, &run->arena) ||
+        maq__mixed_place_on(&placed, &mixed, &run->space.job, NULL) != MAQ_OK)
+        return false;
+    bool whole = placed->fits && placed->n_stages == plan->n_stages;
+    for (uint32_t k = 0; whole && k < plan->n_stages; k++) {
+        const struct maq_mixed_placed_stage *s = &placed->stages[k];
+        stages[k].compute_s = s->forward_s + s->backward_s;
+        stages[k].hop_s = s->hop_s;
+        stages[k].sync_s = s->reduce_s;
+        stages[k].memory_bytes = s->memory_bytes;
+        stages[k].in_flight = s->in_flight;
+    }
+    plan->bottleneck = placed->slowest;
+    plan->step_s = plan->composed_s = placed->step_s;
+    maq_mixed_placed_free(placed);
+    return whole;
+}
+
+enum maq_status maq_mixed_alone(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                uint32_t group, const struct maq_job_box *open,
+                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+{
+    struct maq_search_result *found;
+    *out = (struct maq_mixed_search_plan){0};
+    *bound_s = 0;
+    MAQ_TRY(search(&found, open, opts, group + 1, TRIED, diag));
+    *bound_s = found && found->n_plans > 0 ? found->floor_s : 0;
+    for (uint32_t i = 0; found && i < found->n_plans; i++) {
+        struct maq_mixed_search_plan plan = {0};
+        struct maq_mixed_search_stage *stages = resolve(&plan, run, group, &found->plans[i]);
+        if (stages && play(&plan, stages, run) && (out->n_stages == 0 || plan.step_s < out->step_s))
+            *out = plan;
+    }
+    maq_search_result_free(found);
+    return MAQ_OK;
+}

@@ -1,0 +1,32 @@
+/*
+ * space.h - what a composition over node groups may choose from, of an open job.
+ *
+ * Axes are those of the homogeneous search (space.h), by the same keys: TP, CP and its kind, EP, expert-TP, micro
+ * batch, what is recomputed, ZeRO, the copies of its shards, the places of optimizer and activations, virtual stages
+ * are chosen, from what the document, a flag or the user's list says where they say anything. What stages of
+ * different make-up cannot do is refused where the document asks for it, and is not looked at otherwise: schedules
+ * other than 1F1B and interleaved, layouts, a fixed number of stages or replicas, offloading or recomputing the first
+ * N layers of a stage, LoRA.
+ */
+#ifndef MAQ_PLANNER_MIXED_SPACE_H
+#define MAQ_PLANNER_MIXED_SPACE_H
+
+#include "planner/stages/stage_costs.h"
+
+struct maq_mixed_space_lists {
+    const char *const *lists; /* "tp=1,2,4" */
+    size_t n;
+    int planner; /* enum maq_mixed_planner: whose techniques */
+    double more_bytes;
+    uint32_t more_nodes, more_nodes_of;
+};
+
+/* Faults of the user's lists are reported. Lives in the arena. */
+enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
+                                     const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
+                                     struct maq_diag *diag);
+
+/* All node groups become the slowest of them: the least of every figure. false when out of memory. */
+bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *arena);
+
+#endif

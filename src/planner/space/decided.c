@@ -1,0 +1,72 @@
+/* decided.c - which axes of a space the job decides, and where it says so. */
+#include "base/check.h"
+#include "plan/job_build.h"
+#include "planner/space/space.h"
+
+typedef bool sets_fn(const struct maq_job_box *box, const char *key);
+
+/* Keys that decide an axis beside its own. */
+static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
+                                          "account_for_embedding_in_pipeline_split",
+                                          "account_for_loss_in_pipeline_split"};
+static const char *const recompute_keys[] = {"recompute_method", "recompute_num_layers"};
+static const char *const inputs_keys[] = {"fine_grained_activation_offloading"};
+
+static const struct {
+    const char *const *keys;
+    size_t n;
+} beside[MAQ_AXIS_COUNT] = {
+    [MAQ_AXIS_LAYOUT] = {layout_keys, MAQ_COUNT(layout_keys)},
+    [MAQ_AXIS_RECOMPUTE] = {recompute_keys, MAQ_COUNT(recompute_keys)},
+    [MAQ_AXIS_INPUTS] = {inputs_keys, MAQ_COUNT(inputs_keys)},
+};
+
+/* The first key that decides an axis; NULL: none does. */
+static const char *deciding(const struct maq_job_box *box, enum maq_axis axis, sets_fn *sets)
+{
+    if (sets(box, maq_axis_key(axis)))
+        return maq_axis_key(axis);
+    for (size_t i = 0; i < beside[axis].n; i++)
+        if (sets(box, beside[axis].keys[i]))
+            return beside[axis].keys[i];
+    return NULL;
+}
+
+bool maq_space_decided(const struct maq_job_box *box, enum maq_axis axis, bool free)
+{
+    bool modules = axis == MAQ_AXIS_RECOMPUTE && !free && maq_job_get(box)->plan.recompute_parts != 0;
+    return modules || deciding(box, axis, free ? maq_job_flag_sets : maq_job_sets) != NULL;
+}
+
+void maq_space_release(struct maq_plan *base, const struct maq_job_box *box)
+{
+    if (!maq_job_flag_sets(box, "data_parallel_size"))
+        base->dp = 0;
+    if (!maq_space_decided(box, MAQ_AXIS_LAYOUT, true)) {
+        base->first_stage_layers = base->last_stage_layers = 0;
+        base->account_for_embedding = base->account_for_loss = false;
+    }
+    if (!maq_job_flag_sets(box, "microbatch_group_size_per_vp_stage"))
+        base->microbatch_group = 0;
+    if (!maq_job_flag_sets(box, "hierarchical_cp_a2a_size"))
+        base->cp_a2a = 0;
+}
+
+struct maq_span maq_space_place_of(const struct maq_job_box *box, const char *key)
+{
+    const struct maq_job_places at = maq_job_written(box);
+    return key && maq_job_sets(box, key) ? maq_place_of_plan(&at, key) : (struct maq_span){0};
+}
+
+enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_job_box *box, enum maq_axis axis,
+                                       struct maq_arena *arena)
+{
+    out->at = MAQ_ARENA_NEW(arena, int32_t, 1);
+    if (!out->at)
+        return MAQ_NO_MEMORY;
+    out->at[0] = MAQ_VALUE_AS_WRITTEN;
+    out->n = 1;
+    out->fixed = true;
+    out->written = maq_space_place_of(box, deciding(box, axis, maq_job_sets));
+    return MAQ_OK;
+}

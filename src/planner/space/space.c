@@ -1,0 +1,489 @@
+/*
+ * space.c - axes by name, and the user's lists of values.
+ *
+ * A value comes from, strongest first: a `key=...` list of the caller, the `search:` section, a key that the document or a
+ * flag sets, the defaults of default_values.c.
+ */
+#include "planner/space/space.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "plan/job_build.h"
+#include "plan/keys.h"
+#include "planner/codes.h"
+#include "planner/space/layer_layouts.h"
+
+static const struct axis_row {
+    const char *key;
+    size_t offset;
+} rows[MAQ_AXIS_COUNT] = {
+#define ROW(id, member, key) [MAQ_AXIS_##id] = {(key), offsetof(struct maq_plan, member)},
+    MAQ_AXIS_LIST(ROW)
+#undef ROW
+};
+
+const char *maq_axis_key(enum maq_axis axis)
+{
+    return rows[axis].key;
+}
+
+/* ---- values and the plan ---- */
+
+static void apply_recompute(struct maq_plan *plan, int32_t value)
+{
+    plan->recompute = MAQ_RECOMPUTE_NONE;
+    plan->recompute_method = MAQ_RECOMPUTE_UNIFORM;
+    plan->recompute_num_layers = 0;
+    plan->recompute_parts = 0;
+    plan->recompute_stages = (struct maq_str){0};
+    if (value & MAQ_RECOMPUTE_VALUE_PARTS) {
+        plan->recompute = MAQ_RECOMPUTE_SELECTIVE;
+        plan->recompute_parts = (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS);
+    } else if (value & MAQ_RECOMPUTE_VALUE_UNIFORM) {
+        int32_t layers = value & ~MAQ_RECOMPUTE_VALUE_UNIFORM;
+        plan->recompute = MAQ_RECOMPUTE_FULL;
+        plan->recompute_num_layers = layers > 1 ? layers : 0;
+    }
+}
+
+void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value)
+{
+    if (value == MAQ_VALUE_AS_WRITTEN)
+        return;
+    if (axis == MAQ_AXIS_ORDER) {
+        plan->rank_order = space->orders[value];
+    } else if (axis == MAQ_AXIS_HOST_OPTIM) {
+        plan->optimizer_offload = value / 1000.0;
+    } else if (axis == MAQ_AXIS_INPUTS) {
+        plan->offload_modules = (uint32_t)value;
+        plan->offload_inputs = value != 0;
+    } else if (axis == MAQ_AXIS_ETP) {
+        plan->etp = value == MAQ_VALUE_LIKE_TP ? plan->tp : value;
+    } else if (axis == MAQ_AXIS_RECOMPUTE) {
+        if (value != MAQ_RECOMPUTE_VALUE_BLOCK && value != MAQ_RECOMPUTE_VALUE_STAGES)
+            apply_recompute(plan, value);
+    } else if (axis != MAQ_AXIS_LAYOUT &&
+               axis != MAQ_AXIS_REPLICAS) { /* those depend on more: planner/uniform/leaves.c */
+        memcpy((char *)plan + rows[axis].offset, &value, sizeof value);
+    }
+}
+
+bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis,
+                     int32_t value)
+{
+    struct maq_plan with = *plan;
+    if (axis == MAQ_AXIS_RECOMPUTE && (value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES))
+        return plan->recompute == MAQ_RECOMPUTE_FULL && plan->recompute_method == MAQ_RECOMPUTE_BLOCK &&
+               (plan->recompute_stages.len > 0) == (value == MAQ_RECOMPUTE_VALUE_STAGES);
+    maq_space_apply(&with, space, axis, value);
+    if (axis == MAQ_AXIS_ORDER)
+        return maq_str_eq(with.rank_order, plan->rank_order);
+    if (axis == MAQ_AXIS_HOST_OPTIM)
+        return with.optimizer_offload == plan->optimizer_offload;
+    if (axis == MAQ_AXIS_RECOMPUTE)
+        return with.recompute == plan->recompute && with.recompute_method == plan->recompute_method &&
+               with.recompute_num_layers == plan->recompute_num_layers &&
+               with.recompute_parts == plan->recompute_parts &&
+               maq_str_eq(with.recompute_stages, plan->recompute_stages);
+    return memcmp((char *)&with + rows[axis].offset, (const char *)plan + rows[axis].offset, sizeof(int32_t)) == 0;
+}
+
+/* ---- words ---- */
+
+/* "core_attn+mlp" */
+static void bits_word(char buf[MAQ_SPACE_WORD], enum maq_plan_list list, uint32_t bits)
+{
+    struct maq_buf words;
+    maq_buf_init(&words, 4096);
+    maq_plan_add_bits(&words, list, bits, "+");
+    snprintf(buf, MAQ_SPACE_WORD, "%s", bits == 0 ? "none" : words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
+}
+
+const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_space *space, enum maq_axis axis,
+                           int32_t value)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
+    buf[0] = '\0';
+    if (axis == MAQ_AXIS_INPUTS) {
+        bits_word(buf, MAQ_PLAN_OFFLOAD_MODULES,
+                  value == MAQ_VALUE_AS_WRITTEN ? space->base.offload_modules : (uint32_t)value);
+    } else if (value == MAQ_VALUE_AS_WRITTEN) {
+        const struct maq_plan_doc doc = {.plan = space->base};
+        if (axis == MAQ_AXIS_LAYOUT && space->base.layout.len == 0)
+            snprintf(buf, MAQ_SPACE_WORD, "by its first and last stage");
+        else
+            maq_field_format(buf, field, &doc);
+    } else if (axis == MAQ_AXIS_ORDER)
+        snprintf(buf, MAQ_SPACE_WORD, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
+    else if (axis == MAQ_AXIS_LAYOUT && value == MAQ_LAYOUT_BY_WORK)
+        snprintf(buf, MAQ_SPACE_WORD, "work");
+    else if (axis == MAQ_AXIS_LAYOUT)
+        snprintf(buf, MAQ_SPACE_WORD, "E%dL%d", value / MAQ_LAYOUT_END, value % MAQ_LAYOUT_END);
+    else if (axis == MAQ_AXIS_HOST_OPTIM)
+        snprintf(buf, MAQ_SPACE_WORD, "%g", value / 1000.0);
+    else if (axis == MAQ_AXIS_ETP && value == MAQ_VALUE_LIKE_TP)
+        snprintf(buf, MAQ_SPACE_WORD, "tp");
+    else if (axis == MAQ_AXIS_REPLICAS && value == MAQ_VALUE_PER_DOMAIN)
+        snprintf(buf, MAQ_SPACE_WORD, "domain");
+    else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
+        snprintf(buf, MAQ_SPACE_WORD, "block");
+    else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_STAGES)
+        snprintf(buf, MAQ_SPACE_WORD, "stages");
+    else if (axis == MAQ_AXIS_RECOMPUTE && (value & MAQ_RECOMPUTE_VALUE_PARTS))
+        bits_word(buf, MAQ_PLAN_RECOMPUTE_MODULES, (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS));
+    else if (axis == MAQ_AXIS_RECOMPUTE && value > MAQ_RECOMPUTE_VALUE_UNIFORM + 1)
+        snprintf(buf, MAQ_SPACE_WORD, "full:%d", value & ~MAQ_RECOMPUTE_VALUE_UNIFORM);
+    else if (axis == MAQ_AXIS_RECOMPUTE)
+        snprintf(buf, MAQ_SPACE_WORD, "%s", value == MAQ_RECOMPUTE_VALUE_NONE ? "none" : "full");
+    else if (field->type == MAQ_TYPE_ENUM)
+        snprintf(buf, MAQ_SPACE_WORD, "%s", field->names[value]);
+    else
+        snprintf(buf, MAQ_SPACE_WORD, "%d", value);
+    return buf;
+}
+
+/* ---- the user's lists ---- */
+
+/* Bits of the names of "core_attn+mlp"; false: one is none. */
+static bool read_bits(uint32_t *bits, enum maq_plan_list list, struct maq_str rest)
+{
+    struct maq_str name;
+    *bits = 0;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, '+', &name);
+        int bit = maq_plan_word_bit(list, name);
+        if (bit < 0)
+            return false;
+        *bits |= 1u << bit;
+    }
+    return *bits != 0;
+}
+
+static bool read_recompute(int32_t *out, struct maq_str word)
+{
+    int64_t layers;
+    static const struct {
+        const char *name;
+        int32_t value;
+    } names[] = {{"none", MAQ_RECOMPUTE_VALUE_NONE},
+                 {"full", MAQ_RECOMPUTE_VALUE_UNIFORM + 1},
+                 {"block", MAQ_RECOMPUTE_VALUE_BLOCK},
+                 {"stages", MAQ_RECOMPUTE_VALUE_STAGES}};
+    for (size_t i = 0; i < MAQ_COUNT(names); i++)
+        if (maq_str_is(word, names[i].name)) {
+            *out = names[i].value;
+            return true;
+        }
+    if (maq_str_starts(word, "full:")) {
+        bool ok = maq_str_to_i64(&layers, (struct maq_str){word.ptr + 5, word.len - 5}) && layers >= 1 && layers < 4096;
+        *out = MAQ_RECOMPUTE_VALUE_UNIFORM + (ok ? (int32_t)layers : 1);
+        return ok;
+    }
+    uint32_t parts;
+    bool ok = read_bits(&parts, MAQ_PLAN_RECOMPUTE_MODULES, word);
+    *out = (int32_t)(MAQ_RECOMPUTE_VALUE_PARTS | parts);
+    return ok;
+}
+
+static bool read_inputs(int32_t *out, struct maq_str word)
+{
+    uint32_t modules = 0;
+    bool ok = maq_str_is(word, "none") || read_bits(&modules, MAQ_PLAN_OFFLOAD_MODULES, word);
+    *out = (int32_t)modules;
+    return ok;
+}
+
+/* "E1L2", "work" */
+static bool read_layout(int32_t *out, struct maq_str word)
+{
+    struct maq_str first, last;
+    int64_t e, l;
+    *out = MAQ_LAYOUT_BY_WORK;
+    if (maq_str_is(word, "work"))
+        return true;
+    if (word.len < 4 || word.ptr[0] != 'E')
+        return false;
+    last = maq_str_split((struct maq_str){word.ptr + 1, word.len - 1}, 'L', &first);
+    if (!maq_str_to_i64(&e, first) || !maq_str_to_i64(&l, last) || e < 0 || l < 0 || e >= MAQ_LAYOUT_END ||
+        l >= MAQ_LAYOUT_END)
+        return false;
+    *out = (int32_t)(e * MAQ_LAYOUT_END + l);
+    return true;
+}
+
+static bool read_order(int32_t *out, struct maq_search_space *space, struct maq_str word, struct maq_arena *arena)
+{
+    struct maq_str *grown = MAQ_ARENA_NEW(arena, struct maq_str, (size_t)space->n_orders + 1);
+    if (!grown)
+        return false;
+    if (space->n_orders > 0)
+        memcpy(grown, space->orders, space->n_orders * sizeof *grown);
+    grown[space->n_orders] = maq_str_of(maq_arena_strdup(arena, word));
+    space->orders = grown;
+    *out = (int32_t)space->n_orders++;
+    return true;
+}
+
+static bool read_number(int32_t *out, enum maq_axis axis, const struct maq_field *field, struct maq_str word)
+{
+    double x;
+    if (axis == MAQ_AXIS_ETP && maq_str_is(word, "tp")) {
+        *out = MAQ_VALUE_LIKE_TP;
+        return true;
+    }
+    if (axis == MAQ_AXIS_REPLICAS && maq_str_is(word, "domain")) {
+        *out = MAQ_VALUE_PER_DOMAIN;
+        return true;
+    }
+    bool ok = maq_str_to_double(&x, word) && x >= field->min && (field->max <= field->min || x <= field->max);
+    *out = ok ? (int32_t)(axis == MAQ_AXIS_HOST_OPTIM ? x * 1000 + 0.5 : x) : 0;
+    return ok && (axis == MAQ_AXIS_HOST_OPTIM || *out == x);
+}
+
+static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_axis axis, struct maq_str word,
+                       struct maq_arena *arena)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
+    if (axis == MAQ_AXIS_RECOMPUTE)
+        return read_recompute(out, word);
+    if (axis == MAQ_AXIS_INPUTS)
+        return read_inputs(out, word);
+    if (axis == MAQ_AXIS_LAYOUT)
+        return read_layout(out, word);
+    if (axis == MAQ_AXIS_ORDER)
+        return word.len > 0 && read_order(out, space, word, arena);
+    if (field->type != MAQ_TYPE_ENUM)
+        return read_number(out, axis, field, word);
+    *out = maq_field_name(field, word);
+    return *out >= 0;
+}
+
+static enum maq_axis axis_of(struct maq_str key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, key);
+    for (int a = 0; field && a < MAQ_AXIS_COUNT; a++)
+        if (strcmp(rows[a].key, field->key) == 0)
+            return (enum maq_axis)a;
+    return MAQ_AXIS_COUNT;
+}
+
+struct list_reader {
+    struct maq_search_space *space;
+    struct maq_arena *arena;
+    struct maq_diag *diag;
+};
+
+static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, struct maq_span at)
+{
+    struct maq_buf known;
+    maq_buf_init(&known, 4096);
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++)
+        maq_buf_addf(&known, "%s%s", a > 0 ? ", " : "known: ", rows[a].key);
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_AXIS, at, known.failed ? NULL : known.ptr,
+                 "'%.*s' is no key of the plan that is searched", (int)key.len, key.ptr);
+    maq_buf_fini(&known);
+    return MAQ_BAD_INPUT;
+}
+
+static enum maq_status refuse_value(struct list_reader *r, enum maq_axis axis, struct maq_str word, struct maq_span at)
+{
+    bool inputs = axis == MAQ_AXIS_INPUTS;
+    struct maq_buf known;
+    maq_buf_init(&known, 4096);
+    if (inputs || axis == MAQ_AXIS_RECOMPUTE) {
+        maq_buf_addf(&known, "%s, or joined by +: ", inputs ? "none" : "none, full, full:N, block, stages");
+        maq_plan_add_bits(&known, inputs ? MAQ_PLAN_OFFLOAD_MODULES : MAQ_PLAN_RECOMPUTE_MODULES, UINT32_MAX, ", ");
+    } else {
+        maq_buf_adds(&known, axis == MAQ_AXIS_LAYOUT ? "layers that embedding and output count for, E0L2, or work"
+                                                     : "maquette plan --help shows the form");
+    }
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_VALUE, at, known.failed ? NULL : known.ptr,
+                 "'%.*s' is no value of %s", (int)word.len, word.ptr, rows[axis].key);
+    maq_buf_fini(&known);
+    return MAQ_BAD_INPUT;
+}
+
+/* "a,b,c" into the axis. */
+static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, struct maq_str text, struct maq_span at)
+{
+    struct maq_axis_values *values = &r->space->axis[axis];
+    struct maq_str rest = text, word;
+    values->at = MAQ_ARENA_NEW(r->arena, int32_t, text.len + 1);
+    values->n = 0;
+    values->fixed = true;
+    values->written = at;
+    if (!values->at)
+        return MAQ_NO_MEMORY;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, ',', &word);
+        word = maq_str_trim(word);
+        if (!read_value(&values->at[values->n], r->space, axis, word, r->arena))
+            return refuse_value(r, axis, word, at);
+        bool again = false; /* "tp=2,2" has one value */
+        for (uint32_t i = 0; i < values->n; i++)
+            again = again || values->at[i] == values->at[values->n];
+        values->n += !again;
+    }
+    return values->n > 0 ? MAQ_OK
+                         : maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at, NULL,
+                                         "there are no values for %s", rows[axis].key);
+}
+
+/* A flag sets the axis: that holds against the document's list. A list by a flag beside it says two things at once. */
+static enum maq_status held_by_flag(bool *out, const struct maq_job_box *box, const struct maq_node *list,
+                                    enum maq_axis axis, struct maq_diag *diag)
+{
+    *out = maq_job_flag_sets(box, rows[axis].key);
+    if (!*out || list->origin != MAQ_ORIGIN_FLAG)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS, list->key_at,
+                         "leave one out: a list of one value fixes it too", "a flag sets %s, and --space searches it",
+                         rows[axis].key);
+}
+
+/* `search: {tp: [1, 2], recompute: none}` */
+static enum maq_status read_section(struct list_reader *r, const struct maq_job_box *box)
+{
+    struct maq_node *section = maq_job_search_node(box);
+    if (!section)
+        return MAQ_OK;
+    section->used = true;
+    if (section->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_AXIS, section->at,
+                             "search: {tp: [1, 2, 4], recompute: [none, full]}", "search: is a map of keys to lists");
+    for (struct maq_node *n = section->first; n; n = n->next) {
+        struct maq_buf text;
+        enum maq_axis axis = axis_of(n->key);
+        if (maq_str_is(n->key, "reserve") ||
+            maq_str_is(n->key, "vary")) { /* maq_search_job(), planner/uniform/vary.c */
+            maq_node_use_all(n);
+            continue;
+        }
+        if (axis == MAQ_AXIS_COUNT)
+            return refuse_key(r, n->key, n->key_at);
+        maq_node_use_all(n);
+        bool held;
+        MAQ_TRY(held_by_flag(&held, box, n, axis, r->diag));
+        if (held)
+            continue;
+        maq_buf_init(&text, 1 << 16);
+        if (n->kind == MAQ_NODE_SCALAR)
+            maq_buf_add(&text, n->text.ptr, n->text.len);
+        for (struct maq_node *v = n->kind == MAQ_NODE_SEQ ? n->first : NULL; v; v = v->next)
+            maq_buf_addf(&text, "%.*s,", (int)v->text.len, v->text.ptr);
+        enum maq_status status = text.failed ? MAQ_NO_MEMORY : MAQ_OK;
+        if (status == MAQ_OK)
+            status = read_list(r, axis, (struct maq_str){text.ptr, text.len}, n->at);
+        maq_buf_fini(&text);
+        MAQ_TRY(status);
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status read_options(struct list_reader *r, const struct maq_search_opts *opts)
+{
+    for (size_t i = 0; i < opts->n_lists; i++) {
+        struct maq_str key, values = maq_str_split(maq_str_of(opts->lists[i]), '=', &key);
+        struct maq_span at = {maq_diag_add_source(r->diag, "--space", opts->lists[i], strlen(opts->lists[i])), 0,
+                              (uint32_t)strlen(opts->lists[i])};
+        enum maq_axis axis = axis_of(maq_str_trim(key));
+        if (axis == MAQ_AXIS_COUNT)
+            return refuse_key(r, key, at);
+        MAQ_TRY(read_list(r, axis, values, at));
+    }
+    return MAQ_OK;
+}
+
+/* ---- the space ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void sort(struct maq_axis_values *values)
+{
+    qsort(values->at, values->n, sizeof *values->at, by_value);
+}
+
+/* `search: {reserve: 2 GiB}` */
+static enum maq_status read_reserve(double *out, struct maq_node *section, struct maq_diag *diag)
+{
+    bool map = section && section->kind == MAQ_NODE_MAP;
+    struct maq_node *node = map ? maq_node_get(section, "reserve") : NULL;
+    const char *why = "not a size";
+    if (!node)
+        return MAQ_OK;
+    if (node->kind != MAQ_NODE_SCALAR || !maq_quantity_parse(out, node->text, MAQ_DIM_BYTES, &why))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_VALUE, node->at, "write it with its unit: 2 GiB",
+                             "the reserve is no size of memory: %s", why);
+    return MAQ_OK;
+}
+
+enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
+                               struct maq_arena *arena, struct maq_diag *diag)
+{
+    double reserve = 0;
+    MAQ_TRY(read_reserve(&reserve, maq_job_search_node(open), diag));
+    reserve = reserve > opts->reserve_bytes ? reserve : opts->reserve_bytes;
+    *out = *maq_job_get(open);
+    struct maq_cluster *c = &out->cluster;
+    struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);
+    if (!groups)
+        return MAQ_NO_MEMORY;
+    memcpy(groups, c->groups, c->n_groups * sizeof *groups);
+    if (opts->only_group > 0 && opts->only_group <= c->n_groups) {
+        groups[0] = groups[opts->only_group - 1];
+        c->n_groups = 1;
+        c->n_links = 0;
+    }
+    c->groups = groups;
+    c->devices = 0;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        groups[g].nodes *= g == 0 && opts->more_nodes > 1 ? (int32_t)opts->more_nodes : 1;
+        groups[g].first_rank = c->devices;
+        c->devices += (uint32_t)(groups[g].nodes * groups[g].devices_per_node);
+        if (opts->memory_bytes > 0)
+            groups[g].device.mem_bytes = opts->memory_bytes;
+        groups[g].device.mem_bytes -= reserve;
+    }
+    return MAQ_OK;
+}
+
+void maq_search_join(struct maq_job *job)
+{
+    struct maq_cluster *c = &job->cluster;
+    if (c->n_groups < 2 || !maq_cluster_one_kind(c))
+        return;
+    c->groups[0].nodes = (int32_t)c->devices / c->groups[0].devices_per_node;
+    c->n_groups = 1;
+}
+
+enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
+                               const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct list_reader r = {out, arena, diag};
+    *out = (struct maq_search_space){.base = job->plan};
+    if (opts->free)
+        maq_space_release(&out->base, open);
+    MAQ_TRY(read_section(&r, open));
+    MAQ_TRY(read_options(&r, opts));
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
+        struct maq_axis_values *values = &out->axis[a];
+        if (values->n > 0)
+            continue;
+        MAQ_TRY(maq_space_decided(open, (enum maq_axis)a, opts->free)
+                    ? maq_space_keep_written(values, open, (enum maq_axis)a, arena)
+                    : maq_space_default(values, out, job, (enum maq_axis)a, opts->full, arena));
+    }
+    sort(&out->axis[MAQ_AXIS_OFFLOAD]); /* planner/uniform/leaves.c takes them in turn and stops early */
+    sort(&out->axis[MAQ_AXIS_HOST_OPTIM]);
+    return maq_job_check_unused(open, diag);
+}

@@ -1,0 +1,193 @@
+/*
+ * stage_costs.h - stage tables from the cost chain: what stretches of a model cost on the node groups of a cluster.
+ *
+ * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *way* to run a stage is a pool
+ * and what a plan says of one stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is
+ * recomputed, ZeRO-0 to 3 and the copies of its shards (HSDP), the optimizer's share on the host, which activations
+ * go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of
+ * tables alone whose TP x CP x replicas expert-TP x EP divides. What a stretch costs that is run in some way is what
+ * it costs in a prediction of `maquette train` (train/mixed/layer_range.h); a table says it by sums over atoms
+ * (column.h). T is as stage_table.h says, and
+ *
+ *   sync(P)      reduction of gradients that is left after the last backward pass, gathering of parameters that no pass hides, optimizer,
+ *                the host's part of the step's end, the norm over all devices
+ *   hop          send/recv of the activations of a micro batch: over the link that the cluster names between two groups, else what the
+ *                slower of both pools' networks takes
+ *
+ * Simplifications, and which way they lead the step time:
+ *
+ *   longer   the slowest synchronization of any stage ends the step, also where other stages are still busy with their last passes
+ *   longer   stages behind the slowest one are waited for at the start, also where its own first passes hide them
+ *   longer   a hop is added to the stage that sends, in both directions: transfers never run beside compute
+ *   longer   a hop inside a pool of several nodes always crosses the network, with all devices of its node that send at all sending at once
+ *   longer   the last wave is a whole one
+ *   longer   the norm is taken over all devices of the cluster, also those that a plan leaves out
+ *   neither  the sum of a tied table's halves is priced in the first stage's pool
+ *   shorter  groups of a stage that begins in the middle of a node may touch one node more than is priced here
+ *   neither  slots between hops and compute are those of the closed form: exact for even stages, at most (stages - 1) hops too long or short
+ *   neither  gaps on the host and collectives of ZeRO-2 and 3 beside a pass are those of a pass from the model's front, taken apart by atoms
+ *
+ * maq_chain_costs_play() has none of these but the last wave: it plays the composition pass by pass.
+ *
+ * Memory: a stage that holds both embedding and output counts the excess of both; with ZeRO-3 every stage counts the parameters that a long
+ * one gathers ahead; fragmentation is not counted (maq_stage_fits()).
+ *
+ * A way is left out of a table where another of the same pool, with as many devices, is no worse in any column: no time of an atom, no
+ * byte, no hop, no synchronization of any size is less. Put in its place in any composition, the other fits where it did and takes no
+ * longer, so the best composition of the table keeps its step.
+ */
+#ifndef MAQ_PLANNER_STAGES_STAGE_COSTS_H
+#define MAQ_PLANNER_STAGES_STAGE_COSTS_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "base/arena.h"
+#include "maquette/cost.h"
+#include "maquette/job.h"
+#include "planner/compose/stage_table.h"
+#include "planner/stages/virtual_stages.h"
+#include "train/mixed/device_pools.h"
+
+#define MAQ_CHAIN_VALUES 64u /* values of an axis */
+
+struct maq_chain_redo {
+    int recompute;  /* enum maq_recompute */
+    uint32_t parts; /* selective: bit set of enum maq_part */
+};
+
+/* Activations that wait on the host: of all layers of a stage, or inputs of modules of each. */
+struct maq_chain_offload {
+    bool layers;
+    uint32_t modules; /* bits of enum maq_offload_module */
+};
+
+/* What a composition may choose from. */
+struct maq_chain_space {
+    struct maq_job job; /* open: model, cluster (all node groups), workload; plan as written */
+    uint32_t n_tp, n_cp, n_cp_comm, n_ep, n_etp, n_mbs, n_redo, n_zero, n_host, n_copies, n_offload;
+    uint32_t tp[MAQ_CHAIN_VALUES], cp[MAQ_CHAIN_VALUES]; /* n = 0: what a pool's nodes and the sequence allow */
+    uint32_t ep[MAQ_CHAIN_VALUES], mbs[MAQ_CHAIN_VALUES];
+    uint32_t etp[MAQ_CHAIN_VALUES]; /* 0: as many as TP */
+    struct maq_chain_redo redo[MAQ_CHAIN_VALUES];
+    int cp_comm[4];                    /* enum maq_cp_comm */
+    int zero[4];                       /* enum maq_sharding */
+    double host[MAQ_CHAIN_VALUES];     /* share of the optimizer's states on the host */
+    uint32_t copies[MAQ_CHAIN_VALUES]; /* of what ZeRO shards (HSDP) */
+    struct maq_chain_offload offload[MAQ_CHAIN_VALUES];
+    uint32_t n_chunks, chunks[MAQ_CHAIN_VALUES]; /* virtual stages of a stage; 1: 1F1B */
+    bool
+        overlap_open; /* whether exchanges of experts run under another micro batch is not decided: the job's plan has them wait */
+};
+
+/* What a plan says of one stage. */
+struct maq_chain_option {
+    uint32_t pool, tp, cp, ep, etp;
+    int cp_comm;      /* enum maq_cp_comm */
+    uint32_t redo;    /* index into the space */
+    int sharding;     /* enum maq_sharding */
+    double host;      /* share of the optimizer's states on the host */
+    uint32_t copies;  /* of what ZeRO shards (HSDP) */
+    uint32_t offload; /* index into the space */
+};
+
+struct maq_chain_pool {
+    const struct maq_pool *at; /* borrowed from the groups */
+    double capacity_bytes;     /* of a device */
+    uint32_t n_ways;
+    struct maq_chain_option *ways;
+};
+
+struct maq_chain_column;
+
+/* A pool's ways for one wave that are worth having. */
+struct maq_chain_offer {
+    uint32_t n;
+    const struct maq_chain_column **columns;
+};
+
+/* Offers are costed when a table first asks for them, those of several pools at once. */
+struct maq_chain_watch {
+    const volatile sig_atomic_t
+        *stop; /* when set, tables have one way: what is under way ends soon, with bounds that mean nothing */
+    void (*report)(void *user, uint32_t tables, uint64_t ways);
+    void *user;
+};
+
+struct maq_chain_pool_memo {
+    pthread_mutex_t lock; /* of it, and of the pool's sweep */
+    struct maq_arena arena;
+    const struct maq_chain_offer **offers; /* [n_mbs * (most_replicas + 1)] */
+};
+
+struct maq_chain_memo {
+    struct maq_chain_pool_memo pools[MAQ_STAGE_KINDS];
+    pthread_mutex_t lock;  /* of what follows */
+    uint32_t tables;       /* built so far */
+    uint64_t ways;         /* costed so far */
+    uint32_t most_options; /* of the fullest table so far: more than MAQ_STAGE_OPTIONS are cut off */
+};
+
+struct maq_chain_costs {
+    const struct maq_chain_space *space; /* borrowed */
+    struct maq_chain_atoms atoms;
+    uint32_t n_pools, most_replicas;
+    struct maq_pools groups; /* owned */
+    struct maq_chain_pool pools[MAQ_STAGE_KINDS];
+    double norm_s;       /* all-reduce of the gradients' norm over all devices */
+    uint32_t pools_used; /* bit set: pools that tables have options of */
+    struct maq_chain_watch watch;
+    bool plain;                  /* tables have only ways that shard and recompute nothing */
+    bool keep_useless;           /* for tests: ways that another beats in everything stay; set before the first table */
+    struct maq_chain_memo *memo; /* owned: what tables asked for so far */
+};
+
+/* maq_chain_costs_fini() gives back what it holds. `space` is borrowed. */
+enum maq_status maq_chain_costs_init(struct maq_chain_costs *costs, const struct maq_chain_space *space,
+                                     struct maq_diag *diag);
+void maq_chain_costs_fini(struct maq_chain_costs *costs);
+
+struct maq_chain_wave {
+    uint32_t mbs; /* index into the space */
+    uint32_t replicas;
+    uint32_t chunks; /* virtual stages of a stage; 0: none, which is 1F1B (virtual_stages.h) */
+    uint32_t group;  /* micro batches that run in a row through a chunk, with chunks */
+    bool heaviest;   /* every chunk of a stage takes what the longest does, with chunks */
+};
+
+struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *costs, uint32_t id);
+
+/* The table of a wave lives in the arena, its columns with the costs: a pure function of its arguments, from any thread. false when
+ * out of memory. */
+bool maq_chain_costs_table(struct maq_stage_table *table, const struct maq_chain_costs *costs,
+                           const struct maq_chain_wave *wave, struct maq_arena *arena);
+
+/* Whether the search was asked to end. */
+bool maq_chain_costs_stopped(const struct maq_chain_costs *costs);
+
+/* MAQ_LIMIT with its diagnostic when some table had more options than it can hold. */
+enum maq_status maq_chain_costs_check(const struct maq_chain_costs *costs, struct maq_diag *diag);
+
+/* A composition played pass by pass, stages side by side in their pools: what `maquette train` says where they are all alike. */
+struct maq_chain_played {
+    double step_s;
+    bool fits;
+};
+enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct maq_chain_costs *costs,
+                                     const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                                     const struct maq_stage_table *table);
+
+/* Seconds of a transfer of so many bytes by each of `senders` devices of a node of pool `from` to pool `to`; `inside`: within one node. */
+double maq_chain_hop_s(const struct maq_chain_costs *costs, uint32_t from, uint32_t to, double bytes, uint32_t senders,
+                       bool inside);
+
+/*
+ * Of an option of such a table: bytes of a transfer of each of its devices, the mean of both directions, and seconds
+ * that are added to each.
+ */
+struct maq_chain_sends {
+    double bytes, extra_s;
+};
+struct maq_chain_sends maq_chain_costs_sends(const struct maq_stage_table *table, uint32_t option);
+
+#endif

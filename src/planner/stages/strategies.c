@@ -1,0 +1,171 @@
+/*
+ * strategies.c - see strategies.h.
+ *
+ * TP stays inside a node. What neither the document nor a list decides: TP and TP x CP divide a node, or are several of them; a rank of CP
+ * has 256 tokens in two equal chunks (as in planner/space/default_values.c), and sequences are cut from 16,384 tokens on, where the activations of a
+ * layer outgrow its weights; EP divides the experts and finds room in the pool.
+ */
+#include "planner/stages/strategies.h"
+
+#include "base/check.h"
+#include "base/str.h"
+#include "plan/job_build.h"
+
+#define LEAST_TOKENS 256
+#define LONG_TOKENS 16384
+
+struct lister {
+    struct maq_chain_pool *pool;
+    const struct maq_chain_space *space;
+    int32_t experts; /* routed ones of a layer; 0: none */
+    uint32_t room;   /* 0: only counting */
+};
+
+static bool listed(const uint32_t *values, uint32_t n, uint32_t value)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (values[i] == value)
+            return true;
+    return n == 0;
+}
+
+static bool takes_tp(const struct lister *l, uint32_t tp)
+{
+    return l->pool->at->per_node % tp == 0 && listed(l->space->tp, l->space->n_tp, tp);
+}
+
+static bool takes_cp(const struct lister *l, uint32_t tp, uint32_t cp)
+{
+    int64_t seq = l->space->job.workload.seq;
+    uint32_t devices = tp * cp;
+    if (cp == 1 || l->space->n_cp > 0)
+        return devices <= l->pool->at->count && listed(l->space->cp, l->space->n_cp, cp);
+    return devices <= l->pool->at->count &&
+           (l->pool->at->per_node % devices == 0 || devices % l->pool->at->per_node == 0) && seq >= LONG_TOKENS &&
+           seq % (2 * cp) == 0 && seq / cp >= LEAST_TOKENS;
+}
+
+static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
+{
+    if (l->experts == 0)
+        return ep == 1 && listed(l->space->ep, l->space->n_ep, ep);
+    return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->at->count && listed(l->space->ep, l->space->n_ep, ep);
+}
+
+/* What is recomputed leaves nothing to offload, and its exchange of experts nothing to run under. */
+static bool clashes(const struct maq_chain_space *s, const struct maq_chain_option *way)
+{
+    const char *remedy;
+    const struct maq_plan plan = maq_chain_ways_plan(s, way, 1);
+    return maq_offload_clash(&plan, &remedy) || maq_overlap_ep_clash(&plan, &remedy);
+}
+
+/* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */
+static void add_places(struct lister *l, struct maq_chain_option way)
+{
+    const struct maq_chain_space *s = l->space;
+    for (uint32_t k = 0; k < (way.sharding == MAQ_SHARDING_NONE ? 1 : s->n_copies); k++)
+        for (uint32_t a = 0; a < s->n_offload; a++) {
+            way.copies = way.sharding == MAQ_SHARDING_NONE ? 1 : s->copies[k];
+            way.offload = a;
+            if (clashes(s, &way))
+                continue;
+            if (l->room > 0)
+                l->pool->ways[l->pool->n_ways] = way;
+            l->pool->n_ways++;
+        }
+}
+
+static void add(struct lister *l, struct maq_chain_option way)
+{
+    const struct maq_chain_space *s = l->space;
+    for (uint32_t redo = 0; redo < s->n_redo; redo++)
+        for (uint32_t z = 0; z < s->n_zero; z++)
+            for (uint32_t h = 0; h < s->n_host; h++) {
+                way.redo = redo;
+                way.sharding = s->zero[z];
+                way.host = s->host[h];
+                add_places(l, way);
+            }
+}
+
+static void add_experts(struct lister *l, struct maq_chain_option way)
+{
+    const struct maq_chain_space *s = l->space;
+    uint32_t most = l->experts > 0 ? l->pool->at->count : 1;
+    for (way.ep = 1; way.ep <= most; way.ep++)
+        for (uint32_t e = 0; e < (l->experts > 0 ? s->n_etp : 1); e++) {
+            way.etp = l->experts > 0 && s->etp[e] > 0 ? s->etp[e] : way.tp;
+            bool seen = false;
+            for (uint32_t k = 0; k < e; k++)
+                seen = seen || (s->etp[k] > 0 ? s->etp[k] : way.tp) == way.etp;
+            if (!seen && takes_ep(l, way.ep, way.etp))
+                add(l, way);
+        }
+}
+
+static void list(struct lister *l, uint32_t id)
+{
+    const struct maq_chain_space *s = l->space;
+    struct maq_chain_option way = {.pool = id};
+    l->pool->n_ways = 0;
+    for (way.tp = 1; way.tp <= l->pool->at->per_node; way.tp++)
+        for (way.cp = 1; takes_tp(l, way.tp) && way.cp * way.tp <= l->pool->at->count; way.cp++)
+            for (uint32_t k = 0; takes_cp(l, way.tp, way.cp) && k < (way.cp > 1 ? s->n_cp_comm : 1); k++) {
+                way.cp_comm = s->cp_comm[k];
+                add_experts(l, way);
+            }
+}
+
+bool maq_chain_ways_list(struct maq_chain_pool *pool, const struct maq_chain_space *space, uint32_t id,
+                         struct maq_arena *arena)
+{
+    const struct maq_module *router = maq_model_find_module(&space->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
+    struct lister l = {pool, space, router ? router->u.moe.experts : 0, 0};
+    list(&l, id);
+    l.room = pool->n_ways;
+    pool->ways = MAQ_ARENA_NEW(arena, struct maq_chain_option, pool->n_ways);
+    if (pool->ways && l.room > 0)
+        list(&l, id);
+    return pool->ways;
+}
+
+uint32_t maq_chain_ways_offload(struct maq_chain_space *space, struct maq_chain_offload offload)
+{
+    for (uint32_t i = 0; i < space->n_offload; i++)
+        if (space->offload[i].layers == offload.layers && space->offload[i].modules == offload.modules)
+            return i;
+    if (space->n_offload < MAQ_CHAIN_VALUES)
+        space->offload[space->n_offload++] = offload;
+    return space->n_offload - 1;
+}
+
+struct maq_plan maq_chain_ways_plan(const struct maq_chain_space *space, const struct maq_chain_option *way,
+                                    uint32_t mbs)
+{
+    struct maq_plan p = space->job.plan;
+    p.tp = (int32_t)way->tp;
+    p.cp = (int32_t)way->cp;
+    p.cp_comm = way->cp_comm;
+    p.ep = (int32_t)way->ep;
+    p.etp = (int32_t)way->etp;
+    p.mbs = (int32_t)mbs;
+    p.vp = 1;
+    p.schedule = MAQ_SCHEDULE_1F1B;
+    p.sharding = way->sharding;
+    p.optimizer_offload = way->host;
+    p.num_optimizer_instances = (int32_t)way->copies;
+    p.offload_layers = space->offload[way->offload].layers ? (int32_t)space->job.model.num_layers : 0;
+    p.offload_modules = space->offload[way->offload].modules;
+    p.offload_inputs = p.offload_modules != 0;
+    p.recompute = space->redo[way->redo].recompute;
+    p.recompute_parts = space->redo[way->redo].parts;
+    p.recompute_method = MAQ_RECOMPUTE_UNIFORM;
+    p.recompute_num_layers = 0;
+    return p;
+}
+
+bool maq_chain_ways_differs(const struct maq_chain_space *space, const struct maq_chain_option *way, uint32_t replicas)
+{
+    return replicas * way->cp > 1 || way->sharding == space->zero[0];
+}

@@ -1,0 +1,91 @@
+/*
+ * virtual_stages.h - virtual stages: a stage table whose compositions are interleaved pipelines.
+ *
+ * With v chunks a model of L layers is cut into v rounds of L / v layers, and every round alike: a stage of p that
+ * holds the layers [a, b) of the first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the
+ * *folded* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
+ * the output and what predicts further tokens (MTP). Where v divides L + 1 the last round is a layer shorter. A stage is a
+ * stretch of folded atoms, on devices of its own, and a composition of the folded model is an interleaved pipeline. Megatron-LM's schedule
+ * runs the rounds in groups of g micro batches. What goes through such a pipeline at a time is a chunk of a micro batch; of M micro batches
+ * there are v M. With w_i seconds of all chunks of stage i for a micro batch, t_i = w_i / v, and
+ *
+ *   T = (v M - 1) max t_i + sum t_i + waits + max sync_i + max update_i
+ *
+ * which is the form of stage_table.h: the bubble is a v-th of 1F1B's. A step waits
+ *
+ *   for the output   which is in one of the last stage's v chunks, so that they take w_p / v - o / v and o more: from one group of g such chunks to
+ *                    the next a stage in front needs at least all of them at the last stage's pace and the other (v - 1) g at its own, but for
+ *                    the chunks that lie ready between both: 2 for every border, less what is on its way (a_i of stage_table.h, for a
+ *                    chunk). Of M / g groups the first one's is not counted: most of it shows while the pipeline fills
+ *   between rounds   the first of g micro batches comes back to the first stage after sum (t_i + hops_i), forward and backward together,
+ *                    and the transfer from the last stage to the first: what that is longer than g b is waited for v - 1 times, while
+ *                    the pipeline fills and drains
+ *
+ * Both are the schedule's own where stages are even (tests/test_mixed_folded.c). The i-th stage from the end has begun 2 (i - 1)
+ * + (v - 1) g + 1 chunks when its first gradient comes (schedule.h), and never holds more.
+ *
+ *   time     chunks of a stage are taken to be alike but for the output (shorter: a round whose chunk is longer in one stage holds up the
+ *            others there). With `heaviest` every chunk is taken for the longest (longer): its best is another one to play. What a stage takes
+ *            beyond the difference of its ends (column.h) is paid by every chunk
+ *   waits    for the output: of one stage (shorter by a few percent of a group where several together hold up more)
+ *   hops     run beside compute, as they do in Megatron-LM's interleaved schedule unless the plan says otherwise: waited for once, while the
+ *            pipeline fills and drains, and between rounds. Those of a stage follow one another (shorter where a pass has to wait for them
+ *            in between, and in ends of more than two stages, which send to the next round as well; longer inside a domain, where a
+ *            transfer holds no port of the network)
+ *   sync     of a stretch as long as all chunks together
+ *
+ * The step of a plan is not the form's but the one that is played (train/mixed/placed_step.c), which has none of these simplifications.
+ */
+#ifndef MAQ_PLANNER_STAGES_VIRTUAL_STAGES_H
+#define MAQ_PLANNER_STAGES_VIRTUAL_STAGES_H
+
+#include "planner/stages/column.h"
+#include "train/atoms.h"
+
+/* A model's atoms: the embedding, layers, and what is behind them (MTP, the output). */
+struct maq_chain_atoms {
+    uint32_t n, behind;
+};
+
+static inline struct maq_chain_atoms maq_chain_atoms_of(const struct maq_model *model)
+{
+    return (struct maq_chain_atoms){maq_atoms_of_model(model), maq_atoms_behind(model)};
+}
+
+static inline uint32_t maq_chain_layers(struct maq_chain_atoms model)
+{
+    return model.n - 1 - model.behind;
+}
+
+/*
+ * Atoms of a model that is folded; 0 where it cannot be: `chunks` have to divide its layers, or its layers and one more, which the last chunk
+ * goes without. (Were two missing, a stage in front of the last one could be without layers there.)
+ */
+static inline uint32_t maq_chain_folded_atoms(struct maq_chain_atoms model, uint32_t chunks)
+{
+    uint32_t layers = maq_chain_layers(model), each = chunks > 0 ? (layers + chunks - 1) / chunks : 0;
+    return each * chunks <= layers + 1 ? each : 0;
+}
+
+/* The model's atoms of one chunk of the folded ones [first, end). */
+struct maq_chain_chunk {
+    uint32_t first, end;
+};
+struct maq_chain_chunk maq_chain_chunk_of(struct maq_chain_atoms model, uint32_t chunks, uint32_t chunk, uint32_t first,
+                                          uint32_t end);
+
+struct maq_chain_folding {
+    uint32_t chunks;
+    bool heaviest;    /* every chunk takes what the longest does */
+    bool hops_beside; /* transfers run beside compute */
+};
+
+/* A column over the atoms of a model, folded. Lives in the arena; NULL when out of memory. */
+const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column,
+                                                     struct maq_chain_atoms model, const struct maq_chain_folding *how,
+                                                     struct maq_arena *arena);
+
+/* What the waves of a table are that has such columns: micro batches become chunks, in groups of `group`. */
+void maq_chain_fold_waves(struct maq_stage_table *table, uint32_t chunks, uint32_t group);
+
+#endif

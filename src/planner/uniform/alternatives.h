@@ -1,0 +1,34 @@
+/*
+ * alternatives.h - lists of plans that differ from the best one in a key, and what they take. alternatives.c lists the values of the axes,
+ * unsearched_settings.c what no axis is.
+ */
+#ifndef MAQ_PLANNER_UNIFORM_ALTERNATIVES_H
+#define MAQ_PLANNER_UNIFORM_ALTERNATIVES_H
+
+#include "maquette/planner.h"
+#include "planner/uniform/pipeline_layouts.h"
+
+struct maq_alternatives_owner {
+    struct maq_arena arena;
+    struct maq_job job;
+    struct maq_search_space space;
+    struct maq_pipelines pipelines; /* of the space */
+    struct maq_train_sweep *sweep;
+    struct maq_plan *plans; /* [n] as the alternatives */
+    bool *laid_out;         /* [n]: the layout is that of the best plan, or the job's */
+    uint32_t size;
+};
+
+/* Appends one; its words are copied. laid_out: as in the owner, else the best layout of the space is taken. */
+enum maq_status maq_alternative_add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
+                                    const struct maq_plan *plan, bool laid_out);
+
+/* Lists alternatives of the best plan; their owner is there already. */
+typedef enum maq_status maq_alternatives_fn(struct maq_search_alternatives *out, const struct maq_plan *best);
+
+/* Those that a function lists, with what they take. */
+enum maq_status maq_alternatives_ask(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
+                                     const struct maq_job_box *open, const struct maq_search_result *result,
+                                     const struct maq_search_opts *opts, struct maq_diag *diag);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * branches.h - the space cut by what reaches inside a layer, and what bounds each piece from below.
+ *
+ * A cell is one value of every axis before MAQ_AXIS_CELLS. All its plans run the same operators on a microbatch, so that the
+ * atoms of one of them (train/atoms.h) bound all. With W the forward and backward time of a microbatch through the whole model,
+ * nothing recomputed, m microbatches and p stages, the stages together compute m W, the busiest at least its share:
+ *
+ *   step >= m W / p
+ *
+ * With the schedule, the number of virtual stages and the layout known (leaves.c), stage s also waits until the first microbatch
+ * has come through the stages before it, and they wait for its last one to come back (not where weight gradients are put off):
+ *
+ *   step >= m w_s + sum of f_q over q < s (+ sum of b_q)        over positions q in front of the first that s holds
+ */
+#ifndef MAQ_PLANNER_UNIFORM_BRANCHES_H
+#define MAQ_PLANNER_UNIFORM_BRANCHES_H
+
+#include "planner/uniform/pipeline_layouts.h"
+#include "train/atoms.h"
+
+struct maq_cell {
+    int32_t value[MAQ_AXIS_CELLS];
+    uint32_t number; /* in the order of the space */
+    uint64_t plans;  /* of the space, in it: whoever knows leaves fills it in */
+    double floor_s;  /* no plan of it is faster */
+    bool impossible;
+};
+
+struct maq_cells {
+    struct maq_cell *at; /* [n] in the order of the space */
+    uint32_t n;
+};
+
+/* The plan of a cell with the other axes at their plainest: one chunk, 1F1B, balanced, unsharded, nothing recomputed. */
+void maq_cell_plan(struct maq_plan *out, const struct maq_search_space *space, const struct maq_cell *cell);
+/* Microbatches of a plan of the cell; its degrees fit the cluster and the batch. */
+int32_t maq_cell_microbatches(const struct maq_job *job, const struct maq_plan *plan);
+
+/* Every cell whose degrees fit the cluster and the batch; cells that differ in nothing that counts are one. */
+enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space, const struct maq_job *job,
+                               struct maq_arena *arena);
+/* Fills floor_s or impossible. `scratch` is used and given back. */
+enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_space *space, const struct maq_job *job,
+                               struct maq_train_sweep *sweep, struct maq_arena *scratch);
+
+#endif

@@ -1,0 +1,156 @@
+/* leaf_bounds.c - see leaf_bounds.h. */
+#include "planner/uniform/leaf_bounds.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "plan/schedule/schedule.h"
+
+static uint32_t values(const struct maq_leaf_floors *f, enum maq_axis axis)
+{
+    return f->space->axis[axis].n;
+}
+
+static uint32_t index_of_nothing(const struct maq_search_space *space)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_RECOMPUTE];
+    uint32_t i = 0;
+    while (i < axis->n && axis->at[i] != MAQ_RECOMPUTE_VALUE_NONE)
+        i++;
+    return i;
+}
+
+enum maq_status maq_leaf_floors_init(struct maq_leaf_floors *out, const struct maq_search_space *space,
+                                     const struct maq_job *job, const struct maq_plan *plain,
+                                     struct maq_train_sweep *sweep, struct maq_arena *arena)
+{
+    *out = (struct maq_leaf_floors){.space = space, .none = index_of_nothing(space)};
+    MAQ_TRY(maq_cell_floors(&out->cell, space, job, plain, sweep, arena));
+    size_t stages = (size_t)plain->pp,
+           n = ((size_t)space->axis[MAQ_AXIS_RECOMPUTE].n + 1) * space->axis[MAQ_AXIS_OFFLOAD].n,
+           blocks = (size_t)job->model.num_layers + 1;
+    struct maq_stage_floor *at = MAQ_ARENA_NEW(arena, struct maq_stage_floor, (n + blocks + 1) * stages);
+    out->of = MAQ_ARENA_NEW(arena, struct maq_pipeline_floor, n);
+    out->block = MAQ_ARENA_NEW(arena, struct maq_pipeline_floor, blocks);
+    out->sync = MAQ_ARENA_NEW(arena, struct maq_sync_sums,
+                              (size_t)space->axis[MAQ_AXIS_SHARDING].n * space->axis[MAQ_AXIS_REPLICAS].n);
+    if (!at || !out->of || !out->block || !out->sync)
+        return MAQ_NO_MEMORY;
+    for (size_t i = 0; i < n; i++, at += stages)
+        out->of[i].stages = at;
+    for (size_t i = 0; i < blocks; i++, at += stages)
+        out->block[i].stages = at;
+    out->scratch.stages = at;
+    return MAQ_OK;
+}
+
+void maq_leaf_floors_go(struct maq_leaf_floors *f, const struct maq_pipeline *pipeline)
+{
+    f->pipeline = pipeline;
+    for (uint32_t i = 0; i < (values(f, MAQ_AXIS_RECOMPUTE) + 1) * values(f, MAQ_AXIS_OFFLOAD); i++)
+        f->of[i].step_s = -1;
+    for (int32_t n = 0; n <= pipeline->most_layers; n++)
+        f->block[n].step_s = -1;
+}
+
+int32_t maq_leaf_offloaded(const struct maq_leaf_floors *f, uint32_t offload)
+{
+    int32_t value = f->space->axis[MAQ_AXIS_OFFLOAD].at[offload];
+    return value == MAQ_VALUE_AS_WRITTEN ? f->space->base.offload_layers : value;
+}
+
+bool maq_leaf_on_device(const struct maq_leaf_floors *f, uint32_t offload)
+{
+    return maq_leaf_offloaded(f, offload) == 0 && f->cell.inputs == 0;
+}
+
+static struct maq_floor_query query_of(const struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload)
+{
+    bool all = recompute >= values(f, MAQ_AXIS_RECOMPUTE);
+    return (struct maq_floor_query){.pipeline = f->pipeline,
+                                    .recompute = recompute,
+                                    .value = all ? MAQ_RECOMPUTE_VALUE_NONE
+                                                 : f->space->axis[MAQ_AXIS_RECOMPUTE].at[recompute],
+                                    .block = 1,
+                                    .offloaded = maq_leaf_offloaded(f, offload)};
+}
+
+/* Sees to it that there is what a query needs; where memory ran out, floors stay below all there is. */
+static bool has_sums(struct maq_leaf_floors *f, const struct maq_floor_query *q)
+{
+    enum maq_passes passes = maq_passes_of(f->pipeline->schedule);
+    if (f->status == MAQ_OK)
+        f->status = maq_cell_floors_need(&f->cell, passes, false);
+    if (f->status == MAQ_OK && q->offloaded > 0)
+        f->status = maq_cell_floors_need(&f->cell, passes, true);
+    return f->status == MAQ_OK;
+}
+
+double maq_leaf_time_floor(struct maq_leaf_floors *f)
+{
+    struct maq_floor_query q = query_of(f, MAQ_FLOOR_PLAIN, 0);
+    q.offloaded = 0;
+    maq_pipeline_floor(&f->scratch, &f->cell, &q);
+    return f->scratch.step_s;
+}
+
+const struct maq_pipeline_floor *maq_leaf_floor(struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload)
+{
+    struct maq_pipeline_floor *floor = &f->of[offload * (values(f, MAQ_AXIS_RECOMPUTE) + 1) + recompute];
+    if (floor->step_s >= 0)
+        return floor;
+    struct maq_floor_query q = query_of(f, recompute, offload);
+    if (!has_sums(f, &q))
+        return floor;
+    bool stages = q.value == MAQ_RECOMPUTE_VALUE_STAGES, block = q.value == MAQ_RECOMPUTE_VALUE_BLOCK || stages;
+    if (block) /* the memory of the most, the time of the least */
+        q.block = f->pipeline->most_layers;
+    maq_pipeline_floor(floor, &f->cell, &q);
+    if (block) {
+        q.block = stages ? 0 : 1;
+        maq_pipeline_floor(&f->scratch, &f->cell, &q);
+        floor->step_s = f->scratch.step_s;
+        if (!maq_leaf_recompute_adds(f, recompute, offload)) /* then more layers may take less */
+            floor->step_s = fmin(floor->step_s, maq_leaf_floor(f, values(f, MAQ_AXIS_RECOMPUTE), offload)->step_s);
+    }
+    return floor;
+}
+
+bool maq_leaf_recompute_adds(const struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload)
+{
+    bool layers = maq_leaf_offloaded(f, offload) > 0;
+    const struct maq_floor_sums *sums = f->cell.sums[maq_passes_of(f->pipeline->schedule)][layers];
+    return maq_leaf_on_device(f, offload) || !sums || sums[recompute].adds;
+}
+
+const struct maq_pipeline_floor *maq_leaf_block_floor(struct maq_leaf_floors *f, uint32_t recompute, uint32_t offload,
+                                                      int32_t layers)
+{
+    struct maq_floor_query q = query_of(f, recompute, offload);
+    struct maq_pipeline_floor *floor = q.offloaded > 0 ? &f->scratch : &f->block[layers];
+    q.block = layers;
+    if (has_sums(f, &q) && (q.offloaded > 0 || floor->step_s < 0))
+        maq_pipeline_floor(floor, &f->cell, &q);
+    return floor;
+}
+
+enum maq_status maq_leaf_sync_floor(double *step_s, struct maq_leaf_floors *f, const struct maq_plan *plan,
+                                    uint32_t sharding, uint32_t replicas, double limit_s)
+{
+    struct maq_sync_sums *sync = &f->sync[sharding * values(f, MAQ_AXIS_REPLICAS) + replicas];
+    *step_s = 0;
+    if (!sync->reduce_ns)
+        MAQ_TRY(maq_sync_floor(sync, &f->cell, plan));
+    if (sync->total_ns == 0)
+        return MAQ_OK;
+    double alone_s = f->cell.microbatches * sync->total_ns / f->cell.plain.pp * 1e-9; /* the mean stage */
+    *step_s = alone_s;
+    if (alone_s >= limit_s)
+        return MAQ_OK;
+    struct maq_floor_query q = query_of(f, MAQ_FLOOR_PLAIN, 0);
+    q.offloaded = 0;
+    q.sync = sync;
+    maq_pipeline_floor(&f->scratch, &f->cell, &q);
+    *step_s = f->scratch.step_s;
+    return MAQ_OK;
+}

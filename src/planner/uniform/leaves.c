@@ -1,0 +1,588 @@
+/*
+ * leaves.c - goes through the plans of a cell, see leaves.h.
+ *
+ * The order of the loops is the order of the bounds: a pipeline is bounded from the atoms (branches.h), a way to shard by what a
+ * rank holds at least,
+ *
+ *   memory >= states of the parameters of the fullest stage + least activations of the microbatches it holds at once
+ *
+ * and the plans under it by the one that saves no memory.
+ */
+#include "planner/uniform/leaves.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "plan/job_build.h"
+#include "plan/schedule/schedule.h"
+#include "planner/uniform/leaf_bounds.h"
+#include "planner/uniform/stage_recompute.h"
+
+/* ---- the values under a pipeline ---- */
+
+static int32_t value_of(const struct maq_search_space *space, enum maq_axis axis, uint32_t i)
+{
+    return space->axis[axis].at[i];
+}
+
+/* Plans that a list of recomputations stands for, with virtual stages of so many layers. */
+static uint64_t recompute_count(const struct maq_search_space *space, const struct maq_pipeline *pipeline)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
+        n += value_of(space, MAQ_AXIS_RECOMPUTE, i) == MAQ_RECOMPUTE_VALUE_BLOCK ? (uint64_t)pipeline->most_layers : 1;
+    return n;
+}
+
+static uint64_t saving_count(const struct maq_search_space *space, const struct maq_pipeline *pipeline)
+{
+    return recompute_count(space, pipeline) * space->axis[MAQ_AXIS_OFFLOAD].n * space->axis[MAQ_AXIS_HOST_OPTIM].n;
+}
+
+/*
+ * Copies of the sharded state, or 0 where the combination says what another one says: nothing is sharded, or all ranks of a
+ * domain are all there are.
+ */
+static int32_t replicas_of(const struct maq_search_space *space, const struct maq_job *job, const struct maq_plan *plan,
+                           int sharding, uint32_t i)
+{
+    const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_REPLICAS];
+    int32_t ranks = (int32_t)(job->cluster.devices / ((int64_t)plan->tp * plan->pp)), copies = 0;
+    for (uint32_t k = i + 1; k-- > 0;) { /* this one, then each before it */
+        int32_t v = axis->at[k], near = job->cluster.groups[0].domain_devices / plan->tp;
+        v = v == MAQ_VALUE_AS_WRITTEN   ? space->base.num_optimizer_instances
+            : v == MAQ_VALUE_PER_DOMAIN ? (near > 0 ? ranks / near : 1)
+                                        : v;
+        if (k == i)
+            copies = v;
+        else if (v == copies)
+            return 0;
+    }
+    bool sense = sharding != MAQ_SHARDING_NONE && copies > 1 && copies < ranks && ranks % copies == 0;
+    return i == 0 || sense ? copies : 0;
+}
+
+static int sharding_of(const struct maq_search_space *space, uint32_t i)
+{
+    int32_t value = value_of(space, MAQ_AXIS_SHARDING, i);
+    return value == MAQ_VALUE_AS_WRITTEN ? space->base.sharding : value;
+}
+
+/* A way to shard, by its values on both axes. */
+struct way {
+    uint32_t sharding, replicas;
+    int32_t copies;
+};
+
+/* Those of a cell, into `out` where it is given; returns how many. */
+static uint32_t list_ways(struct way *out, const struct maq_search_space *space, const struct maq_job *job,
+                          const struct maq_plan *plan)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < space->axis[MAQ_AXIS_SHARDING].n; s++)
+        for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++) {
+            int32_t copies = replicas_of(space, job, plan, sharding_of(space, s), r);
+            if (copies > 0 && out)
+                out[n] = (struct way){s, r, copies};
+            n += copies > 0;
+        }
+    return n;
+}
+
+uint64_t maq_leaves_count(const struct maq_search_space *space, const struct maq_pipelines *pipelines,
+                          const struct maq_job *job, const struct maq_plan *plan)
+{
+    const struct maq_pipeline_list *list = maq_pipelines_of(pipelines, plan->pp);
+    uint64_t shardings = list_ways(NULL, space, job, plan), total = 0;
+    for (uint32_t i = 0; i < list->n; i++)
+        total += shardings * saving_count(space, &list->at[i]);
+    return total;
+}
+
+/* ---- looking at plans ---- */
+
+#define BATCH 64
+
+struct explorer {
+    struct maq_leaf_search *s;
+    struct maq_leaf_floors floors;
+    struct maq_plan base; /* of the cell, then with pipeline and sharding */
+    struct maq_state_floor states;
+    double sync_floor_s; /* no plan under this pipeline and sharding is faster */
+    double tail_s;       /* and what comes behind its passes is no less */
+    bool *settled;       /* [of OFFLOAD] */
+    struct way *ways;    /* [n_ways] of the cell */
+    uint32_t n_ways;
+    uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
+    struct maq_plan plans[BATCH];
+    struct maq_train_quick quick[BATCH];
+    uint32_t held;
+};
+
+static double limit_of(const struct maq_leaf_search *s)
+{
+    return s->best.step_s > 0 && s->best.step_s < s->limit_s ? s->best.step_s : s->limit_s;
+}
+
+/* Whether a plan that takes at least step_s and bytes cannot be of use. */
+static bool useless(const struct explorer *e, double step_s, double bytes)
+{
+    const struct maq_leaf_search *s = e->s;
+    if (s->exhaustive)
+        return false;
+    if (bytes > e->floors.cell.capacity_bytes)
+        return true;
+    if (step_s < limit_of(s))
+        return false;
+    return !s->front || maq_pareto_beats(s->front, step_s, bytes) || maq_pareto_beats(s->found, step_s, bytes);
+}
+
+void maq_refused_keep(struct maq_refused *kept, const struct maq_refused *other)
+{
+    if (other->by > kept->by)
+        *kept = *other;
+}
+
+static enum maq_status note(struct explorer *e, const struct maq_plan *plan, const struct maq_train_quick *q)
+{
+    struct maq_leaf_search *s = e->s;
+    struct maq_search_plan found = {*plan, q->step_s, q->needed_bytes};
+    e->group_left--;
+    if (!q->possible) {
+        s->counts.impossible++;
+        maq_refused_keep(&s->refused, &(struct maq_refused){*plan, MAQ_REFUSED_PLAN});
+        return MAQ_OK;
+    }
+    if (!q->fits) {
+        s->counts.unfit++;
+        if (s->frugal.needed_bytes == 0 || q->needed_bytes < s->frugal.needed_bytes)
+            s->frugal = found;
+        return MAQ_OK;
+    }
+    s->counts.scored++;
+    if (q->step_s < limit_of(s))
+        s->best = found;
+    return s->front ? maq_pareto_add(s->found, &found) : MAQ_OK;
+}
+
+/* Evaluates the plans that wait. */
+static enum maq_status look(struct explorer *e)
+{
+    uint32_t n = e->held;
+    e->held = 0;
+    MAQ_TRY(maq_train_sweep_eval_fitting(e->s->sweep, e->quick, e->plans, n));
+    for (uint32_t i = 0; i < n; i++)
+        MAQ_TRY(note(e, &e->plans[i], &e->quick[i]));
+    return MAQ_OK;
+}
+
+static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
+{
+    e->plans[e->held++] = *plan;
+    return e->held == BATCH ? look(e) : MAQ_OK;
+}
+
+/* Whether plans with this floor, sharded as e->base, are of no use for their time alone. */
+static bool slow(const struct explorer *e, const struct maq_pipeline_floor *floor)
+{
+    return useless(e, fmax(floor->step_s, e->sync_floor_s) + e->tail_s, 0);
+}
+
+/* The same for their time and memory. */
+static bool floored(const struct explorer *e, const struct maq_pipeline_floor *floor)
+{
+    return slow(e, floor) || useless(e, fmax(floor->step_s, e->sync_floor_s) + e->tail_s,
+                                     maq_memory_floor(&e->floors.cell, floor, &e->states));
+}
+
+/* ---- full recomputation of the first N layers of each virtual stage ---- */
+
+static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_t layers)
+{
+    *out = *plan;
+    out->recompute = MAQ_RECOMPUTE_FULL;
+    out->recompute_method = MAQ_RECOMPUTE_BLOCK;
+    out->recompute_num_layers = layers;
+    out->recompute_parts = 0;
+    out->recompute_stages = (struct maq_str){0};
+}
+
+/* Every number of layers that is of use. */
+static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
+                                   uint32_t offload)
+{
+    for (int32_t layers = 1; layers <= e->floors.pipeline->most_layers; layers++) {
+        struct maq_plan block;
+        if (floored(e, maq_leaf_block_floor(&e->floors, recompute, offload, layers)))
+            continue;
+        block_plan(&block, plan, layers);
+        MAQ_TRY(put(e, &block));
+    }
+    return MAQ_OK;
+}
+
+static bool may_fit(const struct explorer *e, const struct maq_pipeline_floor *floor)
+{
+    return maq_memory_floor(&e->floors.cell, floor, &e->states) <= e->floors.cell.capacity_bytes;
+}
+
+/* The least number that fits: more layers never need more memory, so it is found by bisection, first on the floor. */
+static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
+                                   uint32_t offload)
+{
+    int32_t low = 1, high = e->floors.pipeline->most_layers;
+    struct maq_plan block;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        if (may_fit(e, maq_leaf_block_floor(&e->floors, recompute, offload, mid)))
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    if (slow(e, maq_leaf_block_floor(&e->floors, recompute, offload, low)))
+        return MAQ_OK;
+    high = e->floors.pipeline->most_layers;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        struct maq_train_quick quick;
+        block_plan(&block, plan, mid);
+        MAQ_TRY(maq_train_sweep_memory(e->s->sweep, &quick, &block, 1));
+        if (quick.possible && quick.fits)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    block_plan(&block, plan, low);
+    return put(e, &block);
+}
+
+/* In each stage the least number that fits there. */
+static enum maq_status least_of_stages(struct explorer *e, const struct maq_plan *plan)
+{
+    struct maq_plan stages;
+    bool differ;
+    MAQ_TRY(maq_least_of_stages(&stages, &differ, plan, e->floors.pipeline->most_layers, e->s->sweep, e->s->keep));
+    return differ ? put(e, &stages) : MAQ_OK;
+}
+
+/* ---- savings of memory ---- */
+
+/* What may still be of use of the plans with one share of the optimizer and one number of layers on the host. */
+struct choice {
+    const struct maq_plan *plan;
+    uint32_t offload;
+    bool all;    /* of BLOCK every number of layers, not the least that fits */
+    bool beaten; /* "nothing" fits, or is slow already, and hides nothing: only what makes a pass shorter */
+};
+
+static bool promising(struct explorer *e, const struct choice *c, uint32_t recompute)
+{
+    if (c->beaten && maq_leaf_recompute_adds(&e->floors, recompute, c->offload))
+        return false;
+    return !floored(e, maq_leaf_floor(&e->floors, recompute, c->offload));
+}
+
+static bool is_block(int32_t value)
+{
+    return value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES;
+}
+
+/* Every recomputation but "nothing". */
+static enum maq_status recomputations(struct explorer *e, const struct choice *c)
+{
+    const struct maq_search_space *space = e->s->space;
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
+        int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
+        struct maq_plan p = *c->plan;
+        if (value == MAQ_RECOMPUTE_VALUE_NONE || is_block(value) || !promising(e, c, i))
+            continue;
+        maq_space_apply(&p, space, MAQ_AXIS_RECOMPUTE, value);
+        MAQ_TRY(put(e, &p));
+    }
+    MAQ_TRY(look(e));
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_RECOMPUTE].n; i++) {
+        int32_t value = value_of(space, MAQ_AXIS_RECOMPUTE, i);
+        if (!is_block(value) || !promising(e, c, i))
+            continue;
+        if (value == MAQ_RECOMPUTE_VALUE_STAGES) {
+            MAQ_TRY(look(e));
+            MAQ_TRY(least_of_stages(e, c->plan));
+            continue;
+        }
+        bool every = c->all || !maq_leaf_recompute_adds(&e->floors, i, c->offload);
+        MAQ_TRY(every ? every_block(e, c->plan, i, c->offload) : least_block(e, c->plan, i, c->offload));
+    }
+    return look(e);
+}
+
+/* The floor of all recomputations with this offloading. */
+static const struct maq_pipeline_floor *common_floor(struct explorer *e, uint32_t offload)
+{
+    return maq_leaf_floor(&e->floors, e->s->space->axis[MAQ_AXIS_RECOMPUTE].n, offload);
+}
+
+/* How many recomputations can be of use with this offloading, counted up to `most`. */
+static uint32_t candidates(struct explorer *e, uint32_t offload, uint32_t most)
+{
+    uint32_t n = 0;
+    if (floored(e, common_floor(e, offload)))
+        return 0;
+    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n && n < most; i++)
+        n += !floored(e, maq_leaf_floor(&e->floors, i, offload));
+    return n;
+}
+
+/* The same of this offloading and those up to `end`. */
+static uint32_t candidates_from(struct explorer *e, uint32_t offload, uint32_t end, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t o = offload; o < end && n < most; o++)
+        n += candidates(e, o, most - n);
+    return n;
+}
+
+/* Values of OFFLOAD before the first that says what the one before it says: all layers of every virtual stage. */
+static uint32_t distinct_offloads(const struct explorer *e)
+{
+    uint32_t n = e->s->space->axis[MAQ_AXIS_OFFLOAD].n, o = 1;
+    while (o < n && (e->s->exhaustive || maq_leaf_offloaded(&e->floors, o - 1) < e->floors.pipeline->most_layers))
+        o++;
+    return o;
+}
+
+/* Whether anything under the pipeline can be of use with this share of the states. */
+static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
+{
+    e->states = maq_state_floor(&e->floors.cell, plan);
+    for (uint32_t o = distinct_offloads(e); o-- > 0;)
+        if (candidates(e, o, 1) > 0)
+            return true;
+    return false;
+}
+
+/* Whether no recomputation makes a pass shorter where so much is offloaded; then offloading more is no use for it either. */
+static bool every_recompute_adds(const struct explorer *e, uint32_t offload)
+{
+    for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
+        if (!maq_leaf_recompute_adds(&e->floors, i, offload))
+            return false;
+    return true;
+}
+
+#define WORTH_A_PROBE 4 /* plans that timing one which does not fit may save */
+
+struct verdict {
+    bool dead;    /* plans that offload more are of no use */
+    bool settled; /* those that offload as much, and more of the optimizer, neither */
+};
+
+/*
+ * The plans that save memory with one share of the optimizer and one number of layers on the host, one of the values before
+ * `alive` that are still to be looked at; and so are `hosts` shares of the optimizer, this one included.
+ *
+ * Where passes wait for their host or for data parallelism, offloading and recomputing may make a plan faster: they hide in the wait, and
+ * what comes behind begins earlier, by no more than the wait.
+ */
+static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t alive,
+                               uint32_t hosts, struct verdict *out)
+{
+    struct maq_leaf_search *s = e->s;
+    uint32_t none = e->floors.none;
+    struct maq_plan nothing = *plan;
+    struct choice choice = {.plan = &nothing, .offload = offload, .all = s->exhaustive || s->front};
+    if (slow(e, common_floor(e, offload))) { /* more on the host is no faster */
+        out->dead = !choice.all;
+        return MAQ_OK;
+    }
+    if (none == s->space->axis[MAQ_AXIS_RECOMPUTE].n)
+        return recomputations(e, &choice);
+    struct maq_train_quick q;
+    maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
+    if (!s->exhaustive && floored(e, maq_leaf_floor(&e->floors, none, offload))) {
+        uint32_t n = candidates_from(e, offload, alive, WORTH_A_PROBE);
+        if ((uint64_t)n * hosts < WORTH_A_PROBE)
+            return n > 0 ? recomputations(e, &choice) : MAQ_OK;
+    }
+    MAQ_TRY(maq_train_sweep_eval(s->sweep, &q, &nothing, 1));
+    double limit = limit_of(s);
+    MAQ_TRY(note(e, &nothing, &q));
+    if (!q.possible)
+        return MAQ_OK;
+    bool on_device = maq_leaf_on_device(&e->floors, offload),
+         hides = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s), /* work that is added may, and a plan be the best */
+        beaten = !choice.all && (q.fits || q.step_s >= limit);
+    if (on_device)
+        e->tail_s = q.tail_s;
+    out->dead = beaten && !(hides && q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s) &&
+                (on_device || (q.fits && every_recompute_adds(e, offload)));
+    out->settled = !choice.all && q.fits;
+    choice.beaten = beaten && !hides;
+    choice.all |= hides;
+    return choice.beaten && on_device ? MAQ_OK : recomputations(e, &choice);
+}
+
+/* All plans under a pipeline and a way to shard. Values on both axes grow. */
+static enum maq_status group(struct explorer *e)
+{
+    const struct maq_search_space *space = e->s->space;
+    const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM], *offloads = &space->axis[MAQ_AXIS_OFFLOAD];
+    uint32_t alive = distinct_offloads(e); /* values of OFFLOAD that can still be of use */
+    memset(e->settled, 0, offloads->n * sizeof *e->settled);
+    for (uint32_t h = 0; h < hosts->n; h++) {
+        struct maq_plan plan = e->base;
+        maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
+        e->states = maq_state_floor(&e->floors.cell, &plan);
+        e->tail_s = 0; /* where the optimizer is counts */
+        for (uint32_t o = 0; o < alive; o++) {
+            struct verdict verdict = {0};
+            if (e->settled[o])
+                continue;
+            maq_space_apply(&plan, space, MAQ_AXIS_OFFLOAD, offloads->at[o]);
+            MAQ_TRY(savings(e, &plan, o, alive, hosts->n - h, &verdict));
+            e->settled[o] = verdict.settled;
+            alive = verdict.dead ? o : alive;
+        }
+    }
+    e->s->counts.bounded += e->group_left;
+    return e->floors.status;
+}
+
+/* ---- pipelines of a cell ---- */
+
+static enum maq_status sharded(struct explorer *e, const struct way *way)
+{
+    struct maq_leaf_search *s = e->s;
+    const struct maq_axis_values *hosts = &s->space->axis[MAQ_AXIS_HOST_OPTIM];
+    e->base.sharding = sharding_of(s->space, way->sharding);
+    e->base.num_optimizer_instances = way->copies;
+    e->group_left = saving_count(s->space, e->floors.pipeline);
+    e->sync_floor_s = e->tail_s = 0;
+    if (s->exhaustive)
+        return group(e);
+    struct maq_plan least = e->base; /* most of the optimizer on the host */
+    maq_space_apply(&least, s->space, MAQ_AXIS_HOST_OPTIM, hosts->at[hosts->n - 1]);
+    MAQ_TRY(maq_leaf_sync_floor(&e->sync_floor_s, &e->floors, &least, way->sharding, way->replicas,
+                                s->front ? HUGE_VAL : limit_of(s)));
+    if (!useless(e, e->sync_floor_s, 0) && any_of_use(e, &least))
+        return group(e);
+    s->counts.bounded += e->group_left;
+    return e->floors.status;
+}
+
+/* Exchanges of experts that run under another microbatch, in a pipeline without passes side by side. */
+static bool lacks_partners(const struct maq_plan *plan)
+{
+    return plan->overlap_ep == MAQ_ON && plan->ep > 1 && plan->schedule != MAQ_SCHEDULE_AUTO &&
+           !maq_plan_pairs_passes(plan);
+}
+
+/* DualPipe runs them so by itself: then another cell has the same plans. */
+static bool runs_so_anyway(const struct maq_search_space *space, const struct maq_plan *plan)
+{
+    struct maq_plan first = space->base;
+    maq_space_apply(&first, space, MAQ_AXIS_OVERLAP_EP, value_of(space, MAQ_AXIS_OVERLAP_EP, 0));
+    return maq_passes_of(plan->schedule) == MAQ_PASSES_PAIRED && plan->overlap_ep == MAQ_ON &&
+           first.overlap_ep == MAQ_AUTO;
+}
+
+static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell, double floor_s)
+{
+    struct maq_leaf_search *s = e->s;
+    const struct maq_pipeline *p = e->floors.pipeline;
+    e->base = s->space->base;
+    for (int a = 0; a < MAQ_AXIS_CELLS; a++)
+        maq_space_apply(&e->base, s->space, (enum maq_axis)a, cell->value[a]);
+    e->base.schedule = p->schedule;
+    e->base.vp = p->vp;
+    e->base.layout = p->layout;
+    uint64_t plans = e->n_ways * saving_count(s->space, p);
+    if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.cell.microbatches,
+                            (uint32_t)e->base.microbatch_group)) {
+        s->counts.impossible += plans;
+        maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_SCHEDULE});
+    } else if (lacks_partners(&e->base)) {
+        s->counts.impossible += plans;
+        maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_PLAN});
+    } else if (useless(e, floor_s, 0) || runs_so_anyway(s->space, &e->base))
+        s->counts.bounded += plans;
+    else
+        for (uint32_t i = 0; i < e->n_ways; i++)
+            MAQ_TRY(sharded(e, &e->ways[i]));
+    return MAQ_OK;
+}
+
+struct turn {
+    double floor_s;
+    uint32_t pipeline;
+};
+
+static int by_floor(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    if (x->floor_s != y->floor_s)
+        return x->floor_s < y->floor_s ? -1 : 1;
+    return x->pipeline < y->pipeline ? -1 : x->pipeline > y->pipeline;
+}
+
+/* The pipelines of a cell, those that are likely fast first: what they find leaves less of the others. */
+static enum maq_status all_pipelines(struct explorer *e, const struct maq_cell *cell,
+                                     const struct maq_pipeline_list *list)
+{
+    struct turn *turns = MAQ_ARENA_NEW(e->s->scratch, struct turn, list->n);
+    if (!turns)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < list->n; i++) {
+        maq_leaf_floors_go(&e->floors, &list->at[i]);
+        turns[i] = (struct turn){maq_leaf_time_floor(&e->floors), i};
+    }
+    qsort(turns, list->n, sizeof *turns, by_floor);
+    for (uint32_t i = 0; i < list->n; i++) {
+        maq_leaf_floors_go(&e->floors, &list->at[turns[i].pipeline]);
+        MAQ_TRY(pipeline(e, cell, turns[i].floor_s));
+    }
+    return MAQ_OK;
+}
+
+/* Whether the states of an average stage are too much already, whatever the pipeline and however sharded. */
+static bool overfull(const struct explorer *e, const struct maq_plan *plain)
+{
+    const struct maq_search_space *space = e->s->space;
+    const struct maq_axis_values *hosts = &space->axis[MAQ_AXIS_HOST_OPTIM];
+    for (uint32_t i = 0; i < space->axis[MAQ_AXIS_SHARDING].n; i++)
+        for (uint32_t h = 0; h < hosts->n; h++) {
+            struct maq_plan plan = *plain; /* one copy of what is sharded: the least */
+            plan.sharding = sharding_of(space, i);
+            plan.optimizer_offload = space->base.optimizer_offload;
+            maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
+            if (maq_mean_state_bytes(&e->floors.cell, &plan) <= e->floors.cell.capacity_bytes)
+                return false;
+        }
+    return true;
+}
+
+enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_cell *cell)
+{
+    struct explorer e = {.s = s};
+    struct maq_plan plain;
+    maq_cell_plan(&plain, s->space, cell);
+    struct maq_arena_mark mark = maq_arena_mark(s->scratch);
+    s->best = s->frugal = (struct maq_search_plan){0};
+    s->counts = (struct maq_search_counts){0};
+    enum maq_status status = maq_leaf_floors_init(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
+    e.settled = MAQ_ARENA_NEW(s->scratch, bool, s->space->axis[MAQ_AXIS_OFFLOAD].n);
+    e.ways = MAQ_ARENA_NEW(s->scratch, struct way,
+                           (size_t)s->space->axis[MAQ_AXIS_SHARDING].n * s->space->axis[MAQ_AXIS_REPLICAS].n);
+    if (!e.settled || !e.ways)
+        status = MAQ_NO_MEMORY;
+    else
+        e.n_ways = list_ways(e.ways, s->space, s->job, &plain);
+    const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
+    bool nothing = status == MAQ_OK && !s->exhaustive && overfull(&e, &plain);
+    s->counts.bounded = nothing ? cell->plans : 0;
+    if (status == MAQ_OK && !nothing)
+        status = all_pipelines(&e, cell, list);
+    maq_arena_reset(s->scratch, mark);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* uniform_json.c - the best plans of a job as JSON, schema "maquette.plan/1"; see docs/json.md. */
+#include <math.h>
+
+#include "maquette/report.h"
+#include "report/job_json.h"
+#include "report/json_util.h"
+#include "report/step_json.h"
+
+static void add_counts(struct maq_json map, const struct maq_search_counts *c)
+{
+    maq_json_int(map, "considered", (int64_t)c->considered);
+    maq_json_int(map, "bounded", (int64_t)c->bounded);
+    maq_json_int(map, "impossible", (int64_t)c->impossible);
+    maq_json_int(map, "unfit", (int64_t)c->unfit);
+    maq_json_int(map, "scored", (int64_t)c->scored);
+    maq_json_int(map, "cells", c->cells);
+}
+
+static void add_scores(struct maq_json map, const struct maq_search_plan *p)
+{
+    maq_json_real(map, "step_time_s", p->step_s);
+    maq_json_real(map, "needed_bytes", p->needed_bytes);
+}
+
+static void add_prediction(struct maq_json map, const struct maq_train_result *t)
+{
+    maq_json_real(map, "step_time_low_s", t->step_low_s);
+    maq_json_real(map, "step_time_high_s", t->step_high_s);
+    maq_json_real(map, "tokens_per_s", t->tokens_per_s);
+    maq_json_real(map, "mfu", t->mfu);
+    maq_json_buckets(maq_json_map(map, "breakdown"), t->bucket_s);
+}
+
+static void add_plans(struct maq_json d, const struct maq_report_plan *p)
+{
+    const struct maq_search_result *r = p->search;
+    struct maq_json plans = maq_json_list(d, "plans"), pareto = maq_json_list(d, "pareto");
+    for (uint32_t i = 0; i < r->n_plans; i++) {
+        struct maq_json item = maq_json_item(plans);
+        add_scores(item, &r->plans[i]);
+        maq_json_real(item, "loss", r->plans[i].step_s / r->plans[0].step_s - 1);
+        add_prediction(item, p->trains[i]);
+        maq_json_plan(maq_json_map(item, "plan"), &p->trains[i]->job->plan);
+    }
+    for (uint32_t i = 0; i < r->n_pareto; i++) {
+        struct maq_json item = maq_json_item(pareto);
+        add_scores(item, &r->pareto[i]);
+        maq_json_plan(maq_json_map(item, "plan"), &r->pareto[i].plan);
+    }
+}
+
+static void add_room(struct maq_json d, const struct maq_search_room *room)
+{
+    if (!room)
+        return;
+    struct maq_json map = maq_json_map(d, "room");
+    maq_json_real(map, "memory_high", room->memory_high);
+    maq_json_real(map, "reserve_bytes", room->reserve_bytes);
+    if (room->search && room->search->n_plans > 0) {
+        struct maq_json best = maq_json_map(map, "best");
+        add_scores(best, &room->search->plans[0]);
+        maq_json_plan(maq_json_map(best, "plan"), &room->search->plans[0].plan);
+    } else if (room->search) {
+        maq_json_null(map, "best");
+    }
+}
+
+static void add_alternatives(struct maq_json d, const char *key, const struct maq_search_alternatives *a)
+{
+    struct maq_json list = maq_json_list(d, key);
+    for (uint32_t i = 0; a && i < a->n; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "key", a->at[i].key);
+        maq_json_text(item, "from", a->at[i].from);
+        maq_json_text(item, "to", a->at[i].to);
+        maq_json_bool(item, "possible", a->at[i].possible);
+        maq_json_bool(item, "fits", a->at[i].fits);
+        maq_json_real(item, "step_time_s", a->at[i].step_s);
+        maq_json_real(item, "needed_bytes", a->at[i].needed_bytes);
+    }
+}
+
+static void add_remedy(struct maq_json map, const char *key, bool there, const char *what, double value,
+                       const struct maq_plan *plan, double step_s)
+{
+    if (!there) {
+        maq_json_null(map, key);
+        return;
+    }
+    struct maq_json remedy = maq_json_map(map, key);
+    if (what)
+        maq_json_count(remedy, what, value);
+    maq_json_real(remedy, "step_time_s", step_s);
+    maq_json_plan(maq_json_map(remedy, "plan"), plan);
+}
+
+static void add_remedies(struct maq_json d, const struct maq_search_remedies *r)
+{
+    if (!r)
+        return;
+    struct maq_json map = maq_json_map(d, "remedies");
+    add_remedy(map, "memory", r->memory_bytes > 0, "device_memory_bytes", r->memory_bytes, &r->with_memory,
+               r->with_memory_s);
+    add_remedy(map, "nodes", r->nodes > 0, "nodes", r->nodes, &r->with_nodes, r->with_nodes_s);
+    add_remedy(map, "offload", r->offload, NULL, 0, &r->with_offload, r->with_offload_s);
+}
+
+enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p, const struct maq_report_opts *opts,
+                                     struct maq_diag *diag)
+{
+    struct maq_json_document document;
+    const struct maq_search_result *r = p->search;
+    (void)opts;
+    maq_json_begin(&document, "maquette.plan/1");
+    struct maq_json d = document.root;
+    maq_json_open_job(maq_json_map(d, "job"), maq_job_get(p->open));
+    maq_json_bool(d, "fits", r->n_plans > 0);
+    maq_json_bool(d, "complete", r->complete);
+    if (r->n_plans > 0) {
+        maq_json_real(d, "step_time_s", r->plans[0].step_s);
+        maq_json_real(d, "lower_bound_s", r->floor_s);
+        maq_json_real(d, "gap", r->floor_s > 0 ? r->plans[0].step_s / r->floor_s - 1 : (double)NAN);
+        maq_json_real(d, "unproven_share", r->unproven_share);
+        if (p->megatron) {
+            struct maq_json megatron = maq_json_map(d, "megatron");
+            maq_json_real(megatron, "step_time_s", p->megatron->step_s);
+            maq_json_bool(megatron, "fits", p->megatron->fits);
+        }
+    }
+    add_counts(maq_json_map(d, "counts"), &r->counts);
+    struct maq_json space = maq_json_list(d, "space");
+    for (uint32_t i = 0; i < r->n_axes; i++) {
+        struct maq_json axis = maq_json_item(space);
+        maq_json_text(axis, "key", r->axes[i].key);
+        maq_json_text(axis, "values", r->axes[i].values);
+        maq_json_bool(axis, "fixed", r->axes[i].fixed);
+    }
+    add_plans(d, p);
+    add_room(d, p->room);
+    add_alternatives(d, "alternatives", p->alternatives);
+    add_alternatives(d, "settings", p->settings);
+    add_remedies(d, p->remedies);
+    maq_json_text(d, "megatron_arguments", p->arguments);
+    maq_json_text(d, "document", p->document);
+    return maq_json_finish(out, &document, diag);
+}

@@ -1,0 +1,98 @@
+/* parts.c - what reports of distributions have in common: see parts.h. */
+#include "report/risk/parts.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+void maq_risk_json_quantile(struct maq_json map, const struct maq_risk_quantile *q)
+{
+    maq_json_real(map, "value_s", q->value_s);
+    maq_json_real(map, "low_s", q->low_s);
+    maq_json_real(map, "high_s", q->high_s);
+}
+
+void maq_risk_json_members(struct maq_json map, const char *key, const struct maq_risk_quantile *q)
+{
+    static const char *const ends[] = {"", "_low", "_high"};
+    const double values[] = {q->value_s, q->low_s, q->high_s};
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        maq__snprintf(name, sizeof name, "%s%s_s", key, ends[i]);
+        maq_json_real(map, name, values[i]);
+    }
+}
+
+void maq_risk_json_figures(struct maq_json map, const struct maq_risk_quantile *p5,
+                           const struct maq_risk_quantile *figures)
+{
+    maq_risk_json_quantile(maq_json_map(map, "p5"), p5);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        maq_risk_json_quantile(maq_json_map(map, maq_risk_figure_name((enum maq_risk_figure)f)), &figures[f]);
+}
+
+void maq_risk_json_sources(struct maq_json list, const struct maq_risk_source *sources, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "source", sources[i].name);
+        maq_risk_json_members(item, "p95_alone", &sources[i].alone);
+        maq_risk_json_members(item, "p95_removed", &sources[i].removed);
+    }
+}
+
+double maq_risk_reach(const struct maq_risk_quantile *q)
+{
+    return 0.5 * (q->high_s - q->low_s);
+}
+
+static void put_figure(struct maq_table *t, const char *name, const struct maq_risk_quantile *q, double base_s)
+{
+    maq_table_row(t, MAQ_INK_PLAIN);
+    maq_table_cell(t, "%s", name);
+    maq_table_cell(t, "%#.5g s", q->value_s);
+    maq_table_cell(t, "%+.2f %%", base_s > 0 ? 100 * (q->value_s / base_s - 1) : 0);
+    maq_table_cell(t, "%#.5g s", q->low_s);
+    maq_table_cell(t, "%#.5g s", q->high_s);
+}
+
+void maq_risk_page_figures(struct maq_page *page, const char *what, const struct maq_risk_quantile *p5,
+                           const struct maq_risk_quantile *figures, double base_s)
+{
+    const struct maq_table_column columns[] = {{what, false, false},
+                                               {"", true, false},
+                                               {"over base", true, false},
+                                               {"95 % low", true, false},
+                                               {"high", true, false}};
+    struct maq_table t;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    put_figure(&t, "p5", p5, base_s);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        put_figure(&t, maq_risk_figure_name((enum maq_risk_figure)f), &figures[f], base_s);
+    maq_table_print(page, &t, 0);
+    maq_table_fini(&t);
+}
+
+void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *sources, uint32_t n, double base_s)
+{
+    static const struct maq_table_column columns[] = {{"what varies", false, true},
+                                                      {"p95 from it alone", true, false},
+                                                      {"+-", true, false},
+                                                      {"p95 without it", true, false},
+                                                      {"+-", true, false}};
+    struct maq_table t;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < n && base_s > 0; i++) {
+        const struct maq_risk_source *s = &sources[i];
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", s->text);
+        maq_table_cell(&t, "%+.2f %%", 100 * s->alone.value_s / base_s);
+        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&s->alone) / base_s);
+        maq_table_cell(&t, "%+.2f %%", 0 - 100 * s->removed.value_s / base_s);
+        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&s->removed) / base_s);
+    }
+    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+    maq_table_print(page, &t, 0);
+    maq_table_fini(&t);
+    maq_page_putf(page, MAQ_INK_FAINT,
+                  "shares of the base; +-: half of the 95 %% interval; they do not add up, the slowest decides\n");
+}

@@ -1,0 +1,135 @@
+/* json.c - a training step as a document, schema maquette.train/1: docs/json.md. */
+#include <string.h>
+
+#include "base/str.h"
+#include "base/text.h"
+#include "maquette/report.h"
+#include "report/job_json.h"
+#include "report/step_json.h"
+
+static void add_stage(struct maq_json list, const struct maq_stage_result *st, uint32_t number)
+{
+    struct maq_json stage = maq_json_item(list);
+    maq_json_int(stage, "stage", number);
+    maq_json_count(stage, "parameters", st->params);
+    maq_json_int(stage, "peak_microbatches", st->peak_microbatches);
+    struct maq_json memory = maq_json_map(stage, "memory");
+    for (int k = 0; k < MAQ_MEM_COUNT; k++) {
+        char key[40];
+        maq__snprintf(key, sizeof key, "%s_bytes", maq_mem_name((enum maq_mem_kind)k));
+        maq_json_count(memory, key, st->bytes[k]);
+    }
+    maq_json_count(memory, "allocated_bytes", st->allocated_bytes);
+    maq_json_count(memory, "reserved_bytes", st->reserved_bytes);
+    maq_json_count(memory, "total_bytes", st->total_bytes);
+    maq_json_count(memory, "capacity_bytes", st->capacity_bytes);
+    maq_json_real(stage, "busy_s", st->busy_s);
+    maq_json_buckets(maq_json_map(stage, "breakdown"), st->bucket_s);
+}
+
+static void add_operators(struct maq_json document, const struct maq_train_result *r)
+{
+    struct maq_json list = maq_json_list(document, "operators");
+    for (uint32_t i = 0; i < r->n_ops; i++) {
+        const struct maq_train_op *op = &r->ops[i];
+        struct maq_json row = maq_json_item(list);
+        maq_json_text(row, "operator", op->text);
+        maq_json_text(row, "module", op->where);
+        maq_json_text(row, "provider", maq_provider_name((enum maq_provider)op->provider));
+        maq_json_count(row, "calls", op->count);
+        maq_json_real(row, "time_s", op->seconds);
+        maq_json_real(row, "busy_share", op->share);
+    }
+}
+
+static void add_provenance(struct maq_json document, const struct maq_train_result *r)
+{
+    struct maq_json map = maq_json_map(document, "provenance");
+    maq_json_real(map, "measured_share", r->provider_share[MAQ_PROVIDER_MEASURED]);
+    maq_json_real(map, "fitted_share", r->provider_share[MAQ_PROVIDER_FITTED]);
+    maq_json_real(map, "analytical_share", r->provider_share[MAQ_PROVIDER_ANALYTICAL]);
+    maq_json_real(map, "relative_error", r->error);
+    if (!r->job->measured)
+        return;
+    struct maq_json file = maq_json_map(map, "measured");
+    maq_json_text(file, "file", r->job->measured);
+    maq_json_bool(file, "asked", r->measured.asked);
+    maq_json_int(file, "held", r->measured.held);
+    maq_json_int(file, "other_devices", r->measured.others);
+    maq_json_int(file, "items", r->measured.items);
+    maq_json_int(file, "hits", r->measured.hits);
+}
+
+static void add_engine(struct maq_json document, const struct maq_report_engine *e)
+{
+    if (!e)
+        return;
+    struct maq_json map = maq_json_map(document, "engine");
+    maq_json_text(map, "name", e->name);
+    maq_json_real(map, "step_time_s", e->step_s);
+    maq_json_int(map, "nodes", e->nodes);
+    maq_json_int(map, "edges", e->edges);
+}
+
+/* `key = value  (origin)` lines as {"key": "origin"}: the values stand in `job`. */
+static void add_origins(struct maq_json document, const char *lines)
+{
+    struct maq_str rest = maq_str_of(lines), line, key;
+    if (!lines)
+        return;
+    struct maq_json map = maq_json_map(document, "origins");
+    while (rest.ptr && rest.len > 0) {
+        char name[128], origin[32];
+        rest = maq_str_split(rest, '\n', &line);
+        const char *open = memrchr(line.ptr, '(', line.len);
+        maq_str_split(line, '=', &key);
+        key = maq_str_trim(key);
+        if (!open || key.len >= sizeof name)
+            continue;
+        maq__snprintf(name, sizeof name, "%.*s", (int)key.len, key.ptr);
+        maq__snprintf(origin, sizeof origin, "%.*s", (int)(line.ptr + line.len - open - 2), open + 1);
+        maq_json_text(map, name, origin);
+    }
+}
+
+static void add_headline(struct maq_json d, const struct maq_train_result *r)
+{
+    maq_json_bool(d, "fits", r->fits);
+    maq_json_real(d, "step_time_s", r->step_s);
+    maq_json_real(d, "step_time_low_s", r->step_low_s);
+    maq_json_real(d, "step_time_high_s", r->step_high_s);
+    maq_json_real(d, "memory_low", r->memory_low);
+    maq_json_real(d, "memory_high", r->memory_high);
+    maq_json_real(d, "tokens_per_s", r->tokens_per_s);
+    maq_json_real(d, "tokens_per_s_per_device", r->tokens_per_s_per_device);
+    maq_json_real(d, "mfu", r->mfu);
+    maq_json_real(d, "hfu", r->hfu);
+    maq_json_real(d, "model_flop", r->model_flop);
+    maq_json_real(d, "hardware_flop", r->hardware_flop);
+    maq_json_real(d, "model_flop_per_s_per_device", r->model_flops_per_device);
+    maq_json_real(d, "peak_flop_per_s", r->peak_flops);
+    maq_json_int(d, "critical_stage", r->critical_stage);
+    maq_json_real(d, "bubble_fraction", r->bubble_fraction);
+    maq_json_int(d, "worst_memory_stage", r->worst_stage);
+}
+
+enum maq_status maq_report_train_json(char **out, const struct maq_train_result *result,
+                                      const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    char advice[256];
+    struct maq_json_document document;
+    maq_json_begin(&document, "maquette.train/1");
+    struct maq_json d = document.root;
+    maq_json_job(maq_json_map(d, "job"), result->job);
+    add_headline(d, result);
+    maq_json_text(d, "advice", result->fits ? NULL : maq_train_advice(advice, result));
+    add_engine(d, opts ? opts->engine : NULL);
+    maq_json_buckets(maq_json_map(d, "breakdown"), result->bucket_s);
+    struct maq_json stages = maq_json_list(d, "stages");
+    for (uint32_t s = 0; s < result->n_stages; s++)
+        add_stage(stages, &result->stages[s], s);
+    add_operators(d, result);
+    add_provenance(d, result);
+    add_origins(d, opts ? opts->explain : NULL);
+    return maq_json_finish(out, &document, diag);
+}

@@ -1,0 +1,458 @@
+/*
+ * text.c - a training step for a terminal: what was asked, how fast, where the time goes, memory, operators,
+ * how sure.
+ *
+ * The order is the order of questions: the first screen answers them, the rest is for whoever wants to know why.
+ */
+#include <math.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "report/page.h"
+#include "report/words.h"
+
+#define LABEL 12    /* width of the labels on the left */
+#define BAR 40      /* cells of a full bar */
+#define ROWS_MAX 24 /* rows of the memory table before its middle is left out */
+
+/* --- what was asked ------------------------------------------------------------------------------------------ */
+
+typedef void words_fn(struct maq_buf *b, const struct maq_job *job);
+
+static void model_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_buf_addf(b, "%s: ", job->model.name);
+    maq_words_model(b, &job->model);
+}
+
+static void cluster_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_words_cluster(b, &job->cluster);
+}
+
+static void plan_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_words_degrees(b, &job->plan, job->dp);
+    maq_buf_adds(b, "; ");
+    maq_words_methods(b, job);
+}
+
+static void framework_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_buf_addf(b, "%s: %s", job->framework.name, job->framework.title);
+}
+
+static void put_field(struct maq_page *page, const char *label, words_fn *words, const struct maq_job *job)
+{
+    struct maq_buf line;
+    struct maq_arena arena;
+    maq_buf_init(&line, 1 << 16);
+    maq_arena_init(&arena, 0);
+    words(&line, job);
+    maq_page_field(page, LABEL, label, maq_text_clean(&arena, line.ptr ? line.ptr : ""));
+    maq_arena_fini(&arena);
+    maq_buf_fini(&line);
+}
+
+static void put_job(struct maq_page *page, const struct maq_job *job)
+{
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
+    maq_arena_fini(&arena);
+    maq_buf_adds(&page->out, "\n\n");
+    put_field(page, "model", model_words, job);
+    put_field(page, "cluster", cluster_words, job);
+    put_field(page, "plan", plan_words, job);
+    put_field(page, "workload", maq_words_workload, job);
+    if (job->framework.named)
+        put_field(page, "framework", framework_words, job);
+}
+
+/* --- does it fit --------------------------------------------------------------------------------------------- */
+
+/* What cannot be given back: without the blocks that the caching allocator holds unused. */
+static double needed_bytes(const struct maq_stage_result *st)
+{
+    return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+}
+
+/* The device of a stage: that with its capacity. */
+static const char *device_of(const struct maq_cluster *cluster, const struct maq_stage_result *st)
+{
+    for (uint32_t g = 0; g < cluster->n_groups; g++)
+        if (cluster->groups[g].device.mem_bytes == st->capacity_bytes)
+            return cluster->groups[g].device.name;
+    return cluster->groups[0].device.name;
+}
+
+static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
+{
+    char need[32], have[32], over[32], advice[256];
+    const struct maq_stage_result *st = &r->stages[r->worst_stage];
+    const char *device = device_of(&r->job->cluster, st);
+    double excess = needed_bytes(st) - st->capacity_bytes;
+    maq_format_bytes(have, st->capacity_bytes);
+    if (!r->fits) {
+        maq_format_bytes(need, needed_bytes(st));
+        maq_page_putf(page, MAQ_INK_BAD,
+                      "\ndoes not fit: stage %u needs %s without cached blocks, %s has %s: %s too much\n",
+                      r->worst_stage, need, device, have, maq_format_bytes(over, excess));
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", maq_train_advice(advice, r));
+    } else if (st->returns_cache) {
+        maq_format_bytes(need, needed_bytes(st));
+        maq_page_putf(page, MAQ_INK_BAD,
+                      "\nfits, but only just: stage %u needs %s of %s; the allocator has to give cached blocks back\n",
+                      r->worst_stage, need, have);
+    }
+}
+
+/* --- headline ------------------------------------------------------------------------------------------------ */
+
+/* Four significant digits, where three are too few to compare two plans by. */
+static const char *precise_time(char buf[32], double seconds)
+{
+    static const struct {
+        double at;
+        const char *name;
+    } units[] = {{1e-9, "ns"}, {1e-6, "us"}, {1e-3, "ms"}, {1, "s"}};
+    size_t u = 0;
+    if (!(seconds < 120))
+        return maq_format_time(buf, seconds);
+    while (u + 1 < MAQ_COUNT(units) && seconds >= units[u + 1].at * (1 - 0.00005))
+        u++;
+    double x = seconds / units[u].at;
+    maq__snprintf(buf, 32, "%.*f %s", x < 9.9995 ? 3 : x < 99.995 ? 2 : x < 999.95 ? 1 : 0, x, units[u].name);
+    return buf;
+}
+
+/* 98,099 tokens/s, 212.2 tokens/s, 3.477 M tokens/s. */
+static const char *rate_of(char buf[32], double per_s)
+{
+    return maq_format_count(buf, per_s >= 1000 && per_s < 1e6 ? round(per_s) : per_s);
+}
+
+static void put_label(struct maq_page *page, const char *label)
+{
+    maq_page_putf(page, MAQ_INK_FAINT, "%-*s", LABEL, label);
+}
+
+static void put_headline(struct maq_page *page, const struct maq_train_result *r)
+{
+    char a[32], b[32];
+    const struct maq_stage_result *st = &r->stages[r->worst_stage];
+    maq_buf_addc(&page->out, '\n');
+    put_label(page, "step");
+    maq_page_putf(page, MAQ_INK_TITLE, "%s", precise_time(a, r->step_s));
+    maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n", maq_format_time(a, r->step_low_s),
+                  maq_format_time(b, r->step_high_s));
+    put_label(page, "throughput");
+    maq_page_putf(page, MAQ_INK_TITLE, "%s tokens/s", rate_of(a, r->tokens_per_s));
+    maq_page_putf(page, MAQ_INK_PLAIN, ", %s per GPU\n", rate_of(b, r->tokens_per_s_per_device));
+    put_label(page, "utilization");
+    maq_page_putf(page, MAQ_INK_TITLE, "MFU %.1f %%", 100 * r->mfu);
+    maq_page_putf(page, MAQ_INK_PLAIN, ", HFU %.1f %% (%.4g model TFLOP/s per GPU of %.4g dense %s)\n", 100 * r->hfu,
+                  r->model_flops_per_device * 1e-12, r->peak_flops * 1e-12,
+                  maq_dtype_name((enum maq_dtype)r->job->math_dtype));
+    put_label(page, "memory");
+    maq_page_putf(page, r->fits ? MAQ_INK_TITLE : MAQ_INK_BAD, "%s", maq_format_bytes(a, st->total_bytes));
+    maq_page_putf(page, MAQ_INK_PLAIN, " of %s on the fullest GPU (%.0f %%)", maq_format_bytes(b, st->capacity_bytes),
+                  100 * st->total_bytes / st->capacity_bytes);
+    maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n",
+                  maq_format_bytes(a, r->memory_low * st->total_bytes),
+                  maq_format_bytes(b, r->memory_high * st->total_bytes));
+}
+
+static void put_engine(struct maq_page *page, const struct maq_train_result *r, const struct maq_report_engine *e)
+{
+    char step[32], nodes[32];
+    if (!e)
+        return;
+    put_label(page, "full graph");
+    maq_page_putf(page, MAQ_INK_PLAIN, "%s by the %s engine over %s nodes, %+.3f %% from the step above\n",
+                  precise_time(step, e->step_s), e->name, maq_words_whole(nodes, e->nodes),
+                  r->step_s > 0 ? 100 * (e->step_s / r->step_s - 1) : 0.0);
+}
+
+/* --- where the step goes -------------------------------------------------------------------------------------- */
+
+#define HOST_MATTERS 0.01 /* of the step */
+#define PCIE_MATTERS 0.05 /* exposed communication, of the step */
+
+/* Whom it waits for: an assumption where the cluster does not say. */
+static void put_host(struct maq_page *page, const struct maq_cluster *cluster)
+{
+    const struct maq_device *d = &cluster->groups[0].device;
+    for (uint32_t g = 1; g < cluster->n_groups; g++)
+        if (maq_device_host_speed(&cluster->groups[g].device) < maq_device_host_speed(d))
+            d = &cluster->groups[g].device;
+    maq_page_putf(page, MAQ_INK_FAINT, "  host: one thread of %s at %.4g GHz (host_cpu, host_clock of the cluster)\n",
+                  maq_host_cpu_name((enum maq_host_cpu)d->host_cpu), d->host_clock_hz * 1e-9);
+}
+
+/* The first node group whose devices share PCIe in a way that is assumed; NULL = none. */
+static const struct maq_node_group *pcie_assumed(const struct maq_cluster *cluster)
+{
+    for (uint32_t g = 0; g < cluster->n_groups; g++) {
+        const struct maq_node_group *group = &cluster->groups[g];
+        int32_t domains = group->devices_per_node / group->domain_devices; /* 0: a domain spans nodes */
+        int32_t senders = domains > 1 ? domains : maq_node_group_domain_is_pcie(group) ? group->domain_devices : 0;
+        if (group->domain_contention < 0 && senders > 2) /* two have it for themselves */
+            return group;
+    }
+    return NULL;
+}
+
+static double exposed_s(const struct maq_train_result *r)
+{
+    return r->bucket_s[MAQ_BUCKET_TP] + r->bucket_s[MAQ_BUCKET_CP] + r->bucket_s[MAQ_BUCKET_EP] +
+           r->bucket_s[MAQ_BUCKET_PP] + r->bucket_s[MAQ_BUCKET_DP];
+}
+
+/* Assumptions that a part of the step rests on. */
+static void put_assumed(struct maq_page *page, const struct maq_train_result *r)
+{
+    const struct maq_cluster *cluster = &r->job->cluster;
+    const struct maq_node_group *pcie = pcie_assumed(cluster);
+    if (r->bucket_s[MAQ_BUCKET_HOST] >= HOST_MATTERS * r->step_s)
+        put_host(page, cluster);
+    if (pcie && exposed_s(r) >= PCIE_MATTERS * r->step_s)
+        maq_page_putf(page, MAQ_INK_FAINT,
+                      "  PCIe: how %s share it was not measured (domain_contention of the cluster)\n",
+                      pcie->device.name);
+}
+
+static void put_breakdown(struct maq_page *page, const struct maq_train_result *r)
+{
+    double largest = 0;
+    for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
+        largest = r->bucket_s[b] > largest ? r->bucket_s[b] : largest;
+    if (r->n_stages > 1)
+        maq_page_putf(page, MAQ_INK_HEAD, "\nWhere the step goes (stage %u, the least idle)\n", r->critical_stage);
+    else
+        maq_page_putf(page, MAQ_INK_HEAD, "\nWhere the step goes\n");
+    for (int b = 0; b < MAQ_BUCKET_COUNT; b++) {
+        char time[32];
+        double share = r->step_s > 0 ? r->bucket_s[b] / r->step_s : 0;
+        if (share < 5e-5)
+            continue;
+        maq_page_putf(page, MAQ_INK_PLAIN, "  %-17s%10s %6.1f %%  ", maq_bucket_name((enum maq_bucket)b),
+                      maq_format_time(time, r->bucket_s[b]), 100 * share);
+        maq_page_bar(page, largest > 0 ? r->bucket_s[b] / largest : 0, BAR);
+        while (page->out.len > 0 && page->out.ptr && page->out.ptr[page->out.len - 1] == ' ')
+            page->out.len--;
+        maq_buf_addc(&page->out, '\n');
+    }
+    put_assumed(page, r);
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+/* Equal to the last digit that is shown. */
+static bool alike(const struct maq_stage_result *a, const struct maq_stage_result *b)
+{
+    for (int k = 0; k < MAQ_MEM_COUNT; k++)
+        if (fabs(a->bytes[k] - b->bytes[k]) > 0.0005 * MAQ_GIB)
+            return false;
+    return fabs(a->capacity_bytes - b->capacity_bytes) <= 0.0005 * MAQ_GIB;
+}
+
+static uint32_t run_end(const struct maq_train_result *r, uint32_t first)
+{
+    uint32_t end = first + 1;
+    while (end < r->n_stages && alike(&r->stages[first], &r->stages[end]))
+        end++;
+    return end;
+}
+
+static void gib_cell(struct maq_table *t, double bytes)
+{
+    double x = bytes / MAQ_GIB;
+    maq_table_cell(t, "%.*f", x < 99.995 ? 2 : x < 999.95 ? 1 : 0, x);
+}
+
+static void add_memory_row(struct maq_table *t, const struct maq_train_result *r, uint32_t first, uint32_t end)
+{
+    const struct maq_stage_result *st = &r->stages[first];
+    bool over = needed_bytes(st) > st->capacity_bytes, worst = r->worst_stage >= first && r->worst_stage < end;
+    maq_table_row(t, over ? MAQ_INK_BAD : MAQ_INK_PLAIN);
+    if (end - first > 1)
+        maq_table_cell(t, "%u-%u", first, end - 1);
+    else
+        maq_table_cell(t, "%u", first);
+    for (int k = 0; k < MAQ_MEM_CONTEXT; k++)
+        gib_cell(t, st->bytes[k]);
+    gib_cell(t, st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL]);
+    gib_cell(t, st->total_bytes);
+    maq_table_cell(t, "%.0f %%", 100 * st->total_bytes / st->capacity_bytes);
+    maq_table_cell(t, "%s", worst && (over || r->n_stages > 1) ? "worst" : over ? "over" : "");
+}
+
+static void put_memory(struct maq_page *page, const struct maq_train_result *r)
+{
+    static const struct maq_table_column columns[] = {{"stage", false, false},
+                                                      {"weights", true, false},
+                                                      {"gradients", true, false},
+                                                      {"optimizer", true, false},
+                                                      {"activations", true, false},
+                                                      {"transient", true, false},
+                                                      {"cached", true, false},
+                                                      {"runtime", true, false},
+                                                      {"total", true, false},
+                                                      {"used", true, false},
+                                                      {"", false, false}};
+    const struct maq_stage_result *st = &r->stages[r->worst_stage];
+    struct maq_table t;
+    uint32_t runs = 0, at = 0, left_out = 0;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t s = 0; s < r->n_stages; s = run_end(r, s))
+        runs++;
+    for (uint32_t s = 0; s < r->n_stages; at++) {
+        uint32_t end = run_end(r, s);
+        bool worst = r->worst_stage >= s && r->worst_stage < end;
+        if (runs <= ROWS_MAX || at < ROWS_MAX / 2 || at + ROWS_MAX / 4 >= runs || worst)
+            add_memory_row(&t, r, s, end);
+        else
+            left_out++;
+        s = end;
+    }
+    maq_page_putf(page, MAQ_INK_HEAD, "\nMemory per GPU at its peak, GiB of %.1f\n", st->capacity_bytes / MAQ_GIB);
+    maq_table_print(page, &t, 2);
+    maq_page_putf(page, MAQ_INK_FAINT,
+                  "  runtime: CUDA context %.2f, communicators %.2f; cached: fragmentation of PyTorch's allocator",
+                  st->bytes[MAQ_MEM_CONTEXT] / MAQ_GIB, st->bytes[MAQ_MEM_NCCL] / MAQ_GIB);
+    if (left_out > 0)
+        maq_page_putf(page, MAQ_INK_FAINT, "; %u rows between are not shown", left_out);
+    maq_buf_addc(&page->out, '\n');
+    maq_table_fini(&t);
+}
+
+/* --- operators and provenance ---------------------------------------------------------------------------------- */
+
+static void put_operators(struct maq_page *page, const struct maq_train_result *r)
+{
+    static const struct maq_table_column columns[] = {{"operator", false, true}, {"module", false, false},
+                                                      {"calls", true, false},    {"time", true, false},
+                                                      {"busy", true, false},     {"cost", false, false}};
+    struct maq_table t;
+    bool mixed = false; /* costs of more than one kind: otherwise the last lines say which */
+    for (uint32_t i = 1; i < r->n_ops; i++)
+        mixed |= r->ops[i].provider != r->ops[0].provider;
+    if (r->n_ops == 0)
+        return;
+    maq_table_init(&t, columns, mixed ? MAQ_COUNT(columns) : MAQ_COUNT(columns) - 1);
+    for (uint32_t i = 0; i < r->n_ops; i++) {
+        const struct maq_train_op *op = &r->ops[i];
+        char time[32], calls[32];
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", op->text);
+        maq_table_cell(&t, "%s", op->where);
+        maq_table_cell(&t, "%s", maq_words_whole(calls, (int64_t)llround(op->count)));
+        maq_table_cell(&t, "%s", maq_format_time(time, op->seconds));
+        maq_table_cell(&t, "%.1f %%", 100 * op->share);
+        if (mixed)
+            maq_table_cell(&t, "%s", maq_provider_name((enum maq_provider)op->provider));
+    }
+    if (r->n_stages > 1)
+        maq_page_putf(page, MAQ_INK_HEAD, "\nCostliest operators of stage %u\n", r->critical_stage);
+    else
+        maq_page_putf(page, MAQ_INK_HEAD, "\nCostliest operators\n");
+    maq_table_print(page, &t, 2);
+    maq_table_fini(&t);
+}
+
+/* What the file of measured kernels was good for; a file that does not help is said so, never passed over. */
+static void put_measured(struct maq_page *page, const struct maq_train_result *r)
+{
+    const struct maq_train_measured *m = &r->measured;
+    const struct maq_job *job = r->job;
+    const char *device = job->cluster.n_groups > 1 ? "this cluster's devices" : job->cluster.groups[0].device.name;
+    char line[512];
+    struct maq_arena arena;
+    if (!job->measured)
+        return;
+    maq_arena_init(&arena, 0);
+    const char *file = maq_text_clean(&arena, job->measured);
+    if (!m->asked)
+        maq__snprintf(line, sizeof line, "Measured kernels: %.200s was not asked; cost.provider is %s.", file,
+                      maq_provider_name((enum maq_provider)job->cost_provider));
+    else if (m->held == 0)
+        maq__snprintf(line, sizeof line, "Measured kernels: %.200s has none for %.100s (%u for other devices).", file,
+                      device, m->others);
+    else
+        maq__snprintf(line, sizeof line,
+                      "Measured kernels: %.200s has %u for %.100s; they answer for %u of the step's %u operators and "
+                      "collectives.",
+                      file, m->held, device, m->hits, m->items);
+    maq_page_field(page, 0, "", line);
+    maq_arena_fini(&arena);
+}
+
+static void put_provenance(struct maq_page *page, const struct maq_train_result *r)
+{
+    const double *share = r->provider_share;
+    char line[256];
+    maq__snprintf(
+        line, sizeof line,
+        "Costs by time: %.0f %% measured, %.0f %% fitted, %.0f %% analytical. The interval holds four of five "
+        "published runs of this composition that its fit had not seen (standard error %.0f %%).",
+        100 * share[MAQ_PROVIDER_MEASURED], 100 * share[MAQ_PROVIDER_FITTED], 100 * share[MAQ_PROVIDER_ANALYTICAL],
+        100 * r->error);
+    maq_buf_addc(&page->out, '\n');
+    maq_page_field(page, 0, "", line);
+    put_measured(page, r);
+    maq_page_field(
+        page, 0, "",
+        "MFU counts model FLOP (no recompute, causal attention as causal) over the dense peak; HFU those executed.");
+}
+
+/* --- --explain ------------------------------------------------------------------------------------------------ */
+
+/* Lines of maq_job_explain(), `key = value  (origin)`, as a table. */
+static void put_settings(struct maq_page *page, const char *lines)
+{
+    static const struct maq_table_column columns[] = {
+        {"setting", false, false}, {"value", false, true}, {"from", false, false}};
+    struct maq_table t;
+    struct maq_str rest = maq_str_of(lines), line;
+    if (!lines)
+        return;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    t.wraps = true;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, '\n', &line);
+        struct maq_str key, value = maq_str_split(line, '=', &key), origin = {0};
+        for (size_t i = value.len; i-- > 0 && origin.len == 0;)
+            if (value.ptr[i] == '(') {
+                origin = (struct maq_str){value.ptr + i + 1, value.len - i - 2};
+                value.len = i;
+            }
+        key = maq_str_trim(key);
+        value = maq_str_trim(value);
+        maq_table_row(&t, maq_str_is(origin, "default") ? MAQ_INK_FAINT : MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%.*s", (int)key.len, key.ptr);
+        maq_table_cell(&t, "%.*s", (int)value.len, value.ptr ? value.ptr : "");
+        maq_table_cell(&t, "%.*s", (int)origin.len, origin.ptr ? origin.ptr : "");
+    }
+    maq_page_putf(page, MAQ_INK_HEAD, "\nSettings\n");
+    maq_table_print(page, &t, 2);
+    maq_table_fini(&t);
+}
+
+enum maq_status maq_report_train_text(char **out, const struct maq_train_result *result,
+                                      const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    struct maq_page page;
+    maq_page_init(&page, opts);
+    put_job(&page, result->job);
+    put_verdict(&page, result);
+    put_headline(&page, result);
+    put_engine(&page, result, opts ? opts->engine : NULL);
+    put_breakdown(&page, result);
+    put_memory(&page, result);
+    put_operators(&page, result);
+    put_provenance(&page, result);
+    put_settings(&page, opts ? opts->explain : NULL);
+    return maq_page_finish(out, &page, diag);
+}

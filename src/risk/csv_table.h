@@ -1,0 +1,43 @@
+/*
+ * csv_table.h - a table of comma-separated values, one record at a time: logs and traces of any length, plain or gzip.
+ *
+ * The first record names the columns. A field may stand in double quotes; a record is one line. Unlike the reader of validate,
+ * which keeps a whole table with the place of every field, nothing is kept here but the record at hand; faults name the file and
+ * the line.
+ */
+#ifndef MAQ_RISK_CSV_TABLE_H
+#define MAQ_RISK_CSV_TABLE_H
+
+#include <zlib.h>
+
+#include "maquette/diag.h"
+
+#define MAQ_ROWS_LINE 65536u
+#define MAQ_ROWS_FIELDS 256u
+#define MAQ_NO_COLUMN UINT32_MAX
+
+struct maq_rows {
+    const char *path; /* borrowed */
+    struct maq_diag *diag;
+    gzFile file;
+    char *line, *names; /* [MAQ_ROWS_LINE] the record at hand; the first one */
+    uint64_t number;    /* of the line, from 1 */
+    uint32_t n_columns;
+    struct maq_str name[MAQ_ROWS_FIELDS], field[MAQ_ROWS_FIELDS];
+};
+
+/* Opens `path` and reads the names of its columns. The rows are large: not for the stack. */
+enum maq_status maq_rows_open(struct maq_rows *rows, const char *path, struct maq_diag *diag);
+void maq_rows_close(struct maq_rows *rows); /* also one that did not open, or zeroed */
+
+/* Index of a column, MAQ_NO_COLUMN when there is none; maq_rows_need() says so with an error. */
+uint32_t maq_rows_column(const struct maq_rows *rows, const char *name);
+enum maq_status maq_rows_need(uint32_t *column, const struct maq_rows *rows, const char *name);
+
+/* The next record into rows->field; *more = false at the end. Empty lines are skipped. */
+enum maq_status maq_rows_next(bool *more, struct maq_rows *rows);
+/* A number of the record at hand: finite, or whole and from 0 to `most`. */
+enum maq_status maq_rows_real(double *out, const struct maq_rows *rows, uint32_t column);
+enum maq_status maq_rows_whole(uint32_t *out, const struct maq_rows *rows, uint32_t column, uint32_t most);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * sample.h - draws of the time of a graph.
+ *
+ * What varies is what varies in a step (risk/step/variation.h), put onto the nodes of the graph. A draw is one duration vector; the static
+ * engine evaluates eight at once:
+ *
+ *   kernel          recorded x rank x noise(operator)          rank: of the slowest of the n ranks of the class, P(rank <= x)^n = u
+ *   communication   recorded x noise(collective) x congestion  congestion not inside tensor-parallel groups
+ *   either          by the law of its own, where the variation has one: recorded x rank x law(operator)
+ *   host, copies    recorded
+ *
+ * What everything shares is not drawn: risk/step/job_law.h. Nor are the regime of communication and whether any GPU is slow for a while:
+ * each of these parts of the steps is drawn by itself, on the same random numbers, and has its own probability.
+ *
+ * Numbers are quasi-random, as the lasting ones of a step: draw i is point i / 10 of the scrambling with number i %
+ * 10, with a dimension for each class, each given straggler, and, as far as dimensions last, the operators that take
+ * most of the time; so what differs between the ten is what sampling leaves open. Independent draws are of plain
+ * random numbers, and so is whatever has no dimension.
+ *
+ * Lasting differences of GPUs and nodes are one lognormal of the sum of their variances, so ranks of a node are taken to be
+ * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is drawn for
+ * one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record already.
+ *
+ * Episodes: of the n ranks of a class k are slow, by Poisson's law, independently of other classes but for that there
+ * is at least one in all.
+ */
+#ifndef MAQ_RISK_GRAPH_SAMPLE_H
+#define MAQ_RISK_GRAPH_SAMPLE_H
+
+#include "base/arena.h"
+#include "base/stat/sobol.h"
+#include "maquette/risk.h"
+#include "risk/step/variation.h"
+
+/* An item as one class has it. */
+struct maq_graph_cell {
+    double ns;
+    uint32_t class_id;  /* of communication, that with the slowest link */
+    uint32_t signature; /* of the item's name */
+    uint8_t sort;
+    bool inside; /* communication inside a tensor-parallel group */
+    int16_t law; /* of its own: index of the variation's kernels; -1 = none */
+};
+
+struct maq_graph_sampler {
+    const struct maq_timed_graph *timed;
+    struct maq_graph graph; /* the same, its items being cells */
+    uint32_t n_cells, n_signatures, *cell_of;
+    struct maq_graph_cell *cell;
+    bool outside;         /* some communication can be congested */
+    double ranks;         /* of all classes */
+    double *rank;         /* [n_classes] factors of one draw */
+    double *link;         /* [n_classes] factors on communication that leaves a node */
+    double *dur, *finish; /* for eight draws */
+    const struct maq_risk_slow_class *slow;
+    uint32_t n_slow;
+    uint64_t seed;
+    uint32_t draws;
+    bool
+        independent; /* of each other; otherwise quasi-random, independent by their remainder by MAQ_STEP_SCRAMBLINGS */
+    const struct maq_quasi *quasi;      /* [MAQ_STEP_SCRAMBLINGS] */
+    uint32_t dimensions, *dimension_of; /* of quasi; [n_signatures] */
+};
+
+/* Everything in `arena`. false: out of memory. */
+bool maq_graph_sampler_init(struct maq_graph_sampler *s, const struct maq_timed_graph *timed,
+                            const struct maq_risk_graph_opts *opts, const struct maq_variation *v,
+                            struct maq_arena *arena);
+
+/* A part of the steps. */
+struct maq_graph_part {
+    double share, congestion;
+    bool episode; /* some GPU is slow for a while */
+};
+#define MAQ_GRAPH_PARTS 4u
+/* Those that the variation has, 1 to MAQ_GRAPH_PARTS. */
+uint32_t maq_graph_parts(struct maq_graph_part parts[MAQ_GRAPH_PARTS], const struct maq_graph_sampler *s,
+                         const struct maq_variation *v);
+
+/* Makespans of s->draws draws of a part. */
+void maq_graph_sample(double *out_ns, struct maq_graph_sampler *s, const struct maq_variation *v,
+                      const struct maq_graph_part *part);
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * failures.c - failures from the catalogue, a file or a flag: see maquette/failures.h.
+ *
+ * Over a chain of `base` the settings of the base come first; `causes` replaces those of the base, and so do `detection` and `repair`
+ * what its causes have of their own: who says how long a repair takes means all of them.
+ */
+#include "risk/run/failures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "cluster/catalogue_entry.h"
+#include "risk/codes.h"
+
+#define MOST_CAUSES 64u
+
+/* What is being read: the failures, and what is not one scalar. `rate` is kept as it is written until the node's size is known. */
+struct failures_reader {
+    struct maq_failures f;
+    int32_t devices_per_node;
+    struct maq_str name, title, source;
+    struct maq_node *base, *aliases, *rate, *lemons, *bursts, *together, *causes, *detection, *requeue, *restart,
+        *repair;
+};
+
+#define ROW(kind_, member_, key_, ...) kind_(struct failures_reader, member_, key_, __VA_ARGS__)
+#define F(kind_, member_, key_, ...) kind_(struct maq_failures, member_, key_, __VA_ARGS__)
+
+static const struct maq_field failures_fields[] = {
+    ROW(MAQ_FIELD_NODE, base, "base", .doc = "failures to start from"),
+    ROW(MAQ_FIELD_STR, name, "name", .doc = "name in reports"),
+    ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
+    ROW(MAQ_FIELD_STR, title, "title", .doc = "what fleet and job it is"),
+    ROW(MAQ_FIELD_STR, source, "source", .doc = "where the figures come from"),
+    ROW(MAQ_FIELD_NODE, rate, "rate", .doc = "failures that interrupt the job: 3.79e-3/node/day, 1e-4/gpu/day"),
+    ROW(MAQ_FIELD_DOUBLE, f.spread, "spread", .min = 0, .max = 3,
+        .doc = "standard deviation of the logarithm of the rate: how well it is known"),
+    ROW(MAQ_FIELD_I32, devices_per_node, "devices_per_node", .min = 1, .max = 1024,
+        .doc = "of the nodes that the rate is about"),
+    ROW(MAQ_FIELD_DOUBLE, f.shape, "shape", .min = 0.2, .max = 10,
+        .doc = "Weibull shape of a node's time between failures; 1: exponential, below: new nodes fail more"),
+    ROW(MAQ_FIELD_QTY, f.age_s, "age", MAQ_DIM_TIME, .min = 0, .max = 1e9,
+        .doc = "how long the nodes have run before the job"),
+    ROW(MAQ_FIELD_NODE, lemons, "lemons", .doc = "{share, times, strikes}: nodes that fail more often"),
+    ROW(MAQ_FIELD_NODE, bursts, "bursts", .doc = "{times, every, lasts}: periods with more failures"),
+    ROW(MAQ_FIELD_NODE, together, "together", .doc = "{share, nodes}: failures that take several nodes"),
+    ROW(MAQ_FIELD_NODE, causes, "causes", .doc = "list of {name, share, loses_node, detection, repair, found_after}"),
+    ROW(MAQ_FIELD_NODE, detection, "detection", .doc = "from the failure until the job is ended"),
+    ROW(MAQ_FIELD_NODE, requeue, "requeue", .doc = "until the programs are started again, nodes being there"),
+    ROW(MAQ_FIELD_NODE, restart, "restart", .doc = "until the checkpoint is read; default: by the size of the job"),
+    ROW(MAQ_FIELD_NODE, repair, "repair", .doc = "until a node that was lost is back"),
+    MAQ_FIELD_END};
+
+static const struct maq_field lemon_fields[] = {
+    F(MAQ_FIELD_DOUBLE, lemon_share, "share", .min = 0, .max = 0.5, .doc = "of the nodes"),
+    F(MAQ_FIELD_DOUBLE, lemon_times, "times", .min = 1, .max = 1e4, .doc = "as many failures as another node"),
+    F(MAQ_FIELD_DOUBLE, lemon_strikes, "strikes", .min = 0, .max = 1e6,
+      .doc = "failures until it is replaced; 0: never"),
+    MAQ_FIELD_END};
+static const struct maq_field burst_fields[] = {
+    F(MAQ_FIELD_DOUBLE, burst_times, "times", .min = 1, .max = 1e4,
+      .doc = "the rate meanwhile, over that between bursts"),
+    F(MAQ_FIELD_QTY, burst_every_s, "every", MAQ_DIM_TIME, .min = 60, .max = 1e9, .doc = "mean time between bursts"),
+    F(MAQ_FIELD_QTY, burst_lasts_s, "lasts", MAQ_DIM_TIME, .min = 60, .max = 1e9, .doc = "mean length of a burst"),
+    MAQ_FIELD_END};
+static const struct maq_field together_fields[] = {
+    F(MAQ_FIELD_DOUBLE, together_share, "share", .min = 0, .max = 1, .doc = "of the failures that lose a node"),
+    F(MAQ_FIELD_DOUBLE, together_nodes, "nodes", .min = 2, .max = 1e5, .doc = "nodes lost by one of them"),
+    MAQ_FIELD_END};
+
+struct cause_reader {
+    struct maq_str name;
+    double share;
+    bool loses_node;
+    struct maq_node *detection, *repair, *found_after;
+};
+
+static const struct maq_field cause_fields[] = {
+    MAQ_FIELD_STR(struct cause_reader, name, "name", .required = true, .doc = "what fails"),
+    MAQ_FIELD_DOUBLE(struct cause_reader, share, "share", .required = true, .min = 1e-9, .max = 1e9,
+                     .doc = "in any unit"),
+    MAQ_FIELD_BOOL(struct cause_reader, loses_node, "loses_node", .def = "true", .doc = "the node needs repair"),
+    MAQ_FIELD_NODE(struct cause_reader, detection, "detection", .doc = "instead of that of all"),
+    MAQ_FIELD_NODE(struct cause_reader, repair, "repair", .doc = "instead of that of all"),
+    MAQ_FIELD_NODE(struct cause_reader, found_after, "found_after",
+                   .doc = "of computing, until wrong results are noticed: checkpoints since are wrong too"),
+    MAQ_FIELD_END};
+
+/* Where nothing is said: docs/risk-runs.md. Times of repair are published nowhere; a day on average, half of them within twelve hours. */
+static const struct maq_failure_cause any_cause = {.name = "any", .share = 1, .loses_node = true};
+static const struct maq_failures nothing_said = {
+    .name = "failures",
+    .title = "",
+    .source = "the user's figures",
+    .shape = 1,
+    .lemon_times = 1,
+    .burst_times = 1,
+    .together_nodes = 2,
+    .detection = {60, 180},
+    .requeue = {60, 60},
+    .restart = {-1, -1},
+    .repair = {43200, 86400},
+    .devices_per_node = 8,
+    .n_causes = 1,
+    .causes = &any_cause,
+};
+
+static enum maq_status worse(enum maq_status a, enum maq_status b)
+{
+    return a != MAQ_OK ? a : b;
+}
+
+/* --- sections --- */
+
+static enum maq_status read_section(struct maq_failures *f, const struct maq_field *fields, struct maq_node *map,
+                                    const char *what, struct maq_diag *diag)
+{
+    if (!map)
+        return MAQ_OK;
+    if (map->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_FORM, map->at, NULL, "`%s` must be a map", what);
+    return worse(maq_fields_read(f, fields, map, NULL, NULL, diag),
+                 maq_fields_check_keys(fields, NULL, map, what, diag));
+}
+
+static enum maq_status read_delay(struct maq_delay *out, struct maq_node *node, struct maq_diag *diag)
+{
+    return node ? maq__delay_read(out, node, diag) : MAQ_OK;
+}
+
+static enum maq_status read_cause(struct maq_failure_cause *out, struct maq_node *node, struct maq_arena *arena,
+                                  struct maq_diag *diag)
+{
+    struct cause_reader r = {0};
+    node->used = true;
+    if (node->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_FORM, node->at, NULL,
+                             "a cause is a map with name and share");
+    MAQ_TRY(worse(maq_fields_read(&r, cause_fields, node, NULL, arena, diag),
+                  maq_fields_check_keys(cause_fields, NULL, node, "cause", diag)));
+    *out = (struct maq_failure_cause){.share = r.share, .loses_node = r.loses_node};
+    out->own_detection = r.detection != NULL;
+    out->own_repair = r.repair != NULL;
+    MAQ_TRY(read_delay(&out->detection, r.detection, diag));
+    MAQ_TRY(read_delay(&out->repair, r.repair, diag));
+    MAQ_TRY(read_delay(&out->found_after, r.found_after, diag));
+    return maq__entry_keep(&out->name, r.name, arena, diag);
+}
+
+static enum maq_status read_causes(struct maq_failures *f, struct maq_node *list, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    if (!list)
+        return MAQ_OK;
+    if (list->kind != MAQ_NODE_SEQ || list->count == 0 || list->count > MOST_CAUSES)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_FORM, list->at, NULL,
+                             "`causes` must be a list of 1 to %u causes", MOST_CAUSES);
+    struct maq_failure_cause *causes = MAQ_ARENA_NEW(arena, struct maq_failure_cause, list->count);
+    if (!causes)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, list->at, NULL, "out of memory");
+    double sum = 0;
+    uint32_t n = 0;
+    enum maq_status status = MAQ_OK;
+    list->used = true;
+    for (struct maq_node *one = list->first; one; one = one->next) {
+        status = worse(status, read_cause(&causes[n], one, arena, diag));
+        sum += causes[n++].share;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        causes[i].share /= sum > 0 ? sum : 1;
+    f->causes = causes;
+    f->n_causes = n;
+    return status;
+}
+
+/* The causes of a base with the times that are laid over them. */
+static enum maq_status lay_over_causes(struct maq_failures *f, bool detection, bool repair, struct maq_arena *arena,
+                                       struct maq_diag *diag)
+{
+    struct maq_failure_cause *causes = MAQ_ARENA_NEW(arena, struct maq_failure_cause, f->n_causes);
+    if (!causes)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    for (uint32_t i = 0; i < f->n_causes; i++) {
+        causes[i] = f->causes[i];
+        causes[i].own_detection = causes[i].own_detection && !detection;
+        causes[i].own_repair = causes[i].own_repair && !repair;
+    }
+    f->causes = causes;
+    return MAQ_OK;
+}
+
+static enum maq_status contradictions(const struct maq_failures *f, struct maq_span at, struct maq_diag *diag)
+{
+    const char *what = NULL;
+    if (f->shape != 1 && (f->lemon_share > 0 || f->burst_times > 1))
+        what = "lemons and bursts are for exponential times between failures; leave `shape` at 1";
+    else if (f->burst_times > 1 && !(f->burst_every_s > 0 && f->burst_lasts_s > 0))
+        what = "bursts need `every` and `lasts`";
+    else if (f->shape == 1 && f->age_s > 0)
+        what = "an age means nothing to exponential times: they have no memory; give a `shape`";
+    return what ? maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_CONTRADICT, at, what,
+                                "settings of failures that do not go together")
+                : MAQ_OK;
+}
+
+static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq_failures *f = value;
+    struct failures_reader r = {.f = *f, .devices_per_node = (int32_t)f->devices_per_node};
+    enum maq_status status = maq_fields_read(&r, failures_fields, map, NULL, arena, diag);
+    status = worse(status, maq_fields_check_keys(failures_fields, NULL, map, "failures", diag));
+    if (r.aliases)
+        maq_node_use_all(r.aliases);
+    MAQ_TRY(status);
+    r.f.devices_per_node = (uint32_t)r.devices_per_node;
+    status = r.rate ? maq__failure_rate_read(&r.f.rate, r.rate, r.devices_per_node, diag) : MAQ_OK;
+    status = worse(status, read_section(&r.f, lemon_fields, r.lemons, "lemons", diag));
+    status = worse(status, read_section(&r.f, burst_fields, r.bursts, "bursts", diag));
+    status = worse(status, read_section(&r.f, together_fields, r.together, "together", diag));
+    status = worse(status, read_delay(&r.f.detection, r.detection, diag));
+    status = worse(status, read_delay(&r.f.requeue, r.requeue, diag));
+    status = worse(status, read_delay(&r.f.restart, r.restart, diag));
+    status = worse(status, read_delay(&r.f.repair, r.repair, diag));
+    status = worse(status, read_causes(&r.f, r.causes, arena, diag));
+    if (!r.causes && (r.detection || r.repair))
+        status = worse(status, lay_over_causes(&r.f, r.detection != NULL, r.repair != NULL, arena, diag));
+    MAQ_TRY(status);
+    MAQ_TRY(contradictions(&r.f, map->at, diag));
+    MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
+    MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));
+    *f = r.f;
+    return MAQ_OK;
+}
+
+/* --- loading --- */
+
+struct maq_failures_box {
+    struct maq_arena arena;
+    struct maq_failures failures;
+};
+
+/* Up to the first comma outside of brackets; the rest, or ptr = NULL. */
+static struct maq_str split_item(struct maq_str s, struct maq_str *item)
+{
+    int depth = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        depth += (s.ptr[i] == '{' || s.ptr[i] == '[') - (s.ptr[i] == '}' || s.ptr[i] == ']');
+        if (s.ptr[i] == ',' && depth == 0) {
+            *item = (struct maq_str){s.ptr, i};
+            return (struct maq_str){s.ptr + i + 1, s.len - i - 1};
+        }
+    }
+    *item = s;
+    return (struct maq_str){NULL, 0};
+}
+
+/* "llama3,rate=4e-3/node/day,repair=2d" as a document; NULL when out of memory. */
+static char *as_document(const char *what)
+{
+    struct maq_buf b;
+    struct maq_str rest = maq_str_of(what), item;
+    bool first = true;
+    maq_buf_init(&b, 1 << 16);
+    for (; rest.ptr; first = false) {
+        rest = split_item(rest, &item);
+        const char *equals = memchr(item.ptr, '=', item.len);
+        size_t key = equals ? (size_t)(equals - item.ptr) : 0;
+        if (equals)
+            maq_buf_addf(&b, "%.*s: %.*s\n", (int)key, item.ptr, (int)(item.len - key - 1), equals + 1);
+        else /* a second word without '=' is an unknown key, and is reported as one */
+            maq_buf_addf(&b, "%s: %.*s\n", first ? "base" : "''", (int)item.len, item.ptr);
+    }
+    return maq_buf_take(&b);
+}
+
+static enum maq_status load(struct maq_failures_box *box, const char *what, struct maq_diag *diag)
+{
+    static const struct maq__entry_kind kind = {
+        .section = "variability/failures", .noun = "failures", .unknown_code = MAQ_CODE_UNKNOWN_FAILURES, .lay = lay};
+    struct maq__entry entry = {&kind, &box->failures, &box->failures.name};
+    struct maq_doc doc;
+    if (!strchr(what, '=')) {
+        struct maq_node word = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(what)};
+        return maq__entry_load(entry, &word, &box->arena, diag);
+    }
+    char *text = as_document(what);
+    if (!text)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    enum maq_status status = maq_doc_parse(&doc, "--failures", maq_str_of(text), MAQ_ORIGIN_FLAG, diag);
+    if (status == MAQ_OK && doc.root)
+        status = maq__entry_load(entry, doc.root, &box->arena, diag);
+    maq_doc_fini(&doc);
+    free(text);
+    return status;
+}
+
+enum maq_status maq_failures_load(struct maq_failures_box **out, const char *what, struct maq_diag *diag)
+{
+    struct maq_failures_box *box = maq__calloc(sizeof *box);
+    if (!box)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
+    maq_arena_init(&box->arena, 0);
+    box->failures = nothing_said;
+    enum maq_status status = load(box, what, diag);
+    if (status != MAQ_OK) {
+        maq_failures_free(box);
+        return status;
+    }
+    *out = box;
+    return MAQ_OK;
+}
+
+const struct maq_failures *maq_failures_get(const struct maq_failures_box *box)
+{
+    return &box->failures;
+}
+
+void maq_failures_free(struct maq_failures_box *box)
+{
+    if (!box)
+        return;
+    maq_arena_fini(&box->arena);
+    free(box);
+}

@@ -1,0 +1,18 @@
+/*
+ * drivers.h - which parts of a step drive its 95th percentile: operations, parallel dimensions, stages.
+ *
+ * Each part is asked about three times on the same random numbers: it varies alone, it keeps half of its variation,
+ * it keeps none. What all GPUs share (noise of the whole step, spikes, the hour) is nobody's, nor are episodes: it is
+ * there in the last two, and not when a part varies alone.
+ */
+#ifndef MAQ_RISK_STEP_DRIVERS_H
+#define MAQ_RISK_STEP_DRIVERS_H
+
+#include "maquette/risk.h"
+#include "risk/step/question.h"
+
+/* *out and *n: the parts of a kind, owned by the caller (free). w has signatures. */
+enum maq_status maq_step_parts_ask(struct maq_risk_driver **out, uint32_t *n, enum maq_risk_parts parts,
+                                   const struct maq_step_ask *w, const struct maq_variation *v);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * replay.h - a recorded job: its operations, and the order that they impose on each other.
+ */
+#ifndef MAQ_RISK_STRAGGLERS_REPLAY_H
+#define MAQ_RISK_STRAGGLERS_REPLAY_H
+
+#include "base/arena.h"
+#include "maquette/risk.h"
+
+#define MAQ_REPLAY_TYPES 64u
+#define MAQ_REPLAY_NONE UINT32_MAX
+
+/* What an operation does to the others. */
+enum maq_replay_role {
+    MAQ_REPLAY_FORWARD,
+    MAQ_REPLAY_BACKWARD,
+    MAQ_REPLAY_FORWARD_SEND,
+    MAQ_REPLAY_FORWARD_RECV,
+    MAQ_REPLAY_BACKWARD_SEND,
+    MAQ_REPLAY_BACKWARD_RECV,
+    MAQ_REPLAY_GATHER,    /* of parameters, over the workers of a stage */
+    MAQ_REPLAY_REDUCE,    /* of gradients, over the workers of a stage */
+    MAQ_REPLAY_EMBEDDING, /* of the tied table's gradients, over the ends of a pipeline */
+    MAQ_REPLAY_LOCAL,     /* a reduction that joins no two workers of the record */
+    MAQ_REPLAY_NORM,      /* joins all workers */
+    MAQ_REPLAY_UPDATE,
+    MAQ_REPLAY_OTHER /* on the compute stream */
+};
+
+struct maq_replay_op {
+    uint32_t step;   /* index into maq_replay_trace.steps */
+    uint32_t worker; /* dp_rank * pp + stage */
+    uint16_t type;
+    int16_t chunk; /* -1: none */
+    double start_us, dur_us;
+};
+
+struct maq_replay_type {
+    char name[48];
+    enum maq_replay_role role;
+    bool communication; /* its ideal is the median; the mean otherwise */
+};
+
+struct maq_replay_trace {
+    uint32_t dp, pp, chunks; /* shape of the job */
+    uint32_t n_ops, n_steps, n_types;
+    struct maq_replay_op *ops; /* by step, worker, start, place in the file */
+    uint32_t *first;           /* [n_steps + 1] */
+    uint32_t *steps;           /* [n_steps] numbers as recorded */
+    struct maq_replay_type type[MAQ_REPLAY_TYPES];
+};
+
+/* read.c; everything in `arena`. */
+enum maq_status maq_replay_read(struct maq_replay_trace *out, const char *ops, const char *meta,
+                                struct maq_arena *arena, struct maq_diag *diag);
+
+/*
+ * The order of one step. A unit is an operation, or operations of several workers that begin together; units are in an order in
+ * which what they wait for comes first.
+ */
+struct maq_replay_graph {
+    uint32_t n_ops, n_units;
+    const uint32_t *unit_first; /* [n_units + 1] into member */
+    const uint32_t *member;     /* [n_ops] operations of the step, from 0 */
+    const uint32_t (*wait)[3];  /* [n_ops] operations that it waits for, MAQ_REPLAY_NONE */
+};
+/* dependencies.c */
+enum maq_status maq_replay_order(struct maq_replay_graph *out, const struct maq_replay_trace *t, uint32_t step,
+                                 struct maq_arena *arena, struct maq_diag *diag);
+/* End of the last operation, us, where each unit begins `delay_us` after what it waits for (NULL: at once); finish: [n_ops] scratch. */
+double maq_replay_time(const struct maq_replay_graph *g, const double *dur_us, const double *delay_us, double *finish);
+/* How much later than what it waited for each unit began in the record: [n_units], never negative. ops: of the step. */
+void maq_replay_delays(double *delay_us, const struct maq_replay_graph *g, const struct maq_replay_op *ops);
+
+#endif

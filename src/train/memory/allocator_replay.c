@@ -1,0 +1,375 @@
+/*
+ * allocator_replay.c - what PyTorch's caching allocator reserves for a stage: its allocations and frees, replayed.
+ *
+ * The sequence is that of two steps of one stage, tensor by tensor: model states once; then, task by task in schedule
+ * order, the output of every module, which lives until its reader is done or, where the reader keeps it, until the
+ * reader's backward pass; what modules keep besides; gathered inputs and raw scores, which come and go; and in the
+ * backward pass the gradients of inputs and weights. A recomputed layer keeps its input, and runs once more before
+ * its backward pass. A long schedule repeats itself: four times as many tasks as microbatches are in flight reach the
+ * peak and the holes.
+ *
+ * At the end of a step the optimizer may want gradients in 4 bytes and roots of moments (stage_memory.c): one tensor per parameter in
+ * Megatron-LM, which may find room in the blocks that activations left, or one flat tensor in DeepSpeed, which finds
+ * none that is large enough.
+ */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "graph/allocator.h"
+#include "lower/local.h"
+#include "train/memory/stage_memory.h"
+#include "train/predict.h"
+
+#define FEWEST_TASKS 24
+#define MOST_TASKS 384
+#define STEPS 2
+#define MOST_PENDING 8 /* tensors that wait for one reader */
+
+/* A block that waits for the backward pass of a module: (entry, step) of its program. */
+struct waiting {
+    uint32_t block, entry, step;
+};
+
+/* What a microbatch left in a program, in the order in which it came. */
+struct stack {
+    struct waiting *at;
+    uint32_t n, room;
+};
+
+struct replay {
+    const struct maq_blueprint *bp;
+    struct maq_allocator *a;
+    struct stack *live; /* [slot] of (position, microbatch) */
+    uint32_t wire;      /* gradients of an entry on their way */
+    bool failed;
+};
+
+static uint32_t take(struct replay *r, double bytes)
+{
+    if (bytes <= 0)
+        return 0;
+    uint32_t block = maq_allocator_alloc(r->a, bytes);
+    r->failed |= block == 0;
+    return block;
+}
+
+static void give(struct replay *r, uint32_t block)
+{
+    if (block != 0)
+        maq_allocator_release(r->a, block);
+}
+
+static void push(struct replay *r, struct stack *s, uint32_t block, uint32_t entry, uint32_t step)
+{
+    if (block == 0)
+        return;
+    if (s->n == s->room) {
+        uint32_t room = s->room ? 2 * s->room : 64;
+        struct waiting *more = realloc(s->at, room * sizeof *more);
+        r->failed |= !more;
+        if (!more)
+            return;
+        s->at = more;
+        s->room = room;
+    }
+    s->at[s->n++] = (struct waiting){block, entry, step};
+}
+
+/* Frees what waited for this module. */
+static void pop(struct replay *r, struct stack *s, uint32_t entry, uint32_t step)
+{
+    while (s->n > 0 && s->at[s->n - 1].entry == entry && s->at[s->n - 1].step == step)
+        give(r, s->at[--s->n].block);
+}
+
+/* Outputs that the next module reads. */
+struct pending {
+    uint32_t blocks[MOST_PENDING], n;
+};
+
+static void add_pending(struct replay *r, struct pending *p, uint32_t block)
+{
+    if (p->n < MOST_PENDING)
+        p->blocks[p->n++] = block;
+    else
+        give(r, block);
+}
+
+/* Takes blocks and remembers them until they are given back together. */
+struct held {
+    uint32_t *blocks;
+    uint32_t n, room;
+};
+
+static void hold(struct replay *r, struct held *h, double bytes)
+{
+    if (h->n == h->room) {
+        uint32_t room = h->room ? 2 * h->room : 64;
+        uint32_t *more = realloc(h->blocks, room * sizeof *more);
+        r->failed |= !more;
+        if (!more)
+            return;
+        h->blocks = more;
+        h->room = room;
+    }
+    h->blocks[h->n++] = take(r, bytes);
+}
+
+static void let_go(struct replay *r, struct held *h)
+{
+    for (uint32_t i = 0; i < h->n; i++)
+        give(r, h->blocks[i]);
+    free(h->blocks);
+    *h = (struct held){0};
+}
+
+/* ---- what FSDP brings and takes ---- */
+
+static void hold_params(struct replay *r, struct held *h, const struct maq_block *b, double bytes_each)
+{
+    for (uint32_t i = 0; i < b->layer->n_modules; i++) {
+        double params = maq_lower_local_params(&r->bp->lower, &b->layer->modules[i]);
+        if (params > 0)
+            hold(r, h, params * bytes_each);
+    }
+}
+
+/* Parameters as they are used, a tensor each; they have come in a buffer of the gathers' own stream. */
+static void gather(struct replay *r, struct held *h, const struct maq_block *b)
+{
+    if (r->bp->gather_backward)
+        hold_params(r, h, b, r->bp->lower.store_bytes);
+}
+
+/* The whole gradients of an entry, copied for the reduction when that of the entry behind it is over. */
+static void reduce(struct replay *r, struct held *grads, const struct maq_block *b)
+{
+    const struct maq_plan *p = &r->bp->job->plan;
+    if (p->sharding != MAQ_SHARDING_PARAMS || p->lora_rank > 0)
+        return;
+    give(r, r->wire);
+    r->wire = take(r, (b->dense_params + b->expert_params) * maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype));
+    let_go(r, grads);
+}
+
+/* ---- passes of a layer ---- */
+
+#define NO_STEP UINT32_MAX /* of the input of a recomputed layer */
+
+/* Forward; the stack gets what stays. With `keep` false nothing does: the pass of a layer that will be recomputed. */
+static void forward_layer(struct replay *r, const struct maq_walk *w, uint32_t entry, bool keep, struct pending *p,
+                          struct stack *s)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct maq_walk_step *m = &w->steps[i];
+        uint32_t scratch = take(r, m->scratch[0]), kept = take(r, m->keep), out = take(r, m->out);
+        give(r, scratch);
+        for (uint32_t k = 0; k < p->n && !m->shares_input; k++)
+            if (keep && m->input_stays)
+                push(r, s, p->blocks[k], entry, i);
+            else
+                give(r, p->blocks[k]);
+        if (keep)
+            push(r, s, kept, entry, i);
+        else
+            give(r, kept);
+        if (!m->shares_input)
+            p->n = 0;
+        add_pending(r, p, out);
+    }
+}
+
+/* Backward; `gradient` is that of the layer's output, and becomes that of its input. */
+static void backward_layer(struct replay *r, const struct maq_walk *w, uint32_t entry, uint32_t *gradient,
+                           struct stack *s)
+{
+    for (uint32_t i = w->n; i-- > 0;) {
+        const struct maq_walk_step *m = &w->steps[i];
+        uint32_t scratch = take(r, m->scratch[1]), input = take(r, m->gradient);
+        give(r, take(r, m->weight));
+        give(r, scratch);
+        give(r, *gradient);
+        *gradient = input;
+        pop(r, s, entry, i);
+    }
+}
+
+static bool whole_layer(const struct replay *r, const struct maq_entry *e)
+{
+    const struct maq_plan *p = &r->bp->job->plan;
+    return e->redo && p->recompute == MAQ_RECOMPUTE_FULL && p->selective_ac != MAQ_SELECTIVE_AC_OP;
+}
+
+static void forward(struct replay *r, const struct maq_program *pr, struct stack *s)
+{
+    struct pending p = {.n = 0};
+    for (uint32_t i = 0; i < pr->n_entries; i++) {
+        const struct maq_entry *e = &pr->entries[i];
+        bool again = whole_layer(r, e);
+        if (again) {
+            for (uint32_t k = 0; k < p.n; k++)
+                push(r, s, p.blocks[k], i, NO_STEP);
+            if (p.n == 0) /* the first layer of a stage: its input was received */
+                push(r, s, take(r, r->bp->blocks[e->block]->act_bytes[1]), i, NO_STEP);
+            p.n = 0;
+        }
+        struct held own = {0};
+        gather(r, &own, r->bp->blocks[e->block]);
+        forward_layer(r, &r->bp->blocks[e->block]->walk[e->redo], i, !again, &p, s);
+        let_go(r, &own);
+    }
+    for (uint32_t k = 0; k < p.n; k++) /* sent to the next stage */
+        give(r, p.blocks[k]);
+}
+
+static void backward(struct replay *r, const struct maq_program *pr, struct stack *s)
+{
+    uint32_t gradient = 0;
+    if (s->n == 0)
+        return;
+    for (uint32_t i = pr->n_entries; i-- > 0;) {
+        const struct maq_entry *e = &pr->entries[i];
+        const struct maq_block *b = r->bp->blocks[e->block];
+        bool again = whole_layer(r, e);
+        struct held own = {0}, grads = {0};
+        gather(r, &own, b);
+        uint32_t missing = take(r, b->walk[e->redo].missing);
+        if (again) {
+            struct pending p = {.n = 0};
+            forward_layer(r, &b->walk[1], i, true, &p, s);
+            for (uint32_t k = 0; k < p.n; k++)
+                give(r, p.blocks[k]);
+        }
+        if (r->bp->job->plan.sharding == MAQ_SHARDING_PARAMS && r->bp->job->plan.lora_rank == 0)
+            hold_params(r, &grads, b, r->bp->lower.store_bytes);
+        backward_layer(r, &b->walk[e->redo], i, &gradient, s);
+        give(r, missing);
+        pop(r, s, i, NO_STEP);
+        reduce(r, &grads, b);
+        let_go(r, &own);
+    }
+    give(r, gradient);
+    give(r, r->wire);
+    r->wire = 0;
+}
+
+/* ---- the optimizer ---- */
+
+/* What share of a module's parameters this rank updates. */
+static double updated_share(const struct maq_blueprint *bp, const struct maq_module *m)
+{
+    const struct maq_job *job = bp->job;
+    if (job->plan.sharding == MAQ_SHARDING_NONE)
+        return 1;
+    return 1.0 / (m->shard == MAQ_SHARD_EXPERT ? (double)job->edp : job->groups[MAQ_GROUP_SHARD].size);
+}
+
+/* Parameters of each module that this rank updates, one after another. Returns their sum. */
+static double walk_parameters(struct replay *r, struct held *h, uint32_t stage, double bytes_each)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n_at = maq_schedule_positions(r->bp->schedule, stage, at);
+    double sum = 0;
+    for (uint32_t c = 0; c < n_at; c++)
+        for (uint32_t e = 0; e < r->bp->programs[at[c]]->n_entries; e++) {
+            const struct maq_layer *layer = r->bp->blocks[r->bp->programs[at[c]]->entries[e].block]->layer;
+            for (uint32_t i = 0; i < layer->n_modules; i++) {
+                const struct maq_module *m = &layer->modules[i];
+                double params = maq_lower_local_params(&r->bp->lower, m) * updated_share(r->bp, m);
+                sum += params;
+                if (bytes_each > 0 && params > 0)
+                    hold(r, h, params * bytes_each);
+            }
+        }
+    return sum;
+}
+
+static void update(struct replay *r, uint32_t stage)
+{
+    const struct maq_plan *p = &r->bp->job->plan;
+    double each = maq_step_update_bytes(r->bp), store = r->bp->lower.store_bytes;
+    struct held h = {0};
+    if (p->lora_rank > 0 || (each <= 0 && p->reduce_bucket_size <= 0))
+        return;
+    if (p->reduce_bucket_size <= 0) {
+        walk_parameters(r, &h, stage, each);
+    } else {
+        give(r, take(r, p->reduce_bucket_size * store));
+        double mine = walk_parameters(r, &h, stage, 0);
+        hold(r, &h, mine * store);
+        if (each > 0)
+            hold(r, &h, mine * each);
+    }
+    let_go(r, &h);
+}
+
+static uint32_t slot_of(const struct maq_schedule *s, uint32_t position, uint32_t microbatch)
+{
+    return position * s->microbatches + microbatch;
+}
+
+static uint32_t tasks_of(const struct maq_schedule *s, uint32_t stage)
+{
+    uint32_t most = 0;
+    for (uint32_t i = s->inflight_first[stage]; i < s->inflight_first[stage + 1]; i++)
+        most = s->inflight[i].total > most ? s->inflight[i].total : most;
+    uint32_t tasks = 4 * most;
+    return tasks < FEWEST_TASKS ? FEWEST_TASKS : tasks > MOST_TASKS ? MOST_TASKS : tasks;
+}
+
+/* Runs the stage's first tasks, then frees what is left. */
+static void run_step(struct replay *r, uint32_t stage)
+{
+    const struct maq_schedule *s = r->bp->schedule;
+    uint32_t done = 0, tasks = tasks_of(s, stage);
+    for (uint32_t t = s->stage_first[stage]; t != MAQ_NO_TASK && done < tasks && !r->failed;
+         t = s->next_on_stage[t], done++) {
+        const struct maq_task *task = &s->tasks[t];
+        bool pair = task->kind == MAQ_TASK_FB;
+        if (task->kind == MAQ_TASK_F || pair)
+            forward(r, r->bp->programs[task->position], &r->live[slot_of(s, task->position, task->microbatch)]);
+        bool ends = pair || task->kind == MAQ_TASK_W || (task->kind == MAQ_TASK_B && !task->split);
+        uint32_t position = pair ? task->b_position : task->position;
+        if (ends)
+            backward(r, r->bp->programs[position],
+                     &r->live[slot_of(s, position, pair ? task->b_microbatch : task->microbatch)]);
+    }
+    for (uint32_t i = s->n_positions * s->microbatches; i-- > 0;)
+        backward(r, r->bp->programs[i / s->microbatches], &r->live[i]);
+}
+
+/* What a stage has of the other stream's pool beyond what counts as allocated. */
+static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n_at = maq_schedule_positions(bp->schedule, stage, at);
+    double most = 0;
+    for (uint32_t c = 0; c < n_at; c++)
+        most = bp->programs[at[c]]->gather_bytes > most ? bp->programs[at[c]]->gather_bytes : most;
+    return most;
+}
+
+double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated)
+{
+    struct replay r = {.bp = bp, .a = maq_allocator_new()};
+    uint32_t slots = bp->schedule->n_positions * bp->schedule->microbatches;
+    r.live = calloc(slots, sizeof *r.live);
+    r.failed = !r.a || !r.live;
+    if (!r.failed)
+        take(&r, states_bytes);
+    for (int step = 0; step < STEPS && !r.failed; step++) {
+        run_step(&r, stage);
+        update(&r, stage);
+    }
+    double reserved = -1;
+    if (!r.failed) {
+        struct maq_allocator_stats stats = maq_allocator_stats(r.a);
+        reserved = stats.peak_reserved + gather_pool(bp, stage);
+        *peak_allocated = stats.peak_allocated;
+    }
+    for (uint32_t i = 0; r.live && i < slots; i++)
+        free(r.live[i].at);
+    free(r.live);
+    maq_allocator_free(r.a);
+    return reserved;
+}

@@ -1,0 +1,401 @@
+/*
+ * stage_memory.c - memory of each pipeline stage at its peak, by category.
+ *
+ * Model states of one rank, P parameters held, bytes w (weight), g (gradient), o (optimizer), shared by N
+ * ranks (Rajbhandari et al., "ZeRO", arXiv 1910.02054):
+ *
+ *   no_shard             P (w + g + o)
+ *   optim                P (w + g) + P o / N
+ *   optim_grads          P w + P (g + o) / N
+ *   optim_grads_params   P (w' + g + o') / N, where the 4-byte master weight is the parameter itself (w' + o' = 4 + moments)
+ *
+ * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8. Momentum has one moment, and so have the matrices
+ * that Muon updates (train/step/muon.h).
+ *
+ * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the working set of one pass.
+ *
+ * With the vocabulary spread over the pipeline, the output layer of a microbatch runs on all stages at once, when the
+ * last one is through with it. So a stage holds more microbatches of its layers: one, or two when the two gradients
+ * of the output layer are passes of their own, or half of the stages in the interlaced schedule; and of the output
+ * layer only the one that is being worked on, or two (Yeung et al., "Balancing Pipeline Parallelism with Vocabulary
+ * Parallelism", arXiv 2411.05288, and its code).
+ *
+ * The optimizer: gradients of 16 bits become 4-byte ones for the parameters that the rank updates, 4 P / N; DeepSpeed flattens the
+ * 16-bit ones first, 2 P / N more. Adam over lists of tensors (PyTorch's foreach) has the roots of all second moments at once, in their
+ * type: torch/optim/adam.py, _multi_tensor_adam(). Activations are gone by then.
+ *
+ * PyTorch's caching allocator holds more than it hands out: allocator_replay.c.
+ */
+#include "train/memory/stage_memory.h"
+
+#include <math.h>
+
+#include "base/units.h"
+#include "lower/local.h"
+#include "train/step/muon.h"
+
+/* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process shows 0.5 to
+ * 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
+ * the preparations for BLOOM, on an A100). */
+#define CONTEXT_LAZY_BYTES (0.6 * MAQ_GIB)
+#define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
+#define WORKSPACE_BYTES (32.0 * 1024 * 1024)
+
+uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
+    for (uint32_t i = 0; i < n; i++)
+        programs[i] = bp->programs[at[i]];
+    return n;
+}
+
+struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n)
+{
+    struct maq_owned_params sum = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        sum.dense += programs[i]->dense_params;
+        sum.expert += programs[i]->expert_params;
+        sum.adapters += programs[i]->adapter_params;
+        sum.dense_matrices += programs[i]->dense_matrices;
+        sum.expert_matrices += programs[i]->expert_matrices;
+        sum.dense_narrow += programs[i]->dense_narrow;
+        sum.expert_narrow += programs[i]->expert_narrow;
+    }
+    return sum;
+}
+
+/* Several layers per checkpoint: one input is kept for the group, and the group is recomputed as one. */
+int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
+{
+    bool uniform = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_UNIFORM;
+    return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
+}
+
+struct states {
+    double weights, gradients, optimizer;
+};
+
+/* Moments of every parameter; with Muon what is no matrix has a second one (second_moment()). */
+static double least_moments(const struct maq_plan *p)
+{
+    return p->update == MAQ_UPDATE_ADAM ? 2 : 1;
+}
+
+/* Of these, that are no matrices. */
+static double second_moment(const struct maq_plan *p, double params, double shards)
+{
+    if (p->update != MAQ_UPDATE_MUON)
+        return 0;
+    return params * maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) /
+           (p->sharding == MAQ_SHARDING_NONE ? 1 : shards);
+}
+
+/*
+ * Transformer Engine keeps a quantized copy of a weight beside the 16-bit one, or alone where parameters are gathered in 8 bits, for all
+ * microbatches. Scales of blocks, and products that want both operands contiguous along what they add up (until Blackwell), need a
+ * second one along the other dimension. torchao's scales of rows are made anew each time.
+ */
+static double copy_bytes(const struct maq_job *job, const struct maq_plan *p)
+{
+    bool of_tensor = p->precision == MAQ_PRECISION_FP8_DELAYED || p->precision == MAQ_PRECISION_FP8_CURRENT,
+         both = false;
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        both |= job->cluster.groups[g].device.arch < MAQ_ARCH_BLACKWELL;
+    if (p->precision == MAQ_PRECISION_FP8_ROWWISE)
+        return 0;
+    return maq_lower_narrow_bytes(p) * (both || !of_tensor ? 2 : 1);
+}
+
+static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double narrow,
+                                  double shards)
+{
+    double w = maq_dtype_bytes((enum maq_dtype)job->store_dtype), g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
+           m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
+    double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 ? 0 : 4;
+    double moments = least_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
+    double weights = held * w + narrow * (copy_bytes(job, p) - (p->fp8_param_gather ? w : 0)),
+           gathered = held * w + narrow * (p->fp8_param_gather ? 1 - w : 0);
+    switch ((enum maq_sharding)p->sharding) {
+    case MAQ_SHARDING_NONE:
+        return (struct states){weights, held * g, held * o};
+    case MAQ_SHARDING_OPTIM:
+        return (struct states){weights, held * g, held * o / shards};
+    case MAQ_SHARDING_GRADS:
+        return (struct states){weights, held * g / shards, held * o / shards};
+    case MAQ_SHARDING_PARAMS:
+        break;
+    }
+    double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? gathered : 0; /* at the peak */
+    /* whole gradients add up in the type of the wire (torch/distributed/fsdp/_fully_shard: to_accumulated_grad_if_needed) */
+    bool whole = (p->gather_once || p->reduce_once) && job->microbatches > 1 && shards > 1;
+    double wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
+    return (struct states){held * (master > 0 ? master : w) / shards + kept, whole ? held * wire : held * g / shards,
+                           held * moments * m * (1 - p->optimizer_offload) / shards};
+}
+
+/* Frozen weights need neither gradient nor optimizer state. */
+static struct states lora_states(const struct maq_blueprint *bp, double held, double adapters, double shards)
+{
+    struct states s = model_states(bp->job, &bp->job->plan, adapters, 0, shards);
+    double w = bp->lower.store_bytes;
+    s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? held * w / shards : held * w;
+    return s;
+}
+
+/* Whether gradients are there only from the backward pass to the update: with several microbatches they are there from the first on. */
+static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
+{
+    return job->framework.frees_gradients && p->sharding == MAQ_SHARDING_PARAMS && p->lora_rank == 0 &&
+           job->microbatches == 1;
+}
+
+double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
+                       double shards)
+{
+    struct states s = model_states(job, plan, params, narrow, shards);
+    return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients);
+}
+
+/* What comes of them, of a rank's parameters; `reduced`: of those that are put out by reductions, which have a stream and a pool of their own. */
+static double coming_gradients(const struct maq_job *job, double dense, double expert, bool reduced)
+{
+    double shards = job->groups[MAQ_GROUP_SHARD].size, sum = 0;
+    if (!gradients_come(job, &job->plan))
+        return 0;
+    if (!reduced || shards > 1)
+        sum += model_states(job, &job->plan, dense, 0, shards).gradients;
+    if (!reduced || job->edp > 1)
+        sum += model_states(job, &job->plan, expert, 0, job->edp).gradients;
+    return sum;
+}
+
+/* ---- the costliest moment of a pass ---- */
+
+/* What a rank has of an entry while it works, beyond what entries keep: before its activations are gone, and behind that. */
+struct moments {
+    double working, ending;
+    double ahead; /* of both: gathered for the entries that follow on the way back */
+};
+
+static double held_params(const struct maq_block *b)
+{
+    return b->dense_params + b->expert_params;
+}
+
+static double trained_params(const struct maq_plan *p, const struct maq_block *b)
+{
+    return p->lora_rank > 0 ? b->adapter_params : held_params(b);
+}
+
+static const struct maq_block *block_at(const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
+{
+    return bp->blocks[pr->entries[entry].block];
+}
+
+static double gathered_ahead(const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
+{
+    uint32_t ahead = (uint32_t)bp->job->plan.fsdp_prefetch, first = entry > ahead ? entry - ahead : 0;
+    double params = 0;
+    for (uint32_t i = first; i < entry; i++)
+        params += held_params(block_at(bp, pr, i));
+    return params * bp->lower.store_bytes;
+}
+
+/* Parameters gathered, unless they stay and are states; whole gradients of the entry, and those of the one behind it on their way
+ * (torch/distributed/fsdp/_fully_shard: the input of a reduction lives until the next one begins). */
+static void add_fsdp(struct moments *m, const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    const struct maq_block *b = block_at(bp, pr, entry);
+    double e = bp->lower.store_bytes, wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype),
+           own = trained_params(p, b),
+           behind = entry + 1 < pr->n_entries ? trained_params(p, block_at(bp, pr, entry + 1)) : 0;
+    bool loss = b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS; /* it comes before all gradients */
+    m->ahead = bp->gather_backward ? gathered_ahead(bp, pr, entry) : 0;
+    double gathered = bp->gather_backward ? m->ahead + held_params(b) * e : 0;
+    m->working += gathered + (loss ? 0 : own * e + behind * wire);
+    m->ending += gathered + own * (e + wire);
+}
+
+/* While an entry works, what those behind it keep is not there yet or gone, unless it waits for a pass of weight gradients. */
+void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    double most = 0, ahead = 0, pool = 0, before = 0;
+    for (uint32_t i = 0; i < pr->n_entries; i++) {
+        const struct maq_entry *e = &pr->entries[i];
+        const struct maq_block *b = block_at(bp, pr, i);
+        int32_t group = e->redo ? maq_layers_per_checkpoint(p) : 1;
+        double act = b->weight || p->vocab_parallel_pipeline ? 0 : b->act_bytes[e->redo] / group,
+               working = b->backward_transient[e->redo] + (group - 1) * b->act_bytes[0];
+        struct moments m = {.working = fmax(working, b->forward_transient)};
+        if (p->sharding == MAQ_SHARDING_PARAMS)
+            add_fsdp(&m, bp, pr, i);
+        double here = fmax(m.working, m.ending - act);
+        ahead = here > most - act ? m.ahead : ahead;
+        most = fmax(most - act, here);
+        pool = fmax(pool, before + held_params(b));
+        before = held_params(b);
+    }
+    pr->transient_bytes = most;
+    pr->gather_bytes = bp->gather_backward ? fmax(pool * bp->lower.store_bytes - ahead, 0) : 0;
+}
+
+double maq_step_update_bytes(const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    bool copied =
+        maq_dtype_bytes((enum maq_dtype)p->grad_dtype) < 4 && !p->pure_low_precision && bp->lower.store != MAQ_FP32;
+    bool lists = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    double root = lists ? maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) : 0;
+    return ((copied ? 4 : 0) + root) * (1 - p->optimizer_offload);
+}
+
+/* Parameters that one rank updates. */
+static double updated_params(const struct maq_blueprint *bp, double dense, double expert, double adapters)
+{
+    const struct maq_job *job = bp->job;
+    double mine = job->plan.lora_rank > 0 ? adapters : dense;
+    if (job->plan.lora_rank > 0)
+        expert = 0;
+    bool shared = job->plan.sharding != MAQ_SHARDING_NONE;
+    return shared ? mine / job->groups[MAQ_GROUP_SHARD].size + expert / job->edp : mine + expert;
+}
+
+static void add_states(struct maq_stage_result *st, struct states s)
+{
+    st->bytes[MAQ_MEM_WEIGHTS] += s.weights;
+    st->bytes[MAQ_MEM_GRADIENTS] += s.gradients;
+    st->bytes[MAQ_MEM_OPTIMIZER] += s.optimizer;
+}
+
+/* Activations of embedding and output in a program. */
+static double ends_bytes(const struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < pr->n_entries; i++)
+        if (pr->entries[i].layer == UINT16_MAX)
+            sum += bp->blocks[pr->entries[i].block]->act_bytes[pr->entries[i].redo];
+    return sum;
+}
+
+/* What the vocabulary's part of the schedule changes for a stage that holds `live` microbatches of a program. */
+static double spread_vocabulary(const struct maq_blueprint *bp, const struct maq_program *pr, double live)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    if (!p->vocab_parallel_pipeline || live <= 0)
+        return 0;
+    double barriers = p->disable_backward_fusion ? 2 : 1;
+    double waiting = p->use_interlaced_schedule ? p->pp / 2.0 : barriers;
+    double more = fmin(waiting, bp->schedule->microbatches - live), ends = ends_bytes(bp, pr);
+    return fmax(more, 0) * (pr->act_bytes - ends) - fmax(live - barriers, 0) * ends;
+}
+
+/* The largest sum of live activations over the combinations that the schedule reaches. */
+static double peak_activations(const struct maq_blueprint *bp, uint32_t stage,
+                               const struct maq_program *const *programs, uint32_t n, uint32_t *microbatches)
+{
+    double best = 0, act[MAQ_MAX_STAGES];
+    bool spread = bp->job->plan.vocab_parallel_pipeline;
+    for (uint32_t c = 0; c < n; c++)
+        act[c] = programs[c]->act_bytes;
+    for (uint32_t i = bp->schedule->inflight_first[stage]; i < bp->schedule->inflight_first[stage + 1]; i++) {
+        const struct maq_inflight *live = &bp->schedule->inflight[i];
+        double sum = 0;
+        for (uint32_t c = 0; c < n; c++)
+            sum += live->chunk[c] * act[c];
+        for (uint32_t c = 0; c < n && spread; c++)
+            sum += spread_vocabulary(bp, programs[c], live->chunk[c]);
+        if (sum >= best) {
+            best = sum;
+            *microbatches = live->total;
+        }
+    }
+    return best;
+}
+
+static double context_bytes(const struct maq_job *job)
+{
+    return job->plan.cuda_module_loading == MAQ_MODULES_EAGER ? CONTEXT_EAGER_BYTES : CONTEXT_LAZY_BYTES;
+}
+
+double maq_fixed_bytes(const struct maq_job *job)
+{
+    return context_bytes(job) + WORKSPACE_BYTES + maq_communicator_bytes(job);
+}
+
+void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp, const struct maq_program *pr)
+{
+    const struct maq_job *job = bp->job;
+    double shards = job->groups[MAQ_GROUP_SHARD].size;
+    double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
+    out->states = maq_state_bytes(job, &job->plan, pr->dense_params, pr->dense_narrow, shards) +
+                  maq_state_bytes(job, &job->plan, pr->expert_params, pr->expert_narrow, job->edp);
+    out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
+                   second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
+    out->working = pr->transient_bytes;
+    out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each +
+                  coming_gradients(job, pr->dense_params, pr->expert_params, false);
+    out->matrix = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, &pr, 1) : 0;
+}
+
+void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
+{
+    *st = (struct maq_stage_result){0};
+    const struct maq_job *job = bp->job;
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    const uint32_t n = maq_stage_programs(programs, bp, stage);
+    double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0;
+    for (uint32_t c = 0; c < n; c++)
+        transient = fmax(transient, programs[c]->transient_bytes);
+    const struct maq_owned_params held = maq_owned_by(programs, n);
+    const double dense = held.dense, expert = held.expert, adapters = held.adapters;
+    bool lora = job->plan.lora_rank > 0;
+    st->params = dense + expert;
+    add_states(st, lora ? lora_states(bp, dense, adapters, shards)
+                        : model_states(job, &job->plan, dense, held.dense_narrow, shards));
+    add_states(st, lora ? lora_states(bp, expert, 0, job->edp)
+                        : model_states(job, &job->plan, expert, held.expert_narrow, job->edp));
+    st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
+                                    second_moment(&job->plan, expert - held.expert_matrices, job->edp);
+    st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, programs, n, &st->peak_microbatches);
+    double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
+    double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n) : 0;
+    double update = updated_params(bp, dense, expert, adapters) * each + working - st->bytes[MAQ_MEM_ACTIVATIONS];
+    if (gradients_come(job,
+                       &job->plan)) { /* the peak is in front of the backward pass, without them, or at the update */
+        bool before = transient >= update + st->bytes[MAQ_MEM_GRADIENTS];
+        st->bytes[MAQ_MEM_GRADIENTS] = before ? 0 : st->bytes[MAQ_MEM_GRADIENTS];
+        transient = before ? transient : update;
+    }
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
+    st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
+    st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
+    for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)
+        st->allocated_bytes += st->bytes[k];
+    /* fragmentation is known only from a replay (allocator_replay.c) */
+    st->reserved_bytes = st->allocated_bytes;
+    st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+    st->capacity_bytes = job->stages[stage].capacity_bytes;
+}
+
+double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    const uint32_t n = maq_stage_programs(programs, bp, stage);
+    const struct maq_owned_params held = maq_owned_by(programs, n);
+    return st->bytes[MAQ_MEM_GRADIENTS] > 0 ? 0 : coming_gradients(bp->job, held.dense, held.expert, true);
+}
+
+bool maq_stage_fits(const struct maq_stage_result *st)
+{
+    return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] <= st->capacity_bytes;
+}
+
+const char *maq_mem_name(enum maq_mem_kind kind)
+{
+    static const char *const names[MAQ_MEM_COUNT] = {"weights",   "gradients",     "optimizer", "activations",
+                                                     "transient", "fragmentation", "context",   "nccl"};
+    return (unsigned)kind < MAQ_MEM_COUNT ? names[kind] : "?";
+}

@@ -1,0 +1,44 @@
+/* op_counts.c - see op_counts.h. Items that no pass of the schedule counts (the norm's all-reduce) are needed once. */
+#include "train/op_counts.h"
+
+#include "base/check.h"
+#include "train/cache.h"
+#include "train/predict.h"
+
+static enum maq_status collect(struct maq_needs *out, const struct maq_blueprint *bp, struct maq_arena *arena)
+{
+    uint32_t n = bp->items->n;
+    double *calls = MAQ_ARENA_NEW(arena, double, n);
+    struct maq_need *at = MAQ_ARENA_NEW(arena, struct maq_need, n);
+    if (!calls || !at)
+        return MAQ_NO_MEMORY;
+    for (uint32_t s = 0; s < bp->schedule->stages; s++)
+        maq_stage_count_items(calls, NULL, bp, s);
+    for (uint32_t v = 1; bp->hop_item && v < bp->schedule->n_positions;
+         v++) /* every microbatch crosses every border twice */
+        calls[bp->hop_item[v]] += 2.0 * bp->schedule->microbatches;
+    *out = (struct maq_needs){.at = at};
+    for (uint32_t i = 1; i < n; i++) {
+        const struct maq_item *it = &bp->items->at[i];
+        if (it->is_coll || it->op.kind != MAQ_OP_GAP)
+            at[out->n++] = (struct maq_need){*it, calls[i] > 0 ? calls[i] : 1};
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_train_needs(struct maq_needs *out, const struct maq_job *job, struct maq_arena *arena,
+                                struct maq_diag *diag)
+{
+    struct maq_cache cache;
+    struct maq_blueprint bp;
+    struct maq_arena scratch;
+    maq_arena_init(&scratch, 0);
+    enum maq_status status = maq_cache_init(&cache, job, diag);
+    if (status == MAQ_OK)
+        status = maq_blueprint_build(&bp, job, &cache, &scratch, diag);
+    if (status == MAQ_OK)
+        status = collect(out, &bp, arena);
+    maq_cache_fini(&cache);
+    maq_arena_fini(&scratch);
+    return status;
+}

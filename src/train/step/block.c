@@ -1,0 +1,77 @@
+/* block.c - a block from the lowering: its passes, parameters and memory. See block.h. */
+#include "train/step/block.h"
+
+#include "lower/local.h"
+#include "train/step/muon.h"
+
+static void count_params(struct maq_block *b, const struct maq_lower *lo)
+{
+    for (uint32_t i = 0; i < b->layer->n_modules; i++) {
+        const struct maq_module *m = &b->layer->modules[i];
+        double p = maq_lower_local_params(lo, m);
+        bool expert = m->shard == MAQ_SHARD_EXPERT;
+        *(expert ? &b->expert_params : &b->dense_params) += p;
+        if (maq_muon_updates(m))
+            *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
+        if (maq_lower_quantized(lo, m))
+            *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
+        if (maq_lower_adapted(lo, m)) {
+            struct maq_local d = maq_lower_local(lo, b->layer, m);
+            b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);
+        }
+    }
+}
+
+static struct maq_moved moved_of(const struct maq_block *b, enum maq_block_use use, int redone)
+{
+    if (use == MAQ_BLOCK_OFFLOADED)
+        return (struct maq_moved){b->act_bytes[redone], b->act_bytes[redone]};
+    return use == MAQ_BLOCK_LAYER ? b->moved[redone] : (struct maq_moved){0, 0};
+}
+
+/* What is never recomputed keeps as much either way. */
+static void keep_all(struct maq_block *b)
+{
+    b->act_bytes[1] = b->act_bytes[0];
+    b->backward_transient[1] = b->backward_transient[0];
+    b->walk[1] = b->walk[0];
+    b->moved[1] = b->moved[0];
+}
+
+enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer,
+                                enum maq_block_use use, bool split)
+{
+    enum maq_pass backward = split ? MAQ_PASS_BACKWARD_INPUT : MAQ_PASS_BACKWARD;
+    enum maq_redo redo = use == MAQ_BLOCK_ENDS                            ? MAQ_REDO_NOTHING
+                         : lo->plan->recompute == MAQ_RECOMPUTE_FULL      ? MAQ_REDO_LAYER
+                         : lo->plan->recompute == MAQ_RECOMPUTE_SELECTIVE ? MAQ_REDO_PARTS
+                                                                          : MAQ_REDO_NOTHING;
+    b->layer = layer;
+    maq_lower_size(lo, layer);
+    lo->repeats = use != MAQ_BLOCK_ENDS;
+    count_params(b, lo);
+    maq_block_memory(b, lo);
+    if (use == MAQ_BLOCK_ENDS)
+        keep_all(b);
+    const struct maq_moved moved[2] = {moved_of(b, use, 0), moved_of(b, use, 1)};
+    for (int redone = 0; redone < 2; redone++) {
+        lo->offload_bytes = moved[redone].travels;
+        enum maq_redo again = redone ? redo : MAQ_REDO_NOTHING;
+        if (redone && moved[0].travels == 0) { /* what is recomputed changes only the backward pass */
+            b->forward[1] = b->forward[0];
+            b->backward[1] = again == MAQ_REDO_NOTHING ? b->backward[0] : maq_lower_layer(lo, layer, backward, again);
+            break;
+        }
+        b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
+        b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
+        if (moved[redone].freed > 0) { /* on the device: this layer's, and the one on its way */
+            b->backward_transient[redone] += 2 * moved[redone].freed;
+            b->act_bytes[redone] -= moved[redone].freed;
+        }
+        if (use == MAQ_BLOCK_OFFLOADED)
+            b->walk[redone].n = 0;
+    }
+    b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
+    lo->offload_bytes = 0;
+    return lo->failed ? MAQ_NO_MEMORY : MAQ_OK;
+}

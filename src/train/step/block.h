@@ -1,0 +1,56 @@
+/* block.h - a distinct layer kind on one rank: its segments for each pass, its parameters, what it keeps and what it works with. */
+#ifndef MAQ_TRAIN_STEP_BLOCK_H
+#define MAQ_TRAIN_STEP_BLOCK_H
+
+#include "lower/lower.h"
+
+/* What a module does to the allocator, in bytes. */
+struct maq_walk_step {
+    double out;  /* its output */
+    double keep; /* kept for its backward pass besides its input, where that stays: masks, scores, quantized copies */
+    double scratch
+        [2]; /* comes and goes with its forward pass, its backward pass: gathered input, raw scores, their gradients */
+    double gradient;   /* of its input */
+    double weight;     /* of its weights, where it is not added to the main gradient in one kernel */
+    bool input_stays;  /* its input is kept for the backward pass */
+    bool shares_input; /* with the module before it */
+};
+
+/* The modules of a layer in forward order. */
+struct maq_walk {
+    const struct maq_walk_step *steps;
+    uint32_t n;
+    double missing; /* parts that are recomputed, while the layer's backward pass runs */
+};
+
+/* Of what a layer keeps, bytes that wait on the host, and those that travel there and back for it. */
+struct maq_moved {
+    double freed, travels;
+};
+
+struct maq_block {
+    const struct maq_layer *layer;
+    const struct maq_segment *forward[2];               /* [recomputed]: they differ only in what is offloaded */
+    const struct maq_segment *backward[2];              /* [recomputed]; the input half when the schedule splits */
+    const struct maq_segment *weight;                   /* split schedules only */
+    double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
+    double dense_matrices, expert_matrices;             /* of those, what Muon would update */
+    double dense_narrow, expert_narrow;                 /* of those, what the recipe quantizes */
+    double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
+    struct maq_moved moved[2];                          /* inputs of modules that the plan offloads, [recomputed] */
+    struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */
+    double forward_transient, backward_transient[2];
+};
+
+/* What a block is used as: embedding and output are never recomputed; an offloaded layer's activations wait on the host. */
+enum maq_block_use { MAQ_BLOCK_LAYER, MAQ_BLOCK_OFFLOADED, MAQ_BLOCK_ENDS };
+
+/* Fills a zeroed block. `split`: the schedule has passes for the weight gradients. */
+enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower, const struct maq_layer *layer,
+                                enum maq_block_use use, bool split);
+
+/* Bytes that one rank keeps of a layer between its passes, those of them that could be moved, and the working set of its costliest moment
+ * beyond them. train/memory/activations.c */
+void maq_block_memory(struct maq_block *block, struct maq_lower *lower);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * blueprint.h - a training step in its repeated parts: what both the fast path and the full graph are made from.
+ *
+ *   block      a distinct layer kind, the embedding, the output, an MTP depth: its segments for each pass, its parameters and activations on one rank
+ *   entry      one occurrence of a block in a virtual stage, recomputed or not
+ *   program    the entries of one virtual stage (position), in forward order
+ *   buckets    the same entries grouped for data-parallel communication
+ *
+ * Data-parallel communication crosses the borders of layers, so it is not in the segments:
+ *
+ *   no_shard, optim   gradients are reduced once per step, bucket by bucket in backward order, each when its last entry's weight gradient of the last
+ *                     microbatch is done; parameters (optim) are gathered in forward order before the first microbatch
+ *   optim_grads       gradients are reduce-scattered in every microbatch
+ *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with reduce_once_per_step
+ *                       gradients are reduced in the last backward pass alone (where no backward pass gathers again as in optim, entry by
+ *                       entry), with gather_once_per_step parameters are gathered as in optim too
+ */
+#ifndef MAQ_TRAIN_STEP_BLUEPRINT_H
+#define MAQ_TRAIN_STEP_BLUEPRINT_H
+
+#include "lower/lower.h"
+#include "plan/schedule/schedule.h"
+#include "train/step/block.h"
+
+struct maq_cache;
+
+struct maq_entry {
+    uint16_t block;
+    uint8_t redo;   /* recomputed before its backward */
+    uint16_t layer; /* number among the layers of the virtual stage, UINT16_MAX for blocks that are none */
+};
+
+/* One data-parallel bucket: entries [first, last] of a program. Items are 0 when there is nothing to send. */
+struct maq_bucket_sync {
+    uint16_t first, last;
+    uint32_t reduce[3]; /* dense, its replica part (HSDP), experts: collectives for the gradients, one after another */
+    uint32_t gather[2]; /* dense, experts: collectives for the parameters */
+    double reduce_ns, gather_ns;
+    double forward_ns, backward_ns, weight_ns; /* compute of its entries; backward: the input half when split */
+    double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
+};
+
+/* Virtual stages that hold the same share one program. */
+struct maq_program {
+    struct maq_entry *entries;
+    uint32_t n_entries;
+    struct maq_bucket_sync *buckets; /* in forward order */
+    uint32_t n_buckets;
+    const struct maq_program *last; /* sync_last_pass: the same with the reduction in its backward pass; else NULL */
+    double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
+    double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
+    double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
+    double dense_params, expert_params, adapter_params;
+    double dense_matrices, expert_matrices; /* of those, what Muon would update */
+    double dense_narrow, expert_narrow;     /* of those, what the recipe quantizes */
+    double act_bytes;                       /* kept per microbatch */
+    double transient_bytes;                 /* working set of the heaviest moment of a pass, beyond act_bytes */
+    /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
+    double gather_bytes;
+    double gather_ns, reduce_ns; /* sums over the buckets */
+    double forward_gap_ns, backward_gap_ns,
+        weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
+    double wait_ns; /* of its passes in a step, for the host and data parallelism, that may shrink when compute grows */
+    double forward_drag_ns, backward_drag_ns,
+        weight_drag_ns; /* compute lost to communication beside it; in the makespans */
+};
+
+/* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a
+ * stage. */
+struct maq_grad_tasks {
+    const uint32_t *task;  /* [first[stages]] */
+    const uint32_t *first; /* [stages + 1] */
+};
+
+#define MAQ_MAX_BLOCKS 512
+
+/* The blocks of the stages that run on one kind of device with their groups placed alike; ids into `blocks`. */
+#define MAQ_MAX_SETS 32
+struct maq_block_set {
+    uint16_t group;                     /* node group */
+    const struct maq_placement *groups; /* process groups */
+    uint32_t layers, offloaded;         /* first of [n_kinds] */
+    uint32_t embedding, output, mtp;
+};
+
+struct maq_blueprint {
+    const struct maq_job *job;
+    struct maq_arena *arena;
+    struct maq_cache *cache;
+    struct maq_items *items; /* the cache's */
+    struct maq_lower lower;
+    uint32_t n_blocks, n_sets;
+    struct maq_block_set sets[MAQ_MAX_SETS];
+    uint16_t *stage_set; /* [pp] -> sets */
+    const struct maq_block *blocks[MAQ_MAX_BLOCKS];
+    const struct maq_program **programs; /* [n_virtual] by position */
+    const struct maq_schedule *schedule; /* the cache's */
+    const struct maq_grad_tasks *grads;  /* of the schedule */
+    const double *hop_ns; /* [n_positions] transfer between a position and the one before; NULL when pp = 1 */
+    const uint32_t *hop_item;
+    double nccl_bytes;      /* buffers of the communicators of one rank */
+    bool stalls;            /* transfers block the sender */
+    bool sync_every_pass;   /* ZeRO-2/3: gradients reduced in every backward */
+    bool sync_last_pass;    /* ZeRO-3: in the last one of a position, with what that gathers */
+    bool gather_every_pass; /* ZeRO-3 */
+    bool gather_backward;   /* ZeRO-3 that reshards after the forward */
+    bool gather_first;      /* parameters gathered before the first microbatch (ZeRO-1/2 with overlap) */
+    const struct maq_segment *
+        *optimizer; /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
+    double *
+        lost_ns; /* [pp] what the passes of a stage lost to data-parallel communication beside them, not in the makespans */
+    /* [pp] exchange of experts in passes of the filling and draining pipeline, which no other microbatch hides; not in the makespans */
+    double *unpaired_ns;
+    uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job */
+    uint32_t tied_item; /* reduction of tied embedding gradients between first and last stage; 0 = none */
+};
+
+/* Builds in `arena` what is the plan's own and in the cache what is not; job and cache are borrowed. */
+enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                    struct maq_arena *arena, struct maq_diag *diag);
+
+/* The same without programs and the end of the step: sets, blocks, schedule and transfers. */
+enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
+                                     struct maq_arena *arena, struct maq_diag *diag);
+
+/* What a program hides of its exchange of experts under another microbatch, forward and back; 0 where every pass has a partner (DualPipe). */
+double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program);
+
+/* The program of a stretch of the model in the place of the blueprint's stage v->stage; zeroed storage in bp->arena. */
+enum maq_status maq_blueprint_program(struct maq_program *out, struct maq_blueprint *bp,
+                                      const struct maq_virtual_stage *v, bool embeds, bool outputs);
+
+/* How long a transfer between a position and the one before holds its sender's port: 0 inside a domain, and where senders stall. */
+double maq_blueprint_port_ns(const struct maq_blueprint *bp, uint32_t position);
+
+/* Bytes of one transfer between two stages behind a layer, the mean of both directions. */
+double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before);
+
+/* Operators and collectives made from now on are those of this stage: its device, its groups. */
+void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * dp_comm.c - data-parallel communication of one virtual stage.
+ *
+ * Gradients of the entries of a bucket are reduced together (Megatron-LM's DistributedDataParallel buckets:
+ * 40 M parameters, at least 1 M per DP rank; FSDP: one entry). Dense parameters and experts have different
+ * groups: DP x CP for the former, expert-DP for the latter.
+ *
+ *   reduce   no_shard: all-reduce; otherwise reduce-scatter over the shard group, then all-reduce of the shard over the replicas (HSDP)
+ *   gather   all-gather over the shard group
+ */
+#include "train/step/dp_comm.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "lower/local.h"
+
+#define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
+#define BUCKET_PARAMS_PER_RANK 1e6
+
+const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
+                                           enum maq_half half)
+{
+    const struct maq_block *b = bp->blocks[e->block];
+    return half == MAQ_HALF_WEIGHT ? b->weight : b->backward[e->redo];
+}
+
+bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half)
+{
+    return bp->gather_backward && half != MAQ_HALF_WEIGHT;
+}
+
+bool maq_half_reduces(enum maq_half half, bool pass_reduces)
+{
+    return pass_reduces && half != MAQ_HALF_INPUT;
+}
+
+bool maq_reduces_behind(const struct maq_blueprint *bp)
+{
+    return !bp->sync_every_pass && !bp->sync_last_pass;
+}
+
+static uint32_t coll(struct maq_blueprint *bp, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
+{
+    struct maq_coll c = maq_coll_make(&bp->lower, kind, group, bytes);
+    return maq_items_coll(bp->items, &c, MAQ_STREAM_DP);
+}
+
+/* Parameters after the update: gathered, or broadcast by each rank in turn; a bucket has its share of the ranks. */
+static uint32_t gather(struct maq_blueprint *bp, double bytes, double share)
+{
+    if (!bp->job->framework.broadcasts_parameters || bp->job->plan.sharding == MAQ_SHARDING_PARAMS)
+        return coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_SHARD, bytes);
+    struct maq_coll c = maq_coll_make(&bp->lower, MAQ_COLL_BROADCAST, MAQ_GROUP_SHARD, bytes);
+    double turns = fmin(fmax(1.0, round(share * (double)c.at.size)), 65535.0);
+    c.flags = MAQ_COLL_TURNS(turns);
+    return maq_items_coll(bp->items, &c, MAQ_STREAM_DP);
+}
+
+/* Parameters of a bucket; narrow: of those, what the recipe quantizes. */
+struct held {
+    double dense, expert, dense_narrow, expert_narrow;
+};
+
+static void hold(struct held *h, const struct maq_block *block)
+{
+    h->dense += block->dense_params;
+    h->expert += block->expert_params;
+    h->dense_narrow += block->dense_narrow;
+    h->expert_narrow += block->expert_narrow;
+}
+
+/* What a bucket sends; `share`: of the stage's dense parameters. */
+static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, const struct held *h, double share)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    /* adapters are counted by the caller: their gradients are small */
+    double dense = p->lora_rank > 0 ? 0 : h->dense, expert = p->lora_rank > 0 ? 0 : h->expert;
+    double g = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype), w = bp->lower.store_bytes;
+    double saved = p->fp8_param_gather && p->lora_rank == 0 ? w - 1 : 0;
+    bool sharded = p->sharding != MAQ_SHARDING_NONE;
+    enum maq_coll_kind reduce = sharded ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE;
+    b->reduce[0] = coll(bp, reduce, sharded ? MAQ_GROUP_SHARD : MAQ_GROUP_DP_CP, dense * g);
+    uint32_t shards = bp->lower.groups[MAQ_GROUP_SHARD].size;
+    b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
+    b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
+    if (sharded) {
+        b->gather[0] = gather(bp, dense * w - h->dense_narrow * saved, share);
+        b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, expert * w - h->expert_narrow * saved);
+    }
+    for (int i = 0; i < 3; i++)
+        b->reduce_ns += b->reduce[i] ? bp->items->at[b->reduce[i]].dur_ns : 0;
+    for (int i = 0; i < 2; i++)
+        b->gather_ns += b->gather[i] ? bp->items->at[b->gather[i]].dur_ns : 0;
+}
+
+struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block)
+{
+    struct maq_bucket_sync b = {0};
+    if (bp->job->plan.bucket_layers > 0)
+        return (struct maq_atom_sync){0};
+    struct held h = {0};
+    hold(&h, block);
+    fill_items(bp, &b, &h, 1);
+    return (struct maq_atom_sync){.forward_gather_ns = bp->gather_every_pass ? b.gather_ns : 0,
+                                  .backward_gather_ns = bp->gather_backward ? b.gather_ns : 0,
+                                  .reduce_ns = bp->sync_every_pass ? b.reduce_ns : 0};
+}
+
+static void copy_items(struct maq_bucket_sync *to, const struct maq_bucket_sync *from)
+{
+    uint16_t first = to->first, last = to->last;
+    *to = *from;
+    to->first = first;
+    to->last = last;
+}
+
+/* Parameters per bucket; FSDP communicates entry by entry. */
+double maq_sync_bucket_params(double ranks)
+{
+    double per_rank = BUCKET_PARAMS_PER_RANK * ranks;
+    return per_rank > BUCKET_PARAMS ? per_rank : BUCKET_PARAMS;
+}
+
+static double bucket_size(const struct maq_blueprint *bp)
+{
+    if (bp->sync_every_pass || bp->job->plan.sharding == MAQ_SHARDING_PARAMS)
+        return 0;
+    return maq_sync_bucket_params(bp->lower.groups[MAQ_GROUP_DP_CP].size);
+}
+
+static void sum_compute(const struct maq_blueprint *bp, const struct maq_program *program, struct maq_bucket_sync *b)
+{
+    for (uint32_t i = b->first; i <= b->last; i++) {
+        const struct maq_entry *e = &program->entries[i];
+        const struct maq_block *block = bp->blocks[e->block];
+        b->forward_ns += block->forward[e->redo]->dur_ns;
+        b->backward_ns += block->backward[e->redo]->dur_ns;
+        b->weight_ns += block->weight ? block->weight->dur_ns : 0;
+    }
+}
+
+enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program)
+{
+    uint32_t n = program->n_entries, count = 0;
+    program->buckets = MAQ_ARENA_NEW(bp->arena, struct maq_bucket_sync, n);
+    if (!program->buckets)
+        return MAQ_NO_MEMORY;
+    struct held held = {0}, last = {-1, -1, -1, -1};
+    double size = bucket_size(bp), all_dense = 0;
+    int32_t by_layers = bp->job->plan.bucket_layers, layers = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all_dense += bp->blocks[program->entries[i].block]->dense_params;
+    for (uint32_t i = n; i-- > 0;) { /* buckets fill in backward order */
+        const struct maq_block *block = bp->blocks[program->entries[i].block];
+        if (held.dense == 0 && held.expert == 0 && layers == 0)
+            program->buckets[count] = (struct maq_bucket_sync){.first = (uint16_t)i, .last = (uint16_t)i};
+        hold(&held, block);
+        layers++;
+        program->buckets[count].first = (uint16_t)i;
+        bool full = by_layers > 0 ? layers >= by_layers : held.dense + held.expert > size;
+        if (full || i == 0) {
+            struct maq_bucket_sync *b = &program->buckets[count++];
+            if (memcmp(&held, &last, sizeof held) == 0) /* equal layers: equal collectives */
+                copy_items(b, b - 1);
+            else
+                fill_items(bp, b, &held, all_dense > 0 ? held.dense / all_dense : 1.0);
+            last = held;
+            held = (struct held){0};
+            layers = 0;
+        }
+    }
+    for (uint32_t i = 0; i < count / 2; i++) { /* forward order */
+        struct maq_bucket_sync swap = program->buckets[i];
+        program->buckets[i] = program->buckets[count - 1 - i];
+        program->buckets[count - 1 - i] = swap;
+    }
+    program->n_buckets = count;
+    for (uint32_t i = 0; i < count; i++) {
+        sum_compute(bp, program, &program->buckets[i]);
+        program->reduce_ns += program->buckets[i].reduce_ns;
+        program->gather_ns += program->buckets[i].gather_ns;
+    }
+    return MAQ_OK;
+}
+
+static double half_ns(const struct maq_bucket_sync *b, enum maq_half half)
+{
+    return half == MAQ_HALF_WEIGHT ? b->weight_ns : b->backward_ns;
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * A pass as a list of buckets in the order in which it meets them. The end of the compute of bucket i - 1 - prefetch
+ * releases the gather of bucket i: that many gathered buckets are ahead.
+ */
+static double released(const struct maq_program *program, uint32_t i, int32_t prefetch, bool backward)
+{
+    int64_t j = (int64_t)i - 1 - prefetch;
+    if (j < 0)
+        return 0;
+    return program->buckets[backward ? program->n_buckets - 1 - (uint32_t)j : (uint32_t)j].done_ns;
+}
+
+double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program)
+{
+    double stream = 0, compute = 0;
+    for (uint32_t i = 0; i < program->n_buckets; i++) {
+        struct maq_bucket_sync *b = &program->buckets[i];
+        if (bp->gather_every_pass && b->gather_ns > 0) {
+            stream = later(stream, released(program, i, bp->job->plan.fsdp_prefetch, false)) + b->gather_ns;
+            compute = later(compute, stream);
+        }
+        b->done_ns = compute += b->forward_ns;
+    }
+    return compute;
+}
+
+/* Backward: gather i+1 is issued before the reduction of i, both on one stream in that order. */
+double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half,
+                            bool pass_reduces)
+{
+    double stream = 0, compute = 0;
+    uint32_t n = program->n_buckets, reduced = 0;
+    int32_t prefetch = bp->job->plan.fsdp_prefetch;
+    bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(half, pass_reduces);
+    struct maq_bucket_sync *last = program->buckets + n; /* bucket i of the pass is last[-1 - i] */
+    for (uint32_t i = 0; i < n; i++) {
+        struct maq_bucket_sync *b = last - 1 - i;
+        /* reductions of buckets whose compute ended before this gather was released go first on the stream */
+        for (; reduces && (int64_t)reduced < (int64_t)i - prefetch; reduced++)
+            stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
+        if (gathers && b->gather_ns > 0) { /* else a rank holds all of it */
+            stream = later(stream, released(program, i, prefetch, true)) + b->gather_ns;
+            compute = later(compute, stream);
+        }
+        b->done_ns = compute += half_ns(b, half);
+    }
+    for (; reduces && reduced < n; reduced++)
+        stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
+    return later(compute, stream);
+}
+
+double maq_sync_late_ns(const struct maq_blueprint *bp, const struct maq_program *program)
+{
+    if (!program->last)
+        return 0;
+    return bp->schedule->split_backward ? program->last->weight_ns - program->weight_ns
+                                        : program->last->backward_ns - program->backward_ns;
+}
+
+double maq_sync_ready_ns(const struct maq_program *program, double from, double *until)
+{
+    double stream = from + program->gather_ns, ready = 0, rest = 0;
+    *until = stream;
+    for (uint32_t i = program->n_buckets;
+         i-- > 0;) { /* from the end: what is left to compute after bucket i has arrived */
+        rest += program->buckets[i].forward_ns;
+        ready = later(ready, stream + rest);
+        stream -= program->buckets[i].gather_ns;
+    }
+    return ready;
+}
+
+double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_program *program, double start,
+                           double free_at)
+{
+    double stream = free_at, compute = start;
+    enum maq_half half = bp->schedule->split_backward ? MAQ_HALF_WEIGHT : MAQ_HALF_WHOLE;
+    for (uint32_t i = program->n_buckets; i-- > 0;) {
+        const struct maq_bucket_sync *b = &program->buckets[i];
+        compute += half_ns(b, half);
+        if (b->reduce_ns > 0)
+            stream = later(stream, compute) + b->reduce_ns;
+    }
+    return stream;
+}

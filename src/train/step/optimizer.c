@@ -1,0 +1,138 @@
+/*
+ * optimizer.c - the end of a step on one rank: norm and clipping of the gradients, the update, what of it is on the host, cleared gradients, 8-
+ * and 4-bit copies of the weights.
+ */
+#include "train/step/optimizer.h"
+
+#include "lower/local.h"
+#include "train/memory/stage_memory.h"
+#include "train/step/host.h"
+#include "train/step/muon.h"
+
+/* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
+struct optimizer_types {
+    double grad, master, moment, store;
+    bool apart;
+};
+
+/* With moments of another type Megatron-LM's optimizer is the precision-aware one, which casts inside its kernel. */
+static struct optimizer_types optimizer_types(const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    struct optimizer_types t = {.grad = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
+                                .master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4,
+                                .moment = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype),
+                                .store = bp->lower.store_bytes};
+    t.apart = bp->job->framework.optimizer_casts_apart && t.master > 0 && p->optimizer_dtype == MAQ_FP32;
+    return t;
+}
+
+static void put_pass(struct maq_segment_writer *w, double elements, double read, double written)
+{
+    struct maq_op op =
+        maq_op_make(MAQ_OP_ELEMENTWISE, MAQ_FP32, 0, (int64_t)elements, (int64_t)read, (int64_t)written, 0, 0, 0);
+    if (elements >= 1)
+        maq_segment_op(w, &op);
+}
+
+/* The update itself of parameters with so many moments. */
+static void put_moments(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double moments,
+                        double grad)
+{
+    struct optimizer_types t = optimizer_types(bp);
+    bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    double read = grad + (t.master > 0 ? t.master : t.store) + moments * t.moment,
+           written = moments * t.moment + t.master + (t.apart ? 0 : t.store);
+    struct maq_op update = maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)params,
+                                       (int64_t)read, (int64_t)written, 0, 0, 0);
+    if (params >= 1)
+        maq_segment_op(w, &update);
+}
+
+/*
+ * Muon's passes over a matrix beside its products: gradient and moment in, moment and X out; the norm of X, X divided by it; X, weight in,
+ * weight out.
+ */
+static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double grad,
+                     const struct maq_program *const *programs, uint32_t n)
+{
+    struct optimizer_types t = optimizer_types(bp);
+    double weight = t.master > 0 ? t.master : t.store;
+    put_pass(w, params, grad + t.moment, t.moment + 4);
+    put_pass(w, params, 4, 0);
+    put_pass(w, params, 4, 4);
+    maq_muon_put(w, bp, programs, n);
+    put_pass(w, params, 4 + weight, t.master + (t.apart ? 0 : t.store));
+}
+
+/*
+ * Squared norm of the gradients, (all-reduce over the job), clipping, the update, and the cast of the new weights. Bytes of an updated
+ * parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two moments and
+ * writes master, moments and weight; with momentum there is one moment. With casts apart gradients of 16 bits are first copied to 32 (g, 4),
+ * which the others then read, and the weight is written by a copy of the master (4, w).
+ */
+static void put_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double mine, double matrices,
+                       const struct maq_program *const *programs, uint32_t n)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    struct optimizer_types t = optimizer_types(bp);
+    double on_device = mine * (1 - p->optimizer_offload), g = t.grad;
+    if (t.apart && g < t.master) {
+        put_pass(w, on_device, g, t.master);
+        g = t.master;
+    }
+    put_pass(w, mine, g, 0);
+    put_pass(w, mine, g, g);
+    if (p->update == MAQ_UPDATE_MUON) {
+        put_muon(w, bp, matrices, g, programs, n);
+        put_moments(w, bp, on_device - matrices, 2, g);
+    } else {
+        put_moments(w, bp, on_device, p->update == MAQ_UPDATE_SGD ? 1 : 2, g);
+    }
+    if (t.apart)
+        put_pass(w, on_device, t.master, t.store);
+}
+
+/* End of the step on one rank of a stage: the update, what of it is on the host, cleared gradients, 8- and 4-bit weights. */
+const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
+                                                  uint32_t n)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    const struct maq_owned_params held = maq_owned_by(programs, n);
+    struct maq_segment *out = MAQ_ARENA_NEW(bp->arena, struct maq_segment, 1);
+    if (!out) {
+        bp->lower.failed = true;
+        return NULL;
+    }
+    struct maq_segment_writer w;
+    maq_segment_begin(&w, out, bp->items, bp->arena);
+    w.bucket = MAQ_BUCKET_OPTIMIZER;
+    w.name = "optimizer";
+    double dense = p->lora_rank > 0 ? held.adapters : held.dense, expert = p->lora_rank > 0 ? 0 : held.expert,
+           all = dense + expert;
+    double matrices[2] = {held.dense_matrices, held.expert_matrices};
+    if (p->sharding != MAQ_SHARDING_NONE) {
+        dense /= bp->lower.groups[MAQ_GROUP_SHARD].size;
+        matrices[0] /= bp->lower.groups[MAQ_GROUP_SHARD].size;
+        expert /= bp->job->edp;
+        matrices[1] /= bp->job->edp;
+    }
+    double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
+    put_update(&w, bp, mine, matrices[0] + matrices[1], programs, n);
+    if (p->optimizer_offload >
+        0) { /* gradients down, weights up; the host's Adam runs at its memory bandwidth, about that of the link */
+        uint16_t moved = maq_segment_copy(&w, mine * p->optimizer_offload * (g + bp->lower.store_bytes), MAQ_STEP_NONE);
+        maq_segment_join(&w, moved);
+    }
+    put_pass(&w, all, 0, g);
+    int math = bp->job->math_dtype;
+    if (math == MAQ_FP8 || math == MAQ_FP4) { /* weights quantized once per step */
+        double narrow = held.dense_narrow + held.expert_narrow;
+        struct maq_op cast = maq_op_make(MAQ_OP_QUANTIZE, math, 0, (int64_t)(narrow / 4096) + 1, 4096, 2, 0, 0, 0);
+        maq_segment_op(&w, &cast);
+    }
+    maq_segment_gap(&w, maq_host_step_ns(bp->job, bp->items->device));
+    maq_segment_end(&w);
+    bp->lower.failed |= w.failed;
+    return out;
+}

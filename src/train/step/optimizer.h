@@ -1,0 +1,11 @@
+/* optimizer.h - the end of a step on one rank. */
+#ifndef MAQ_TRAIN_STEP_OPTIMIZER_H
+#define MAQ_TRAIN_STEP_OPTIMIZER_H
+
+#include "train/step/blueprint.h"
+
+/* The end of the step on one rank that holds n programs, on the selected stage; NULL when out of memory. */
+const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
+                                                  uint32_t n);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * step_time.c - the fast path's clock: a pipeline of whole passes, then the end of the step.
+ *
+ *   pass             forward, backward or weight-gradient time of a virtual stage, a sum of its layers' segments
+ *   pipeline         max-plus over the schedule skeleton (plan/schedule/schedule.h), several plans at once
+ *   last backward    is longer where it alone reduces gradients, those of its virtual stage (reduce_once_per_step)
+ *   first forward    may not end before its parameters have arrived and been used (overlap_param_gather)
+ *   reduction        starts when the last backward pass of a virtual stage has passed a bucket, runs on the DP stream of its device
+ *   lost             what compute beside those reductions and gathers lost to them, charged behind the update
+ *   unpaired         exchange of experts that no other microbatch hides while the pipeline fills and drains, charged there as well
+ *   end              all-reduce of the gradient norm (joins all ranks), update, gather of parameters when it is not overlapped
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "train/cache.h"
+#include "train/predict.h"
+#include "train/step/dp_comm.h"
+
+static double *doubles(struct maq_arena *a, size_t n)
+{
+    return MAQ_ARENA_NEW(a, double, n > 0 ? n : 1);
+}
+
+struct lanes {
+    double *dur, *ready, *late, *hop, *stall, *port, *makespan, *finish;
+    uint32_t K;
+    bool waits;   /* some lane gathers parameters first */
+    bool reduces; /* some lane reduces gradients in the last backward passes */
+};
+
+/* Pass times by (kind, position), and the earliest end of each position's first forward, of lane k. */
+static void fill_lane(struct lanes *l, const struct maq_blueprint *bp, uint32_t k)
+{
+    uint32_t n = bp->schedule->n_positions, K = l->K;
+    for (uint32_t v = 0; v < n; v++) {
+        const struct maq_program *pr = bp->programs[v];
+        l->dur[(MAQ_TASK_F * n + v) * K + k] = pr->forward_ns;
+        l->dur[(MAQ_TASK_B * n + v) * K + k] = pr->backward_ns;
+        l->dur[(MAQ_TASK_W * n + v) * K + k] = pr->weight_ns;
+        l->hop[v * K + k] = bp->hop_ns ? bp->hop_ns[v] : 0;
+        l->stall[v * K + k] = bp->stalls && bp->hop_ns ? bp->hop_ns[v] : 0;
+        l->port[v * K + k] = v > 0 ? maq_blueprint_port_ns(bp, v) : 0;
+        l->ready[v * K + k] = 0;
+        l->late[v * K + k] = maq_sync_late_ns(bp, pr);
+    }
+    l->reduces = l->reduces || bp->sync_last_pass;
+    if (!bp->gather_first)
+        return;
+    l->waits = true;
+    for (uint32_t s = 0; s < bp->schedule->stages; s++) {
+        uint16_t at[MAQ_MAX_STAGES];
+        uint32_t chunks = maq_schedule_positions(bp->schedule, s, at);
+        double stream = 0;
+        for (uint32_t c = 0; c < chunks; c++) { /* a device gathers its chunks in order */
+            double r = maq_sync_ready_ns(bp->programs[at[c]], stream, &stream) + bp->programs[at[c]]->forward_gap_ns +
+                       bp->programs[at[c]]->forward_drag_ns,
+                   *slot = &l->ready[at[c] * K + k];
+            *slot = r > *slot ? r : *slot;
+        }
+    }
+}
+
+/* End of the gradient reduction on one stage: its chunks in the order in which their last backward pass runs. */
+static double reduce_stage(const struct maq_blueprint *bp, uint32_t stage, const struct maq_step_times *times)
+{
+    const struct maq_schedule *s = bp->schedule;
+    bool overlaps = bp->job->plan.overlap_grad_reduce == MAQ_ON;
+    double end = times->stage_end[stage],
+           stream = overlaps ? 0 : end; /* otherwise one after another when all backward passes are done */
+    for (uint32_t i = bp->grads->first[stage]; i < bp->grads->first[stage + 1]; i++) {
+        uint32_t id = bp->grads->task[i];
+        const struct maq_task *task = &s->tasks[id];
+        const struct maq_program *pr = bp->programs[task->kind == MAQ_TASK_FB ? task->b_position : task->position];
+        double start =
+            times->finish[(size_t)id * times->stride] - (s->split_backward ? pr->weight_ns : pr->backward_ns);
+        stream = overlaps ? maq_sync_reduced_ns(bp, pr, start, stream) : stream + pr->reduce_ns;
+    }
+    return stream > end ? stream : end;
+}
+
+double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program)
+{
+    bool hidden = bp->gather_first || bp->gather_every_pass || bp->job->plan.sharding == MAQ_SHARDING_NONE;
+    return hidden ? 0 : program->gather_ns;
+}
+
+static double exposed_gather(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    double t = 0;
+    uint32_t chunks = maq_schedule_positions(bp->schedule, stage, at);
+    for (uint32_t c = 0; c < chunks; c++)
+        t += maq_program_exposed_gather(bp, bp->programs[at[c]]);
+    return t;
+}
+
+/* Least reduction that is left when the last pass of a position has computed. */
+static double least_reduction(const struct maq_blueprint *bp)
+{
+    double least = -1;
+    if (!maq_reduces_behind(bp))
+        return 0;
+    for (uint32_t v = 0; v < bp->schedule->n_positions; v++) {
+        const struct maq_program *pr = bp->programs[v];
+        double ns = pr->n_buckets > 0 ? pr->buckets[0].reduce_ns : 0;
+        least = least < 0 || ns < least ? ns : least;
+    }
+    return least;
+}
+
+static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *bp)
+{
+    uint32_t pp = bp->schedule->stages;
+    for (uint32_t s = 0; s < pp; s++)
+        out->pipeline = out->reduced[s] > out->pipeline ? out->reduced[s] : out->pipeline;
+    if (bp->tied_item) { /* first and last stage add up their halves of the tied table */
+        double a = out->reduced[0] > out->reduced[pp - 1] ? out->reduced[0] : out->reduced[pp - 1];
+        a += bp->items->at[bp->tied_item].dur_ns;
+        out->pipeline = a > out->pipeline ? a : out->pipeline;
+    }
+    out->norm = bp->norm_item ? bp->items->at[bp->norm_item].dur_ns : 0;
+    double end = 0;
+    for (uint32_t s = 0; s < pp; s++) {
+        double update = bp->optimizer[s]->dur_ns + bp->lost_ns[s] + bp->unpaired_ns[s], gather = exposed_gather(bp, s);
+        if (update + gather > end) {
+            end = update + gather;
+            out->optimizer = update;
+            out->gather = gather;
+        }
+    }
+    out->step = out->pipeline + out->norm + end;
+    out->tail = least_reduction(bp) + out->norm + end;
+}
+
+enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,
+                               struct maq_arena *arena)
+{
+    const struct maq_schedule *s = bps[0]->schedule;
+    size_t n = (size_t)s->n_positions * K;
+    struct lanes l = {.K = K,
+                      .dur = doubles(arena, MAQ_TASK_KIND_COUNT * n),
+                      .ready = doubles(arena, n),
+                      .late = doubles(arena, n),
+                      .hop = doubles(arena, n),
+                      .stall = doubles(arena, n),
+                      .port = doubles(arena, n),
+                      .makespan = doubles(arena, K),
+                      .finish = maq_cache_finish(bps[0]->cache, 2 * (size_t)s->n_tasks * K)};
+    if (!l.dur || !l.ready || !l.late || !l.hop || !l.stall || !l.port || !l.makespan || !l.finish)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < K; k++)
+        fill_lane(&l, bps[k], k);
+    const struct maq_task_times times = {.dur = l.dur,
+                                         .hop = l.hop,
+                                         .stall = l.stall,
+                                         .port = l.port,
+                                         .ready = l.waits ? l.ready : NULL,
+                                         .late = l.reduces ? l.late : NULL};
+    maq_schedule_eval(l.makespan, l.finish, s, K, &times);
+    for (uint32_t k = 0; k < K; k++) {
+        const struct maq_blueprint *bp = bps[k];
+        out[k] = (struct maq_step_times){.finish = l.finish + k,
+                                         .stride = K,
+                                         .stage_end = doubles(arena, s->stages),
+                                         .reduced = doubles(arena, s->stages)};
+        if (!out[k].stage_end || !out[k].reduced)
+            return MAQ_NO_MEMORY;
+        for (uint32_t st = 0; st < s->stages; st++) {
+            out[k].stage_end[st] = l.finish[(size_t)s->stage_last[st] * K + k];
+            out[k].reduced[st] = maq_reduces_behind(bp) ? reduce_stage(bp, st, &out[k]) : out[k].stage_end[st];
+        }
+        end_of_step(&out[k], bp);
+    }
+    return MAQ_OK;
+}

@@ -1,0 +1,144 @@
+/* ranking_report.c - ranked plans for people, as JSON ("maquette.validate.ranking/1"). */
+#include <string.h>
+
+#include "base/str.h"
+#include "maquette/validate.h"
+#include "report/json_util.h"
+#include "validate/worst.h"
+
+#define MAX_BYTES ((size_t)64 << 20)
+
+static bool compared(const struct maq_validate_plan *row)
+{
+    return !row->filtered && row->why[0] == '\0';
+}
+
+/* ---- text ---- */
+
+static void add_figure(struct maq_buf *b, double x, bool percent)
+{
+    if (isfinite(x))
+        maq_buf_addf(b, " %11.*f", percent ? 1 : 3, percent ? 100 * x : x);
+    else
+        maq_buf_addf(b, " %11s", "-");
+}
+
+static void add_measure(struct maq_buf *b, const char *what, double own, double rival, bool has_rival, bool percent)
+{
+    maq_buf_addf(b, "  %-34s", what);
+    add_figure(b, own, percent);
+    if (has_rival)
+        add_figure(b, rival, percent);
+    maq_buf_adds(b, "\n");
+}
+
+static void add_skips(struct maq_buf *b, const struct maq_validate_plan_ranking *r)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < r->n_rows; i++)
+        left += !r->rows[i].filtered && !compared(&r->rows[i]);
+    maq_buf_addf(b, "\n  %u of %u rows left out", left, r->n_kept);
+    for (uint32_t i = 0, said = 0; i < r->n_rows; i++) {
+        uint32_t rows = 0, first = i;
+        if (r->rows[i].filtered || compared(&r->rows[i]))
+            continue;
+        for (uint32_t k = 0; k < r->n_rows; k++)
+            if (!r->rows[k].filtered && strcmp(r->rows[k].why, r->rows[i].why) == 0) {
+                first = k < first ? k : first;
+                rows++;
+            }
+        if (first == i)
+            maq_buf_addf(b, "%s %u %s", said++ == 0 ? ":" : ",", rows, r->rows[i].why);
+    }
+    maq_buf_adds(b, "\n");
+    if (r->n_too_large > 0)
+        maq_buf_addf(b, "  %u plans that ran are predicted not to fit in memory\n", r->n_too_large);
+}
+
+static void add_worst(struct maq_buf *b, const struct maq_validate_plan_ranking *r, uint32_t worst)
+{
+    struct maq_worst w;
+    maq_worst_init(&w, r->n_rows);
+    for (uint32_t i = 0; i < r->n_rows; i++)
+        if (compared(&r->rows[i]))
+            maq_worst_add(&w, i, r->rows[i].error);
+    uint32_t n = maq_worst_head(&w, worst, b);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_validate_plan *p = &r->rows[w.at[i].row];
+        maq_buf_addf(b, "   %+7.1f %%  line %u: tp%d dp%d pp%d, microbatch %d%s%s; measured %.3g s, predicted %.3g s\n",
+                     100 * p->error, p->line, p->tp, p->dp, p->pp, p->mbs, p->layout[0] ? ", layers " : "", p->layout,
+                     p->measured_s, p->predicted_s);
+    }
+    maq_worst_fini(&w);
+}
+
+char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r, uint32_t worst)
+{
+    struct maq_buf b;
+    bool rival = r->rival.rows > 0;
+    maq_buf_init(&b, MAX_BYTES);
+    maq_buf_addf(&b, "%s: %u plans of %s, %u compared\n\n", r->table, r->n_rows, r->job, r->own.rows);
+    maq_buf_addf(&b, "  %-34s %11s%s\n", "", "maquette", rival ? " predicted_s" : "");
+    add_measure(&b, "Kendall's tau-b", r->own.tau, r->rival.tau, rival, false);
+    add_measure(&b, "Spearman's rho", r->own.rho, r->rival.rho, rival, false);
+    add_measure(&b, "cost of the choice, %", r->own.regret, r->rival.regret, rival, true);
+    add_measure(&b, "error of the step, %: median", r->own.error.median, r->rival.error.median, rival, true);
+    add_measure(&b, "                      mean", r->own.error.mean, r->rival.error.mean, rival, true);
+    add_measure(&b, "                      with sign", r->own.error.bias, r->rival.error.bias, rival, true);
+    add_skips(&b, r);
+    if (worst > 0)
+        add_worst(&b, r, worst);
+    return maq_buf_take(&b);
+}
+
+/* ---- JSON ---- */
+
+static void add_order(struct maq_json map, const struct maq_validate_order *o)
+{
+    maq_json_int(map, "rows", o->rows);
+    maq_json_real(map, "kendall_tau", o->tau);
+    maq_json_real(map, "spearman_rho", o->rho);
+    maq_json_real(map, "regret", o->regret);
+    maq_json_real(map, "median_ape", o->error.median);
+    maq_json_real(map, "mean_ape", o->error.mean);
+    maq_json_real(map, "bias", o->error.bias);
+}
+
+static void add_row(struct maq_json list, const struct maq_validate_plan *p)
+{
+    struct maq_json map = maq_json_item(list);
+    maq_json_int(map, "line", p->line);
+    maq_json_int(map, "tensor_model_parallel_size", p->tp);
+    maq_json_int(map, "data_parallel_size", p->dp);
+    maq_json_int(map, "pipeline_model_parallel_size", p->pp);
+    maq_json_int(map, "micro_batch_size", p->mbs);
+    maq_json_text(map, "pipeline_model_parallel_layout", p->layout);
+    if (!compared(p)) {
+        maq_json_text(map, "skipped", p->why);
+        return;
+    }
+    maq_json_real(map, "measured", p->measured_s);
+    maq_json_real(map, "predicted", p->predicted_s);
+    maq_json_real(map, "error", p->error);
+    maq_json_real(map, "rival", p->rival_s);
+    maq_json_bool(map, "fits", p->fits);
+}
+
+char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *r)
+{
+    struct maq_json_document document;
+    char *text = NULL;
+    maq_json_begin(&document, "maquette.validate.ranking/1");
+    maq_json_text(document.root, "table", r->table);
+    maq_json_text(document.root, "job", r->job);
+    add_order(maq_json_map(document.root, "order"), &r->own);
+    if (r->rival.rows > 0)
+        add_order(maq_json_map(document.root, "rival"), &r->rival);
+    else
+        maq_json_null(document.root, "rival");
+    struct maq_json rows = maq_json_list(document.root, "rows");
+    for (uint32_t i = 0; i < r->n_rows; i++)
+        if (!r->rows[i].filtered)
+            add_row(rows, &r->rows[i]);
+    return maq_json_finish(&text, &document, NULL) == MAQ_OK ? text : NULL;
+}

@@ -1,0 +1,162 @@
+/* report.c - executed plans against their prediction, as text for people and as JSON. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "maquette/validate.h"
+#include "report/json_util.h"
+
+#define MAX_BYTES ((size_t)64 << 20)
+
+static void add_percent(struct maq_buf *b, double share, bool sign)
+{
+    if (isnan(share))
+        maq_buf_adds(b, "       -");
+    else
+        maq_buf_addf(b, sign ? " %+7.1f" : " %7.1f", 100.0 * share);
+}
+
+static void add_stat(struct maq_buf *b, const struct maq_plan_stat *s)
+{
+    maq_buf_addf(b, " %5u", s->n);
+    add_percent(b, s->median_ape, false);
+    add_percent(b, s->mean_ape, false);
+    add_percent(b, s->p90_ape, false);
+    add_percent(b, s->bias, true);
+}
+
+static void add_groups(struct maq_buf *b, const struct maq_validate_plans *r)
+{
+    maq_buf_addf(b, "\n  %-24s  time: n  median    mean     p90    bias   memory: n  median    mean     p90    bias\n",
+                 "");
+    for (uint32_t i = 0; i < r->n_groups; i++) {
+        maq_buf_addf(b, "  %-24.24s   ", r->groups[i].name);
+        add_stat(b, &r->groups[i].stat[MAQ_PLAN_TIME]);
+        maq_buf_adds(b, "       ");
+        add_stat(b, &r->groups[i].stat[MAQ_PLAN_MEMORY]);
+        maq_buf_addc(b, '\n');
+    }
+}
+
+/* The row with the n-th largest error of a metric; ties by order. NULL when there are fewer. */
+static const struct maq_plan_row *nth_worst(const struct maq_validate_plans *r, enum maq_plan_metric m, uint32_t n)
+{
+    for (uint32_t i = 0; i < r->n_rows; i++) {
+        uint32_t before = 0;
+        double error = fabs(r->rows[i].points[m].error);
+        if (r->rows[i].why[0] != '\0' || isnan(error))
+            continue;
+        for (uint32_t j = 0; j < r->n_rows; j++) {
+            double other = r->rows[j].why[0] == '\0' ? fabs(r->rows[j].points[m].error) : -1;
+            before += other > error || (j < i && !(other < error) && !isnan(other));
+        }
+        if (before == n)
+            return &r->rows[i];
+    }
+    return NULL;
+}
+
+static void add_worst(struct maq_buf *b, const struct maq_validate_plans *r, uint32_t worst)
+{
+    static const char *const names[] = {"time", "memory"};
+    char measured[32], predicted[32], pipeline[32], reduce[32], update[32];
+    for (int m = 0; worst > 0 && m < MAQ_PLAN_METRIC_COUNT; m++) {
+        const struct maq_plan_row *row;
+        maq_buf_addf(b, "\n  worst %s\n", names[m]);
+        for (uint32_t n = 0; n < worst && (row = nth_worst(r, (enum maq_plan_metric)m, n)) != NULL; n++) {
+            const struct maq_plan_point *p = &row->points[m];
+            (m == MAQ_PLAN_TIME ? maq_format_time : maq_format_bytes)(measured, p->measured);
+            (m == MAQ_PLAN_TIME ? maq_format_time : maq_format_bytes)(predicted, p->predicted);
+            maq_buf_addf(b, "    %+6.1f %%  %s: measured %s, predicted %s\n", 100.0 * p->error, row->file, measured,
+                         predicted);
+            maq_buf_addf(b, "               %u devices, %u stages, %u replicas, batch %u of %u", row->devices,
+                         row->stages, row->replicas, row->global_batch, row->micro_batch);
+            if (m == MAQ_PLAN_TIME)
+                maq_buf_addf(b, "; pipeline %s, reduction %s, optimizer %s", maq_format_time(pipeline, row->pipeline_s),
+                             maq_format_time(reduce, row->reduce_s), maq_format_time(update, row->update_s));
+            maq_buf_addc(b, '\n');
+        }
+    }
+}
+
+char *maq_validate_plans_text(const struct maq_validate_plans *r, uint32_t worst)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, MAX_BYTES);
+    maq_buf_addf(&b, "%s: %u plans, %u compared\n", r->path, r->n_rows, r->n_compared);
+    maq_buf_addf(&b, "predicted from %s by %s; error in %% of what was measured\n", r->profile,
+                 r->judge == MAQ_PLAN_JUDGE_SAILOR ? "Sailor's published rule" : "maquette");
+    add_groups(&b, r);
+    for (uint32_t i = 0; i < r->n_rows; i++)
+        if (r->rows[i].why[0] != '\0')
+            maq_buf_addf(&b, "\n  left out: %s: %s", r->rows[i].file, r->rows[i].why);
+    if (r->n_compared < r->n_rows)
+        maq_buf_addc(&b, '\n');
+    add_worst(&b, r, worst);
+    if (b.failed)
+        maq_buf_fini(&b);
+    return b.ptr;
+}
+
+/* ---- JSON ---- */
+
+static void add_json_stat(struct maq_json at, const struct maq_plan_stat *s)
+{
+    maq_json_int(at, "rows", s->n);
+    maq_json_real(at, "median_ape", s->median_ape);
+    maq_json_real(at, "mean_ape", s->mean_ape);
+    maq_json_real(at, "p90_ape", s->p90_ape);
+    maq_json_real(at, "bias", s->bias);
+}
+
+static void add_json_row(struct maq_json at, const struct maq_plan_row *row)
+{
+    const struct maq_plan_point *time = &row->points[MAQ_PLAN_TIME], *memory = &row->points[MAQ_PLAN_MEMORY];
+    maq_json_text(at, "file", row->file);
+    maq_json_text(at, "group", row->group);
+    maq_json_text(at, "left_out", row->why[0] != '\0' ? row->why : NULL);
+    maq_json_int(at, "devices", row->devices);
+    maq_json_int(at, "pipelines", row->pipelines);
+    maq_json_int(at, "stages", row->stages);
+    maq_json_int(at, "replicas", row->replicas);
+    maq_json_int(at, "micro_batch_size", row->micro_batch);
+    maq_json_int(at, "global_batch_size", row->global_batch);
+    if (row->why[0] != '\0')
+        return;
+    maq_json_real(at, "measured_step_time_s", time->measured);
+    maq_json_real(at, "step_time_s", time->predicted);
+    maq_json_real(at, "time_error", time->error);
+    maq_json_real(at, "pipeline_s", row->pipeline_s);
+    maq_json_real(at, "reduce_s", row->reduce_s);
+    maq_json_real(at, "measured_reduce_s", row->measured_reduce_s);
+    maq_json_real(at, "optimizer_s", row->update_s);
+    maq_json_real(at, "measured_memory_bytes", memory->measured);
+    maq_json_real(at, "memory_bytes", memory->predicted);
+    maq_json_real(at, "memory_error", memory->error);
+}
+
+char *maq_validate_plans_json(const struct maq_validate_plans *r)
+{
+    struct maq_json_document doc;
+    char *out = NULL;
+    maq_json_begin(&doc, "maquette.validate.plans/1");
+    maq_json_text(doc.root, "path", r->path);
+    maq_json_text(doc.root, "profile", r->profile);
+    maq_json_text(doc.root, "judge", maq_plan_judge_name(r->judge));
+    maq_json_int(doc.root, "row_count", r->n_rows);
+    maq_json_int(doc.root, "compared", r->n_compared);
+    struct maq_json list = maq_json_list(doc.root, "groups");
+    for (uint32_t i = 0; i < r->n_groups; i++) {
+        struct maq_json at = maq_json_item(list);
+        maq_json_text(at, "name", r->groups[i].name);
+        add_json_stat(maq_json_map(at, "time"), &r->groups[i].stat[MAQ_PLAN_TIME]);
+        add_json_stat(maq_json_map(at, "memory"), &r->groups[i].stat[MAQ_PLAN_MEMORY]);
+    }
+    list = maq_json_list(doc.root, "rows");
+    for (uint32_t i = 0; i < r->n_rows; i++)
+        add_json_row(maq_json_item(list), &r->rows[i]);
+    return maq_json_finish(&out, &doc, NULL) == MAQ_OK ? out : NULL;
+}
