@@ -37,7 +37,7 @@ static const struct {
 
 static int run(const char *name, const char *text, bool full)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     struct maq_search_result *r;
     struct maq_search_opts opts = {.full = full};
@@ -59,7 +59,7 @@ static int run(const char *name, const char *text, bool full)
     printf(
         "plan: %s: %.2f s, %.2f CPU s, %ld MB; %llu plans in %u cells: %llu bounded, %llu impossible, %llu do not fit, "
         "%llu scored; %.1f M plans/s;",
-        name, wall, cpu, usage.ru_maxrss / 1024, (unsigned long long)c->considered, c->cells,
+        name, wall, cpu, usage.ru_maxrss / 1024, (unsigned long long)c->considered, c->branches,
         (unsigned long long)c->bounded, (unsigned long long)c->impossible, (unsigned long long)c->unfit,
         (unsigned long long)c->scored, (double)c->considered / wall * 1e-6);
     if (r->n_plans > 0) {

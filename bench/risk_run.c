@@ -42,7 +42,7 @@ static int measure(const struct maq_failures *failures, uint32_t threads)
 
 int main(void)
 {
-    struct maq_failures_box *box;
+    struct maq_loaded_failures *box;
     if (maq_failures_load(&box, "llama3", NULL) != MAQ_OK)
         return 1;
     int status = measure(maq_failures_get(box), 1) || measure(maq_failures_get(box), 0);

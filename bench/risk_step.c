@@ -23,7 +23,7 @@ static double now(clockid_t clock)
 
 static int measure(const char *what, const char *text, uint32_t parts)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_risk_step *step;
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     if (maq_job_parse(&box, what, (struct maq_str){text, strlen(text)}, NULL, 0, NULL) != MAQ_OK)

@@ -61,7 +61,7 @@ static int measure(const char *name, const char *path, const char *text, double 
     struct maq_diag *diag = maq_diag_new();
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     struct maq_slices_result *r;
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     enum maq_status status = path ? maq_job_load_open(&job, path, NULL, 0, diag)
                                   : maq_job_parse_open(&job, name, (struct maq_str){text, strlen(text)}, NULL, 0, diag);
     if (status != MAQ_OK)

@@ -66,7 +66,7 @@ int main(void)
                                "cluster: h100-sxm:8 x 2048, rail 400G\n"
                                "plan: {tp: 8, pp: 16, layout: balanced}\n"
                                "workload: {seq: 8192, gbs: 2048}\n";
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     if (maq_job_parse(&box, "bench", (struct maq_str){text, sizeof text - 1}, NULL, 0, diag) != MAQ_OK)
         return 3;

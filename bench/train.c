@@ -36,7 +36,7 @@ static double predict_s(int nodes, int gbs, int times)
     write_job(text, sizeof text, nodes, gbs);
     for (int i = 0; i < times; i++) {
         double start = cpu_s();
-        struct maq_job_box *box;
+        struct maq_loaded_job *box;
         struct maq_train_result *r;
         if (maq_job_parse(&box, "bench", (struct maq_str){text, strlen(text)}, NULL, 0, NULL) != MAQ_OK ||
             maq_train_predict(&r, maq_job_get(box), NULL) != MAQ_OK)
@@ -59,7 +59,7 @@ int main(void)
            1e3 * small, 1e3 * large, large / small, (double)use.ru_maxrss / 1024);
 
     char text[512];
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_train_graph g;
     write_job(text, sizeof text, 2048, 2048);
     if (maq_job_parse(&box, "bench", (struct maq_str){text, strlen(text)}, NULL, 0, NULL) != MAQ_OK)

@@ -18,7 +18,7 @@
 #include "planner/mixed/search_state.h"
 
 struct searched {
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     struct maq_mixed_search_result *result;
 };
 

@@ -15,7 +15,7 @@
 #include "maquette/train.h"
 
 struct prediction {
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     struct maq_train_result *result;
 };
 
@@ -39,7 +39,7 @@ static void drop(struct prediction *p)
 /* A job that is refused with words of `says`. */
 static inline void expect_refused(const char *text, const char *says)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     assert_int_equal(maq_job_parse(&box, "refused", maq_str_of(text), NULL, 0, diag), MAQ_BAD_INPUT);
     char *told = maq_diag_format(diag, 0, false);

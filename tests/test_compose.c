@@ -142,7 +142,7 @@ static bool random_table(struct maq_stage_table *out, const void *ctx, uint32_t 
     out->n_hop_classes = classes;
     for (uint32_t o = 0; o < options; o++)
         at[o].hop_class = o % classes;
-    bool alike = r->waits && r->seed % 4 == 0; /* options are of a group: compose_counted.c */
+    bool alike = r->waits && r->seed % 4 == 0; /* options are of a group: planner/compose/counted_bound.c */
     double most = r->waits && r->seed % 3 == 0 ? 1 : 0.3;
     for (uint32_t side = 0; side < 2; side++) {
         double *s = MAQ_ARENA_NEW(arena, double, (size_t)classes *classes *atoms);
@@ -260,14 +260,14 @@ static void bounds_change_no_answer(void **ignored)
         struct maq_label_options free_search = {HUGE_VAL, 0, 1u << 20, true}, bounded = {0, 0, 1u << 20, false};
         struct maq_label_count count;
         struct maq_stage_table t;
-        struct maq_arcs arcs;
+        struct maq_layer_ranges layer_ranges;
         struct maq_boxes none = {.n = 0}, boxes;
         struct maq_arena arena;
         static struct maq_composition best, other;
         maq_arena_init(&arena, 0);
-        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        assert_true(random_table(&t, &r, 0, &arena) && maq_layer_ranges_init(&layer_ranges, &t, &arena));
         best.step_s = other.step_s = HUGE_VAL;
-        assert_true(maq_labels_search(&best, &count, &arcs, &none, &free_search, &arena));
+        assert_true(maq_labels_search(&best, &count, &layer_ranges, &none, &free_search, &arena));
         assert_true(count.complete);
         without += count.considered;
         assert_same(search_one(&r, 1), best.step_s);
@@ -275,10 +275,10 @@ static void bounds_change_no_answer(void **ignored)
             assert_true(maq_wave_bound(&t) <= best.bottleneck_s * (1 + 1e-12));
             assert_true(maq_work_bound(&t) <= best.step_s * (1 + 1e-12));
             bounded.cutoff_s = best.step_s * 1.000001;
-            const struct maq_box_options box = {bounded.cutoff_s, 0.01 * best.step_s, 400, 0, NULL, NULL};
-            assert_true(maq_boxes_cover(&boxes, &other, &arcs, &box, &arena));
+            const struct maq_bottleneck_box_options box = {bounded.cutoff_s, 0.01 * best.step_s, 400, 0, NULL, NULL};
+            assert_true(maq_boxes_cover(&boxes, &other, &layer_ranges, &box, &arena));
             assert_true(boxes.bound_s <= best.step_s * 1.000001);
-            assert_true(maq_labels_search(&other, &count, &arcs, &boxes, &bounded, &arena));
+            assert_true(maq_labels_search(&other, &count, &layer_ranges, &boxes, &bounded, &arena));
             with += count.considered;
             assert_same(other.step_s, best.step_s);
         }
@@ -292,18 +292,18 @@ static void bounds_are_below(void **ignored)
     for (uint64_t seed = 0; seed < TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = seed % 2 ? 2 : 1, .waits = seed % 2 == 0};
         struct maq_stage_table t;
-        struct maq_arcs arcs;
+        struct maq_layer_ranges layer_ranges;
         struct maq_boxes boxes;
         struct maq_arena arena;
         static struct maq_composition best, found;
         maq_arena_init(&arena, 0);
-        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        assert_true(random_table(&t, &r, 0, &arena) && maq_layer_ranges_init(&layer_ranges, &t, &arena));
         brute_force(&best, &t);
         if (best.step_s < HUGE_VAL) {
             for (uint32_t most = 1; most < 100; most *= 4) { /* few boxes: a weaker bound, still a bound */
-                const struct maq_box_options box = {2 * best.step_s, 0.01, most, 0, NULL, NULL};
+                const struct maq_bottleneck_box_options box = {2 * best.step_s, 0.01, most, 0, NULL, NULL};
                 found.step_s = HUGE_VAL;
-                assert_true(maq_boxes_cover(&boxes, &found, &arcs, &box, &arena));
+                assert_true(maq_boxes_cover(&boxes, &found, &layer_ranges, &box, &arena));
                 assert_true(boxes.bound_s <= best.step_s * (1 + 1e-12));
                 assert_true(found.step_s >= best.step_s * (1 - 1e-12));
             }
@@ -349,17 +349,18 @@ static void counting_finds_the_least_fill(void **ignored)
     uint32_t found = 0, rough = 0;
     for (uint64_t seed = 0; seed < 15 * TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = 1, .waits = true};
-        struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3, .price = {{0.01, 0.02, 0.01, 0.03}}};
+        struct maq_bottleneck_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3, .price = {{0.01, 0.02, 0.01, 0.03}}};
         struct maq_stage_table t;
-        struct maq_arcs arcs;
-        struct maq_priced *priced = NULL;
-        struct maq_counted *counted = NULL;
+        struct maq_layer_ranges layer_ranges;
+        struct maq_priced_bound *priced = NULL;
+        struct maq_counted_bound *counted = NULL;
         struct maq_arena arena;
         static struct maq_composition c, path;
         double least = HUGE_VAL, got[4] = {0};
         maq_arena_init(&arena, 0);
-        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
-        assert_true(maq_priced_new(&priced, &arcs, &arena) && maq_counted_new(&counted, &arcs, &arena) && counted);
+        assert_true(random_table(&t, &r, 0, &arena) && maq_layer_ranges_init(&layer_ranges, &t, &arena));
+        assert_true(maq_priced_bound_new(&priced, &layer_ranges, &arena) &&
+                    maq_counted_bound_new(&counted, &layer_ranges, &arena) && counted);
         c.n_stages = 0;
         add_fills(&least, &c, &t);
         const struct maq_count_options options[4] = {{UINT64_MAX, 0, false}, /* all states */
@@ -367,8 +368,8 @@ static void counting_finds_the_least_fill(void **ignored)
                                                      {UINT64_MAX, 1, false}, /* few states: no better than the best */
                                                      {1, 0, true}};          /* no time for states: a bound */
         for (uint32_t i = 0; i < 4; i++) {
-            const double *rest = maq_priced_rest(priced, &box, 0, 1e3);
-            assert_true(maq_counted_solve(&got[i], &box, &path, counted, rest, 1e3, &options[i]));
+            const double *rest = maq_priced_bound_rest(priced, &box, 0, 1e3);
+            assert_true(maq_counted_bound_solve(&got[i], &box, &path, counted, rest, 1e3, &options[i]));
             if (i < 3)
                 assert_int_equal(path.n_stages > 0, got[i] < 1e3);
             if (i < 2 && path.n_stages > 0) { /* the path is what its value says, and lies where the box says */
@@ -395,19 +396,19 @@ static void what_is_left_is_below(void **ignored)
     uint32_t less = 0;
     for (uint64_t seed = 0; seed < TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 3, .waits = true};
-        const struct maq_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3};
+        const struct maq_bottleneck_box box = {.bottleneck_hi = 1e3, .sync_hi = 1e3};
         double priced[MAQ_STAGE_OPTIONS] = {0}, paid, least = HUGE_VAL, last = 0;
         struct maq_stage_table t;
-        struct maq_arcs arcs;
+        struct maq_layer_ranges layer_ranges;
         struct maq_arena arena;
         static struct maq_composition c;
         maq_arena_init(&arena, 0);
-        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        assert_true(random_table(&t, &r, 0, &arena) && maq_layer_ranges_init(&layer_ranges, &t, &arena));
         c.n_stages = 0;
         add_fills(&least, &c, &t);
         for (uint32_t coarse = 8; coarse > 0; coarse /= 2) {
             struct maq_units units = {.coarse = coarse, .codes = 1};
-            struct maq_left *left;
+            struct maq_cost_to_go *left;
             for (uint32_t g = 0; g < t.n_kinds; g++) {
                 units.radix[g] = t.available[g] / coarse + 1;
                 units.stride[g] = units.codes;
@@ -423,9 +424,9 @@ static void what_is_left_is_below(void **ignored)
                 units.code[o] = (fits ? devices / coarse : t.available[kind] / coarse + 1) * units.stride[kind];
                 priced[o] = coarse > 1 ? 0.01 * devices : 0;
             }
-            assert_true(maq_left_new(&left, &arcs, &units, &arena));
-            maq_left_fill(left, &box, priced);
-            double value = maq_left_of(left, 0, t.n_atoms, units.codes - 1) - paid;
+            assert_true(maq_cost_to_go_new(&left, &layer_ranges, &units, &arena));
+            maq_cost_to_go_fill(left, &box, priced);
+            double value = maq_cost_to_go_of(left, 0, t.n_atoms, units.codes - 1) - paid;
             assert_true(value <= least * (1 + 1e-12));
             less += value < least * 0.999;
             last = value;
@@ -483,10 +484,10 @@ static void threads_change_nothing(void **ignored)
 /* One binary per (stages behind, stretch, option); the path condition, devices, and maxima over positions. How many binaries. */
 static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
 {
-    uint32_t n = t->n_atoms, arcs = 0;
+    uint32_t n = t->n_atoms, layer_ranges = 0;
     double slowest = 0;
     fprintf(f, "Minimize\n obj: %u tau + sync + update", t->waves - 1);
-    struct arc {
+    struct layer_range {
         uint32_t behind, first, end, option;
         double t, pace, pace_of_two, sync, update;
     } *at = calloc((size_t)n * n * (n + 1) * t->n_options, sizeof *at);
@@ -504,17 +505,18 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
                     const struct maq_stage_part part = {o, maq_replicas(t, o)};
                     double hops = maq_forward_weight(t, k, first == 0) * maq_hop_row(t, t->forward_s, o, 0)[end - 1] +
                                   maq_backward_weight(t, k, first == 0) * maq_hop_row(t, t->backward_s, o, 0)[first];
-                    struct arc a = {k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, 0, p->update_s[first]};
+                    struct layer_range a = {
+                        k, first, end, o, p->time_s[end] - p->time_s[first], 0, 0, 0, p->update_s[first]};
                     a.pace_of_two = maq_stage_pace(t, a.t, maq_end_sends_s(t, hops, true));
                     a.pace = k == 1 && first == 0 ? a.pace_of_two : maq_stage_pace(t, a.t, hops);
                     slowest = fmax(slowest, a.pace_of_two);
                     a.t += hops;
                     a.sync = t->sync_s(t, &part, 1, p->sync_bytes[end] - p->sync_bytes[first], part.replicas);
-                    fprintf(f, " + %.15g x%u\n", a.t, arcs);
-                    at[arcs++] = a;
+                    fprintf(f, " + %.15g x%u\n", a.t, layer_ranges);
+                    at[layer_ranges++] = a;
                 }
     fprintf(f, "Subject To\n two: tau"); /* the last of two stages: what wraps shares its port */
-    for (uint32_t i = 0; i < arcs; i++)
+    for (uint32_t i = 0; i < layer_ranges; i++)
         if (at[i].behind == 0)
             fprintf(f, " - %.15g x%u\n", at[i].pace_of_two, i);
         else if (at[i].behind == 1 && at[i].first == 0)
@@ -523,14 +525,14 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
     for (uint32_t k = 0; k < n; k++) { /* tau, sync and update are no less than those of the stage at position k */
         for (uint32_t what = 0; what < 3; what++) {
             fprintf(f, " m%u_%u: %s", k, what, what == 0 ? "tau" : what == 1 ? "sync" : "update");
-            for (uint32_t i = 0; i < arcs; i++)
+            for (uint32_t i = 0; i < layer_ranges; i++)
                 if (at[i].behind == k)
                     fprintf(f, " - %.15g x%u\n", what == 0 ? at[i].pace : what == 1 ? at[i].sync : at[i].update, i);
             fprintf(f, " >= 0\n");
         }
         for (uint32_t l = 1; l <= n; l++) { /* in (k stages behind, l atoms left) = out */
             fprintf(f, " f%u_%u: 0 tau", k, l);
-            for (uint32_t i = 0; i < arcs; i++) {
+            for (uint32_t i = 0; i < layer_ranges; i++) {
                 if (at[i].behind == k && at[i].end == l)
                     fprintf(f, " + x%u\n", i);
                 if (k > 0 && at[i].behind == k - 1 && at[i].first == l)
@@ -541,17 +543,17 @@ static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
     }
     for (uint32_t g = 0; g < t->n_kinds; g++) {
         fprintf(f, " d%u: 0 tau", g);
-        for (uint32_t i = 0; i < arcs; i++)
+        for (uint32_t i = 0; i < layer_ranges; i++)
             if (t->options[at[i].option].kind == g)
                 fprintf(f, " + %u x%u\n", t->options[at[i].option].devices * maq_replicas(t, at[i].option), i);
         fprintf(f, " <= %u\n", t->available[g]);
     }
     fprintf(f, "Binaries\n");
-    for (uint32_t i = 0; i < arcs; i++)
+    for (uint32_t i = 0; i < layer_ranges; i++)
         fprintf(f, " x%u\n", i);
     fprintf(f, "End\n");
     free(at);
-    return arcs;
+    return layer_ranges;
 }
 
 /* The optimum that cbc finds; HUGE_VAL when it says that there is none. */
@@ -622,12 +624,12 @@ static void chains_hold_the_composition(void **ignored)
     for (uint64_t seed = 0; seed < TABLES; seed++) {
         const struct random_table r = {.seed = seed, .max_parts = 1, .extra_devices = 6};
         struct maq_stage_table t;
-        struct maq_arcs arcs;
+        struct maq_layer_ranges layer_ranges;
         struct maq_arena arena;
         static struct maq_composition best;
         static struct maq_chain_set p;
         maq_arena_init(&arena, 0);
-        assert_true(random_table(&t, &r, 0, &arena) && maq_arcs_init(&arcs, &t, &arena));
+        assert_true(random_table(&t, &r, 0, &arena) && maq_layer_ranges_init(&layer_ranges, &t, &arena));
         uint32_t share = t.options[0].samples, chains = t.wave_samples / share, batch = t.waves * t.wave_samples;
         uint64_t programs = 0, knapsacks = 0;
         brute_force(&best, &t);
@@ -641,7 +643,8 @@ static void chains_hold_the_composition(void **ignored)
             assert_same(p.step_s, best.step_s);
             same++;
             struct maq_chain_stock *pool = maq_chain_stock_new(&t, 2048, &arena);
-            assert_true(pool && maq_chain_stock_collect(pool, &arcs, chains, 1.2 * best.step_s, &programs, &arena));
+            assert_true(pool &&
+                        maq_chain_stock_collect(pool, &layer_ranges, chains, 1.2 * best.step_s, &programs, &arena));
             assert_true(maq_chain_set_choose(&p, pool, batch, &knapsacks, &arena));
             assert_true(p.step_s <= best.step_s * (1 + 1e-12));
             double step = p.step_s;

@@ -54,7 +54,7 @@ static struct maq_compose_result *compose(const char *model, uint32_t gbs, uint3
 /* What the published rule says of a plan of the result, written and read back as JSON. */
 static struct maq_mixed_cost judged(const struct maq_compose_result *r)
 {
-    struct maq_mixed_box *box, *back;
+    struct maq_loaded_mixed_plan *box, *back;
     struct maq_profile_dir *profile;
     struct maq_mixed_cost cost;
     char *json;
@@ -156,7 +156,7 @@ static void pipelines_beat_the_best_one(void **ignored)
         too_slow();
     need_profiles();
     struct maq_compose_result *r = compose("OPT-350", 1024, 32, 96, MAQ_COMPOSE_PIPELINES);
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     assert_true(r->plans[0].step_s <= 4.90);
     assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_NO); /* it splits micro batches */
     maq_compose_result_free(r);

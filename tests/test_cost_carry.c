@@ -40,7 +40,8 @@ static double carried(double t, const struct maq_op *op, enum maq_library librar
 {
     struct maq_fit_point there, here;
     assert_true(maq__fit_point(&there, op, from) && maq__fit_point(&here, op, to));
-    return maq__carry_over_s(t, op, library, &(struct maq_carry){from, &there}, &(struct maq_carry){to, &here});
+    return maq__other_device_s(t, op, library, &(struct maq_other_device){from, &there},
+                               &(struct maq_other_device){to, &here});
 }
 
 static void assert_near(double a, double b, double off)
@@ -132,17 +133,17 @@ static void test_distance(void **state)
 {
     (void)state;
     struct maq_device a = device_named("a"), near = a, other = a, amd = a;
-    assert_true(isinf(maq__carry_distance(&a, &a)));
+    assert_true(isinf(maq__other_device_distance(&a, &a)));
     near.name = "near";
     near.mem_bps *= 0.7;
     other.name = "other";
     other.arch = MAQ_ARCH_ADA;
     amd.name = "amd";
     amd.arch = MAQ_ARCH_CDNA3;
-    assert_true(maq__carry_distance(&a, &near) > 0.3 && maq__carry_distance(&a, &near) < MAQ_CARRY_FAR);
-    assert_true(maq__carry_distance(&a, &other) >= MAQ_CARRY_FAR); /* the same balance, and yet farther */
-    assert_true(isfinite(maq__carry_distance(&a, &other)) && isinf(maq__carry_distance(&a, &amd)));
-    assert_near(maq__carry_distance(&near, &a), maq__carry_distance(&a, &near), CLOSE);
+    assert_true(maq__other_device_distance(&a, &near) > 0.3 && maq__other_device_distance(&a, &near) < MAQ_CARRY_FAR);
+    assert_true(maq__other_device_distance(&a, &other) >= MAQ_CARRY_FAR); /* the same balance, and yet farther */
+    assert_true(isfinite(maq__other_device_distance(&a, &other)) && isinf(maq__other_device_distance(&a, &amd)));
+    assert_near(maq__other_device_distance(&near, &a), maq__other_device_distance(&a, &near), CLOSE);
 }
 
 /* More of anything is never slower, and no figure at all is no crash. */

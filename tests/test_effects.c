@@ -174,7 +174,7 @@ static void test_slowest_device(void **unused)
     } cases[] = {{1, 1, 0}, {1, 8, 1.42360}, {8, 8, 2.34373}, {128, 8, 3.24137}, {8192, 8, 4.29123}};
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[256];
-        struct maq_job_box *box = NULL;
+        struct maq_loaded_job *box = NULL;
         struct maq_diag *diag = maq_diag_new();
         snprintf(text, sizeof text, "model: gpt2\ncluster: 'h100-sxm:%d x %d'\n", cases[i].per_node, cases[i].nodes);
         assert_int_equal(maq_job_parse(&box, "test", maq_str_of(text), NULL, 0, diag), MAQ_OK);

@@ -18,7 +18,7 @@
 #include "spec/catalogue.h"
 
 /* `rest` is `framework:` and whatever else the job says besides a model, a cluster and a batch. */
-static enum maq_status load(struct maq_job_box **box, const char *model, const char *cluster, const char *rest,
+static enum maq_status load(struct maq_loaded_job **box, const char *model, const char *cluster, const char *rest,
                             struct maq_diag *diag)
 {
     char text[2048];
@@ -26,9 +26,9 @@ static enum maq_status load(struct maq_job_box **box, const char *model, const c
     return maq_job_parse(box, "job", maq_str_of(text), NULL, 0, diag);
 }
 
-static struct maq_job_box *good(const char *model, const char *cluster, const char *rest)
+static struct maq_loaded_job *good(const char *model, const char *cluster, const char *rest)
 {
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     if (load(&box, model, cluster, rest, diag) != MAQ_OK)
         fail_msg("%s: %s", rest, maq_diag_format(diag, 0, false));
@@ -36,7 +36,7 @@ static struct maq_job_box *good(const char *model, const char *cluster, const ch
     return box;
 }
 
-static struct maq_job_box *dense(const char *rest)
+static struct maq_loaded_job *dense(const char *rest)
 {
     return good("llama-3.1-8b", "h100-sxm:8", rest);
 }
@@ -56,7 +56,7 @@ static void test_forms(void **unused)
         {"framework: {name: ours, host: {forward: 1 ms}}", "ours", 1e-3},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
-        struct maq_job_box *box = dense(cases[i].text);
+        struct maq_loaded_job *box = dense(cases[i].text);
         const struct maq_framework *f = &maq_job_get(box)->framework;
         assert_string_equal(f->name, cases[i].name);
         if (f->host.forward_s < cases[i].forward_s * 0.999 || f->host.forward_s > cases[i].forward_s * 1.001)
@@ -69,7 +69,7 @@ static void test_forms(void **unused)
 static void test_default_is_megatron(void **unused)
 {
     (void)unused;
-    struct maq_job_box *none = dense(""), *megatron = dense("framework: megatron-lm");
+    struct maq_loaded_job *none = dense(""), *megatron = dense("framework: megatron-lm");
     assert_memory_equal(&maq_job_get(none)->framework.host, &maq_job_get(megatron)->framework.host,
                         sizeof(struct maq_host_costs));
     maq_job_free(none);
@@ -80,7 +80,7 @@ static void test_default_is_megatron(void **unused)
 static void test_who_wins(void **unused)
 {
     (void)unused;
-    struct maq_job_box *box = dense("framework: pytorch-fsdp");
+    struct maq_loaded_job *box = dense("framework: pytorch-fsdp");
     assert_int_equal(maq_job_get(box)->plan.attention_backend, MAQ_ATTENTION_FLASH2);
     assert_false(maq_job_get(box)->plan.fused_kernels);
     char *why = maq_job_explain(box);
@@ -104,7 +104,7 @@ static void test_who_wins(void **unused)
 static void test_bases(void **unused)
 {
     (void)unused;
-    struct maq_job_box *fsdp = dense("framework: pytorch-fsdp"), *titan = dense("framework: torchtitan");
+    struct maq_loaded_job *fsdp = dense("framework: pytorch-fsdp"), *titan = dense("framework: torchtitan");
     assert_int_equal(maq_job_get(fsdp)->plan.grad_reduce_dtype, MAQ_BF16);
     assert_int_equal(maq_job_get(titan)->plan.grad_reduce_dtype, MAQ_FP32);
     assert_int_equal(maq_job_get(titan)->plan.attention_backend, MAQ_ATTENTION_FLASH2);
@@ -130,7 +130,7 @@ static void test_cases(void **unused)
         {"gpt2", "a100-80gb:8", "framework: paxml", 0, MAQ_BF16},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
-        struct maq_job_box *box = good(cases[i].model, cases[i].cluster, cases[i].rest);
+        struct maq_loaded_job *box = good(cases[i].model, cases[i].cluster, cases[i].rest);
         const struct maq_plan *p = &maq_job_get(box)->plan;
         if (p->dispatcher != cases[i].dispatcher || p->grad_dtype != cases[i].grad_dtype)
             fail_msg("%s on %s: dispatcher %d, gradients %d", cases[i].rest, cases[i].cluster, p->dispatcher,
@@ -161,7 +161,7 @@ static void test_faults(void **unused)
         {"framework: {dropout: 2}", 0, "must be"},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
-        struct maq_job_box *box = NULL;
+        struct maq_loaded_job *box = NULL;
         struct maq_diag *diag = maq_diag_new();
         assert_int_equal(load(&box, "gpt2", "h100-sxm:8", cases[i].text, diag), MAQ_BAD_INPUT);
         char *text = maq_diag_format(diag, 0, false);
@@ -186,7 +186,7 @@ static void test_catalogue(void **unused)
             for (size_t m = 0; m < MAQ_COUNT(models); m++) {
                 char rest[128];
                 snprintf(rest, sizeof rest, "framework: %s", e->name);
-                struct maq_job_box *box = good(models[m], clusters[c], rest);
+                struct maq_loaded_job *box = good(models[m], clusters[c], rest);
                 const struct maq_framework *f = &maq_job_get(box)->framework;
                 assert_string_equal(f->name, e->name);
                 assert_true(strlen(f->title) > 3 && strlen(f->source) > 10);

@@ -16,10 +16,10 @@
 #include "maquette/train.h"
 
 /* A job of a small model on one node that the host holds back; `cluster` is keys in YAML's flow style, or behind "= " one line. */
-static struct maq_job_box *job_on(const char *cluster, const char *plan, struct maq_diag *diag)
+static struct maq_loaded_job *job_on(const char *cluster, const char *plan, struct maq_diag *diag)
 {
     char text[1024];
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     bool line = strncmp(cluster, "= ", 2) == 0;
     snprintf(text, sizeof text,
              "{model: gpt2, framework: megatron-lm, cluster: %s%s%s, plan: {dp: 8, mbs: 1%s}, "
@@ -31,7 +31,7 @@ static struct maq_job_box *job_on(const char *cluster, const char *plan, struct 
 
 static struct maq_device device_of(const char *cluster)
 {
-    struct maq_job_box *box = job_on(cluster, "", NULL);
+    struct maq_loaded_job *box = job_on(cluster, "", NULL);
     assert_non_null(box);
     struct maq_device d = maq_job_get(box)->cluster.groups[0].device;
     maq_job_free(box);
@@ -42,7 +42,7 @@ static struct maq_device device_of(const char *cluster)
 static double step_of(const char *cluster, const char *plan)
 {
     struct maq_train_result *r = NULL;
-    struct maq_job_box *box = job_on(cluster, plan, NULL);
+    struct maq_loaded_job *box = job_on(cluster, plan, NULL);
     assert_non_null(box);
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
     double s = r->step_s;

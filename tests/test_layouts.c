@@ -19,9 +19,9 @@
 
 #define MOST 512
 
-static struct maq_job_box *job_of(const char *text)
+static struct maq_loaded_job *job_of(const char *text)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     if (maq_job_parse(&box, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
@@ -52,7 +52,7 @@ static void test_ends(void **unused)
         {4, 2, 12, {9, 12, 11, 0}},                               /* the others share, the first with its own */
         {2, 0, 20, {26, 6}},         {1, 1, 5, {32}},
     };
-    struct maq_job_box *box = job_of("{model: llama-3.1-8b, cluster: 'h100-sxm:8', workload: {gbs: 64, seq: 4096}}");
+    struct maq_loaded_job *box = job_of("{model: llama-3.1-8b, cluster: 'h100-sxm:8', workload: {gbs: 64, seq: 4096}}");
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -127,7 +127,7 @@ static void test_by_work(void **unused)
         char text[256];
         int32_t layers[MOST];
         snprintf(text, sizeof text, "{model: %s, cluster: 'h100-sxm:8', workload: {gbs: 64, seq: 4096}}", models[i]);
-        struct maq_job_box *box = job_of(text);
+        struct maq_loaded_job *box = job_of(text);
         const struct maq_job *job = maq_job_get(box);
         uint32_t total = job->model.num_layers;
         read_works(job);
@@ -175,7 +175,7 @@ static double step_of(const char *text, const int32_t *layers)
     struct maq_train_result *r;
     snprintf(whole, sizeof whole, "{%s, plan: {pp: %d, mbs: 1, zero: optim, layout: '%d,%d,%d,%d'}}", text, STAGES,
              layers[0], layers[1], layers[2], layers[3]);
-    struct maq_job_box *box = job_of(whole);
+    struct maq_loaded_job *box = job_of(whole);
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
     double s = r->step_s;
     maq_train_result_free(r);
@@ -201,7 +201,7 @@ static void test_every_cut(void **unused)
                  jobs[i].text, STAGES);
         struct maq_search_opts opts = {.memory_bytes = 1e15};
         struct maq_search_result *found;
-        struct maq_job_box *box;
+        struct maq_loaded_job *box;
         assert_int_equal(maq_job_parse_open(&box, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
         assert_int_equal(maq_search(&found, box, &opts, NULL), MAQ_OK);
         assert_true(found->n_plans > 0);

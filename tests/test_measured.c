@@ -560,10 +560,10 @@ static void test_no_memory(void **state)
 
 /* --- a job ------------------------------------------------------------------------------------------------------ */
 
-static struct maq_job_box *job_with(const char *file, const char *provider, const char *device)
+static struct maq_loaded_job *job_with(const char *file, const char *provider, const char *device)
 {
     char cluster[64];
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     snprintf(cluster, sizeof cluster, "%s:8", device);
     const struct maq_override o[] = {{"--model", "model", "llama-3.1-8b"},
                                      {"--cluster", "cluster", cluster},
@@ -576,7 +576,7 @@ static struct maq_job_box *job_with(const char *file, const char *provider, cons
 
 static struct maq_train_measured ask(const char *file, const char *provider, const char *device, double *share)
 {
-    struct maq_job_box *box = job_with(file, provider, device);
+    struct maq_loaded_job *box = job_with(file, provider, device);
     struct maq_train_result *r;
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
     struct maq_train_measured m = r->measured;
@@ -602,11 +602,11 @@ static void test_job(void **state)
     assert_true(!m.asked && m.held == 0 && share == 0);
     for (int provider = MAQ_PROVIDER_ANALYTICAL; provider < MAQ_PROVIDER_COUNT;
          provider++) { /* plan's words, cost's numbers */
-        struct maq_job_box *box = job_with(p, maq_provider_name((enum maq_provider)provider), "h100-sxm");
+        struct maq_loaded_job *box = job_with(p, maq_provider_name((enum maq_provider)provider), "h100-sxm");
         assert_int_equal(maq_job_get(box)->cost_provider, provider);
         maq_job_free(box);
     }
-    struct maq_job_box *box = job_with("/tmp/no-such-folder/k.db", "measured", "h100-sxm");
+    struct maq_loaded_job *box = job_with("/tmp/no-such-folder/k.db", "measured", "h100-sxm");
     struct maq_train_result *r;
     struct maq_train_graph graph;
     struct maq_train_sweep *sweep;

@@ -292,7 +292,7 @@ static void test_open_leaves_the_search_free(void **state)
     (void)state;
 }
 
-static double step_of(const struct maq_job_box *box, struct maq_diag *diag)
+static double step_of(const struct maq_loaded_job *box, struct maq_diag *diag)
 {
     struct maq_train_result *result;
     assert_int_equal(maq_train_predict(&result, maq_job_get(box), diag), MAQ_OK);
@@ -323,7 +323,7 @@ static void test_round_trip(void **state)
     for (size_t i = 0; i < COUNT(plans); i++) {
         char text[1024];
         struct maq_diag *diag = maq_diag_new();
-        struct maq_job_box *written, *read;
+        struct maq_loaded_job *written, *read;
         struct line l;
         const char *cluster = strstr(plans[i], "cluster"), *plan = strstr(plans[i], "plan:");
         (void)snprintf(text, sizeof text, "%s\nframework: megatron-lm\nworkload: {gbs: 64, seq: 4096}\n", plans[i]);

@@ -110,7 +110,7 @@ enum judge { OURS, SAILOR };
 static enum maq_status cost_of(struct maq_mixed_cost *out, enum judge judge, const struct maq_profile_dir *p,
                                const char *text, struct maq_diag *diag)
 {
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     assert_int_equal(maq_mixed_plan_parse(&box, "plan", (struct maq_str){text, strlen(text)}, NULL), MAQ_OK);
     enum maq_status status =
         (judge == OURS ? maq_mixed_predict : maq_mixed_judge_sailor)(out, maq_mixed_plan_get(box), p, diag);
@@ -463,7 +463,7 @@ static void test_out_of_memory(void **state)
     bool whole = false;
     for (fail_at = 1; !whole; fail_at++) {
         static const char text[] = TWO_STAGES("{device: gpu-a, count: 2}", "{device: gpu-b}");
-        struct maq_mixed_box *box = NULL;
+        struct maq_loaded_mixed_plan *box = NULL;
         struct maq_mixed_cost cost;
         char *written = NULL;
         asked = 0;

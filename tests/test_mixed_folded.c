@@ -55,7 +55,7 @@ struct brute {
     struct maq_mixed_run *run;
     const struct maq_chain_wave *wave;
     const struct maq_stage_table *table;
-    double best_s, best_played_s, most_off; /* closed form; played; of the form beside what is played */
+    double best_s, best_simulated_s, most_off; /* closed form; played; of the form beside what is played */
     uint32_t n, n_fit;
 };
 
@@ -69,13 +69,13 @@ static void look_at(void *brute, const struct maq_composition *at)
     b->n++;
     if (!maq_composition_cost(&c, b->table))
         return;
-    assert_true(maq_mixed_folded_plan(&plan, b->run, b->wave, &c));
-    assert_int_equal(maq_mixed_folded_play(&fits, &plan, b->run, NULL), MAQ_OK);
+    assert_true(maq_mixed_virtual_plan(&plan, b->run, b->wave, &c));
+    assert_int_equal(maq_mixed_virtual_simulate(&fits, &plan, b->run, NULL), MAQ_OK);
     assert_true(fits);
     assert_int_equal(plan.n_stages, c.n_stages > 1 ? c.n_stages * b->wave->chunks : 1);
     b->n_fit++;
     b->best_s = fmin(b->best_s, c.step_s);
-    b->best_played_s = fmin(b->best_played_s, plan.step_s);
+    b->best_simulated_s = fmin(b->best_simulated_s, plan.step_s);
     b->most_off = fmax(b->most_off, fabs(c.step_s / plan.step_s - 1));
 }
 
@@ -85,8 +85,8 @@ static void add_all(struct brute *b)
         struct maq_arena arena;
         struct maq_stage_table table;
         maq_arena_init(&arena, 0);
-        assert_true(maq_chain_costs_table(&table, &b->run->costs, &b->run->folded[w], &arena));
-        b->wave = &b->run->folded[w];
+        assert_true(maq_chain_costs_table(&table, &b->run->costs, &b->run->chunked[w], &arena));
+        b->wave = &b->run->chunked[w];
         b->table = &table;
         look_at_all(&(struct compositions){.table = &table, .look = look_at, .with = b});
         maq_arena_fini(&arena);
@@ -97,14 +97,14 @@ static void add_all(struct brute *b)
 static void hold_brute_force(const char *chunks, const char *port, double most_off)
 {
     struct searched s = search_small(chunks, port);
-    struct brute b = {.run = s.result->owner, .best_s = HUGE_VAL, .best_played_s = HUGE_VAL};
+    struct brute b = {.run = s.result->owner, .best_s = HUGE_VAL, .best_simulated_s = HUGE_VAL};
     add_all(&b);
     assert_true(b.n > 200 && b.n_fit > 50 && s.result->n_plans == 1);
     assert_true(fabs(s.result->composed_s / b.best_s - 1) < 1e-12);
     assert_true(s.result->bound_s <= b.best_s * (1 + 1e-12));
-    if (s.result->plans[0].step_s > 1.01 * b.best_played_s || b.most_off > most_off)
+    if (s.result->plans[0].step_s > 1.01 * b.best_simulated_s || b.most_off > most_off)
         fail_msg("vp %s%s: %g s, %g s is there; the form is up to %.1f %% off", chunks, port, s.result->plans[0].step_s,
-                 b.best_played_s, 100 * b.most_off);
+                 b.best_simulated_s, 100 * b.most_off);
     done(&s);
 }
 
@@ -126,7 +126,7 @@ static void test_as_written(void **state)
     (void)state;
     struct searched s = search_small("2", "");
     const struct maq_mixed_search_plan *plan = &s.result->plans[0];
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     struct maq_mixed_placed *placed;
     assert_int_equal(plan->chunks, 2);
     assert_int_equal(maq_mixed_search_mixed_plan(&box, s.result, 0, NULL), MAQ_OK);
@@ -219,7 +219,7 @@ static double formed(const struct line *line)
                                 .backward_s = hop,
                                 .sync_s = no_sync};
     struct maq_composition c = {.n_stages = line->stages};
-    maq_chain_fold_waves(&t, line->chunks, line->group);
+    maq_chain_chunk_waves(&t, line->chunks, line->group);
     for (uint32_t i = 0; i < line->stages; i++) {
         time[i + 1] = time[i] + of_chunk(line, i) + (i + 1 == line->stages ? line->output / line->chunks : 0);
         hop[i] = line->hop;
@@ -319,7 +319,7 @@ static void test_output_waits(void **state)
 /* Each atom of the model is in one chunk of one folded atom, and no chunk of a stage is without atoms. */
 static void hold_chunks(struct maq_chain_atoms model, uint32_t chunks)
 {
-    uint32_t layers = maq_chain_layers(model), n = maq_chain_folded_atoms(model, chunks), next = 0;
+    uint32_t layers = maq_chain_layers(model), n = maq_chain_chunked_atoms(model, chunks), next = 0;
     bool folds = layers % chunks == 0 || (layers + 1) % chunks == 0;
     assert_int_equal(n, folds ? (layers + 1) / chunks : 0);
     for (uint32_t c = 0; c < chunks && n > 0; c++)
@@ -378,7 +378,7 @@ static void test_columns(void **state)
     (void)state;
     const struct maq_chain_column column = {
         .option = {.time_s = sums, .fixed_bytes = sums, .flight_bytes = sums, .sync_bytes = sums, .update_s = update}};
-    const struct maq_chain_folding by_mean = {CHUNKS, false, true}, by_most = {CHUNKS, true, true};
+    const struct maq_chain_chunking by_mean = {CHUNKS, false, true}, by_most = {CHUNKS, true, true};
     /* where layers are alike, the last chunk beyond the mean of all: 10, and 1 + 10 for 2 */
     static const double over_mean[] = {0, 10 * 2 / 3.0, (1 + 10 - 2) * 2 / 3.0},
                         seconds[] = {0, 5 + 2 + 3 + 10, 5 + 3 + 2 + (1 + 10 - 2)};
@@ -386,8 +386,8 @@ static void test_columns(void **state)
     maq_arena_init(&arena, 0);
     for (uint32_t behind = 1; behind <= 2; behind++) {
         const struct maq_chain_atoms model = {ATOMS, behind};
-        const struct maq_stage_option *mean = &maq_chain_column_fold(&column, model, &by_mean, &arena)->option,
-                                      *most = &maq_chain_column_fold(&column, model, &by_most, &arena)->option;
+        const struct maq_stage_option *mean = &maq_chain_column_chunks(&column, model, &by_mean, &arena)->option,
+                                      *most = &maq_chain_column_chunks(&column, model, &by_most, &arena)->option;
         hold_columns(model, mean, most);
         assert_true(fabs(mean->seldom_s - over_mean[behind]) < 1e-12);
         assert_true(most->seldom_s == 0 && over(most->time_s, 0, FOLDED) == seconds[behind]);
@@ -409,7 +409,7 @@ static void test_refusals(void **state)
                  {"{schedule: zb-h1}", "runs 1F1B or interleaved"}};
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];
-        struct maq_job_box *job = NULL;
+        struct maq_loaded_job *job = NULL;
         struct maq_mixed_search_result *result;
         struct maq_diag *diag = maq_diag_new();
         struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;

@@ -20,9 +20,9 @@ static struct maq_str str(const char *s)
     return (struct maq_str){s, strlen(s)};
 }
 
-static struct maq_mixed_box *parse(const char *text)
+static struct maq_loaded_mixed_plan *parse(const char *text)
 {
-    struct maq_mixed_box *box = NULL;
+    struct maq_loaded_mixed_plan *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     if (maq_mixed_plan_parse(&box, "plan", str(text), diag) != MAQ_OK)
         fail_msg("%s", maq_diag_at(diag, 0)->msg.ptr);
@@ -53,7 +53,7 @@ static char *example(void)
 static void test_documented_example(void **state)
 {
     (void)state;
-    struct maq_mixed_box *box = parse(example());
+    struct maq_loaded_mixed_plan *box = parse(example());
     const struct maq_mixed_plan *p = maq_mixed_plan_get(box);
     assert_string_equal(p->model, "OPT-350");
     assert_int_equal(p->layers, 26);
@@ -83,7 +83,7 @@ static void assert_round_trip(const struct maq_mixed_plan *plan)
 {
     char *once, *twice;
     assert_int_equal(maq_mixed_plan_write(&once, plan, NULL), MAQ_OK);
-    struct maq_mixed_box *box = parse(once);
+    struct maq_loaded_mixed_plan *box = parse(once);
     assert_int_equal(maq_mixed_plan_write(&twice, maq_mixed_plan_get(box), NULL), MAQ_OK);
     assert_string_equal(once, twice);
     assert_int_equal(maq_mixed_plan_get(box)->layers, plan->layers);
@@ -96,7 +96,7 @@ static void assert_round_trip(const struct maq_mixed_plan *plan)
 static void test_round_trip(void **state)
 {
     (void)state;
-    struct maq_mixed_box *box = parse(example());
+    struct maq_loaded_mixed_plan *box = parse(example());
     assert_round_trip(maq_mixed_plan_get(box));
     maq_mixed_plan_free(box);
     box = parse(
@@ -115,7 +115,7 @@ static void test_round_trip(void **state)
 static void test_techniques(void **state)
 {
     (void)state;
-    struct maq_mixed_box *box =
+    struct maq_loaded_mixed_plan *box =
         parse("mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 2, recompute: selective,"
               " recompute_modules: [moe_act, core_attn], optimizer_offload_fraction: 0.25,"
               " zero: optim, hsdp_replicas: 2, offload_layers: 2,"
@@ -135,7 +135,7 @@ static void test_techniques(void **state)
     assert_round_trip(maq_mixed_plan_get(box));
     char *text;
     assert_int_equal(maq_mixed_plan_write(&text, maq_mixed_plan_get(box), NULL), MAQ_OK);
-    struct maq_mixed_box *again = parse(text);
+    struct maq_loaded_mixed_plan *again = parse(text);
     const struct maq_mixed_stage *t = maq_mixed_plan_get(again)->pipelines[0].stages;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(t[i].recompute_parts, s[i].recompute_parts);
@@ -153,7 +153,7 @@ static void test_techniques(void **state)
 
 static void expect(const char *text, unsigned code, uint32_t line, const char *words)
 {
-    struct maq_mixed_box *box = NULL;
+    struct maq_loaded_mixed_plan *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     assert_int_not_equal(maq_mixed_plan_parse(&box, "plan", str(text), diag), MAQ_OK);
     assert_null(box);
@@ -231,7 +231,7 @@ static void test_faults(void **state)
 static void test_executed_plans(void **state)
 {
     (void)state;
-    struct maq_mixed_box *box = parse(EXECUTED(
+    struct maq_loaded_mixed_plan *box = parse(EXECUTED(
         "[[0, 1], [2]]", "[[[[[\"a\", 8, \"z\"]], 4]], [[[[\"a\", 8, \"z\"]], 1], [[[\"a\", 1, \"z\"], [\"b\", 2, "
                          "\"y\"]], 3]]]"));
     const struct maq_mixed_plan *p = maq_mixed_plan_get(box);

@@ -95,8 +95,8 @@ static void test_brute_force(void **state)
 static double play(const struct maq_mixed_run *run, const struct maq_chain_wave *wave, const struct maq_composition *c,
                    const struct maq_stage_table *table)
 {
-    struct maq_chain_played played;
-    assert_int_equal(maq_chain_costs_play(&played, &run->costs, wave, c, table), MAQ_OK);
+    struct maq_chain_simulated played;
+    assert_int_equal(maq_chain_costs_simulate(&played, &run->costs, wave, c, table), MAQ_OK);
     return played.step_s;
 }
 
@@ -123,11 +123,11 @@ struct counted {
     uint32_t plays;
 };
 
-static enum maq_status count_play(struct maq_chain_played *out, void *context, const struct maq_composition *c)
+static enum maq_status count_play(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
 {
     struct counted *n = context;
     n->plays++;
-    return maq_chain_costs_play(out, &n->run->costs, &n->run->waves[0], c, n->table);
+    return maq_chain_costs_simulate(out, &n->run->costs, &n->run->waves[0], c, n->table);
 }
 
 /* A drawn pipeline; false: no composition. */
@@ -199,10 +199,10 @@ static void test_nearby(void **state)
             continue;
         const double form_s = c->step_s, before = play(run, &run->waves[0], c, &table);
         struct counted counted = {run, &table, 0};
-        const struct maq_mixed_nearby nearby = {&table, count_play, &counted};
-        struct maq_chain_played played;
-        assert_int_equal(maq_chain_costs_play(&played, &run->costs, &run->waves[0], c, &table), MAQ_OK);
-        assert_int_equal(maq_mixed_nearby(c, &played, &nearby, &run->arena), MAQ_OK);
+        const struct maq_mixed_local_search near = {&table, count_play, &counted};
+        struct maq_chain_simulated played;
+        assert_int_equal(maq_chain_costs_simulate(&played, &run->costs, &run->waves[0], c, &table), MAQ_OK);
+        assert_int_equal(maq_mixed_local_search(c, &played, &near, &run->arena), MAQ_OK);
         assert_true(played.step_s <= before && c->step_s <= form_s * 1.02);
         assert_true(played.step_s == play(run, &run->waves[0], c, &table));
         bool all = counted.plays < 160; /* otherwise it gave up */
@@ -221,7 +221,7 @@ static void test_nearby(void **state)
 /* ---- ways that are of no use ---- */
 
 /* Two layers with experts on two devices each: many ways, few of them worth having. */
-#define MANY_WAYS                                                                                                      \
+#define MANY_STRATEGIES                                                                                                \
     "{model: {base: mixtral-8x7b, num_layers: 1, hidden_size: 1024}, workload: {seq: 1024, gbs: 4},"                   \
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
     " {device: t4, nodes: 1, devices_per_node: 2}]}, plan: {mbs: 1, precision: fp16},"                                 \
@@ -250,7 +250,7 @@ static double best_of(struct maq_mixed_run *run, bool keep_useless, uint64_t *op
 
 static void test_useless(void **state)
 {
-    struct searched s = search(MANY_WAYS, 1, 1);
+    struct searched s = search(MANY_STRATEGIES, 1, 1);
     uint64_t kept = 0, all = 0;
     double with = best_of(s.result->owner, true, &all), without = best_of(s.result->owner, false, &kept);
     print_message("%llu ways, %llu of them of use\n", (unsigned long long)all, (unsigned long long)kept);
@@ -326,7 +326,7 @@ static const struct alone alone[] = {
 };
 
 /* The same stages and replicas of the one way that the plan leaves. */
-static void compose_like(double *closed_s, struct maq_chain_played *played, const struct maq_mixed_run *run,
+static void compose_like(double *closed_s, struct maq_chain_simulated *played, const struct maq_mixed_run *run,
                          const struct maq_job *job)
 {
     struct maq_arena arena;
@@ -347,7 +347,7 @@ static void compose_like(double *closed_s, struct maq_chain_played *played, cons
     }
     assert_int_equal(atom, table.n_atoms);
     assert_true(maq_composition_cost(&c, &table));
-    assert_int_equal(maq_chain_costs_play(played, &run->costs, &wave, &c, &table), MAQ_OK);
+    assert_int_equal(maq_chain_costs_simulate(played, &run->costs, &wave, &c, &table), MAQ_OK);
     *closed_s = c.step_s;
     maq_arena_fini(&arena);
 }
@@ -356,9 +356,9 @@ static void check_alone(const struct alone *a)
 {
     char text[1024], pp[16];
     struct maq_diag *diag = maq_diag_new();
-    struct maq_job_box *job = NULL;
+    struct maq_loaded_job *job = NULL;
     struct maq_train_result *train = NULL;
-    struct maq_chain_played played;
+    struct maq_chain_simulated played;
     double closed_s;
     snprintf(text, sizeof text, "%s}}", a->job);
     snprintf(pp, sizeof pp, "%d", a->pp);
@@ -430,7 +430,7 @@ static void test_mixed_plan(void **state)
 {
     struct searched s = search(NODES(1, 1), 1, 1);
     struct maq_diag *diag = maq_diag_new();
-    struct maq_mixed_box *box, *again;
+    struct maq_loaded_mixed_plan *box, *again;
     char *text;
     assert_int_equal(maq_mixed_search_mixed_plan(&box, s.result, 0, diag), MAQ_OK);
     assert_int_equal(maq_mixed_plan_write(&text, maq_mixed_plan_get(box), diag), MAQ_OK);
@@ -461,7 +461,7 @@ static uint32_t predicted_as_found(const char *text)
     uint32_t told = 0;
     assert_true(s.result->n_plans > 1);
     for (uint32_t i = 0; i < s.result->n_plans; i++) {
-        struct maq_mixed_box *box, *again;
+        struct maq_loaded_mixed_plan *box, *again;
         struct maq_mixed_search_predicted p;
         char *json;
         assert_int_equal(maq_mixed_search_mixed_plan(&box, s.result, i, diag), MAQ_OK);
@@ -531,12 +531,12 @@ static void test_not_predicted(void **state)
          "more devices"},
         {"{first_layer: 0, layers: 5, replicas: [{device: t4, tp: 3, sp: true}]}", "cannot be run so"},
     };
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(TINY), NULL, 0, NULL), MAQ_OK);
     for (size_t i = 0; i < MAQ_COUNT(stages); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_mixed_search_predicted p;
-        struct maq_mixed_box *box;
+        struct maq_loaded_mixed_plan *box;
         char text[512];
         snprintf(text, sizeof text, "mbs: 2\ngbs: 8\npipelines: [{stages: [%s]}]", stages[i][0]);
         assert_int_equal(maq_mixed_plan_parse(&box, "plan", maq_str_of(text), NULL), MAQ_OK);
@@ -609,7 +609,7 @@ static void test_uniform(void **state)
             for (int full = 0; full < 2; full++)
                 for (size_t z = 0; z < MAQ_COUNT(zero); z++) {
                     char text[1024];
-                    struct maq_job_box *job;
+                    struct maq_loaded_job *job;
                     struct maq_train_result *train;
                     snprintf(text, sizeof text, "%.*s, pp: %d, tp: %d, recompute: %s, sharding: %s}}",
                              (int)strlen(TINY) - 2, TINY, pp, tp, full ? "full" : "none", zero[z]);
@@ -635,7 +635,7 @@ static void test_uniform_straddles(void **state)
                         " {device: t4, nodes: 1, devices_per_node: 2}]}, plan: {precision: fp16}}";
     struct searched s = search_as(text, MAQ_MIXED_PLANNER_UNIFORM, NULL);
     const struct maq_mixed_search_stage *found = &s.result->plans[0].stages[0];
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     assert_int_equal(found->islands, 2);
     assert_true(found->capacity_bytes < 16e9); /* of the t4 */
     assert_int_equal(s.result->islands[0].used, 2);
@@ -670,7 +670,7 @@ static void test_replicas_over_groups(void **state)
                  clusters[c]);
         struct searched s = search_as(text, MAQ_MIXED_PLANNER_ALL, NULL);
         for (size_t i = 0; i < MAQ_COUNT(plans); i++) {
-            struct maq_job_box *job;
+            struct maq_loaded_job *job;
             struct maq_train_result *train;
             snprintf(text, sizeof text,
                      "{model: llama-3.1-8b, workload: {seq: 2048, gbs: 64}, cluster: '%s', plan: {%s}}", clusters[c],
@@ -696,7 +696,7 @@ static void test_replicas_over_groups(void **state)
 
 /* What the search of one node group says. */
 struct group {
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     struct maq_search_result *result;
 };
 
@@ -736,9 +736,9 @@ static void test_one_kind(void **state)
         assert_true(plan->step_s < known.result->plans[0].step_s * 0.95); /* of fewer techniques */
         assert_true(s.result->bound_s <= plan->step_s * (1 + 1e-12) && s.result->gap >= 0);
         if (plan->uniform) { /* runs as it is said */
-            struct maq_job_box *whole;
+            struct maq_loaded_job *whole;
             struct maq_train_result *train;
-            struct maq_mixed_box *form;
+            struct maq_loaded_mixed_plan *form;
             uint32_t layers = 0;
             assert_int_equal(maq_job_complete(&whole, s.job, plan->uniform, NULL), MAQ_OK);
             assert_int_equal(maq_train_predict(&train, maq_job_get(whole), NULL), MAQ_OK);
@@ -781,7 +781,7 @@ static void test_each_alone(void **state)
         print_message("# %s: %.4f s, alone as one group %.4f s\n", cases[i].two, plan->step_s,
                       one.result->plans[0].step_s);
         assert_true(plan->step_s <= one.result->plans[0].step_s * 1.02);
-        assert_true(s.result->bound_s <= one.result->floor_s * (1 + 1e-12) && s.result->gap >= 0);
+        assert_true(s.result->bound_s <= one.result->bound_s * (1 + 1e-12) && s.result->gap >= 0);
         done(&s);
         maq_search_result_free(one.result);
         maq_job_free(one.job);
@@ -848,7 +848,7 @@ static void test_fits(void **state)
             assert_true(maq_mixed_run_table(&table, run, w, &arena));
             for (uint32_t g = 0; g < table.n_kinds; g++)
                 table.capacity_bytes[g] *= g == 0 ? share : share * share;
-            assert_true(maq_mixed_fits(&fits, &table, &arena));
+            assert_true(maq_mixed_feasible(&fits, &table, &arena));
             add_all(&b, &table);
             assert_int_equal(fits, b.best_s < HUGE_VAL);
             fit += fits;
@@ -864,7 +864,7 @@ static void test_fits(void **state)
     " cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 2},"                                          \
     " {device: t4, nodes: 1, devices_per_node: 1}]}, plan: {mbs: 1, precision: fp16}}"
 
-static bool fits_with(const struct maq_job_box *job, double more_bytes, uint32_t more_nodes, uint32_t group)
+static bool fits_with(const struct maq_loaded_job *job, double more_bytes, uint32_t more_nodes, uint32_t group)
 {
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *r;
@@ -879,7 +879,7 @@ static bool fits_with(const struct maq_job_box *job, double more_bytes, uint32_t
     return fits;
 }
 
-static bool fits_with_techniques(const struct maq_job_box *job, const struct maq_mixed_search_remedies *r,
+static bool fits_with_techniques(const struct maq_loaded_job *job, const struct maq_mixed_search_remedies *r,
                                  uint32_t without)
 {
     const char *lists[MAQ_COUNT(r->techniques)];
@@ -898,7 +898,7 @@ static bool fits_with_techniques(const struct maq_job_box *job, const struct maq
 }
 
 /* All of them together do, and without any one of them nothing does. */
-static void check_techniques(const struct maq_job_box *job, const struct maq_mixed_search_remedies *r)
+static void check_techniques(const struct maq_loaded_job *job, const struct maq_mixed_search_remedies *r)
 {
     assert_true(r->n_techniques > 0);
     assert_true(fits_with_techniques(job, r, UINT32_MAX));
@@ -909,7 +909,7 @@ static void check_techniques(const struct maq_job_box *job, const struct maq_mix
 /* The remedy does, and a little less of it does not. */
 static void test_remedies(void **state)
 {
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     struct maq_mixed_search_remedies r;
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     const double gib = 1024.0 * 1024.0 * 1024.0;
@@ -960,7 +960,7 @@ static void test_refused(void **state)
                                         "fine_grained_activation_offloading: true, offload_modules: [attn_proj]"};
     for (size_t i = 0; i < MAQ_COUNT(plans); i++) {
         struct maq_diag *diag = maq_diag_new();
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         struct maq_mixed_search_result *r;
         struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
         char text[512];

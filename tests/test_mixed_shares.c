@@ -4,7 +4,7 @@
  *
  * maq-test: threads
  *
- * Oracles: every composition of every group, costed by the equations of mixed_shares.h, with every number of replicas
+ * Oracles: every composition of every group, costed by the equations of planner/mixed/data_parallel.h, with every number of replicas
  * and every way to deal the micro batches; the plan written down and placed.
  */
 #include <math.h>
@@ -49,7 +49,7 @@ struct brute {
     double best_s;
 };
 
-/* T of the head of mixed_shares.h. */
+/* T of the head of planner/mixed/data_parallel.h. */
 static void look_at(void *brute, const struct maq_composition *at)
 {
     struct brute *b = brute;
@@ -94,14 +94,14 @@ static void test_most(void **state)
                 struct maq_mixed_share share;
                 double limit = s.result->plans[0].step_s * k / 6;
                 uint32_t most = 0;
-                struct maq_mixed_share_ask ask = {group, wave, 3, 3, 0, limit};
-                assert_true(maq_mixed_share_most(&share, run, &ask, &run->arena));
+                struct maq_mixed_share_query ask = {group, wave, 3, 3, 0, limit};
+                assert_true(maq_mixed_share_largest(&share, run, &ask, &run->arena));
                 uint32_t replicas = run->waves[wave].replicas, all = (12 + replicas - 1) / replicas;
                 while (most < all && step_of(run, group, wave, 3, most + 1) < limit)
                     most++;
                 assert_int_equal(share.found ? share.waves : 0, most);
                 for (ask.least = 2; ask.least <= all; ask.least++) { /* less than the least is nothing */
-                    assert_true(maq_mixed_share_most(&share, run, &ask, &run->arena));
+                    assert_true(maq_mixed_share_largest(&share, run, &ask, &run->arena));
                     assert_int_equal(share.found ? share.waves : 0, most >= ask.least ? most : 0);
                     assert_true(!share.found || share.run_s < limit);
                 }
@@ -155,7 +155,7 @@ static void test_as_written(void **state)
     struct searched s = search(808, 2, "100 Gb/s", 1), again = search(808, 2, "100 Gb/s", 3);
     const struct maq_mixed_search_plan *plan = &s.result->plans[0];
     struct maq_mixed_search_predicted predicted;
-    struct maq_mixed_box *box, *read;
+    struct maq_loaded_mixed_plan *box, *read;
     struct maq_mixed_placed *placed;
     uint32_t dealt = 0;
     char *json;

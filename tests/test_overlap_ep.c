@@ -102,8 +102,8 @@ static void test_as_trained(void **unused)
     static const char plan_text[] =
         "mbs: 1\ngbs: 64\nschedule: interleaved\npipelines: [{stages: [" STAGE(0, 3, "") "," STAGE(3, 2, "") "," STAGE(
             5, 2, ", on_devices_of: 0") "," STAGE(7, 3, ", on_devices_of: 1") "]}]\n";
-    struct maq_job_box *job;
-    struct maq_mixed_box *plan = NULL;
+    struct maq_loaded_job *job;
+    struct maq_loaded_mixed_plan *plan = NULL;
     struct maq_mixed_placed *placed = NULL;
     struct maq_diag *diag = maq_diag_new();
     (void)unused;
@@ -121,7 +121,7 @@ static void test_as_trained(void **unused)
     maq_diag_free(diag);
 }
 
-static struct maq_mixed_search_result *search(struct maq_job_box *job, const char *list)
+static struct maq_mixed_search_result *search(struct maq_loaded_job *job, const char *list)
 {
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct maq_mixed_search_result *r;
@@ -138,8 +138,8 @@ static void test_found(void **unused)
 {
     static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 24}\nworkload: {seq: 4096, gbs: 64}\n"
                                "cluster: 'a100-80gb:4 + h100-nvl:4'\nplan: {mbs: 1}\n";
-    struct maq_job_box *job;
-    struct maq_mixed_box *plan;
+    struct maq_loaded_job *job;
+    struct maq_loaded_mixed_plan *plan;
     struct maq_mixed_placed *placed;
     (void)unused;
     assert_int_equal(maq_job_parse_open(&job, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
@@ -168,7 +168,7 @@ static void test_uniform(void **unused)
 {
     static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 16}\nworkload: {seq: 4096, gbs: 64}\n"
                                "cluster: 'h100-sxm:4 + h200:4'\n";
-    struct maq_job_box *job, *found;
+    struct maq_loaded_job *job, *found;
     struct maq_train_result *trained;
     (void)unused;
     assert_int_equal(maq_job_parse_open(&job, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);

@@ -43,7 +43,7 @@ static int find_files(void **state)
 }
 
 static enum maq_status search(struct maq_slices_result **out, const struct maq_slices_opts *opts, struct maq_diag *diag,
-                              struct maq_job_box **job)
+                              struct maq_loaded_job **job)
 {
     if (maq_job_parse_open(job, "test", MAQ_STR(JOB), NULL, 0, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
@@ -63,7 +63,7 @@ static char *report(const struct maq_slices_opts *opts)
 {
     struct maq_diag *diag = maq_diag_new();
     struct maq_slices_result *r = NULL;
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     char *text;
     if (search(&r, opts, diag, &job) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
@@ -145,7 +145,7 @@ static void faults_are_told(void **state)
         struct maq_diag *diag = maq_diag_new();
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
         struct maq_slices_result *r = NULL;
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         opts.parallelizer = program;
         opts.workers = strcmp(faults[f].fault, "two kinds") == 0 ? 2 : 1 + (uint32_t)(i % 2);
         setenv("MAQ_FAULT", faults[f].fault, 1);
@@ -183,7 +183,7 @@ static void nothing_is_left_running(void **state)
     struct maq_diag *diag = maq_diag_new();
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     struct maq_slices_result *r = NULL;
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     int parent = 0, child = 0;
     assert_non_null(mkdtemp(folder));
     snprintf(file, sizeof file, "%s/pids", folder);
@@ -227,7 +227,7 @@ static void asked_to_stop(void **state)
     struct maq_diag *diag = maq_diag_new();
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     struct maq_slices_result *r = NULL;
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     opts.parallelizer = example;
     opts.stop = &stop;
     assert_int_equal(search(&r, &opts, diag, &job), MAQ_LIMIT);
@@ -247,7 +247,7 @@ static void cannot_be_loaded(void **state)
         struct maq_diag *diag = maq_diag_new();
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
         struct maq_slices_result *r = NULL;
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         bool named = i < MAQ_COUNT(names);
         opts.parallelizer = named ? names[i] : NULL;
         opts.functions = named ? NULL : functions[i - MAQ_COUNT(names)];

@@ -40,8 +40,8 @@
     " sharding: optim_grads_params, recompute: full}}"
 #define HEAD "mbs: 2\ngbs: 32\npipelines: "
 
-static struct maq_mixed_placed *place(struct maq_job_box **job, struct maq_mixed_box **box, const char *job_text,
-                                      const char *plan, const char **why)
+static struct maq_mixed_placed *place(struct maq_loaded_job **job, struct maq_loaded_mixed_plan **box,
+                                      const char *job_text, const char *plan, const char **why)
 {
     static char reason[512];
     struct maq_mixed_placed *placed = NULL;
@@ -65,8 +65,8 @@ static struct maq_mixed_placed *place(struct maq_job_box **job, struct maq_mixed
 }
 
 struct placed {
-    struct maq_job_box *job;
-    struct maq_mixed_box *box;
+    struct maq_loaded_job *job;
+    struct maq_loaded_mixed_plan *box;
     struct maq_mixed_placed *result;
 };
 
@@ -135,7 +135,7 @@ static void test_as_found(void **state)
     static const char *const jobs[] = {TWO, UNEVEN, EXPERTS, SHARDED};
     uint32_t compared = 0;
     for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         struct maq_mixed_search_result *found;
         struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
         struct maq_diag *diag = maq_diag_new();
@@ -145,7 +145,7 @@ static void test_as_found(void **state)
         assert_int_equal(maq_mixed_search(&found, job, &opts, diag), MAQ_OK);
         for (uint32_t k = 0; k < found->n_plans; k++, compared++) {
             const struct maq_mixed_search_plan *plan = &found->plans[k];
-            struct maq_mixed_box *box;
+            struct maq_loaded_mixed_plan *box;
             struct maq_mixed_placed *placed;
             assert_int_equal(maq_mixed_search_mixed_plan(&box, found, k, diag), MAQ_OK);
             if (maq_mixed_place(&placed, maq_mixed_plan_get(box), job, diag) != MAQ_OK)
@@ -181,7 +181,7 @@ static void test_as_found(void **state)
 static double trained(const char *plan)
 {
     char text[1024];
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_train_result *r = NULL;
     struct maq_diag *diag = maq_diag_new();
     snprintf(text, sizeof text, ALIKE "plan: {mbs: 2, %s}\n", plan);
@@ -409,8 +409,8 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char plan[2048];
         const char *why = NULL;
-        struct maq_job_box *job;
-        struct maq_mixed_box *box;
+        struct maq_loaded_job *job;
+        struct maq_loaded_mixed_plan *box;
         snprintf(plan, sizeof plan, "%s" HEAD "[{stages: [%s]}]", cases[i].head, cases[i].stages);
         struct maq_mixed_placed *placed = place(&job, &box, TWO, plan, &why);
         if (placed)

@@ -110,7 +110,7 @@ static void write_plan(char *out, size_t size, const struct spec *s)
 
 static struct taken trained(const char *text, struct maq_diag *diag)
 {
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_train_result *r = NULL;
     struct taken out = {0};
     if (maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, diag) == MAQ_OK &&
@@ -126,8 +126,8 @@ static struct taken trained(const char *text, struct maq_diag *diag)
 
 static struct taken placed(const char *text, const char *plan, struct maq_diag *diag)
 {
-    struct maq_job_box *open = NULL;
-    struct maq_mixed_box *box = NULL;
+    struct maq_loaded_job *open = NULL;
+    struct maq_loaded_mixed_plan *box = NULL;
     struct maq_mixed_placed *p = NULL;
     if (maq_job_parse_open(&open, "job", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
         maq_mixed_plan_parse(&box, "plan", maq_str_of(plan), diag) != MAQ_OK ||

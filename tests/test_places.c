@@ -56,7 +56,7 @@ static void test_every_draw(void **state)
                     .experts = EXPERTS, .topk = k, .groups = groups[i][0], .group_topk = groups[i][1]};
                 if (groups[i][0] == 1)
                     moe.groups = moe.group_topk = 0;
-                double want = counted(places, groups[i][0], groups[i][1], k), got = maq_places_hit(places, &moe);
+                double want = counted(places, groups[i][0], groups[i][1], k), got = maq_experts_spread(places, &moe);
                 if (fabs(got - want) > 1e-12 * want)
                     print_message("%d places, %d of %d groups, %d experts: %.15g, not %.15g\n", places, groups[i][1],
                                   groups[i][0], k, got, want);
@@ -70,11 +70,11 @@ static void test_limit_keeps_tokens_near(void **state)
     (void)state;
     const struct maq_moe_geometry limited = {.experts = 256, .topk = 8, .groups = 8, .group_topk = 4},
                                   free = {.experts = 256, .topk = 8};
-    assert_true(maq_places_hit(8, &limited) < 4 && maq_places_hit(8, &limited) > 3.5);
-    assert_true(maq_places_hit(8, &free) > 5);
-    assert_true(maq_places_hit(64, &limited) < maq_places_hit(64, &free));
-    assert_true(maq_places_hit(64, &limited) > 0.9 * maq_places_hit(64, &free));
-    assert_true(maq_places_hit(1, &limited) == 1.0);
+    assert_true(maq_experts_spread(8, &limited) < 4 && maq_experts_spread(8, &limited) > 3.5);
+    assert_true(maq_experts_spread(8, &free) > 5);
+    assert_true(maq_experts_spread(64, &limited) < maq_experts_spread(64, &free));
+    assert_true(maq_experts_spread(64, &limited) > 0.9 * maq_experts_spread(64, &free));
+    assert_true(maq_experts_spread(1, &limited) == 1.0);
 }
 
 int main(void)

@@ -47,9 +47,9 @@ static int drop_folder(void **state)
     return rmdir(folder);
 }
 
-static struct maq_job_box *job_on(const char *cluster, const char *measured)
+static struct maq_loaded_job *job_on(const char *cluster, const char *measured)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     const struct maq_override o[] = {{"--model", "model", "llama-3.2-1b"},
                                      {"--cluster", "cluster", cluster},
                                      {"--tp", "plan.tp", "2"},
@@ -153,7 +153,7 @@ static struct maq_profile *run(const struct maq_job *job, const struct maq_profi
 
 static void test_plan_of_a_job(void **state)
 {
-    struct maq_job_box *box = job_on("h100-sxm:8", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:8", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     opts.dry_run = true;
     struct maq_profile *p = run(maq_job_get(box), &opts, NULL);
@@ -186,7 +186,7 @@ static void test_needs_are_complete(void **state)
 {
     char file[128];
     struct fake f = {0};
-    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     opts.sustained = true; /* what a burst becomes in a step is test_measured.c's */
     opts.path = path(file, "run.db");
@@ -233,7 +233,7 @@ static void test_what_is_held_is_not_measured_again(void **state)
 {
     char file[128];
     struct fake f = {0};
-    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     opts.path = path(file, "order.db");
     struct maq_profile *p = run(maq_job_get(box), &opts, &f);
@@ -300,7 +300,7 @@ static void test_limits_of_the_machine(void **state)
     char file[128];
     struct fake f = {0};
     uint32_t memory = 0, gpus = 0, leaves = 0;
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     const struct maq_override o[] = {{"--model", "model", "llama-3.1-70b"},
                                      {"--cluster", "cluster", "t4:8 x 2"},
                                      {"--set", "plan.precision", "fp16"}};
@@ -362,7 +362,7 @@ static bool gate(size_t bytes)
 /* The n-th allocation of a plan fails, for every n. */
 static void test_no_memory(void **state)
 {
-    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     struct maq_profile *p = NULL;
     enum maq_status status = MAQ_NO_MEMORY;
@@ -454,7 +454,7 @@ static void test_stopped_and_failed(void **state)
     uint32_t asked = 0;
     struct maq_kernel_rows rows;
     struct maq_arena arena;
-    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     opts.path = path(file, "stop.db");
     opts.progress = stop_after_three;
@@ -507,7 +507,7 @@ static void test_refused_is_no_failure(void **state)
 {
     char file[128];
     struct fake f = {.refuse_attention = true};
-    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     opts.path = path(file, "sus.db");
     struct maq_profile *p = run(maq_job_get(box), &opts, &f);
@@ -532,7 +532,7 @@ static void test_another_gpu(void **state)
                  {"NVIDIA Q1000", "h100-sxm", MAQ_OK, 0},
                  {"NVIDIA Q1000", "H100", MAQ_OK, 0}};
     char file[128];
-    struct maq_job_box *box = job_on("h100-sxm:2", NULL);
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct fake f = {0};
         struct maq_profile *p;
@@ -554,7 +554,7 @@ static void test_another_gpu(void **state)
 /* A mixed cluster: only the GPU at hand is measured, and the rest is counted. */
 static void test_mixed_cluster(void **state)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     const struct maq_override o[] = {{"--model", "model", "llama-3.2-1b"},
                                      {"--cluster", "cluster", "a100-80gb:8 x 1, rail 200G + h100-sxm:8 x 1, rail 200G"},
                                      {"--pp", "plan.pp", "2"}};

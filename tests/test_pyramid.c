@@ -23,10 +23,10 @@
     "{num_layers: 3, tokens: 192, window_tokens: 16, hidden_size: 16, num_attention_heads: 2}"
 #define MODEL(levels) "model: {model_type: pyramid, input_features: 10, output_features: 3, levels: [" levels "]}\n"
 
-static struct maq_job_box *load(const char *model, const char *cluster, const char *plan, const char *rest)
+static struct maq_loaded_job *load(const char *model, const char *cluster, const char *plan, const char *rest)
 {
     char text[4096];
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     snprintf(text, sizeof text, "%scluster: '%s'\nplan: {%s}\n%s", model, cluster, plan, rest);
     if (maq_job_parse(&box, "job", (struct maq_str){text, strlen(text)}, NULL, 0, diag) != MAQ_OK)
@@ -45,7 +45,7 @@ static int64_t layer_params(int64_t h, int64_t heads, int64_t side)
 static void test_what_it_is(void **state)
 {
     (void)state;
-    struct maq_job_box *box = load(MODEL(LEVELS), "a100-80gb:1", "", "workload: {gbs: 1}\n");
+    struct maq_loaded_job *box = load(MODEL(LEVELS), "a100-80gb:1", "", "workload: {gbs: 1}\n");
     const struct maq_job *job = maq_job_get(box);
     const struct maq_model *m = &job->model;
     int64_t wide = layer_params(64, 4, 4), narrow = layer_params(16, 2, 4); /* 12 tokens lie in a square of 4 x 4 */
@@ -73,7 +73,7 @@ static void test_what_it_is(void **state)
 static void test_packs_samples(void **state)
 {
     (void)state;
-    struct maq_job_box *box = load(MODEL(LEVELS), "a100-80gb:1", "", "workload: {gbs: 1, seq: 24}\n");
+    struct maq_loaded_job *box = load(MODEL(LEVELS), "a100-80gb:1", "", "workload: {gbs: 1, seq: 24}\n");
     const struct maq_model *m = &maq_job_get(box)->model;
     double once = maq_model_flop_per_token(m, 12, true), twice = maq_model_flop_per_token(m, 24, true);
     assert_true(once > 0 && twice == once); /* of a token */
@@ -82,7 +82,7 @@ static void test_packs_samples(void **state)
 
 static double step_of(const char *model, const char *cluster, const char *plan, const char *rest)
 {
-    struct maq_job_box *box = load(model, cluster, plan, rest);
+    struct maq_loaded_job *box = load(model, cluster, plan, rest);
     struct maq_train_result *r = NULL;
     struct maq_train_graph g;
     double full = 0, dynamic = 0;
@@ -172,7 +172,7 @@ static void test_search(void **state)
                    "reserve: 30 GiB, recompute_granularity: [none, core_attn, block, full]}\n",
     };
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         struct maq_search_result *r[2];
         struct maq_diag *diag = maq_diag_new();
         if (maq_job_parse_open(&job, "job", (struct maq_str){jobs[i], strlen(jobs[i])}, NULL, 0, diag) != MAQ_OK)
@@ -196,7 +196,7 @@ static void test_search(void **state)
 
 static void refuse(const char *text, uint16_t code, const char *words)
 {
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     assert_int_equal(maq_job_parse(&box, "job", (struct maq_str){text, strlen(text)}, NULL, 0, diag), MAQ_BAD_INPUT);
     for (size_t i = 0; i < maq_diag_count(diag); i++) {

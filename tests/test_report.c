@@ -44,7 +44,7 @@
 /* A job from YAML, its result and what owns it. */
 struct rig {
     struct maq_diag *diag;
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_train_result *r;
 };
 
@@ -531,8 +531,8 @@ static const struct code_row {
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
                 MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_STAGES(ROW)
-                    MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW) MAQ_CODE_LIST_EMULATE(ROW)
-                        MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_SESSION(ROW)
+                    MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW) MAQ_CODE_LIST_CAPTURE(ROW)
+                        MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_LAUNCH(ROW)
 #undef ROW
 };
 

@@ -16,9 +16,9 @@
 
 #define DAY 86400.0
 
-static struct maq_failures_box *load(const char *what)
+static struct maq_loaded_failures *load(const char *what)
 {
-    struct maq_failures_box *box = NULL;
+    struct maq_loaded_failures *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     if (maq_failures_load(&box, what, diag) != MAQ_OK)
         fail_msg("%s: %s", what, maq_diag_format(diag, 0, false));
@@ -47,7 +47,7 @@ static void test_catalogue(void **state)
     const struct maq_catalogue_entry *e;
     int inside = 0, all = 0;
     for (size_t i = 0; (e = maq_catalogue_at("variability/failures", i)) != NULL; i++) {
-        struct maq_failures_box *box = load(e->name);
+        struct maq_loaded_failures *box = load(e->name);
         const struct maq_failures *f = maq_failures_get(box);
         double sum = 0;
         assert_string_equal(f->name, e->name);
@@ -65,7 +65,7 @@ static void test_catalogue(void **state)
 /* Table 5 of the Llama 3 paper: 419 unexpected interruptions on 2,048 nodes in 54 days, 148 of them faulty GPUs. */
 static void test_llama3(void **state)
 {
-    struct maq_failures_box *box = load("llama-3");
+    struct maq_loaded_failures *box = load("llama-3");
     const struct maq_failures *f = maq_failures_get(box);
     double counted = 0;
     assert_near(f->rate * 16384 * 54 * DAY, 419, 1e-3);
@@ -82,7 +82,7 @@ static void test_llama3(void **state)
 /* Repair laws of single causes; a figure of the user's own laid over them is of all causes. */
 static void test_repair_of_causes(void **state)
 {
-    struct maq_failures_box *box =
+    struct maq_loaded_failures *box =
         load("llama3,causes=[{name: a, share: 1, repair: {mean: 66 h, sd: 43.7 h}}, {name: b, share: 1}]");
     const struct maq_failures *f = maq_failures_get(box);
     assert_true(f->n_causes == 2 && f->causes[0].own_repair && !f->causes[1].own_repair);
@@ -104,7 +104,7 @@ static void test_repair_of_causes(void **state)
 
 static void test_flags(void **state)
 {
-    struct maq_failures_box *box = load("rate=3.8e-3/node/day,repair=2d,detection={median: 222 s, mean: 2334 s}");
+    struct maq_loaded_failures *box = load("rate=3.8e-3/node/day,repair=2d,detection={median: 222 s, mean: 2334 s}");
     const struct maq_failures *f = maq_failures_get(box);
     assert_near(f->rate, 3.8e-3 / 8 / DAY, 1e-12);
     assert_true(f->repair.median_s == 2 * DAY && f->repair.mean_s == 2 * DAY);
@@ -130,7 +130,7 @@ static void test_flags(void **state)
 
 static void refuse(const char *what, int code)
 {
-    struct maq_failures_box *box = NULL;
+    struct maq_loaded_failures *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     assert_int_not_equal(maq_failures_load(&box, what, diag), MAQ_OK);
     assert_null(box);

@@ -30,10 +30,10 @@ static const char *write_file(char *path, const char *text)
     return path;
 }
 
-static struct maq_job_box *load(const char *text)
+static struct maq_loaded_job *load(const char *text)
 {
     char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     if (maq_job_load(&box, write_file(path, text), NULL, 0, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
@@ -52,7 +52,7 @@ static struct maq_job_box *load(const char *text)
 static struct maq_risk_step *ask(const char *job, const char *variation, uint32_t parts, uint32_t threads)
 {
     char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
-    struct maq_job_box *box = load(job);
+    struct maq_loaded_job *box = load(job);
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     struct maq_risk_step *step = NULL;
     struct maq_diag *diag = maq_diag_new();
@@ -93,7 +93,7 @@ static void test_nothing_varies(void **state)
         JOB("h100-sxm:8 x 2, rail 400G", "zero: optim_grads_params"),
     };
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        struct maq_job_box *box = load(jobs[i]);
+        struct maq_loaded_job *box = load(jobs[i]);
         struct maq_train_result *train;
         struct maq_risk_step *step = ask(jobs[i], "none", ALL_PARTS, 1);
         assert_int_equal(maq_train_predict(&train, maq_job_get(box), NULL), MAQ_OK);
@@ -159,7 +159,7 @@ static void test_same_of_parts(void **state)
     static const char *const slow[] = {"node:1=1.2x", "stage:0=1.1x", "link:rail3=0.5x"};
     static const char *const with[] = {"{microbatch_cv: 0.05}",
                                        "{microbatch_cv: 0.05, kernels: [{name: ssm_scan, cv: 0.3}]}"};
-    struct maq_job_box *box = load(PIPELINE);
+    struct maq_loaded_job *box = load(PIPELINE);
     for (uint32_t n = 0; n <= 3; n++) {
         double p95[2], mean[2];
         for (int k = 0; k < 2; k++) {
@@ -284,7 +284,7 @@ static void test_rare_reductions(void **state)
 {
     static const double share[] = {0, 0.002, 0.01, 0.02, 0.05, 0.1};
     static const char job[] = JOB("h100-sxm:8 x 8, rail 400G", "zero: optim");
-    struct maq_job_box *box = load(job);
+    struct maq_loaded_job *box = load(job);
     struct maq_step_model m;
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
@@ -334,7 +334,7 @@ static void test_quantiles(void **state)
 {
     static const double value[] = {0.9, 0.98, 1, 1.02, 1.06, 1.1, 1.15, 1.3};
     static const char job[] = JOB("h100-sxm:8 x 8, rail 400G", "zero: optim");
-    struct maq_job_box *box = load(job);
+    struct maq_loaded_job *box = load(job);
     struct maq_step_model m;
     struct maq_arena arena;
     char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
@@ -382,7 +382,7 @@ static void test_refused(void **state)
                {"{kernels: [{cv: 0.1}]}", 0},
                {"{kernels: [{name: gemm, cv: 3}]}", 0},
                {"{kernels: [{name: gemm, cw: 1}]}", 0}};
-    struct maq_job_box *box = load(PIPELINE);
+    struct maq_loaded_job *box = load(PIPELINE);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;

@@ -17,13 +17,13 @@
 static void test_intervals(void **state)
 {
     static const uint32_t from[] = {0, 1024, 7 * 1024};
-    struct maq_quasi q;
-    maq_quasi_init(&q, MAQ_QUASI_DIMENSIONS, 3, 1);
+    struct maq_sobol q;
+    maq_sobol_init(&q, MAQ_QUASI_DIMENSIONS, 3, 1);
     for (uint32_t d = 0; d < MAQ_QUASI_DIMENSIONS; d++)
         for (int f = 0; f < 3; f++) {
             bool seen[1024] = {0};
             for (uint32_t i = 0; i < 1024; i++) {
-                double u = maq_quasi_at(&q, from[f] + i, d);
+                double u = maq_sobol_at(&q, from[f] + i, d);
                 assert_true(u > 0 && u < 1 && !seen[(int)(u * 1024)]);
                 seen[(int)(u * 1024)] = true;
             }
@@ -33,12 +33,12 @@ static void test_intervals(void **state)
 /* The first two dimensions are a net: of 2^10 points each box of 2^-a by 2^-(10 - a) has one. */
 static void test_boxes(void **state)
 {
-    struct maq_quasi q;
-    maq_quasi_init(&q, MAQ_QUASI_DIMENSIONS, 5, 0);
+    struct maq_sobol q;
+    maq_sobol_init(&q, MAQ_QUASI_DIMENSIONS, 5, 0);
     for (int a = 0; a <= 10; a++) {
         bool seen[1024] = {0};
         for (uint32_t i = 0; i < 1024; i++) {
-            int x = (int)(maq_quasi_at(&q, i, 0) * (1 << a)), y = (int)(maq_quasi_at(&q, i, 1) * (1 << (10 - a)));
+            int x = (int)(maq_sobol_at(&q, i, 0) * (1 << a)), y = (int)(maq_sobol_at(&q, i, 1) * (1 << (10 - a)));
             assert_false(seen[x << (10 - a) | y]);
             seen[x << (10 - a) | y] = true;
         }
@@ -50,7 +50,7 @@ static void test_boxes(void **state)
         for (uint32_t e = 0; e < d; e++) {
             uint32_t in[256] = {0}, off = 0;
             for (uint32_t i = 0; i < 4096; i++)
-                in[(int)(maq_quasi_at(&q, i, d) * 16) * 16 + (int)(maq_quasi_at(&q, i, e) * 16)]++;
+                in[(int)(maq_sobol_at(&q, i, d) * 16) * 16 + (int)(maq_sobol_at(&q, i, e) * 16)]++;
             for (int k = 0; k < 256; k++)
                 off += in[k] != 16;
             assert_true(off == 0 || (d > 18 && off == 256));
@@ -63,18 +63,18 @@ static void test_boxes(void **state)
 static void test_scramblings(void **state)
 {
     enum { TIMES = 400, POINTS = 256 };
-    struct maq_quasi q;
+    struct maq_sobol q;
     double first = 0, square = 0, product = 0, plain = 0;
     for (uint32_t t = 0; t < TIMES; t++) {
         double sum = 0, random = 0;
-        maq_quasi_init(&q, 4, 11 + t / 10, t % 10);
-        double u = maq_quasi_at(&q, 77, 2);
+        maq_sobol_init(&q, 4, 11 + t / 10, t % 10);
+        double u = maq_sobol_at(&q, 77, 2);
         first += u;
-        product += (u - 0.5) * (maq_quasi_at(&q, 77, 3) - 0.5);
+        product += (u - 0.5) * (maq_sobol_at(&q, 77, 3) - 0.5);
         for (uint32_t i = 0; i < POINTS; i++) {
             double z = 0, r = 0;
             for (uint32_t d = 0; d < 4; d++) {
-                z += maq_normal_quantile(maq_quasi_at(&q, i, d));
+                z += maq_normal_quantile(maq_sobol_at(&q, i, d));
                 r += maq_normal_quantile(maq_rng_at(t, MAQ_RNG_TEST, i, d));
             }
             sum += exp(0.1 * z) / POINTS;

@@ -18,9 +18,9 @@
 #include "base/stat/special_functions.h"
 #include "maquette/train.h"
 #include "plan/schedule/schedule.h"
-#include "risk/step/slowdowns.h"
 #include "risk/step/job_law.h"
 #include "risk/step/model.h"
+#include "risk/step/slowdowns.h"
 #include "sanitized.h"
 
 static void near(double got, double want, double room, const char *what)
@@ -206,11 +206,11 @@ static void test_slowest_replica(void **state)
 
 /* --- jobs ------------------------------------------------------------------------------------------------------------ */
 
-static struct maq_job_box *load(const char *text)
+static struct maq_loaded_job *load(const char *text)
 {
     char path[] = "/tmp/maquette-test-risk-step-XXXXXX";
     int fd = mkstemp(path);
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
@@ -252,7 +252,7 @@ static const char *const jobs[] = {
 static void test_nothing_varies(void **state)
 {
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        struct maq_job_box *box = load(jobs[i]);
+        struct maq_loaded_job *box = load(jobs[i]);
         struct maq_train_result *train;
         assert_int_equal(maq_train_predict(&train, maq_job_get(box), NULL), MAQ_OK);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
@@ -276,7 +276,7 @@ static void test_nothing_varies(void **state)
 /* One thread or many: the same bits. Another seed: other ones. */
 static void test_threads(void **state)
 {
-    struct maq_job_box *box = load(jobs[1]);
+    struct maq_loaded_job *box = load(jobs[1]);
     struct maq_risk_step *step[3];
     for (int i = 0; i < 3; i++) {
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
@@ -323,7 +323,7 @@ static double p95_with(const struct maq_job *job, const char *variation, const c
 /* Placing a slow GPU in a stage is saying that a rank of that stage is slow. */
 static void test_places(void **state)
 {
-    struct maq_job_box *box = load(jobs[1]); /* tp 2, pp 4 on 16 GPUs: four ranks a stage */
+    struct maq_loaded_job *box = load(jobs[1]); /* tp 2, pp 4 on 16 GPUs: four ranks a stage */
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     opts.variation = "none";
     opts.draws = 400;
@@ -362,7 +362,7 @@ static void test_slowest_once(void **state)
         int fd = mkstemp(path);
         assert_int_equal(write(fd, lasting, sizeof lasting - 1), (ssize_t)(sizeof lasting - 1));
         close(fd);
-        struct maq_job_box *box = load(of[i]);
+        struct maq_loaded_job *box = load(of[i]);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
         opts.variation = path;
         struct maq_risk_step *step = step_of(maq_job_get(box), opts);
@@ -380,7 +380,7 @@ static void test_slowest_once(void **state)
 /* More of any source is never faster, nor are slow parts, nor more GPUs that do the same. */
 static void test_more_is_slower(void **state)
 {
-    struct maq_job_box *box = load(jobs[1]);
+    struct maq_loaded_job *box = load(jobs[1]);
     const struct maq_job *job = maq_job_get(box);
     static const char *const more[][3] = {
         {"{gpu_cv: 0}", "{gpu_cv: 0.005}", "{gpu_cv: 0.012}"},
@@ -433,7 +433,7 @@ static void test_more_is_slower(void **state)
  */
 static void test_episodes(void **state)
 {
-    struct maq_job_box *box = load(jobs[0]); /* 8 GPUs */
+    struct maq_loaded_job *box = load(jobs[0]); /* 8 GPUs */
     const struct maq_job *job = maq_job_get(box);
     static const char *const slow = "rank:0=1.3x";
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
@@ -472,7 +472,7 @@ static void test_episodes(void **state)
 /* The hour of the day, and nothing else: a sine's quantiles, of eight values. */
 static void test_hours(void **state)
 {
-    struct maq_job_box *box = load(jobs[0]);
+    struct maq_loaded_job *box = load(jobs[0]);
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     opts.variation = "none";
     opts.no_sources = true;
@@ -487,7 +487,7 @@ static void test_hours(void **state)
 /* A second mode, and nothing else: two values; with noise, the mixture's quantile; beside spikes, the share of what is left. */
 static void test_second_mode(void **state)
 {
-    struct maq_job_box *box = load(jobs[0]);
+    struct maq_loaded_job *box = load(jobs[0]);
     const struct maq_job *job = maq_job_get(box);
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     opts.variation = "none";
@@ -524,7 +524,7 @@ static void test_more_ranks(void **state)
             snprintf(text, sizeof text,
                      "{model: llama-3.1-8b, cluster: \"%s\", plan: {%s}, workload: {gbs: %s, seq: 4096}}", sizes[i][0],
                      plans[p], sizes[i][1]);
-            struct maq_job_box *box = load(text);
+            struct maq_loaded_job *box = load(text);
             double p95 = p95_with(maq_job_get(box), "{gpu_cv: 0.01}", NULL, 0);
             if (p95 < before)
                 fail_msg("%s: %.9g, less than %.9g on fewer", text, p95, before);
@@ -566,7 +566,7 @@ static void test_exact(void **state)
         size_t length = strlen(exact_jobs[i].variation);
         assert_int_equal(write(fd, exact_jobs[i].variation, length), (ssize_t)length);
         close(fd);
-        struct maq_job_box *box = load(exact_jobs[i].job);
+        struct maq_loaded_job *box = load(exact_jobs[i].job);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
         opts.draws = 20000;
         opts.no_sources = true;
@@ -604,7 +604,7 @@ static void test_many_passes(void **state)
 {
     static const char job[] =
         "{model: llama-3.1-8b, cluster: h100-sxm:8, plan: {tp: 8}, workload: {gbs: 2048, seq: 4096}}";
-    struct maq_job_box *box = load(job);
+    struct maq_loaded_job *box = load(job);
     double base, p95 = p95_with(maq_job_get(box),
                                 "{gpu_cv: 0, node_cv: 0, step_cv: 0, communication_cv: 0, "
                                 "congested_share: 0, spike_share: 0, pass_cv: 0.1}",
@@ -638,7 +638,7 @@ static void test_refused(void **state)
                                       "node:0=-1x",         "node:0=0.5x",
                                       "rank:3=0.9x",        "link:rail0=2x",
                                       "link:rail0=1e-300x", ""};
-    struct maq_job_box *box = load(jobs[1]);
+    struct maq_loaded_job *box = load(jobs[1]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;

@@ -25,10 +25,10 @@ static void near(double got, double want, double room, const char *what)
 static struct maq_grid sum_of(const struct maq_law *law, double group, uint32_t count, double h, double low,
                               double high)
 {
-    struct maq_sum s;
+    struct maq_law_sum s;
     struct maq_grid g = {0};
-    assert_true(maq_sum_init(&s, h, (high - low) / h, &arena) && maq_sum_add(&s, law, group, count));
-    assert_true(maq_sum_finish(&g, &s, low, &arena));
+    assert_true(maq_law_sum_init(&s, h, (high - low) / h, &arena) && maq_law_sum_add(&s, law, group, count));
+    assert_true(maq_law_sum_finish(&g, &s, low, &arena));
     return g;
 }
 
@@ -86,14 +86,14 @@ static void test_slowest(void **state)
     enum { GROUP = 8, A = 64, B = 3 };
     struct maq_law a = maq_law_lognormal(1, 0.02), b = maq_law_weibull(1.5, 4);
     double mean[2], variance[2], got, spread, h = 0.01;
-    struct maq_sum s;
+    struct maq_law_sum s;
     struct maq_grid g = {0};
     maq_max_moments(&mean[0], &variance[0], &a, GROUP);
     maq_max_moments(&mean[1], &variance[1], &b, GROUP);
     double sum = A * mean[0] + B * mean[1], square = A * variance[0] + B * variance[1];
-    assert_true(maq_sum_init(&s, h, 16000, &arena));
-    assert_true(maq_sum_add(&s, &a, GROUP, A) && maq_sum_add(&s, &b, GROUP, B));
-    assert_true(maq_sum_finish(&g, &s, sum - 60, &arena));
+    assert_true(maq_law_sum_init(&s, h, 16000, &arena));
+    assert_true(maq_law_sum_add(&s, &a, GROUP, A) && maq_law_sum_add(&s, &b, GROUP, B));
+    assert_true(maq_law_sum_finish(&g, &s, sum - 60, &arena));
     moments(&got, &spread, &g);
     near(got, sum, 1e-4 * sum, "mean");
     assert_true(spread > square && spread < square + (A + B) * h * h / 4 * 1.1);
@@ -111,11 +111,11 @@ static void test_chances(void **state)
     for (size_t c = 0; c < MAQ_COUNT(cases); c++) {
         struct maq_law body = maq_law_lognormal(1, 0.05);
         double n = cases[c].n, q = cases[c].share, v = cases[c].value, most = fmin(n, n * q + 25 + 9 * sqrt(n * q));
-        struct maq_sum s;
+        struct maq_law_sum s;
         struct maq_grid g = {0};
-        assert_true(maq_sum_init(&s, (1.1 + v * most) / 16000, 16384, &arena) && maq_sum_add(&s, &body, 1, 1));
-        maq_sum_add_chances(&s, v, q, cases[c].n);
-        assert_true(maq_sum_finish(&g, &s, 0.5, &arena));
+        assert_true(maq_law_sum_init(&s, (1.1 + v * most) / 16000, 16384, &arena) && maq_law_sum_add(&s, &body, 1, 1));
+        maq_law_sum_add_chances(&s, v, q, cases[c].n);
+        assert_true(maq_law_sum_finish(&g, &s, 0.5, &arena));
         maq_grid_quantiles(table, N, &g);
         for (uint32_t i = 0; i < N; i++) {
             double below = 0, p = exp(n * log1p(-q)), slack = s.h; /* within a cell of where it is */
@@ -136,16 +136,16 @@ static void test_chances(void **state)
 /* A sum needs its cells; a constant is one value; nothing is 0. */
 static void test_edges(void **state)
 {
-    struct maq_sum s;
+    struct maq_law_sum s;
     struct maq_grid g = {0};
     struct maq_law wide = maq_law_normal(0, 1), constant = maq_law_constant(0.3);
-    assert_false(maq_sum_init(&s, 1, MAQ_SUM_MOST + 1.0, &arena));
-    assert_false(maq_sum_init(&s, 1, NAN, &arena));
-    assert_true(maq_sum_init(&s, 0.01, 64, &arena) && !maq_sum_add(&s, &wide, 1, 2));
-    assert_true(maq_sum_init(&s, 0.01, 64, &arena) && maq_sum_finish(&g, &s, -0.1, &arena));
+    assert_false(maq_law_sum_init(&s, 1, MAQ_SUM_MOST + 1.0, &arena));
+    assert_false(maq_law_sum_init(&s, 1, NAN, &arena));
+    assert_true(maq_law_sum_init(&s, 0.01, 64, &arena) && !maq_law_sum_add(&s, &wide, 1, 2));
+    assert_true(maq_law_sum_init(&s, 0.01, 64, &arena) && maq_law_sum_finish(&g, &s, -0.1, &arena));
     assert_true(g.n == 1 && g.first == 0 && g.mass[0] == 1);
-    assert_true(maq_sum_init(&s, 0.01, 64, &arena) && maq_sum_add(&s, &constant, 3, 7));
-    assert_true(maq_sum_finish(&g, &s, 1.9, &arena));
+    assert_true(maq_law_sum_init(&s, 0.01, 64, &arena) && maq_law_sum_add(&s, &constant, 3, 7));
+    assert_true(maq_law_sum_finish(&g, &s, 1.9, &arena));
     double mean, variance;
     moments(&mean, &variance, &g);
     near(mean, 2.1, 7 * 0.01 / 16 + 1e-9, "seven constants");

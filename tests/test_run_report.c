@@ -39,7 +39,7 @@ static void test_dates(void **state)
 /* A job, its failures and its run. */
 struct rig {
     struct prediction p;
-    struct maq_failures_box *failures;
+    struct maq_loaded_failures *failures;
     struct maq_report_run report;
     struct maq_run_opts opts;
     struct maq_run_result *run;
@@ -162,7 +162,7 @@ static void test_out_of_memory(void **state)
     rig_open(&rig);
     rig.opts.replicas = 20;
     for (size_t n = 0; !done; n++) {
-        struct maq_failures_box *failures = NULL;
+        struct maq_loaded_failures *failures = NULL;
         struct maq_run_result *run = NULL;
         struct maq_run_variants *variants = NULL;
         char *text = NULL, *json = NULL;

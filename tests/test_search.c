@@ -22,7 +22,7 @@
 #include "sanitized.h"
 
 struct searched {
-    struct maq_job_box *job;
+    struct maq_loaded_job *job;
     struct maq_search_result *result;
 };
 
@@ -179,7 +179,7 @@ static void test_bounds_leave_nothing_out(void **unused)
                       (unsigned long long)b.result->counts.scored);
         assert_true(a.result->n_plans > 0 && a.result->complete);
         assert_true(a.result->counts.scored <= b.result->counts.scored);
-        assert_true(a.result->floor_s == a.result->plans[0].step_s);
+        assert_true(a.result->bound_s == a.result->plans[0].step_s);
         done(&a);
         done(&b);
     }
@@ -189,14 +189,14 @@ static void test_bounds_leave_nothing_out(void **unused)
 static void test_room(void **unused)
 {
     struct maq_search_opts opts = MAQ_SEARCH_OPTS_INIT;
-    struct maq_search_room room, told;
+    struct maq_search_headroom room, told;
     struct maq_diag *diag = maq_diag_new();
     struct searched s = search(jobs[1].text, &opts);
     double low, high;
     (void)unused;
     maq_train_memory_interval(&low, &high);
-    assert_int_equal(maq_search_find_room(&room, s.job, s.result, &opts, true, diag), MAQ_OK);
-    assert_int_equal(maq_search_find_room(&told, s.job, s.result, &opts, false, diag), MAQ_OK);
+    assert_int_equal(maq_search_find_headroom(&room, s.job, s.result, &opts, true, diag), MAQ_OK);
+    assert_int_equal(maq_search_find_headroom(&told, s.job, s.result, &opts, false, diag), MAQ_OK);
     double device = maq_job_get(s.job)->cluster.groups[0].device.mem_bytes;
     assert_true(s.result->plans[0].needed_bytes * high > device && room.memory_high == high && high > 1);
     assert_true(told.reserve_bytes == room.reserve_bytes && !told.search);
@@ -204,24 +204,24 @@ static void test_room(void **unused)
     assert_int_equal(room.search->n_plans, 1);
     const struct maq_search_plan *roomy = &room.search->plans[0], *own = &s.result->plans[0];
     assert_true(roomy->needed_bytes * high <= device && roomy->step_s > own->step_s);
-    assert_true(maq_search_room_reserve(device, roomy->needed_bytes) == 0);
+    assert_true(maq_search_headroom_reserve(device, roomy->needed_bytes) == 0);
     assert_true((device - room.reserve_bytes) * high <= device &&
                 (device - room.reserve_bytes + 0.1 * MAQ_GIB) * high > device);
 
     static const volatile sig_atomic_t now = 1; /* a search that is stopped says nothing */
     struct maq_search_opts stopped = {.stop = &now};
-    assert_int_equal(maq_search_find_room(&told, s.job, s.result, &stopped, true, diag), MAQ_OK);
+    assert_int_equal(maq_search_find_headroom(&told, s.job, s.result, &stopped, true, diag), MAQ_OK);
     assert_true(told.reserve_bytes == room.reserve_bytes && !told.search);
 
     opts.reserve_bytes = room.reserve_bytes; /* as a user gives it */
     struct searched given = search(jobs[1].text, &opts);
     assert_true(given.result->plans[0].step_s == roomy->step_s);
-    maq_search_room_free(&told);
-    assert_int_equal(maq_search_find_room(&told, given.job, given.result, &opts, true, diag), MAQ_OK);
+    maq_search_headroom_free(&told);
+    assert_int_equal(maq_search_find_headroom(&told, given.job, given.result, &opts, true, diag), MAQ_OK);
     assert_true(told.reserve_bytes == 0 && !told.search);
     done(&given);
-    maq_search_room_free(&told);
-    maq_search_room_free(&room);
+    maq_search_headroom_free(&told);
+    maq_search_headroom_free(&room);
     done(&s);
     maq_diag_free(diag);
 }
@@ -306,7 +306,7 @@ static double brute_force(const char *rest, const char *more, uint32_t *n)
         snprintf(text, sizeof text,
                  "{%s, plan: {tp: %d, pp: %d, vp: %d, mbs: %d, zero: %s, recompute: %s, layout: balanced%s}}", rest, tp,
                  pp, vp, mbs, shardings[zero], parts ? "selective" : how, more);
-        struct maq_job_box *box;
+        struct maq_loaded_job *box;
         struct maq_train_result *r;
         if (maq_job_parse(&box, "brute force", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
             continue;
@@ -386,7 +386,7 @@ static void test_stages_recompute_by_themselves(void **unused)
             plan.recompute_method = MAQ_RECOMPUTE_BLOCK;
             plan.recompute_num_layers = 0;
             plan.recompute_stages = maq_str_of(counts);
-            struct maq_job_box *closed;
+            struct maq_loaded_job *closed;
             struct maq_train_result *r;
             struct maq_diag *diag = maq_diag_new();
             assert_int_equal(maq_job_complete(&closed, s.job, &plan, diag), MAQ_OK);
@@ -511,7 +511,7 @@ static void check_settings(const struct searched *s, const char *document, const
     assert_int_equal(maq_search_settings(&a, s->job, s->result, opts, NULL), MAQ_OK);
     for (uint32_t k = 0; k < a.n; k++) {
         char path[128];
-        struct maq_job_box *box;
+        struct maq_loaded_job *box;
         struct maq_train_result *r;
         snprintf(path, sizeof path, "plan.%s", a.at[k].key);
         const struct maq_override with = {"--set", path, a.at[k].to};
@@ -536,7 +536,7 @@ static void test_document(void **unused)
         struct maq_search_opts opts = {.full = jobs[i].full};
         struct searched s = search(jobs[i].text, &opts);
         char *document = maq_job_write(s.job, &s.result->plans[0].plan);
-        struct maq_job_box *box;
+        struct maq_loaded_job *box;
         struct maq_train_result *r;
         struct maq_diag *diag = maq_diag_new();
         if (maq_job_parse(&box, "written", maq_str_of(document), NULL, 0, diag) != MAQ_OK)
@@ -579,7 +579,7 @@ static void test_stop(void **unused)
     assert_int_equal(s.result->n_plans, 0);
     opts.stop = NULL;
     struct searched whole = search(jobs[0].text, &opts);
-    assert_true(s.result->floor_s > 0 && s.result->floor_s <= whole.result->plans[0].step_s);
+    assert_true(s.result->bound_s > 0 && s.result->bound_s <= whole.result->plans[0].step_s);
     done(&whole);
     done(&s);
 }
@@ -607,7 +607,7 @@ static void test_stop_full(void **unused)
     struct maq_search_opts opts = {.stop = &now, .full = true};
     struct searched s = search(jobs[0].text, &opts);
     assert_false(s.result->complete);
-    assert_true(s.result->floor_s == 0);
+    assert_true(s.result->bound_s == 0);
     done(&s);
 }
 
@@ -639,7 +639,7 @@ static void test_inputs_on_the_host(void **unused)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct maq_search_opts opts = {.lists = &cases[i].list, .n_lists = 1};
         struct maq_diag *diag = maq_diag_new();
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         struct maq_search_result *r = NULL;
         assert_int_equal(maq_job_parse_open(&job, "test", maq_str_of(cases[i].job), NULL, 0, diag), MAQ_OK);
         enum maq_status status = maq_search(&r, job, &opts, diag);
@@ -660,7 +660,7 @@ static void test_vary(void **unused)
         "{model: gpt2, cluster: {device: {base: a100-80gb, price: 2 USD/h}, devices_per_node: 8, nodes: 1},"
         " workload: {seq: 1024, gbs: 64}, search: {cp: 1, vary: {gpus: ['8..32:x2', 64]}}}";
     struct maq_search_variants v;
-    struct maq_job_box *open;
+    struct maq_loaded_job *open;
     struct maq_diag *diag = maq_diag_new();
     struct maq_search_opts opts = {0};
     if (maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK ||
@@ -687,7 +687,7 @@ static void test_vary_workload(void **unused)
                         "global_batch_size: 8}, search: {cp: 1, vary: {gbs: [16, 32]}}}";
     const struct maq_override set[] = {{"--seq", "workload.seq", "1024"}};
     struct maq_search_variants v;
-    struct maq_job_box *open;
+    struct maq_loaded_job *open;
     struct maq_diag *diag = maq_diag_new();
     struct maq_search_opts opts = {0};
     if (maq_job_parse_open(&open, "test", maq_str_of(text), set, 1, diag) != MAQ_OK ||

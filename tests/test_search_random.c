@@ -126,7 +126,7 @@ static void random_experts(char out[TEXT], uint32_t seed)
 }
 
 /* All axes have lists, so that `full` widens nothing: it only has a small part searched first. */
-static struct maq_search_result *search(const struct maq_job_box *job, bool full, bool pareto, bool exhaustive,
+static struct maq_search_result *search(const struct maq_loaded_job *job, bool full, bool pareto, bool exhaustive,
                                         const char *text)
 {
     struct maq_search_opts opts = {
@@ -154,7 +154,7 @@ static void hold_against_all(void (*random)(char out[TEXT], uint32_t seed))
     uint64_t scored = 0, all = 0;
     for (uint32_t seed = 0; seed < JOBS; seed++) {
         char text[TEXT];
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         struct maq_diag *diag = maq_diag_new();
         random(text, seed);
         if (maq_job_parse_open(&job, "random", maq_str_of(text), NULL, 0, diag) != MAQ_OK)

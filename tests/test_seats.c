@@ -9,16 +9,16 @@
 #include <cmocka.h>
 
 #include "random_draws.h"
-#include "train/mixed/rank_placement.h"
+#include "train/mixed/device_slots.h"
 
-static struct maq_seats open_on(struct maq_arena *arena, uint32_t nodes, uint32_t per_node, uint32_t domain)
+static struct maq_device_slots open_on(struct maq_arena *arena, uint32_t nodes, uint32_t per_node, uint32_t domain)
 {
-    struct maq_seats s;
+    struct maq_device_slots s;
     const struct maq_pool pool = {
         .group = {.nodes = (int32_t)nodes, .devices_per_node = (int32_t)per_node, .domain_devices = (int32_t)domain},
         .count = nodes * per_node,
         .per_node = per_node};
-    assert_true(maq_seats_open(&s, &pool, arena));
+    assert_true(maq_device_slots_open(&s, &pool, arena));
     return s;
 }
 
@@ -39,9 +39,9 @@ static void test_examples(void **unused)
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct maq_seats s = open_on(&arena, cases[i].nodes, cases[i].per_node, cases[i].domain);
+        struct maq_device_slots s = open_on(&arena, cases[i].nodes, cases[i].per_node, cases[i].domain);
         for (int k = 0; k < 8 && cases[i].sizes[k] > 0; k++) {
-            uint32_t first = maq_seats_take(&s, cases[i].sizes[k]);
+            uint32_t first = maq_device_slots_take(&s, cases[i].sizes[k]);
             if (first != cases[i].firsts[k])
                 fail_msg("case %zu: replica %d begins at %u", i, k, first);
         }
@@ -58,13 +58,13 @@ static void test_powers_of_two(void **unused)
     uint64_t d = 7;
     for (int round = 0; round < 2000; round++) {
         uint32_t per_node = 1u << draw(&d, 0, 4), nodes = draw(&d, 1, 6), left = nodes * per_node;
-        struct maq_seats s = open_on(&arena, nodes, per_node, per_node);
+        struct maq_device_slots s = open_on(&arena, nodes, per_node, per_node);
         bool taken[256] = {false};
         while (left > 0) {
             uint32_t size = 1u << draw(&d, 0, 4);
             if (size > per_node || size > left)
                 continue;
-            uint32_t first = maq_seats_take(&s, size);
+            uint32_t first = maq_device_slots_take(&s, size);
             assert_true(first != UINT32_MAX && first / per_node == (first + size - 1) / per_node);
             for (uint32_t k = first; k < first + size; k++) {
                 assert_false(taken[k]);
@@ -72,7 +72,7 @@ static void test_powers_of_two(void **unused)
             }
             left -= size;
         }
-        assert_int_equal(maq_seats_take(&s, 1), UINT32_MAX);
+        assert_int_equal(maq_device_slots_take(&s, 1), UINT32_MAX);
     }
     maq_arena_fini(&arena);
 }
@@ -94,10 +94,10 @@ static void test_stages(void **unused)
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct maq_seats s = open_on(&arena, cases[i].nodes, 8, 8);
+        struct maq_device_slots s = open_on(&arena, cases[i].nodes, 8, 8);
         for (int k = 0; k < 4 && cases[i].each[k] > 0; k++) {
             uint32_t first[4] = {0};
-            maq_seats_take_stage(&s, cases[i].each[k], cases[i].replicas[k], first);
+            maq_device_slots_take_stage(&s, cases[i].each[k], cases[i].replicas[k], first);
             assert_memory_equal(first, cases[i].firsts[k], sizeof first);
         }
     }

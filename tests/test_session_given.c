@@ -54,27 +54,27 @@ static void add_exchange(struct file *f, unsigned said, bool steady)
     }
 }
 
-static bool same(const struct file *f, const struct maq_said_table *t)
+static bool same(const struct file *f, const struct maq_contributions *t)
 {
     assert_int_equal(maq_folder_write(path, f->bytes, f->n, NULL), MAQ_OK);
-    return maq_given_same(path, t, RANK);
+    return maq_input_record_same(path, t, RANK);
 }
 
-static void say(struct maq_said_table *t, uint64_t channel, uint32_t rank, uint32_t word)
+static void say(struct maq_contributions *t, uint64_t channel, uint32_t rank, uint32_t word)
 {
-    struct maq_said said = {
+    struct maq_contribution said = {
         .channel = channel, .rank = rank, .by = rank, .n = sizeof word, .bytes = memcpy(malloc(4), &word, 4)};
-    assert_int_equal(maq_said_add(t, &said, NULL), MAQ_OK);
+    assert_int_equal(maq_contributions_add(t, &said, NULL), MAQ_OK);
     free((void *)(uintptr_t)said.bytes);
-    maq_said_settle(t);
+    maq_contributions_settle(t);
 }
 
-static void give_key(struct maq_said_table *t, uint32_t by, const char *key, const char *value)
+static void give_key(struct maq_contributions *t, uint32_t by, const char *key, const char *value)
 {
     struct maq_store store = {.world = 1};
     maq_store_set(&store, maq_str_of(key), value, strlen(value));
-    assert_int_equal(maq_said_add_store(t, by, &store, NULL), MAQ_OK);
-    maq_said_settle(t);
+    assert_int_equal(maq_contributions_add_store(t, by, &store, NULL), MAQ_OK);
+    maq_contributions_settle(t);
     store.server.fd = -1;
     maq_store_close(&store);
 }
@@ -82,11 +82,11 @@ static void give_key(struct maq_said_table *t, uint32_t by, const char *key, con
 static void test_exchange(void **state)
 {
     struct file f = begun(), loose = begun();
-    struct maq_said_table t;
+    struct maq_contributions t;
     (void)state;
     add_exchange(&f, 1 << 0 | 1 << RANK, true);
     add_exchange(&loose, 1 << 0 | 1 << RANK, false);
-    maq_said_init(&t);
+    maq_contributions_init(&t);
     assert_false(same(&f, &t)); /* what member 0 had said is gone */
     say(&t, CHANNEL, 0, 0);
     assert_true(same(&f, &t));
@@ -99,12 +99,12 @@ static void test_exchange(void **state)
     assert_false(same(&loose, &t)); /* what is guessed of 3 may be something else by now */
     say(&t, CHANNEL, 3, 30);
     assert_false(same(&f, &t)); /* nothing is guessed any more, and members are known */
-    maq_said_fini(&t);
-    maq_said_init(&t);
+    maq_contributions_fini(&t);
+    maq_contributions_init(&t);
     say(&t, CHANNEL, 0, 0);
     say(&t, CHANNEL, 2, 21);
     assert_false(same(&f, &t)); /* not as was guessed */
-    maq_said_fini(&t);
+    maq_contributions_fini(&t);
 }
 
 static void test_lookups(void **state)
@@ -112,19 +112,19 @@ static void test_lookups(void **state)
     uint32_t word = 5;
     struct maq_given none = {.kind = MAQ_GIVEN_LOOKUP, .channel = OTHER, .rank = 2}, found = none;
     struct file a = begun(), b = begun();
-    struct maq_said_table t;
+    struct maq_contributions t;
     (void)state;
     found.result = maq_given_hash(&word, sizeof word, true);
     add(&a, &none, sizeof none);
     add(&b, &found, sizeof found);
-    maq_said_init(&t);
+    maq_contributions_init(&t);
     say(&t, OTHER, 3, 1);
     assert_true(same(&a, &t));
     assert_false(same(&b, &t));
     say(&t, OTHER, 2, 5);
     assert_true(same(&b, &t));
     assert_false(same(&a, &t));
-    maq_said_fini(&t);
+    maq_contributions_fini(&t);
 }
 
 /* A collective of `places` reads the upper half of each word; runs are (place, word there, whether it was said). */
@@ -149,11 +149,11 @@ static void test_reads(void **state)
     enum { LOW = 0x20001, HIGH = 0x50000 };
     static const uint32_t run[][3] = {{0, LOW, 1}, {1, LOW, 0}, {100, HIGH, 1}, {101, HIGH, 0}};
     struct file f = begun(), none = begun();
-    struct maq_said_table t;
+    struct maq_contributions t;
     (void)state;
     add_reads(&f, 8192, run, 4);
     add_reads(&none, 8192, run + 1, 1); /* begins behind rank 0, where it is not looked at */
-    maq_said_init(&t);
+    maq_contributions_init(&t);
     say(&t, CHANNEL, 0, LOW);
     assert_false(same(&f, &t)); /* what 100 had said is gone */
     say(&t, CHANNEL, 100, HIGH);
@@ -163,53 +163,53 @@ static void test_reads(void **state)
     say(&t, CHANNEL, 8191, HIGH + 77); /* the lower half is not read */
     assert_true(same(&f, &t));
     assert_false(same(&none, &t));
-    struct maq_said longer = {.channel = CHANNEL, .rank = 60, .by = 60, .n = 8, .bytes = "12345678"};
-    assert_int_equal(maq_said_add(&t, &longer, NULL), MAQ_OK); /* another size is not taken */
-    maq_said_settle(&t);
+    struct maq_contribution longer = {.channel = CHANNEL, .rank = 60, .by = 60, .n = 8, .bytes = "12345678"};
+    assert_int_equal(maq_contributions_add(&t, &longer, NULL), MAQ_OK); /* another size is not taken */
+    maq_contributions_settle(&t);
     assert_true(same(&f, &t));
     say(&t, CHANNEL, 99, HIGH);
     assert_false(same(&f, &t)); /* as 100 says, and not as was supposed */
-    maq_said_fini(&t);
+    maq_contributions_fini(&t);
 }
 
 /* A slice was given "a" and asked for it and for "b", which nobody had set. */
 static void test_keys(void **state)
 {
     struct file f = begun();
-    struct maq_said_table t, more;
+    struct maq_contributions t, more;
     struct maq_store store = {.world = 1};
     (void)state;
-    maq_said_init(&t);
+    maq_contributions_init(&t);
     give_key(&t, 0, "a", "one");
     give_key(&t, 0, "not asked for", "x");
-    maq_said_give(&t, &store, RANK);
+    maq_contributions_give(&t, &store, RANK);
     maq_store_name(&store, maq_str_of("a"));
     maq_store_name(&store, maq_str_of("b"));
     maq_store_set(&store, maq_str_of("a"), "another", 7); /* by itself, later */
     assert_int_equal(maq_folder_write(path, f.bytes, f.n, NULL), MAQ_OK);
-    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK);
-    assert_true(maq_given_same(path, &t, RANK));
+    assert_int_equal(maq_input_record_add_store(path, &store, NULL), MAQ_OK);
+    assert_true(maq_input_record_same(path, &t, RANK));
     give_key(&t, 2, "new, and not asked for", "y");
     give_key(&t, RANK, "b", "its own");
-    assert_true(maq_given_same(path, &t, RANK));
+    assert_true(maq_input_record_same(path, &t, RANK));
     give_key(&t, 0, "b", "two");
-    assert_false(maq_given_same(path, &t, RANK));
-    maq_said_init(&more);
-    assert_false(maq_given_same(path, &more, RANK)); /* "a" is gone */
+    assert_false(maq_input_record_same(path, &t, RANK));
+    maq_contributions_init(&more);
+    assert_false(maq_input_record_same(path, &more, RANK)); /* "a" is gone */
     give_key(&more, 0, "a", "uno");
-    assert_false(maq_given_same(path, &more, RANK));
-    maq_said_fini(&more);
-    maq_said_fini(&t);
+    assert_false(maq_input_record_same(path, &more, RANK));
+    maq_contributions_fini(&more);
+    maq_contributions_fini(&t);
     store.listed = true; /* it looked at all keys: any new one counts */
-    maq_said_init(&t);
+    maq_contributions_init(&t);
     give_key(&t, 0, "a", "one");
     give_key(&t, 0, "not asked for", "x");
     assert_int_equal(maq_folder_write(path, f.bytes, f.n, NULL), MAQ_OK);
-    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK);
-    assert_true(maq_given_same(path, &t, RANK));
+    assert_int_equal(maq_input_record_add_store(path, &store, NULL), MAQ_OK);
+    assert_true(maq_input_record_same(path, &t, RANK));
     give_key(&t, 2, "new", "y");
-    assert_false(maq_given_same(path, &t, RANK));
-    maq_said_fini(&t);
+    assert_false(maq_input_record_same(path, &t, RANK));
+    maq_contributions_fini(&t);
     store.server.fd = -1;
     maq_store_close(&store);
 }
@@ -218,14 +218,14 @@ static void test_keys(void **state)
 static void test_damage(void **state)
 {
     struct file f = begun();
-    struct maq_said_table t;
+    struct maq_contributions t;
     struct maq_store store = {.world = 1};
     (void)state;
-    maq_said_init(&t);
+    maq_contributions_init(&t);
     unlink(path);
-    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK); /* the device did not begin it */
+    assert_int_equal(maq_input_record_add_store(path, &store, NULL), MAQ_OK); /* the device did not begin it */
     assert_true(access(path, F_OK) != 0);
-    assert_false(maq_given_same(path, &t, RANK));
+    assert_false(maq_input_record_same(path, &t, RANK));
     add_exchange(&f, 1 << RANK, true);
     size_t whole = f.n;
     assert_true(same(&f, &t));
@@ -234,8 +234,8 @@ static void test_damage(void **state)
     f.n = 0;
     assert_int_equal(maq_folder_write(path, f.bytes, 0, NULL), MAQ_OK); /* the device gave it up */
     maq_store_name(&store, maq_str_of("a"));
-    assert_int_equal(maq_given_add_store(path, &store, NULL), MAQ_OK);
-    assert_false(maq_given_same(path, &t, RANK));
+    assert_int_equal(maq_input_record_add_store(path, &store, NULL), MAQ_OK);
+    assert_false(maq_input_record_same(path, &t, RANK));
     store.server.fd = -1;
     maq_store_close(&store);
     f.n = whole;
@@ -252,7 +252,7 @@ static void test_damage(void **state)
         bad.n -= i == 1 ? sizeof(uint64_t) : 0;
         assert_false(same(&bad, &t));
     }
-    maq_said_fini(&t);
+    maq_contributions_fini(&t);
 }
 
 int main(void)

@@ -33,17 +33,17 @@
     " cluster: {groups: [{device: v100-16gb, nodes: " #nodes0 ", devices_per_node: 2},"                                \
     " {device: t4, nodes: " #nodes1 ", devices_per_node: 2}]}, plan: {" plan ", cp: 1, ep: 1, precision: fp16}}"
 
-static struct maq_job_box *load(const char *text)
+static struct maq_loaded_job *load(const char *text)
 {
     struct maq_diag *diag = maq_diag_new();
-    struct maq_job_box *job = NULL;
+    struct maq_loaded_job *job = NULL;
     if (maq_job_parse_open(&job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return job;
 }
 
-static struct maq_slices_result *search(const struct maq_job_box *job, const struct maq_slices_opts *opts)
+static struct maq_slices_result *search(const struct maq_loaded_job *job, const struct maq_slices_opts *opts)
 {
     struct maq_diag *diag = maq_diag_new();
     struct maq_slices_result *r = NULL;
@@ -53,7 +53,7 @@ static struct maq_slices_result *search(const struct maq_job_box *job, const str
     return r;
 }
 
-static struct maq_mixed_search_result *search_mixed(const struct maq_job_box *job)
+static struct maq_mixed_search_result *search_mixed(const struct maq_loaded_job *job)
 {
     struct maq_diag *diag = maq_diag_new();
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
@@ -76,7 +76,7 @@ static void equals_mixed_search(void **state)
         JOB(5, 8, 1, 1, "mbs: 4"),   JOB(24, 32, 1, 2, "mbs: 2"),
     };
     for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
-        struct maq_job_box *job = load(jobs[i]);
+        struct maq_loaded_job *job = load(jobs[i]);
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
         struct maq_slices_result *r = search(job, &opts);
         struct maq_mixed_search_result *m = search_mixed(job);
@@ -96,7 +96,7 @@ static void more_micro_batches_are_never_slower(void **state)
 {
     static const char *const jobs[] = {JOB(12, 16, 1, 1, "tp: 1"), JOB(6, 12, 2, 1, "tp: 2")};
     for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
-        struct maq_job_box *job = load(jobs[i]);
+        struct maq_loaded_job *job = load(jobs[i]);
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
         struct maq_slices_result *r = search(job, &opts);
         struct maq_mixed_search_result *m = search_mixed(job);
@@ -143,7 +143,7 @@ static void no_rule_changes_the_plan(void **state)
 {
     struct maq_slices_calls saved = {0};
     for (size_t k = 0; k < MAQ_COUNT(rule_jobs) * MAQ_COUNT(parallelizers); k++) {
-        struct maq_job_box *job = load(rule_jobs[k / 2]);
+        struct maq_loaded_job *job = load(rule_jobs[k / 2]);
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
         opts.functions = parallelizers[k % 2];
         struct maq_slices_result *with = search(job, &opts);
@@ -186,7 +186,7 @@ static void no_rule_changes_the_plan(void **state)
 
 static void workers_change_nothing(void **state)
 {
-    struct maq_job_box *job = load(rule_jobs[1]);
+    struct maq_loaded_job *job = load(rule_jobs[1]);
     struct maq_diag *diag = maq_diag_new();
     char *text[2];
     for (uint32_t i = 0; i < 2; i++) {
@@ -210,11 +210,11 @@ static void workers_change_nothing(void **state)
 
 /* ---- results ---- */
 
-/* Stages fit, follow each other, and are paid for by the formula of slices.h. */
+/* Stages fit, follow each other, and are paid for by the formula of planner_external.h. */
 static void plans_add_up(void **state)
 {
     for (size_t k = 0; k < MAQ_COUNT(rule_jobs) * MAQ_COUNT(parallelizers); k++) {
-        struct maq_job_box *job = load(rule_jobs[k / 2]);
+        struct maq_loaded_job *job = load(rule_jobs[k / 2]);
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
         opts.functions = parallelizers[k % 2];
         struct maq_slices_result *r = search(job, &opts);
@@ -244,9 +244,9 @@ static void plans_add_up(void **state)
 /* What the built-in one finds can be written down and read back; what does not say its degrees cannot. */
 static void plans_are_written_down(void **state)
 {
-    struct maq_job_box *job = load(rule_jobs[1]);
+    struct maq_loaded_job *job = load(rule_jobs[1]);
     struct maq_diag *diag = maq_diag_new();
-    struct maq_mixed_box *box, *again;
+    struct maq_loaded_mixed_plan *box, *again;
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     struct maq_slices_result *r = search(job, &opts);
     char *text;
@@ -277,7 +277,7 @@ static void plans_are_written_down(void **state)
 /* A model that fits nowhere is a result without plans. */
 static void nothing_fits(void **state)
 {
-    struct maq_job_box *job =
+    struct maq_loaded_job *job =
         load("{model: {base: gpt3-5b, num_layers: 32}, workload: {seq: 2048, gbs: 8}, cluster: 't4:1 + v100-16gb:1', "
              "plan: {mbs: 1, cp: 1, ep: 1, precision: fp16}}");
     for (size_t k = 0; k < MAQ_COUNT(parallelizers); k++) {
@@ -300,7 +300,7 @@ static void plans_cost_what_stages_cost(void **state)
         char path[2048];
         struct maq_diag *diag = maq_diag_new();
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
-        struct maq_job_box *job;
+        struct maq_loaded_job *job;
         struct maq_arena arena;
         struct maq_stage_table t;
         snprintf(path, sizeof path, "%s/examples/tangram/%s", root, files[k]);
@@ -319,7 +319,7 @@ static void plans_cost_what_stages_cost(void **state)
             const struct maq_slices_stage *s = &p->stages[i];
             uint32_t o = 0;
             for (; o < t.n_options; o++) {
-                struct maq_chain_option is = maq_chain_option_of(&run->chain.costs, t.options[o].id);
+                struct maq_stage_strategy is = maq_stage_strategy_of(&run->chain.costs, t.options[o].id);
                 const struct maq_stage_option *at = &t.options[o];
                 double held =
                     at->context_bytes + at->fixed_bytes[s->first_layer + s->layers] - at->fixed_bytes[s->first_layer] +
@@ -363,7 +363,7 @@ static enum maq_status stopping(const struct maq_parallelizer_plan **out, uint32
 static void stopped_searches_are_honest(void **state)
 {
     struct maq_parallelizer functions = simple_functions;
-    struct maq_job_box *job = load(rule_jobs[1]);
+    struct maq_loaded_job *job = load(rule_jobs[1]);
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     uint32_t without = 0, with = 0;
     opts.functions = &functions;
@@ -406,7 +406,7 @@ static bool gate(size_t bytes)
 /* Every allocation through the library's door fails once: an error, or what came out would have come out anyway. */
 static void memory_may_run_out(void **state)
 {
-    struct maq_job_box *job = load(rule_jobs[0]);
+    struct maq_loaded_job *job = load(rule_jobs[0]);
     uint32_t failed = 0;
     for (size_t k = 0; k < MAQ_COUNT(parallelizers); k++) {
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;

@@ -27,9 +27,9 @@ static void assert_close(double got, double want, double rtol, const char *what)
         fail_msg("%s: got %.12g, want %.12g", what, got, want);
 }
 
-static struct maq_job_box *parse(const char *text)
+static struct maq_loaded_job *parse(const char *text)
 {
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     enum maq_status status = maq_job_parse(&box, "test", (struct maq_str){text, strlen(text)}, NULL, 0, diag);
     if (status != MAQ_OK) {
@@ -42,7 +42,7 @@ static struct maq_job_box *parse(const char *text)
 
 /* A classic GPT of one layer shape, trained with dropout, FP16, unfused attention: the setting of Korthikanti
  * et al. */
-static struct maq_job_box *gpt(int tp, bool sp, const char *recompute, int mbs)
+static struct maq_loaded_job *gpt(int tp, bool sp, const char *recompute, int mbs)
 {
     char text[1024];
     snprintf(
@@ -93,7 +93,7 @@ static void test_activations(void **unused)
             {8, false, "full", true, 2},
         };
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-            struct maq_job_box *box = gpt(cases[i].t, cases[i].sp, cases[i].recompute, b);
+            struct maq_loaded_job *box = gpt(cases[i].t, cases[i].sp, cases[i].recompute, b);
             assert_close(layer_bytes(maq_job_get(box), cases[i].redo), sbh * cases[i].per_sbh, 1e-12,
                          cases[i].recompute);
             maq_job_free(box);
@@ -101,7 +101,7 @@ static void test_activations(void **unused)
     }
     /* its figure 1, 22B model on 8 GPUs, micro batch 4: 59.25 GiB without anything, 9.5625 GiB with sequence
      * parallelism and selective recomputation */
-    struct maq_job_box *none = gpt(8, false, "none", 4), *both = gpt(8, true, "selective", 4);
+    struct maq_loaded_job *none = gpt(8, false, "none", 4), *both = gpt(8, true, "selective", 4);
     assert_close(48 * layer_bytes(maq_job_get(none), false) / GIB, 59.25, 1e-12, "22B, none");
     assert_close(48 * layer_bytes(maq_job_get(both), true) / GIB, 9.5625, 1e-12,
                  "22B, sequence parallel and selective");
@@ -129,7 +129,7 @@ static void test_model_states(void **unused)
                  "model: llama-2-7b\ncluster: 'h100-sxm:8 x 8, rail 400G'\nplan: {zero: %s, main_grads_dtype: bf16, "
                  "grad_reduce_dtype: bf16}\nworkload: {seq: 4096, gbs: 64}\n",
                  cases[i].zero);
-        struct maq_job_box *box = parse(text);
+        struct maq_loaded_job *box = parse(text);
         struct maq_train_result *r;
         assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
         double p = 6738415616.0;
@@ -147,7 +147,7 @@ static void test_model_states(void **unused)
 static void test_flop(void **unused)
 {
     (void)unused;
-    struct maq_job_box *box = gpt(8, true, "none", 1);
+    struct maq_loaded_job *box = gpt(8, true, "none", 1);
     const struct maq_job *job = maq_job_get(box);
     double s = 2048, l = 48, h = 6144, v = 51200;
     double full = 72 * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
@@ -171,7 +171,7 @@ static void test_executed_flop(void **unused)
                  "model: {base: llama-3-8b, num_hidden_layers: 8}\ncluster: 'h100-sxm:8 x 1'\nplan: %s\nworkload: "
                  "{seq: 4096, gbs: 32}\n",
                  plans[i]);
-        struct maq_job_box *box = parse(text);
+        struct maq_loaded_job *box = parse(text);
         struct maq_train_result *r;
         assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
         /* flash attention's backward pass computes the scores again: 5 products for 4, by design not in the
@@ -186,8 +186,8 @@ static void test_executed_flop(void **unused)
 static void test_single_gpu(void **unused)
 {
     (void)unused;
-    struct maq_job_box *box = parse("model: {base: llama-3-8b, num_hidden_layers: 2}\ncluster: 'h100-sxm:1 x 1'\n"
-                                    "plan: {zero: no_shard, cuda_graphs: true}\nworkload: {seq: 4096, gbs: 4}\n");
+    struct maq_loaded_job *box = parse("model: {base: llama-3-8b, num_hidden_layers: 2}\ncluster: 'h100-sxm:1 x 1'\n"
+                                       "plan: {zero: no_shard, cuda_graphs: true}\nworkload: {seq: 4096, gbs: 4}\n");
     struct maq_train_result *r;
     struct maq_train_graph g;
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
@@ -208,8 +208,8 @@ static void test_single_gpu(void **unused)
 static void test_bytes_on_the_wire(void **unused)
 {
     (void)unused;
-    struct maq_job_box *box = parse("model: llama-2-7b\ncluster: 'h100-sxm:8 x 4, rail 400G'\nplan: {zero: "
-                                    "optim}\nworkload: {seq: 4096, gbs: 32}\n");
+    struct maq_loaded_job *box = parse("model: llama-2-7b\ncluster: 'h100-sxm:8 x 4, rail 400G'\nplan: {zero: "
+                                       "optim}\nworkload: {seq: 4096, gbs: 32}\n");
     const struct maq_job *job = maq_job_get(box);
     struct maq_cache cache;
     struct maq_arena arena;
@@ -238,7 +238,7 @@ static void test_sums_of_pieces(void **unused)
 {
     (void)unused;
     for (int overlap = 0; overlap < 2; overlap++) {
-        struct maq_job_box *box =
+        struct maq_loaded_job *box =
             parse(overlap ? "model: llama-2-7b\ncluster: 'h100-sxm:8'\nplan: {tp: 8, mbs: 1, tp_comm_overlap: true}\n"
                             "workload: {seq: 4096, gbs: 4}\n"
                           : "model: llama-2-7b\ncluster: 'h100-sxm:8'\nplan: {tp: 8, mbs: 1, tp_comm_overlap: false}\n"
@@ -270,7 +270,7 @@ static double step_of(const char *plan, unsigned passes)
              "model: llama-2-7b\ncluster: 'h100-sxm:8 x 4, rail 100G'\nplan: {zero: 3, mbs: 1, recompute: full, %s}\n"
              "workload: {seq: 1024, gbs: %u}\n",
              plan, 32 * passes);
-    struct maq_job_box *box = parse(text);
+    struct maq_loaded_job *box = parse(text);
     struct maq_train_result *r;
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);
     double step = r->step_s;
@@ -313,7 +313,7 @@ static void test_hybrid_exchange(void **unused)
                  "hybridep}\n"
                  "workload: {seq: 4096, gbs: 16}\n",
                  nodes, 8 * nodes);
-        struct maq_job_box *box = parse(text);
+        struct maq_loaded_job *box = parse(text);
         struct maq_cache cache;
         struct maq_arena arena;
         struct maq_blueprint bp;
@@ -351,7 +351,7 @@ static void test_hybrid_exchange(void **unused)
 /* How often a rank transposes so many 8-bit numbers in a step, and gathers them over its TP group. */
 static void count_narrow(double *transposes, double *gathers, const char *text, int64_t numbers)
 {
-    struct maq_job_box *box = parse(text);
+    struct maq_loaded_job *box = parse(text);
     struct maq_cache cache;
     struct maq_arena arena;
     struct maq_blueprint bp;
@@ -423,7 +423,7 @@ static void test_balanced_layouts(void **unused)
                  "model: {base: %s, num_hidden_layers: %d}\ncluster: 'gb200:4 x 64, domain 72'\n"
                  "plan: {layout: balanced, pp: %d}\nworkload: {seq: 4096, gbs: 2048}\n",
                  cases[i].model, cases[i].layers, cases[i].pp);
-        struct maq_job_box *box = parse(text);
+        struct maq_loaded_job *box = parse(text);
         const struct maq_job *job = maq_job_get(box);
         int32_t sum = 0;
         assert_int_equal(job->n_virtual, cases[i].pp);
@@ -440,8 +440,9 @@ static void test_balanced_layouts(void **unused)
 static void test_sweep(void **unused)
 {
     (void)unused;
-    struct maq_job_box *box = parse("model: {base: llama-3-70b, num_hidden_layers: 16}\ncluster: 'h100-sxm:8 x 4, rail "
-                                    "400G'\nplan: {layout: balanced}\nworkload: {seq: 4096, gbs: 64}\n");
+    struct maq_loaded_job *box =
+        parse("model: {base: llama-3-70b, num_hidden_layers: 16}\ncluster: 'h100-sxm:8 x 4, rail "
+              "400G'\nplan: {layout: balanced}\nworkload: {seq: 4096, gbs: 64}\n");
     struct maq_train_sweep *sweep;
     struct maq_plan plans[64];
     struct maq_train_quick quick[64];
@@ -456,7 +457,7 @@ static void test_sweep(void **unused)
                          "400G'\nplan: {layout: balanced, tp: %d, pp: %d, zero: %s}\n"
                          "workload: {seq: 4096, gbs: 64}\n",
                          tp, pp, names[zero]);
-                struct maq_job_box *one = parse(text[n]);
+                struct maq_loaded_job *one = parse(text[n]);
                 plans[n++] = maq_job_get(one)->plan; /* resolved plans stay what they are */
                 maq_job_free(one);
             }
@@ -466,7 +467,7 @@ static void test_sweep(void **unused)
     assert_int_equal(maq_train_sweep_new(&sweep, maq_job_get(box), NULL), MAQ_OK);
     assert_int_equal(maq_train_sweep_eval(sweep, quick, plans, n), MAQ_OK);
     for (size_t i = 0; i < n; i++) {
-        struct maq_job_box *one = parse(text[i]);
+        struct maq_loaded_job *one = parse(text[i]);
         struct maq_train_result *r;
         assert_int_equal(maq_train_predict(&r, maq_job_get(one), NULL), MAQ_OK);
         assert_true(quick[i].possible && quick[i].step_s == r->step_s && quick[i].fits == r->fits);
@@ -484,7 +485,7 @@ static void test_name_of_a_row(void **unused)
 {
     (void)unused;
     struct maq_train_result *r = NULL;
-    struct maq_job_box *box =
+    struct maq_loaded_job *box =
         parse("{model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {tp: 4, sp: true}, workload: {gbs: 8, seq: 4096}}");
     uint32_t gathers = 0;
     assert_int_equal(maq_train_predict(&r, maq_job_get(box), NULL), MAQ_OK);

@@ -117,7 +117,7 @@ static void test_paths_agree(void **unused)
     state = 20240915;
     for (int i = 0; i < PLANS; i++) {
         char text[2048];
-        struct maq_job_box *box = NULL;
+        struct maq_loaded_job *box = NULL;
         struct maq_diag *diag = maq_diag_new();
         random_job(text, sizeof text);
         enum maq_status status = maq_job_parse(&box, "random", (struct maq_str){text, strlen(text)}, NULL, 0, diag);
@@ -143,7 +143,7 @@ static void test_paths_of_mixed_layers(void **unused)
         "model: {base: deepseek-v3, num_hidden_layers: 24}\ncluster: 'a100-80gb:8 x 2, rail 200G'\n"
         "plan: {tp: 4, pp: 4, ep: 2, mbs: 2, zero: optim_grads_params, bucket_layers: 1, "
         "fsdp_prefetch: 1}\nworkload: {seq: 1024, gbs: 4}\n";
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     assert_int_equal(maq_job_parse(&box, "job", (struct maq_str){text, strlen(text)}, NULL, 0, NULL), MAQ_OK);
     compare(text, maq_job_get(box));
     maq_job_free(box);

@@ -101,7 +101,7 @@ static struct outcome run(const struct spec *s)
     static const char *const sharding[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     char text[2048];
     struct outcome o = {0};
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_train_result *r = NULL;
     snprintf(text, sizeof text,
              "model: {base: %s}\ncluster: '%s:%u x %u, rail %uG ib'\n"

@@ -21,7 +21,7 @@
 /* --- helpers ------------------------------------------------------------------------------------------------ */
 
 struct rig {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_train_graph graph;
     struct maq_train_memory memory;
     double *finish, makespan;

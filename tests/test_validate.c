@@ -22,8 +22,8 @@
 #include "base/str.h"
 #include "sanitized.h"
 #include "validate/codes.h"
-#include "validate/train/interpret.h"
 #include "validate/phrase.h"
+#include "validate/train/interpret.h"
 #include "validate/train/validate_internal.h"
 #include "validate_row.h"
 
@@ -163,7 +163,7 @@ static void test_network(void **state)
         struct one o;
         interpret(&o, "4,1024,16,2048,32,1,1,16,16,8,H100,x,1", "inter_node_bw_note", cases[i].note);
         assert_string_equal(o.in.cluster, cases[i].cluster);
-        struct maq_job_box *box = NULL;
+        struct maq_loaded_job *box = NULL;
         if (maq_job_parse(&box, "row", maq_str_of(o.job), NULL, 0, o.t.diag) != MAQ_OK) {
             char *why = maq_diag_format(o.t.diag, 0, false);
             fail_msg("%s: %s", cases[i].note, why);
@@ -354,7 +354,7 @@ static void test_models(void **state)
         interpret(&o, cases[i].row, cases[i].columns, cases[i].cells);
         if (!strstr(o.job, cases[i].want))
             fail_msg("%s: no %s in %s", cases[i].row, cases[i].want, o.job);
-        struct maq_job_box *box = NULL;
+        struct maq_loaded_job *box = NULL;
         assert_int_equal(maq_job_parse(&box, "row", maq_str_of(o.job), NULL, 0, o.t.diag), MAQ_OK);
         maq_job_free(box);
         close_table(&o.t);
@@ -635,7 +635,7 @@ static void test_formats(void **state)
     maq_validate_free(r);
 }
 
-/* Cells are shown, never obeyed: markup, control characters and bytes that are no text come out harmless. */
+/* Cells are shown, never obeyed: markup, control characters and bytes that are no text come out ignored. */
 static void test_hostile_cells(void **state)
 {
     static const char text[] =

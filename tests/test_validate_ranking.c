@@ -111,7 +111,7 @@ static void test_prediction_is_of_the_plan(void **state)
 {
     (void)state;
     struct maq_validate_plan_ranking *r = compare("2,2,2,4,\"[0, 5, 12]\",1,\n", 0);
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_train_result *whole = NULL;
     const char *text =
         "{model: gpt2, cluster: 'a100-80gb:8', plan: {zero: no_shard, tp: 2, dp: 2, pp: 2, mbs: 4, layout: '5,7'}, "

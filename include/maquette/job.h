@@ -69,7 +69,7 @@ struct maq_job {
     int math_dtype, store_dtype;                    /* enum maq_dtype: of quantized linears; of activations */
 };
 
-struct maq_job_box; /* owns a job and all it points to */
+struct maq_loaded_job; /* owns a job and all it points to */
 
 /* One `path = value` laid over the document, by any name of the setting: flag is what the user typed ("--tp", "--set"). */
 struct maq_override {
@@ -80,37 +80,37 @@ struct maq_override {
  * Loads a job file (path may be NULL: then the overrides are all there is). *out is owned by the caller. All
  * faults of the document are reported.
  */
-MAQ_API enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
-                                     size_t n_overrides, struct maq_diag *diag);
+MAQ_API enum maq_status maq_job_load(struct maq_loaded_job **out, const char *path,
+                                     const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag);
 /* The same from text; name is for messages. */
-MAQ_API enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
+MAQ_API enum maq_status maq_job_parse(struct maq_loaded_job **out, const char *name, struct maq_str text,
                                       const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag);
 /*
  * An open job, for a search: model, cluster, workload and cost are complete, the plan is as it is written (0 = the search
  * decides), and nothing is derived from it. The global batch size must be given.
  */
-MAQ_API enum maq_status maq_job_load_open(struct maq_job_box **out, const char *path,
+MAQ_API enum maq_status maq_job_load_open(struct maq_loaded_job **out, const char *path,
                                           const struct maq_override *overrides, size_t n_overrides,
                                           struct maq_diag *diag);
-MAQ_API enum maq_status maq_job_parse_open(struct maq_job_box **out, const char *name, struct maq_str text,
+MAQ_API enum maq_status maq_job_parse_open(struct maq_loaded_job **out, const char *name, struct maq_str text,
                                            const struct maq_override *overrides, size_t n_overrides,
                                            struct maq_diag *diag);
 /* An open job with a plan, completed and checked. *out is owned by the caller and must not outlive `open`, whose model and
  * cluster it borrows. */
-MAQ_API enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_loaded_job *open,
                                          const struct maq_plan *plan, struct maq_diag *diag);
 /* Whether the document or a flag sets a key of the plan, by any of its names. */
-MAQ_API bool maq_job_sets(const struct maq_job_box *box, const char *key);
+MAQ_API bool maq_job_sets(const struct maq_loaded_job *box, const char *key);
 /* Whether a flag does. */
-MAQ_API bool maq_job_flag_sets(const struct maq_job_box *box, const char *key);
-MAQ_API const struct maq_job *maq_job_get(const struct maq_job_box *box); /* borrowed */
-MAQ_API void maq_job_free(struct maq_job_box *box);
+MAQ_API bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key);
+MAQ_API const struct maq_job *maq_job_get(const struct maq_loaded_job *box); /* borrowed */
+MAQ_API void maq_job_free(struct maq_loaded_job *box);
 
 /*
  * The document of an open job with a plan, as YAML that maquette reads: `maquette train` of it predicts that plan. What the
  * document does not say and the plan leaves at its default is left out. Owned by the caller (free()); NULL when out of memory.
  */
-MAQ_API char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan);
+MAQ_API char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan);
 
 /* A completed job as the arguments of Megatron-LM's training scripts, one per line, and behind '#' what it has no argument
  * for. Owned by the caller (free()); NULL when out of memory. */
@@ -135,7 +135,7 @@ MAQ_API void maq_megatron_free(struct maq_megatron *read);
 
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */
-MAQ_API char *maq_job_explain(const struct maq_job_box *box);
+MAQ_API char *maq_job_explain(const struct maq_loaded_job *box);
 
 /* Rows of the option table of a section ("plan", "workload"), for --help and docs: i from 0 until false.
  * Strings are static. */

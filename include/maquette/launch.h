@@ -1,9 +1,9 @@
 /*
  * launch.h - running ranks of a real program, without its cluster and without a GPU.
  *
- *   maq_session_run()       one rank that believes in all the others, or all ranks of a small job at once
- *   maq_session_capture()   slice after slice, until what every rank of the job does is known (capture.h)
- *   maq_session_emulate()   chosen ranks live among the replay of all others
+ *   maq_launch_run()       one rank that believes in all the others, or all ranks of a small job at once
+ *   maq_launch_capture()   slice after slice, until what every rank of the job does is known (capture.h)
+ *   maq_launch_emulate()   chosen ranks live among the replay of all others
  *
  * A program runs as it is: the zero-GPU device stands in for CUDA's libraries, a store of maquette's for the rendezvous of
  * torch.distributed, an environment for mpirun, torchrun and Slurm. docs/capture.md is the user's page.
@@ -29,13 +29,13 @@ extern "C" {
 #define MAQ_SESSION_GPU (UINT32_MAX - 1)
 
 /* A sign of life, a few times a second. */
-struct maq_session_progress {
+struct maq_launch_progress {
     const char *phase; /* "rank 4095", "pass 1: rank 17", "verifying rank 203" */
     uint32_t done, of; /* slices; 0 of 0 = one program runs */
     double seconds;    /* since the beginning */
 };
 
-struct maq_session_opts {
+struct maq_launch_opts {
     uint32_t size;                /* set by MAQ_SESSION_OPTS_INIT */
     const char *const *arguments; /* the program and what it is called with; NULL-terminated */
     uint32_t world;               /* ranks of the job; 0 = devices of the cluster */
@@ -58,12 +58,12 @@ struct maq_session_opts {
     double timeout_s;   /* of wall time, for one program; 0 = none */
     uint32_t jobs;      /* slices at a time; 0 = 1 */
     const volatile sig_atomic_t *stop; /* not 0: end; it is the signal that the program gets. NULL = never */
-    void (*progress)(void *context, const struct maq_session_progress *at); /* NULL = not told */
+    void (*progress)(void *context, const struct maq_launch_progress *at); /* NULL = not told */
     void *context;
 };
 #define MAQ_SESSION_OPTS_INIT                                                                                          \
     {                                                                                                                  \
-        .size = sizeof(struct maq_session_opts)                                                                        \
+        .size = sizeof(struct maq_launch_opts)                                                                         \
     }
 
 /* A question of the program, priced once. */
@@ -80,7 +80,7 @@ struct maq_asked {
 };
 
 /* A rank that ran. */
-struct maq_session_rank {
+struct maq_launch_rank {
     uint32_t rank;
     int32_t status; /* exit status; 128 + n = ended by signal n */
     bool records;   /* it used the device */
@@ -102,7 +102,7 @@ struct maq_session_rank {
 };
 
 /* A slice of a capture: one rank, run once; or not run again. */
-struct maq_session_slice {
+struct maq_launch_slice {
     uint32_t rank, pass;
     const char *why; /* it was chosen */
     int32_t status;
@@ -113,10 +113,10 @@ struct maq_session_slice {
 };
 
 /* What a capture found. */
-struct maq_session_capture {
+struct maq_launch_capture {
     const char *path; /* of the .mqt file */
     uint32_t passes, n_slices;
-    const struct maq_session_slice *slice; /* in the order in which they were run */
+    const struct maq_launch_slice *slice; /* in the order in which they were run */
     uint32_t n_probed, n_verified;
     uint32_t n_classes, n_comms, n_operators, n_unknown; /* of the captured job; ranks of which nothing is known */
     uint64_t contributions;                              /* to exchanges, that were recorded */
@@ -124,7 +124,7 @@ struct maq_session_capture {
 };
 
 /* A live rank of an emulation, beside what the capture knows of it. */
-struct maq_session_live {
+struct maq_launch_live {
     uint32_t rank;
     uint64_t virtual_ns;                      /* at its end, among replayed peers; 0 = it did not say */
     uint64_t replayed_ns;                     /* its end in the replay of all ranks */
@@ -134,32 +134,32 @@ struct maq_session_live {
     bool differs;  /* it is not that of its class */
 };
 
-struct maq_session {
+struct maq_launch {
     const char *device; /* title in the catalogue */
     uint32_t world, per_node;
     uint32_t n_ranks;
-    const struct maq_session_rank *rank;
+    const struct maq_launch_rank *rank;
     uint32_t n_asked;
     const struct maq_asked *asked;
-    uint64_t store_requests;             /* at the rendezvous store */
-    uint32_t invented;                   /* keys of it that nobody set */
-    int32_t status;                      /* of the program: the first that is not 0 */
-    struct maq_session_capture capture;  /* of maq_session_capture() */
-    const struct maq_session_live *live; /* [n_ranks] of maq_session_emulate(); NULL otherwise */
-    uint64_t peers;                      /* ranks that were replayed */
-    void *owner;                         /* internal */
+    uint64_t store_requests;            /* at the rendezvous store */
+    uint32_t invented;                  /* keys of it that nobody set */
+    int32_t status;                     /* of the program: the first that is not 0 */
+    struct maq_launch_capture capture;  /* of maq_launch_capture() */
+    const struct maq_launch_live *live; /* [n_ranks] of maq_launch_emulate(); NULL otherwise */
+    uint64_t peers;                     /* ranks that were replayed */
+    void *owner;                        /* internal */
 };
 
 /*
  * Runs the program as one rank, or as all of them. The program's own exit status is in the result and no fault; faults are a program
- * that cannot be started, a time-out (MAQ_LIMIT, with a result), an end on request. *out is owned by the caller: maq_session_free().
+ * that cannot be started, a time-out (MAQ_LIMIT, with a result), an end on request. *out is owned by the caller: maq_launch_free().
  */
-MAQ_API enum maq_status maq_session_run(struct maq_session **out, const struct maq_session_opts *opts,
-                                        struct maq_diag *diag);
+MAQ_API enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_opts *opts,
+                                       struct maq_diag *diag);
 
-struct maq_session_capture_opts {
-    uint32_t size;               /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
-    struct maq_session_opts run; /* rank, all and trace are not read; a slice's timeout_s is 600 where it is 0 */
+struct maq_launch_capture_opts {
+    uint32_t size;              /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
+    struct maq_launch_opts run; /* rank, all and trace are not read; a slice's timeout_s is 600 where it is 0 */
     const char *path;        /* of the .mqt file; PATH.slices/ holds finished slices, PATH.peers what ranks exchange */
     uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = not said */
     uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
@@ -169,33 +169,33 @@ struct maq_session_capture_opts {
 };
 #define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
     {                                                                                                                  \
-        .size = sizeof(struct maq_session_capture_opts), .run = MAQ_SESSION_OPTS_INIT                                  \
+        .size = sizeof(struct maq_launch_capture_opts), .run = MAQ_SESSION_OPTS_INIT                                   \
     }
 /*
  * Runs slice after slice, each with what the others were seen to put into exchanges, until nothing changes; infers the ranks that
  * did not run; writes the job. Killed, it goes on where it was. MAQ_NO: verification found a rank that does something else than its class.
  */
-MAQ_API enum maq_status maq_session_capture(struct maq_session **out, const struct maq_session_capture_opts *opts,
-                                            struct maq_diag *diag);
+MAQ_API enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_launch_capture_opts *opts,
+                                           struct maq_diag *diag);
 
-struct maq_session_emulate_opts {
-    uint32_t size;               /* set by MAQ_SESSION_EMULATE_OPTS_INIT */
-    struct maq_session_opts run; /* world and per_node are the captured job's; rank, all are not read */
-    const char *path;            /* of the .mqt file; PATH.peers beside it */
-    const uint32_t *rank;        /* those that live */
+struct maq_launch_emulate_opts {
+    uint32_t size;              /* set by MAQ_SESSION_EMULATE_OPTS_INIT */
+    struct maq_launch_opts run; /* world and per_node are the captured job's; rank, all are not read */
+    const char *path;           /* of the .mqt file; PATH.peers beside it */
+    const uint32_t *rank;       /* those that live */
     uint32_t n_ranks;
     const char *const *slow; /* edits of the others: maq_edit_slow() of maquette/replay.h */
     uint32_t n_slow;
 };
 #define MAQ_SESSION_EMULATE_OPTS_INIT                                                                                  \
     {                                                                                                                  \
-        .size = sizeof(struct maq_session_emulate_opts), .run = MAQ_SESSION_OPTS_INIT                                  \
+        .size = sizeof(struct maq_launch_emulate_opts), .run = MAQ_SESSION_OPTS_INIT                                   \
     }
 /* Runs the program as some ranks of a captured job, while all others are replayed and meet them in virtual time. */
-MAQ_API enum maq_status maq_session_emulate(struct maq_session **out, const struct maq_session_emulate_opts *opts,
-                                            struct maq_diag *diag);
+MAQ_API enum maq_status maq_launch_emulate(struct maq_launch **out, const struct maq_launch_emulate_opts *opts,
+                                           struct maq_diag *diag);
 
-MAQ_API void maq_session_free(struct maq_session *session);
+MAQ_API void maq_launch_free(struct maq_launch *session);
 
 #ifdef __cplusplus
 }

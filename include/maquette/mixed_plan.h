@@ -4,7 +4,7 @@
  * Where struct maq_plan cuts a model over a cluster by a handful of degrees, a mixed plan names everything one by one, so that what
  * any planner finds can be written down: stages with any range of layers, replicas of a stage on different kinds of GPU, stages with
  * different degrees of data parallelism, uneven shares of the micro batches, memory techniques stage by stage, several pipelines of
- * different make-up, and an island that serves several stretches of the model.
+ * different make-up, and an island that serves several layer ranges of the model.
  *
  * A pipeline is a chain of stages that cover the layers from the first (the embedding) to the last (the head). A stage is copied over
  * its replicas (data parallelism); a replica is a tensor-parallel group, or context- and tensor-parallel ranks together. Micro batches
@@ -78,18 +78,19 @@ struct maq_mixed_plan {
     struct maq_mixed_measured measured;
 };
 
-struct maq_mixed_box; /* owns a plan and all it points to */
+struct maq_loaded_mixed_plan; /* owns a plan and all it points to */
 
 /*
  * Reads a plan in maquette's form or, when the document has a `pipeline_list`, in the form of Sailor's executed plans
  * (plan_config_*.json). *out is owned by the caller. All faults of the document are reported.
  */
-MAQ_API enum maq_status maq_mixed_plan_load(struct maq_mixed_box **out, const char *path, struct maq_diag *diag);
+MAQ_API enum maq_status maq_mixed_plan_load(struct maq_loaded_mixed_plan **out, const char *path,
+                                            struct maq_diag *diag);
 /* The same from text; name is for messages. */
-MAQ_API enum maq_status maq_mixed_plan_parse(struct maq_mixed_box **out, const char *name, struct maq_str text,
+MAQ_API enum maq_status maq_mixed_plan_parse(struct maq_loaded_mixed_plan **out, const char *name, struct maq_str text,
                                              struct maq_diag *diag);
-MAQ_API const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_mixed_box *box); /* borrowed */
-MAQ_API void maq_mixed_plan_free(struct maq_mixed_box *box);
+MAQ_API const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_loaded_mixed_plan *box); /* borrowed */
+MAQ_API void maq_mixed_plan_free(struct maq_loaded_mixed_plan *box);
 
 /* The plan as a JSON document in maquette's form, which reads back as the same plan; *out is owned by the caller (free()). */
 MAQ_API enum maq_status maq_mixed_plan_write(char **out, const struct maq_mixed_plan *plan, struct maq_diag *diag);

@@ -44,7 +44,7 @@ MAQ_API enum maq_status maq_mixed_judge_sailor(struct maq_mixed_cost *out, const
 
 /* ---- what a mixed plan costs on the node groups of a job, by the cost chain ---- */
 
-struct maq_job_box; /* maquette/job.h */
+struct maq_loaded_job; /* maquette/job.h */
 
 /* A stage as one column of replicas runs it: those that pass a micro batch on to each other. */
 struct maq_mixed_placed_stage {
@@ -82,7 +82,7 @@ struct maq_mixed_placed {
  * with the reason for plans that this cannot say.
  */
 MAQ_API enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
-                                        const struct maq_job_box *open, struct maq_diag *diag);
+                                        const struct maq_loaded_job *open, struct maq_diag *diag);
 MAQ_API void maq_mixed_placed_free(struct maq_mixed_placed *placed);
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@
  * parameters, and the rule by which tensor, sequence and expert parallelism cut it (enum maq_shard); nothing
  * else in maquette knows what a GQA or an MLA layer looks like.
  *
- *     architecture (struct maq_arch)  --maq_model_build()-->  modules  --graph floor-->  sharded operators
+ *     architecture (struct maq_architecture)  --maq_model_build()-->  modules  --graph floor-->  sharded operators
  *
  * Equal layers share one entry of `kinds`: a 126-layer Llama has one kind, a DeepSeek-V3 has two.
  *

@@ -27,13 +27,13 @@ struct maq_search_counts {
     uint64_t impossible; /* refused: degrees, batch or schedule do not fit together */
     uint64_t unfit;      /* more memory than there is */
     uint64_t scored;     /* timed */
-    uint32_t cells;      /* combinations of what reaches inside a layer; each is costed once */
+    uint32_t branches;   /* combinations of what reaches inside a layer; each is costed once */
 };
 
 struct maq_search_progress {
     struct maq_search_counts counts;
-    uint32_t cells_done;
-    double best_s, floor_s; /* best step so far (0 = none), and what no plan can be under */
+    uint32_t branches_done;
+    double best_s, bound_s; /* best step so far (0 = none), and what no plan can be under */
 };
 
 /* One `key=value,value` list: the values that an axis may take. */
@@ -79,7 +79,7 @@ struct maq_search_result {
     struct maq_search_plan
         frugal; /* nothing fits: the plan that needs the least memory; possible = false: no plan at all */
     bool frugal_found;
-    double floor_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete; 0 when
+    double bound_s; /* proven: no plan that fits is faster. Equals plans[0].step_s when the search is complete; 0 when
                        it was stopped before anything was proven of the whole space */
     bool complete;
     double
@@ -92,7 +92,7 @@ struct maq_search_result {
 
 /* *out is owned by the caller (maq_search_result_free) and borrows the job. No plan that fits is a result without plans;
  * no plan that can be at all is MAQ_BAD_INPUT, with the reason of one of them. */
-MAQ_API enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_search(struct maq_search_result **out, const struct maq_loaded_job *open,
                                    const struct maq_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_search_result_free(struct maq_search_result *result);
 
@@ -111,12 +111,12 @@ struct maq_search_alternatives {
 };
 /* Every other value of every axis under the best plan of a result that has one. *out is owned by the caller
  * (maq_search_alternatives_free). */
-MAQ_API enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_loaded_job *open,
                                                 const struct maq_search_result *result,
                                                 const struct maq_search_opts *opts, struct maq_diag *diag);
 /* The same for what no axis is: settings that compute the same and may hide or spare something (dispatcher of tokens, overlaps, fused
  * loss, CUDA graphs). A search keeps them as the job has them. */
-MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_loaded_job *open,
                                             const struct maq_search_result *result, const struct maq_search_opts *opts,
                                             struct maq_diag *diag);
 MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
@@ -125,19 +125,20 @@ MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *altern
  * Room for a peak above its prediction. A search takes memory as predicted, and one run in ten peaks at `memory_high` times that or above:
  * where the best plan would not fit then, `reserve_bytes` of each device (search.reserve, --reserve) leave room for it in any plan.
  */
-struct maq_search_room {
+struct maq_search_headroom {
     double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
     double reserve_bytes; /* a tenth of a gibibyte or several; 0: the best plan has that room */
     struct maq_search_result
         *search; /* with that reserve, complete; NULL: not asked for, not needed, or stopped. It may have no plans */
 };
-/* Of a result that has a best plan; `search`: what is best with that reserve as well. To be freed by maq_search_room_free(). */
-MAQ_API enum maq_status maq_search_find_room(struct maq_search_room *out, const struct maq_job_box *open,
-                                             const struct maq_search_result *result, const struct maq_search_opts *opts,
-                                             bool search, struct maq_diag *diag);
-MAQ_API void maq_search_room_free(struct maq_search_room *room);
+/* Of a result that has a best plan; `search`: what is best with that reserve as well. To be freed by maq_search_headroom_free(). */
+MAQ_API enum maq_status maq_search_find_headroom(struct maq_search_headroom *out, const struct maq_loaded_job *open,
+                                                 const struct maq_search_result *result,
+                                                 const struct maq_search_opts *opts, bool search,
+                                                 struct maq_diag *diag);
+MAQ_API void maq_search_headroom_free(struct maq_search_headroom *room);
 /* The reserve of a device of that memory, and 0 where a plan that needs so much of it has room. */
-MAQ_API double maq_search_room_reserve(double device_bytes, double needed_bytes);
+MAQ_API double maq_search_headroom_reserve(double device_bytes, double needed_bytes);
 
 /* Nothing fits: what would change that, each alone and no more of it than is needed. */
 struct maq_search_remedies {
@@ -150,7 +151,7 @@ struct maq_search_remedies {
     double with_memory_s, with_nodes_s, with_offload_s; /* their steps */
     void *owner;                                        /* internal */
 };
-MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_loaded_job *open,
                                                  const struct maq_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_search_remedies_free(struct maq_search_remedies *remedies);
 
@@ -158,9 +159,9 @@ MAQ_API void maq_search_remedies_free(struct maq_search_remedies *remedies);
 struct maq_search_variant {
     const char *model, *gpu; /* names; live with `open` */
     uint32_t seq, gbs, gpus;
-    bool searched;            /* false: the search was stopped before */
-    struct maq_job_box *open, /* the varied job */
-        *job;                 /* with its best plan; job and train are NULL where nothing fits */
+    bool searched;               /* false: the search was stopped before */
+    struct maq_loaded_job *open, /* the varied job */
+        *job;                    /* with its best plan; job and train are NULL where nothing fits */
     struct maq_train_result *train;
     double tokens_per_s, days, gpu_hours, usd; /* the last three for 10^12 tokens; usd = 0 without a price */
     bool pareto; /* no other is as soon done and as cheap (in money where all have a price, else in GPU-hours) */
@@ -171,11 +172,11 @@ struct maq_search_variants {
     void *owner; /* internal */
 };
 /* Whether the job has a section `search: {vary: ...}`. */
-MAQ_API bool maq_search_varies(const struct maq_job_box *open);
+MAQ_API bool maq_search_varies(const struct maq_loaded_job *open);
 /* Every combination of that section: `gpus`, `seq`, `gbs` ("256..4096:x2", "64, 128"), `gpu`, `model` (names). With peers (NULL: alone)
  * each process searches its share, and process 0 has all; the others have their own. *out is owned by the caller
  * (maq_search_variants_free). */
-MAQ_API enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_loaded_job *open,
                                         const struct maq_search_opts *opts, struct maq_peers *peers,
                                         struct maq_diag *diag);
 MAQ_API void maq_search_variants_free(struct maq_search_variants *variants);

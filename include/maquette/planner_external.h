@@ -7,7 +7,7 @@
  *     T = (waves - 1) max_i t_i  +  sum_i t_i  +  max_i sync_i  +  sum_i once_i          t_i = time of a stage + transfers that it sends
  *
  * with min(position from the end, waves) waves in flight (1F1B), and no more devices than an island has. An island may be left out, be used
- * in part, or serve several stretches of the pipeline; a slice may come as several stages.
+ * in part, or serve several layer ranges of the pipeline; a slice may come as several stages.
  *
  * Pairs of slice and island are not asked for when
  *
@@ -121,14 +121,15 @@ struct maq_slices_result {
 };
 
 /* *out is owned by the caller (maq_slices_free) and borrows the job. No plan that fits is a result without plans. */
-MAQ_API enum maq_status maq_slices_search(struct maq_slices_result **out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_slices_search(struct maq_slices_result **out, const struct maq_loaded_job *open,
                                           const struct maq_slices_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_slices_free(struct maq_slices_result *result);
 
 /* A plan of the result as a mixed plan; *out is owned by the caller (maq_mixed_plan_free). MAQ_NO with the reason where the form has no
  * words for it: stages whose degrees the parallelizer does not say, or whose replicas take different micro batches. */
-MAQ_API enum maq_status maq_slices_mixed_plan(struct maq_mixed_box **out, const struct maq_slices_result *result,
-                                              uint32_t plan, struct maq_diag *diag);
+MAQ_API enum maq_status maq_slices_mixed_plan(struct maq_loaded_mixed_plan **out,
+                                              const struct maq_slices_result *result, uint32_t plan,
+                                              struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

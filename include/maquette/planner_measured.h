@@ -119,8 +119,9 @@ MAQ_API void maq_compose_result_free(struct maq_compose_result *result);
 
 /* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). MAQ_NO when
  * stages split micro batches, which a mixed plan cannot say. */
-MAQ_API enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct maq_compose_result *result,
-                                               uint32_t plan, struct maq_diag *diag);
+MAQ_API enum maq_status maq_compose_mixed_plan(struct maq_loaded_mixed_plan **out,
+                                               const struct maq_compose_result *result, uint32_t plan,
+                                               struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -161,19 +161,19 @@ struct maq_mixed_search_result {
 };
 
 /* *out is owned by the caller (maq_mixed_search_free) and borrows the job. No plan that fits is a result without plans. */
-MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_loaded_job *open,
                                          const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
 
-/* Room for a peak above its prediction (maq_search_room), of the stage that is fullest; one reserve is left on all devices. */
-struct maq_mixed_search_room {
+/* Room for a peak above its prediction (maq_search_headroom), of the stage that is fullest; one reserve is left on all devices. */
+struct maq_mixed_search_headroom {
     double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
     double reserve_bytes; /* 0: every stage has that room */
     uint32_t stage;
     double needed_bytes, device_bytes; /* of its devices */
 };
-MAQ_API struct maq_mixed_search_room maq_mixed_search_room(const struct maq_mixed_search_plan *plan,
-                                                           const struct maq_job_box *open);
+MAQ_API struct maq_mixed_search_headroom maq_mixed_search_headroom(const struct maq_mixed_search_plan *plan,
+                                                                   const struct maq_loaded_job *open);
 
 /* What would make a job fit that does not; 0 = nothing of the kind that was tried. MAQ_BAD_INPUT where nothing helps because what the
  * job keeps goes together on no node group. */
@@ -190,11 +190,11 @@ struct maq_mixed_search_remedies {
     } islands[8]; /* of one node group alone */
 };
 MAQ_API enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies *out,
-                                                       const struct maq_job_box *open,
+                                                       const struct maq_loaded_job *open,
                                                        const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
 /* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). */
-MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out,
+MAQ_API enum maq_status maq_mixed_search_mixed_plan(struct maq_loaded_mixed_plan **out,
                                                     const struct maq_mixed_search_result *result, uint32_t plan,
                                                     struct maq_diag *diag);
 
@@ -212,7 +212,7 @@ struct maq_mixed_search_predicted {
  * `group` is a node group's name or number. MAQ_BAD_INPUT with the reason for others.
  */
 MAQ_API enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out,
-                                                 const struct maq_mixed_plan *plan, const struct maq_job_box *open,
+                                                 const struct maq_mixed_plan *plan, const struct maq_loaded_job *open,
                                                  struct maq_diag *diag);
 
 #ifdef __cplusplus

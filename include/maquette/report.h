@@ -51,14 +51,14 @@ MAQ_API enum maq_status maq_report_train_json(char **out, const struct maq_train
 
 /* The best plans of a job. */
 struct maq_report_plan {
-    const struct maq_job_box *open;
+    const struct maq_loaded_job *open;
     const struct maq_search_result *search;
     struct maq_train_result *const *trains; /* [search->n_plans] each plan predicted */
     const char *document, *arguments; /* of the best: maq_job_write(), maq_job_megatron_arguments(); NULL = none */
     const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
     const struct maq_search_alternatives *settings;     /* that are no axis; NULL = not asked for */
     const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
-    const struct maq_search_room *room;                 /* for the best plan's peak; NULL = not known */
+    const struct maq_search_headroom *room;             /* for the best plan's peak; NULL = not known */
     const struct maq_train_result
         *megatron; /* the best under the profile megatron-lm, where the job names none; NULL = not known */
 };
@@ -86,7 +86,7 @@ MAQ_API enum maq_status maq_report_vary_json(char **out, const struct maq_search
 
 /* The best plan over several node groups. */
 struct maq_report_mixed {
-    const struct maq_job_box *open;
+    const struct maq_loaded_job *open;
     const struct maq_mixed_search_result *search;
     const struct maq_mixed_search_remedies *remedies;      /* NULL: not looked for */
     const struct maq_mixed_search_result *const *planners; /* [n_planners] what other planners would choose */
@@ -101,7 +101,7 @@ MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_repor
 
 /* A mixed plan on the node groups of a job. */
 struct maq_report_placed {
-    const struct maq_job_box *open;
+    const struct maq_loaded_job *open;
     const struct maq_mixed_plan *plan;
     const struct maq_mixed_placed *placed;
     const char *file; /* of the plan */
@@ -114,7 +114,7 @@ MAQ_API enum maq_status maq_report_placed_json(char **out, const struct maq_repo
 
 /* The best plan over several node groups, composed of what a parallelizer answers. */
 struct maq_report_slices {
-    const struct maq_job_box *open;
+    const struct maq_loaded_job *open;
     const struct maq_slices_result *search;
 };
 MAQ_API enum maq_status maq_report_slices_text(char **out, const struct maq_report_slices *plan,
@@ -217,21 +217,21 @@ MAQ_API const char *maq_build_commit(void);
 MAQ_API const char *maq_build_compiler(void);
 
 /* Ranks of a program that ran. Schema "maquette.run/1". */
-MAQ_API enum maq_status maq_report_session_text(char **out, const struct maq_session *session,
+MAQ_API enum maq_status maq_report_session_text(char **out, const struct maq_launch *session,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_report_session_json(char **out, const struct maq_session *session,
+MAQ_API enum maq_status maq_report_session_json(char **out, const struct maq_launch *session,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* A capture; with opts->explain every slice. Schema "maquette.capture/1". */
-MAQ_API enum maq_status maq_report_session_capture_text(char **out, const struct maq_session *session,
+MAQ_API enum maq_status maq_report_session_capture_text(char **out, const struct maq_launch *session,
                                                         const struct maq_report_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_report_session_capture_json(char **out, const struct maq_session *session,
+MAQ_API enum maq_status maq_report_session_capture_json(char **out, const struct maq_launch *session,
                                                         const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* Live ranks of an emulation. Schema "maquette.emulate/1". */
-MAQ_API enum maq_status maq_report_session_emulate_text(char **out, const struct maq_session *session,
+MAQ_API enum maq_status maq_report_session_emulate_text(char **out, const struct maq_launch *session,
                                                         const struct maq_report_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_report_session_emulate_json(char **out, const struct maq_session *session,
+MAQ_API enum maq_status maq_report_session_emulate_json(char **out, const struct maq_launch *session,
                                                         const struct maq_report_opts *opts, struct maq_diag *diag);
 
 #ifdef __cplusplus

@@ -147,7 +147,7 @@ MAQ_API enum maq_status maq_train_sweep_eval(struct maq_train_sweep *sweep, stru
 /* Why a plan is not possible: what a document with it is refused for, at the place of the key in `written` (borrowed; NULL: without
  * one). MAQ_OK where it is possible. */
 MAQ_API enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struct maq_plan *plan,
-                                              const struct maq_job_box *written, struct maq_diag *diag);
+                                              const struct maq_loaded_job *written, struct maq_diag *diag);
 
 /*
  * Live activations of every stage over the step: points[first[s]] .. points[first[s + 1]] of stage s in order of

@@ -6,7 +6,7 @@
 #ifndef MAQ_CAPTURE_CODES_H
 #define MAQ_CAPTURE_CODES_H
 
-#define MAQ_CODE_LIST_EMULATE(X)                                                                                       \
+#define MAQ_CODE_LIST_CAPTURE(X)                                                                                       \
     X(CAPTURE_FORM, 1670, "a file that is no trace of a rank and no captured job, or a damaged one")                   \
     X(CAPTURE_TRUNCATED, 1671, "a trace that ends in the middle of a record")                                          \
     X(CAPTURE_RANKS, 1672, "traces that do not belong to one job")                                                     \
@@ -19,9 +19,9 @@
     X(CAPTURE_LIMIT, 1679, "a captured job larger than can be held")                                                   \
     X(GRAPH_LIMIT, 1718, "a captured job with more nodes than a graph can hold")
 
-enum maq_emulate_code {
+enum maq_capture_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
-    MAQ_CODE_LIST_EMULATE(MAQ_CODE_ENUM)
+    MAQ_CODE_LIST_CAPTURE(MAQ_CODE_ENUM)
 #undef MAQ_CODE_ENUM
 };
 

@@ -35,7 +35,7 @@ static const struct cli_option options[] = {
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
-static enum maq_status read_options(struct cli *cli, struct maq_session_capture_opts *o)
+static enum maq_status read_options(struct cli *cli, struct maq_launch_capture_opts *o)
 {
     const struct {
         uint32_t *to;
@@ -63,12 +63,12 @@ static enum maq_status read_options(struct cli *cli, struct maq_session_capture_
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_session_capture_opts opts = MAQ_SESSION_CAPTURE_OPTS_INIT;
-    struct maq_session *session;
+    struct maq_launch_capture_opts opts = MAQ_SESSION_CAPTURE_OPTS_INIT;
+    struct maq_launch *session;
     enum maq_status status = read_options(cli, &opts);
     if (status != MAQ_OK)
         return status;
-    status = maq_session_capture(&session, &opts, cli->diag);
+    status = maq_launch_capture(&session, &opts, cli->diag);
     cli_progress(cli, "%s", "");
     if (!session)
         return status;
@@ -80,7 +80,7 @@ static enum maq_status run(struct cli *cli)
                                            : maq_report_session_capture_text(&text, session, &report, cli->diag);
     if (status == MAQ_OK)
         status = cli_session_write(cli, text);
-    maq_session_free(session);
+    maq_launch_free(session);
     return status;
 }
 

@@ -51,7 +51,7 @@ static enum maq_status read_ranks(struct cli *cli, uint32_t **ranks, uint32_t *n
     return status;
 }
 
-static enum maq_status report(struct cli *cli, const struct maq_session *session)
+static enum maq_status report(struct cli *cli, const struct maq_launch *session)
 {
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_SESSION_OUTPUT] != NULL);
     char *text;
@@ -62,23 +62,23 @@ static enum maq_status report(struct cli *cli, const struct maq_session *session
     return status == MAQ_OK ? cli_session_write(cli, text) : status;
 }
 
-static enum maq_status emulate(struct cli *cli, struct maq_session_emulate_opts *opts)
+static enum maq_status emulate(struct cli *cli, struct maq_launch_emulate_opts *opts)
 {
-    struct maq_session *session;
-    enum maq_status status = maq_session_emulate(&session, opts, cli->diag);
+    struct maq_launch *session;
+    enum maq_status status = maq_launch_emulate(&session, opts, cli->diag);
     cli_progress(cli, "%s", "");
     if (session) {
         enum maq_status reported = report(cli, session);
         status = status != MAQ_OK ? status : reported;
         cli->exit_status = session->status;
-        maq_session_free(session);
+        maq_launch_free(session);
     }
     return status;
 }
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_session_emulate_opts opts = MAQ_SESSION_EMULATE_OPTS_INIT;
+    struct maq_launch_emulate_opts opts = MAQ_SESSION_EMULATE_OPTS_INIT;
     const char **slow = NULL;
     uint32_t *ranks = NULL;
     if (cli->n_before != 1)

@@ -107,10 +107,10 @@ _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 static void show_progress(void *context, const struct maq_search_progress *at)
 {
     if (at->best_s > 0)
-        cli_progress(context, "%u of %u cells, best %.4g s, nothing under %.4g s", at->cells_done, at->counts.cells,
-                     at->best_s, at->floor_s);
+        cli_progress(context, "%u of %u cells, best %.4g s, nothing under %.4g s", at->branches_done,
+                     at->counts.branches, at->best_s, at->bound_s);
     else
-        cli_progress(context, "%u of %u cells, nothing fits so far", at->cells_done, at->counts.cells);
+        cli_progress(context, "%u of %u cells, nothing fits so far", at->branches_done, at->counts.branches);
 }
 
 static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opts)
@@ -129,11 +129,11 @@ static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opt
 /* What the report is made of. */
 struct answer {
     struct maq_search_result *search;
-    struct maq_job_box **jobs; /* [n_plans] completed */
+    struct maq_loaded_job **jobs; /* [n_plans] completed */
     struct maq_train_result **trains;
     struct maq_search_alternatives alternatives, settings;
     struct maq_search_remedies remedies;
-    struct maq_search_room room;
+    struct maq_search_headroom room;
     char *document, *arguments;
     struct maq_train_result *megatron; /* the best under the profile of the framework that the arguments are for */
 };
@@ -150,13 +150,13 @@ static void free_answer(struct answer *a)
     maq_search_alternatives_free(&a->alternatives);
     maq_search_alternatives_free(&a->settings);
     maq_search_remedies_free(&a->remedies);
-    maq_search_room_free(&a->room);
+    maq_search_headroom_free(&a->room);
     free(a->document);
     free(a->arguments);
     maq_search_result_free(a->search);
 }
 
-static enum maq_status predict_all(struct answer *a, const struct maq_job_box *open, struct maq_diag *diag)
+static enum maq_status predict_all(struct answer *a, const struct maq_loaded_job *open, struct maq_diag *diag)
 {
     uint32_t n = a->search->n_plans;
     enum maq_status status = MAQ_OK;
@@ -181,7 +181,7 @@ static void predict_megatron(struct answer *a)
 {
     static const struct maq_override profile = {"--framework", "framework", "megatron-lm"};
     const struct maq_str text = {a->document, strlen(a->document)};
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     if (maq_job_get(a->jobs[0])->framework.named ||
         maq_job_parse(&box, "the winner", text, &profile, 1, NULL) != MAQ_OK)
         return;
@@ -190,7 +190,7 @@ static void predict_megatron(struct answer *a)
     maq_job_free(box);
 }
 
-static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_job_box *open,
+static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_loaded_job *open,
                             const struct maq_search_opts *opts)
 {
     enum maq_status status = maq_search(&a->search, open, opts, cli->diag);
@@ -202,7 +202,7 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
         status = maq_search_settings(&a->settings, open, a->search, opts, cli->diag);
     }
     if (status == MAQ_OK && fits)
-        status = maq_search_find_room(&a->room, open, a->search, opts, cli->values[OPT_EXPLAIN] != NULL, cli->diag);
+        status = maq_search_find_headroom(&a->room, open, a->search, opts, cli->values[OPT_EXPLAIN] != NULL, cli->diag);
     if (status == MAQ_OK && fits && cli->values[OPT_EXPLAIN])
         status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
     else if (status == MAQ_OK && !fits && a->search->complete)
@@ -211,7 +211,7 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
     return status;
 }
 
-static enum maq_status report(struct cli *cli, struct answer *a, const struct maq_job_box *open)
+static enum maq_status report(struct cli *cli, struct answer *a, const struct maq_loaded_job *open)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
@@ -248,7 +248,7 @@ static enum maq_status refuse_options(struct cli *cli, const int *unused, const 
 }
 
 /* Process 0 of several reports for all. */
-static enum maq_status vary(struct cli *cli, const struct maq_job_box *open, struct maq_search_opts *opts,
+static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, struct maq_search_opts *opts,
                             struct maq_peers *peers)
 {
     const char *file = cli->values[OPT_OUTPUT];
@@ -299,7 +299,8 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 
 /* ---- several node groups ---- */
 
-static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+static enum maq_status plan_mixed(struct cli *cli, const struct maq_loaded_job *open,
+                                  const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, -1};
     const struct cli_mixed_options o = {.output = cli->values[OPT_OUTPUT],
@@ -319,7 +320,8 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_job_box *ope
 
 /* ---- somebody else's planner ---- */
 
-static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job *open,
+                                   const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_VARY,
                                  OPT_PLANNER, OPT_ONE_PIPELINE, OPT_THREADS, -1};
@@ -339,7 +341,7 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_job_box *op
 
 /* ---- a plan that was written down ---- */
 
-static enum maq_status predict(struct cli *cli, const struct maq_job_box *open)
+static enum maq_status predict(struct cli *cli, const struct maq_loaded_job *open)
 {
     static const int unused[] = {OPT_SPACE,        OPT_VARY,    OPT_FREE,    OPT_FULL,    OPT_TOP,     OPT_PARETO,
                                  OPT_RESERVE,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS, OPT_PLANNER, OPT_ONE_PIPELINE,
@@ -354,7 +356,7 @@ static enum maq_status predict(struct cli *cli, const struct maq_job_box *open)
 /* ---- which kind of plan it is ---- */
 
 /* One kind of node, one plan. */
-static enum maq_status plan_one(struct cli *cli, const struct maq_job_box *open, const struct maq_search_opts *opts)
+static enum maq_status plan_one(struct cli *cli, const struct maq_loaded_job *open, const struct maq_search_opts *opts)
 {
     struct answer answer = {0};
     enum maq_status status = find(cli, &answer, open, opts);
@@ -366,7 +368,7 @@ static enum maq_status plan_one(struct cli *cli, const struct maq_job_box *open,
     return status;
 }
 
-static enum maq_status plan_open(struct cli *cli, const struct maq_job_box *open, struct maq_search_opts *opts,
+static enum maq_status plan_open(struct cli *cli, const struct maq_loaded_job *open, struct maq_search_opts *opts,
                                  struct maq_peers *peers)
 {
     bool varies = maq_search_varies(open), mixed = maq_job_get(open)->cluster.n_groups > 1;
@@ -389,7 +391,7 @@ static enum maq_status plan_open(struct cli *cli, const struct maq_job_box *open
 
 static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
 {
-    struct maq_job_box *open;
+    struct maq_loaded_job *open;
     struct maq_search_opts opts;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (!path && cli->n_overrides == 0)

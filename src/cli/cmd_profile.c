@@ -138,7 +138,7 @@ static enum maq_status measure(struct cli *cli, const struct maq_job *job)
 
 static enum maq_status run_measure(struct cli *cli)
 {
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (cli->n_args > 1)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "usage: maquette profile [JOB.yaml] [OPTION...]",

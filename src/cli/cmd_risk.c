@@ -300,7 +300,7 @@ static enum maq_status run_job(struct cli *cli)
 {
     static const char example[] =
         "maquette risk JOB.yaml, maquette risk fit STEPS.csv, or maquette risk replay OPS.csv --meta META.yaml";
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "there is no job");

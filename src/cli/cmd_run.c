@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
-static enum maq_status report(struct cli *cli, const struct maq_session *session)
+static enum maq_status report(struct cli *cli, const struct maq_launch *session)
 {
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_SESSION_OUTPUT] != NULL);
     char *text;
@@ -26,8 +26,8 @@ static enum maq_status report(struct cli *cli, const struct maq_session *session
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_session_opts opts;
-    struct maq_session *session;
+    struct maq_launch_opts opts;
+    struct maq_launch *session;
     if (cli->n_before > 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette run [OPTION...] -- PROGRAM ARGUMENT...",
                          "'%.80s' stands before `--`", cli->args[0]);
@@ -40,13 +40,13 @@ static enum maq_status run(struct cli *cli)
     opts.trace = cli->values[OPT_TRACE];
     if (opts.all && cli->values[OPT_RANK])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "all ranks run, or one does", "--rank beside --all");
-    status = maq_session_run(&session, &opts, cli->diag);
+    status = maq_launch_run(&session, &opts, cli->diag);
     cli_progress(cli, "%s", "");
     if (session) {
         enum maq_status reported = report(cli, session);
         status = status != MAQ_OK ? status : reported;
         cli->exit_status = session->status;
-        maq_session_free(session);
+        maq_launch_free(session);
     }
     return status;
 }

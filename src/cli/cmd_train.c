@@ -89,7 +89,7 @@ static enum maq_status write_trace(struct cli *cli, const struct timeline *t, co
     return status;
 }
 
-static enum maq_status report(struct cli *cli, const struct maq_job_box *box, const struct maq_train_result *result,
+static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box, const struct maq_train_result *result,
                               const struct maq_report_engine *engine)
 {
     const char *file = cli->values[OPT_OUTPUT];
@@ -105,7 +105,7 @@ static enum maq_status report(struct cli *cli, const struct maq_job_box *box, co
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
 
-static enum maq_status simulate(struct cli *cli, const struct maq_job_box *box)
+static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *box)
 {
     const struct maq_job *job = maq_job_get(box);
     const char *engine = cli->values[OPT_ENGINE];
@@ -130,7 +130,7 @@ static enum maq_status simulate(struct cli *cli, const struct maq_job_box *box)
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,

@@ -13,7 +13,7 @@ const char *const cli_clocks[] = {"virtual", "real", NULL};
 #define MOST_RANKS (1u << 20)
 #define MOST_SECONDS 1000000u
 
-static void on_progress(void *context, const struct maq_session_progress *at)
+static void on_progress(void *context, const struct maq_launch_progress *at)
 {
     struct cli *cli = context;
     if (at->of > 0)
@@ -33,10 +33,10 @@ static uint32_t generation(const char *word)
     return word[1] == '2' ? 12 : 13;
 }
 
-enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, bool captured)
+enum maq_status cli_session_opts(struct maq_launch_opts *out, struct cli *cli, bool captured)
 {
     uint32_t seconds;
-    *out = (struct maq_session_opts)MAQ_SESSION_OPTS_INIT;
+    *out = (struct maq_launch_opts)MAQ_SESSION_OPTS_INIT;
     if (cli->n_args == cli->n_before) {
         char hint[96];
         (void)snprintf(hint, sizeof hint, "maquette %s ... -- PROGRAM ARGUMENT...", cli->command->name);

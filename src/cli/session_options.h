@@ -46,7 +46,7 @@ extern const char *const cli_generations[], *const cli_clocks[];
 /* clang-format on */
 
 /* The options above, and the program behind `--`, into `out`. captured: a captured job says how many ranks there are. */
-enum maq_status cli_session_opts(struct maq_session_opts *out, struct cli *cli, bool captured);
+enum maq_status cli_session_opts(struct maq_launch_opts *out, struct cli *cli, bool captured);
 /* The report to --output, or to standard error, for standard output is the program's. Takes `text` (free()). */
 enum maq_status cli_session_write(struct cli *cli, char *text);
 

@@ -1,8 +1,8 @@
 /* busy_spans.c - see busy_spans.h. A collective is one node on the stream of one class, and a share on the streams of the others. */
 #include "graph/busy_spans.h"
 
-uint32_t maq_stretches(struct maq_stretch *out, const struct maq_timed_graph *g, const double *finish,
-                       uint32_t class_id)
+uint32_t maq_busy_spans(struct maq_busy_span *out, const struct maq_timed_graph *g, const double *finish,
+                        uint32_t class_id)
 {
     uint32_t n = 0, share = 0;
     for (uint32_t v = 0; v < g->graph.n_nodes; v++) {
@@ -15,7 +15,7 @@ uint32_t maq_stretches(struct maq_stretch *out, const struct maq_timed_graph *g,
             }
         double d = g->dur_ns[g->graph.item[v]];
         if (here && d > 0)
-            out[n++] = (struct maq_stretch){finish[v] - d, finish[v], v, stream};
+            out[n++] = (struct maq_busy_span){finish[v] - d, finish[v], v, stream};
     }
     return n;
 }

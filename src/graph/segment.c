@@ -106,7 +106,7 @@ static void issue_collective(struct maq_segment_writer *w, const struct maq_coll
     w->out->launches++;
 }
 
-/* Kernels that a framework without a fused one launches for a chain: those of cost_memory.c. */
+/* Kernels that a framework without a fused one launches for a chain: those of cost/analytical/memory_bound.c. */
 static uint32_t chain_length(const struct maq_op *op)
 {
     static const uint8_t kernels[MAQ_OP_KIND_COUNT] = {

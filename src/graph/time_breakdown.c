@@ -50,10 +50,10 @@ static int by_start(const void *a, const void *b)
 }
 
 /* The intervals of a class, each level without overlap. */
-static uint32_t gather(struct interval *out, struct maq_stretch *all, const struct maq_timed_graph *g,
+static uint32_t gather(struct interval *out, struct maq_busy_span *all, const struct maq_timed_graph *g,
                        const double *finish, uint32_t class_id)
 {
-    uint32_t n = maq_stretches(all, g, finish, class_id);
+    uint32_t n = maq_busy_spans(all, g, finish, class_id);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = all[i].node;
         out[i] = (struct interval){all[i].from, all[i].to, v, (uint8_t)level_of(g, v, all[i].stream),
@@ -109,7 +109,7 @@ enum maq_status maq_graph_times(struct maq_graph_times *out, uint32_t *class_id,
                                 const double *finish)
 {
     struct interval *x = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *x);
-    struct maq_stretch *all = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *all);
+    struct maq_busy_span *all = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *all);
     double makespan = 0;
     if (!x || !all) {
         free(all);

@@ -38,9 +38,9 @@
 #define WORDS_MAX 300 /* bytes of a failed program's last line in a message */
 
 struct capture {
-    const struct maq_session_capture_opts *opts;
-    struct maq_session_opts run;
-    struct maq_room room;
+    const struct maq_launch_capture_opts *opts;
+    struct maq_launch_opts run;
+    struct maq_workspace room;
     struct maq_probes slices;
     uint32_t n_probes; /* of the slices, the first; the others verify */
     uint64_t given;    /* hash of what the last pass was told */
@@ -49,7 +49,7 @@ struct capture {
     struct maq_seen_pattern *pattern;
     uint32_t n_patterns;
     struct maq_capture *job;
-    struct maq_session_box *box;
+    struct maq_launch_owner *box;
     uint32_t verified;
     bool stable;
 };
@@ -87,7 +87,7 @@ static bool choose_stages(struct capture *c, uint32_t most, uint32_t stride, uin
 /* Megatron-LM's order of ranks: tp, cp, dp (of which ep is the inner part), pp. */
 static bool choose_axes(struct capture *c, uint32_t most)
 {
-    const struct maq_session_capture_opts *o = c->opts;
+    const struct maq_launch_capture_opts *o = c->opts;
     uint32_t world = c->room.world, tp = o->tp ? o->tp : 1, cp = o->cp ? o->cp : 1, ep = o->ep ? o->ep : 1,
              pp = o->pp ? o->pp : 1, dp = world / tp / cp / pp;
     return choose_axis(c, most, "tp", 1, tp) && choose_axis(c, most, "cp", tp, cp) &&
@@ -98,7 +98,7 @@ static bool choose_axes(struct capture *c, uint32_t most)
 /* Every axis at its first or its last. */
 static bool choose_corners(struct capture *c, uint32_t most)
 {
-    const struct maq_session_capture_opts *o = c->opts;
+    const struct maq_launch_capture_opts *o = c->opts;
     uint32_t world = c->room.world, n = 0, last[4];
     const uint32_t size[] = {o->tp, o->cp, o->pp};
     const uint64_t stride[] = {1, o->tp ? o->tp : 1, o->pp ? world / o->pp : 0};
@@ -209,23 +209,23 @@ static enum maq_status see_patterns(struct capture *c, struct maq_diag *diag)
 /* All that is known, for the slices that run next. *hash tells it from what it was. */
 static enum maq_status gather(struct capture *c, uint64_t *hash, struct maq_diag *diag)
 {
-    struct maq_said_table *said = &c->slices.said;
+    struct maq_contributions *said = &c->slices.said;
     MAQ_TRY(see_patterns(c, diag));
     MAQ_TRY(maq_probes_gather(&c->slices, diag));
     for (uint32_t i = 0, number = 0; i < c->n_patterns; i++) {
         const struct maq_seen_pattern *p = &c->pattern[i];
         bool next = i > 0 && p[-1].pattern.size == p->pattern.size && p[-1].nth == p->nth;
         number = next ? number + 1 : 0;
-        MAQ_TRY(maq_said_add(said,
-                             &(struct maq_said){.channel = MAQ_PEERS_PATTERNS,
-                                                .seq = p->pattern.size,
-                                                .rank = p->nth << 8 | number,
-                                                .n = sizeof p->pattern,
-                                                .bytes = (const char *)&p->pattern},
-                             diag));
+        MAQ_TRY(maq_contributions_add(said,
+                                      &(struct maq_contribution){.channel = MAQ_PEERS_PATTERNS,
+                                                                 .seq = p->pattern.size,
+                                                                 .rank = p->nth << 8 | number,
+                                                                 .n = sizeof p->pattern,
+                                                                 .bytes = (const char *)&p->pattern},
+                                      diag));
     }
-    maq_said_settle(said);
-    *hash = maq_said_hash(said, 0);
+    maq_contributions_settle(said);
+    *hash = maq_contributions_hash(said, 0);
     return MAQ_OK;
 }
 
@@ -410,20 +410,20 @@ static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
     MAQ_TRY(gather(c, &said, diag));
     for (uint32_t i = 0; i < c->slices.n; i++) {
         uint32_t rank = c->slices.at[i]->rank;
-        struct maq_said ran = {.channel = MAQ_PEERS_RAN, .rank = rank, .by = rank, .bytes = ""};
-        MAQ_TRY(maq_said_add(&c->slices.said, &ran, diag));
+        struct maq_contribution ran = {.channel = MAQ_PEERS_RAN, .rank = rank, .by = rank, .bytes = ""};
+        MAQ_TRY(maq_contributions_add(&c->slices.said, &ran, diag));
     }
-    maq_said_settle(&c->slices.said);
-    MAQ_TRY(maq_said_write(&c->slices.said, peers, diag));
+    maq_contributions_settle(&c->slices.said);
+    MAQ_TRY(maq_contributions_write(&c->slices.said, peers, diag));
     return maq_capture_write(c->job, c->opts->path, diag);
 }
 
 static enum maq_status report(struct capture *c, struct maq_diag *diag)
 {
     struct maq_probes *s = &c->slices;
-    MAQ_TRY(maq_session_begin(&c->box, &c->room, s->n, diag));
+    MAQ_TRY(maq_launch_begin(&c->box, &c->room, s->n, diag));
     struct maq_arena *a = &c->box->arena;
-    struct maq_session_slice *log = MAQ_ARENA_NEW(a, struct maq_session_slice, s->n_log);
+    struct maq_launch_slice *log = MAQ_ARENA_NEW(a, struct maq_launch_slice, s->n_log);
     if (!log)
         return maq_no_memory(diag, "a capture");
     for (uint32_t i = 0; i < s->n_log; i++) {
@@ -431,24 +431,24 @@ static enum maq_status report(struct capture *c, struct maq_diag *diag)
         log[i].why = maq_arena_strdup(a, maq_str_of(log[i].why));
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        c->box->rank[i] = (struct maq_session_rank){.rank = s->at[i]->rank, .status = s->at[i]->status};
+        c->box->rank[i] = (struct maq_launch_rank){.rank = s->at[i]->rank, .status = s->at[i]->status};
         MAQ_TRY(maq_rank_trace_sum(&c->box->rank[i], s->at[i]->trace, &c->room.asks, diag));
         c->box->rank[i].wall_s = s->at[i]->wall_s;
     }
-    c->box->session.capture = (struct maq_session_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
-                                                           .passes = s->pass,
-                                                           .n_slices = s->n_log,
-                                                           .slice = log,
-                                                           .n_probed = s->n,
-                                                           .n_verified = c->verified,
-                                                           .n_classes = c->job->n_classes,
-                                                           .n_comms = c->job->n_comms,
-                                                           .n_operators = c->job->n_ops,
-                                                           .contributions = s->said.n,
-                                                           .stable = c->stable};
+    c->box->session.capture = (struct maq_launch_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
+                                                          .passes = s->pass,
+                                                          .n_slices = s->n_log,
+                                                          .slice = log,
+                                                          .n_probed = s->n,
+                                                          .n_verified = c->verified,
+                                                          .n_classes = c->job->n_classes,
+                                                          .n_comms = c->job->n_comms,
+                                                          .n_operators = c->job->n_ops,
+                                                          .contributions = s->said.n,
+                                                          .stable = c->stable};
     for (uint32_t r = 0; r < c->job->world; r++)
         c->box->session.capture.n_unknown += c->job->class_of[r] == UINT32_MAX;
-    return maq_session_end(c->box, &c->room);
+    return maq_launch_end(c->box, &c->room);
 }
 
 static enum maq_status capture(struct capture *c, struct maq_diag *diag)
@@ -476,8 +476,8 @@ static enum maq_status capture(struct capture *c, struct maq_diag *diag)
     return MAQ_OK;
 }
 
-enum maq_status maq_session_capture(struct maq_session **out, const struct maq_session_capture_opts *opts,
-                                    struct maq_diag *diag)
+enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_launch_capture_opts *opts,
+                                   struct maq_diag *diag)
 {
     struct capture c = {.opts = opts, .run = opts->run};
     *out = NULL;
@@ -485,18 +485,18 @@ enum maq_status maq_session_capture(struct maq_session **out, const struct maq_s
     c.run.all = false;
     c.run.trace = NULL;
     c.run.timeout_s = opts->run.timeout_s > 0 ? opts->run.timeout_s : TIMEOUT_DEFAULT_S;
-    maq_said_init(&c.slices.said);
+    maq_contributions_init(&c.slices.said);
     maq_arena_init(&c.seen, 0);
-    enum maq_status status = maq_room_open(&c.room, &c.run, diag);
+    enum maq_status status = maq_workspace_open(&c.room, &c.run, diag);
     if (status == MAQ_OK)
         status = capture(&c, diag);
     maq_probes_close(&c.slices);
     maq_capture_free(c.job);
     maq_arena_fini(&c.seen);
-    maq_room_close(&c.room);
+    maq_workspace_close(&c.room);
     if (c.box && status == MAQ_OK)
         *out = &c.box->session;
     else if (c.box)
-        maq_session_free(&c.box->session);
+        maq_launch_free(&c.box->session);
     return status;
 }

@@ -4,7 +4,7 @@
 #ifndef MAQ_LAUNCH_CODES_H
 #define MAQ_LAUNCH_CODES_H
 
-#define MAQ_CODE_LIST_SESSION(X)                                                                                       \
+#define MAQ_CODE_LIST_LAUNCH(X)                                                                                        \
     X(SESSION_OPTION, 1680, "ranks, nodes or a device that a program cannot be run as")                                \
     X(SESSION_PROGRAM, 1681, "a program that cannot be started")                                                       \
     X(SESSION_LIBRARY, 1682, "the zero-GPU device is not where maquette looks for it")                                 \
@@ -17,9 +17,9 @@
     X(SESSION_RESUME, 1689, "a work folder of another capture")                                                        \
     X(SESSION_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")
 
-enum maq_session_code {
+enum maq_launch_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
-    MAQ_CODE_LIST_SESSION(MAQ_CODE_ENUM)
+    MAQ_CODE_LIST_LAUNCH(MAQ_CODE_ENUM)
 #undef MAQ_CODE_ENUM
 };
 

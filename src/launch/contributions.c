@@ -15,17 +15,17 @@
 #define ENTRIES_MAX (1u << 26)
 #define FILE_MAX ((size_t)4 << 30)
 
-void maq_said_init(struct maq_said_table *t)
+void maq_contributions_init(struct maq_contributions *t)
 {
-    *t = (struct maq_said_table){0};
+    *t = (struct maq_contributions){0};
     maq_arena_init(&t->arena, 0);
 }
 
-void maq_said_fini(struct maq_said_table *t)
+void maq_contributions_fini(struct maq_contributions *t)
 {
     free(t->at);
     maq_arena_fini(&t->arena);
-    *t = (struct maq_said_table){0};
+    *t = (struct maq_contributions){0};
 }
 
 static enum maq_status no_memory(struct maq_diag *diag)
@@ -35,11 +35,11 @@ static enum maq_status no_memory(struct maq_diag *diag)
 }
 
 /* Room for n bytes of a new entry, to be filled by the caller. */
-static char *add(struct maq_said_table *t, struct maq_said said)
+static char *add(struct maq_contributions *t, struct maq_contribution said)
 {
     if (t->n == t->size) {
         uint32_t size = t->size ? t->size * 2 : 256;
-        struct maq_said *grown = size <= ENTRIES_MAX ? maq__realloc(t->at, size * sizeof *grown) : NULL;
+        struct maq_contribution *grown = size <= ENTRIES_MAX ? maq__realloc(t->at, size * sizeof *grown) : NULL;
         if (!grown)
             return NULL;
         t->at = grown;
@@ -52,7 +52,7 @@ static char *add(struct maq_said_table *t, struct maq_said said)
     return bytes;
 }
 
-static bool add_bytes(struct maq_said_table *t, struct maq_said said, const void *bytes)
+static bool add_bytes(struct maq_contributions *t, struct maq_contribution said, const void *bytes)
 {
     char *to = add(t, said);
     if (to && said.n > 0)
@@ -60,7 +60,8 @@ static bool add_bytes(struct maq_said_table *t, struct maq_said said, const void
     return to != NULL;
 }
 
-enum maq_status maq_said_add(struct maq_said_table *t, const struct maq_said *said, struct maq_diag *diag)
+enum maq_status maq_contributions_add(struct maq_contributions *t, const struct maq_contribution *said,
+                                      struct maq_diag *diag)
 {
     return add_bytes(t, *said, said->bytes) ? MAQ_OK : no_memory(diag);
 }
@@ -98,7 +99,8 @@ static bool next_of(struct counters *c, uint64_t channel, uint32_t *seq)
     return true;
 }
 
-enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, const char *path, struct maq_diag *diag)
+enum maq_status maq_contributions_add_trace(struct maq_contributions *t, uint32_t rank, const char *path,
+                                            struct maq_diag *diag)
 {
     struct maq_trace_reader trace;
     struct maq_rec rec;
@@ -108,7 +110,7 @@ enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, cons
     if (access(path, F_OK) != 0 || maq_trace_open_rank(&trace, path, NULL) != MAQ_OK)
         return MAQ_OK;
     while (fine && maq_trace_next(&trace, &more, &rec, &payload, NULL) == MAQ_OK && more) {
-        struct maq_said said = {.channel = rec.ns, .rank = rec.arg, .by = rank, .n = rec.bytes};
+        struct maq_contribution said = {.channel = rec.ns, .rank = rec.arg, .by = rank, .n = rec.bytes};
         if (rec.kind != MAQ_REC_BOOT || rec.ns >= MAQ_PEERS_PATTERNS)
             continue;
         fine = next_of(&counters, rec.ns, &said.seq) && (rec.bytes == 0 || add_bytes(t, said, payload));
@@ -118,16 +120,16 @@ enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, cons
     return fine ? MAQ_OK : no_memory(diag);
 }
 
-enum maq_status maq_said_add_store(struct maq_said_table *t, uint32_t rank, const struct maq_store *store,
-                                   struct maq_diag *diag)
+enum maq_status maq_contributions_add_store(struct maq_contributions *t, uint32_t rank, const struct maq_store *store,
+                                            struct maq_diag *diag)
 {
     for (uint32_t i = 0; i < store->n; i++) {
         const struct maq_store_key *k = &store->keys[i];
         uint64_t len = k->key.len;
         if (!k->set || !k->there)
             continue;
-        char *to = add(
-            t, (struct maq_said){.channel = MAQ_PEERS_STORE, .rank = rank, .by = rank, .n = sizeof len + len + k->n});
+        char *to = add(t, (struct maq_contribution){
+                              .channel = MAQ_PEERS_STORE, .rank = rank, .by = rank, .n = sizeof len + len + k->n});
         if (!to)
             return no_memory(diag);
         memcpy(to, &len, sizeof len);
@@ -138,7 +140,7 @@ enum maq_status maq_said_add_store(struct maq_said_table *t, uint32_t rank, cons
     return MAQ_OK;
 }
 
-enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, struct maq_diag *diag)
+enum maq_status maq_contributions_add_file(struct maq_contributions *t, const char *path, struct maq_diag *diag)
 {
     struct maq_peers_head head = {.n_entries = 0};
     char *bytes;
@@ -157,7 +159,8 @@ enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, st
         memcpy(&e, bytes + sizeof head + i * sizeof e, sizeof e);
         form = e.at <= n && e.bytes <= n - e.at;
         if (form)
-            memory = add_bytes(t, (struct maq_said){e.channel, e.seq, e.rank, e.rank, e.bytes, NULL}, bytes + e.at);
+            memory =
+                add_bytes(t, (struct maq_contribution){e.channel, e.seq, e.rank, e.rank, e.bytes, NULL}, bytes + e.at);
     }
     free(bytes);
     if (!form)
@@ -169,7 +172,7 @@ enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, st
 
 /* ---- order ---- */
 
-static struct maq_str key_of(const struct maq_said *s)
+static struct maq_str key_of(const struct maq_contribution *s)
 {
     uint64_t len = 0;
     if (s->channel != MAQ_PEERS_STORE || s->n < sizeof len)
@@ -190,7 +193,7 @@ static int by_text(struct maq_str a, struct maq_str b)
 /* By place; then by who said it. Entries of one rank at one place, of which a trace has none and a file none, by content. */
 static int compare(const void *left, const void *right)
 {
-    const struct maq_said *a = left, *b = right;
+    const struct maq_contribution *a = left, *b = right;
     int order = ORDER(a->channel, b->channel);
     if (order == 0 && a->channel == MAQ_PEERS_STORE)
         order = by_text(key_of(a), key_of(b));
@@ -203,7 +206,7 @@ static int compare(const void *left, const void *right)
     return order;
 }
 
-static bool same_place(const struct maq_said *a, const struct maq_said *b)
+static bool same_place(const struct maq_contribution *a, const struct maq_contribution *b)
 {
     if (a->channel != b->channel)
         return false;
@@ -212,7 +215,7 @@ static bool same_place(const struct maq_said *a, const struct maq_said *b)
     return a->seq == b->seq && a->rank == b->rank;
 }
 
-void maq_said_settle(struct maq_said_table *t)
+void maq_contributions_settle(struct maq_contributions *t)
 {
     uint32_t kept = 0, keys = 0;
     if (t->n > 1)
@@ -226,7 +229,7 @@ void maq_said_settle(struct maq_said_table *t)
             t->at[i].seq = keys++;
 }
 
-bool maq_said_key(struct maq_str *key, struct maq_str *value, const struct maq_said *s)
+bool maq_contributions_key(struct maq_str *key, struct maq_str *value, const struct maq_contribution *s)
 {
     *key = key_of(s);
     if (!key->ptr)
@@ -236,11 +239,11 @@ bool maq_said_key(struct maq_str *key, struct maq_str *value, const struct maq_s
     return true;
 }
 
-void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint32_t rank)
+void maq_contributions_give(const struct maq_contributions *t, struct maq_store *store, uint32_t rank)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         struct maq_str key, value;
-        if (t->at[i].by == rank || !maq_said_key(&key, &value, &t->at[i]))
+        if (t->at[i].by == rank || !maq_contributions_key(&key, &value, &t->at[i]))
             continue;
         if (maq_gloo_said(value) && maq_store_lives(store, t->at[i].by))
             maq_store_expect(store, key); /* its address in this run */
@@ -249,7 +252,7 @@ void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint
     }
 }
 
-bool maq_said_ran(const struct maq_said_table *t, uint32_t rank)
+bool maq_contributions_ran(const struct maq_contributions *t, uint32_t rank)
 {
     for (uint32_t i = 0; i < t->n; i++)
         if (t->at[i].channel == MAQ_PEERS_RAN && t->at[i].rank == rank)
@@ -257,18 +260,18 @@ bool maq_said_ran(const struct maq_said_table *t, uint32_t rank)
     return false;
 }
 
-uint64_t maq_said_hash(const struct maq_said_table *t, uint32_t first)
+uint64_t maq_contributions_hash(const struct maq_contributions *t, uint32_t first)
 {
     uint64_t h = t->n - first;
     for (uint32_t i = first; i < t->n; i++) {
-        const struct maq_said *s = &t->at[i];
+        const struct maq_contribution *s = &t->at[i];
         h = maq_rec_mix(maq_rec_mix(h, s->channel), (uint64_t)s->seq << 32 | s->rank);
         h = maq_rec_hash(s->bytes, s->n, h);
     }
     return h;
 }
 
-enum maq_status maq_said_write(const struct maq_said_table *t, const char *path, struct maq_diag *diag)
+enum maq_status maq_contributions_write(const struct maq_contributions *t, const char *path, struct maq_diag *diag)
 {
     struct maq_peers_head head = {.magic = MAQ_PEERS_MAGIC, .n_entries = t->n};
     uint64_t at = sizeof head + (uint64_t)t->n * sizeof(struct maq_peers_entry);
@@ -276,7 +279,7 @@ enum maq_status maq_said_write(const struct maq_said_table *t, const char *path,
     maq_buf_init(&out, FILE_MAX);
     maq_buf_add(&out, &head, sizeof head);
     for (uint32_t i = 0; i < t->n; i++) {
-        const struct maq_said *s = &t->at[i];
+        const struct maq_contribution *s = &t->at[i];
         struct maq_peers_entry e = {.channel = s->channel, .seq = s->seq, .rank = s->rank, .at = at, .bytes = s->n};
         maq_buf_add(&out, &e, sizeof e);
         at += (s->n + 7) & ~(uint64_t)7;

@@ -18,7 +18,7 @@
 #define MAQ_PEERS_RAN (UINT64_MAX - 1)
 
 /* A contribution; bytes are borrowed from the table's arena. */
-struct maq_said {
+struct maq_contribution {
     uint64_t channel;
     uint32_t seq, rank; /* in the exchange */
     uint32_t by;        /* the rank of the job that ran */
@@ -26,36 +26,38 @@ struct maq_said {
     const char *bytes;
 };
 
-struct maq_said_table {
+struct maq_contributions {
     struct maq_arena arena;
-    struct maq_said *at;
+    struct maq_contribution *at;
     uint32_t n, size;
 };
 
-void maq_said_init(struct maq_said_table *t);
-void maq_said_fini(struct maq_said_table *t);
+void maq_contributions_init(struct maq_contributions *t);
+void maq_contributions_fini(struct maq_contributions *t);
 
 /* One more, with its bytes. */
-enum maq_status maq_said_add(struct maq_said_table *t, const struct maq_said *said, struct maq_diag *diag);
+enum maq_status maq_contributions_add(struct maq_contributions *t, const struct maq_contribution *said,
+                                      struct maq_diag *diag);
 /* What a rank's trace holds. A file that is none holds nothing. */
-enum maq_status maq_said_add_trace(struct maq_said_table *t, uint32_t rank, const char *path, struct maq_diag *diag);
+enum maq_status maq_contributions_add_trace(struct maq_contributions *t, uint32_t rank, const char *path,
+                                            struct maq_diag *diag);
 /* What a rank set in its store, in the order of keys. */
-enum maq_status maq_said_add_store(struct maq_said_table *t, uint32_t rank, const struct maq_store *store,
-                                   struct maq_diag *diag);
+enum maq_status maq_contributions_add_store(struct maq_contributions *t, uint32_t rank, const struct maq_store *store,
+                                            struct maq_diag *diag);
 /* What is in a file; a damaged one is MAQ_BAD_INPUT. A file that is not there holds nothing. */
-enum maq_status maq_said_add_file(struct maq_said_table *t, const char *path, struct maq_diag *diag);
+enum maq_status maq_contributions_add_file(struct maq_contributions *t, const char *path, struct maq_diag *diag);
 
 /* Order, one entry of each place: of two the one of the lower rank counts, of two of one rank the first. */
-void maq_said_settle(struct maq_said_table *t);
+void maq_contributions_settle(struct maq_contributions *t);
 /* The keys, for a slice of `rank`: those that it set are left to it. */
-void maq_said_give(const struct maq_said_table *t, struct maq_store *store, uint32_t rank);
+void maq_contributions_give(const struct maq_contributions *t, struct maq_store *store, uint32_t rank);
 /* Key and value of an entry of the store; false: it is of something else. */
-bool maq_said_key(struct maq_str *key, struct maq_str *value, const struct maq_said *s);
+bool maq_contributions_key(struct maq_str *key, struct maq_str *value, const struct maq_contribution *s);
 /* Whether a settled table has it that this rank ran. */
-bool maq_said_ran(const struct maq_said_table *t, uint32_t rank);
+bool maq_contributions_ran(const struct maq_contributions *t, uint32_t rank);
 /* Of a settled table. */
-enum maq_status maq_said_write(const struct maq_said_table *t, const char *path, struct maq_diag *diag);
+enum maq_status maq_contributions_write(const struct maq_contributions *t, const char *path, struct maq_diag *diag);
 /* Of the entries from `first` on, in the order in which they stand. */
-uint64_t maq_said_hash(const struct maq_said_table *t, uint32_t first);
+uint64_t maq_contributions_hash(const struct maq_contributions *t, uint32_t first);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * emulate.c - chosen ranks live among the replay of all others: maquette/launch.h.
  *
- * Live ranks are processes of the program; the replay of the captured job (replay_live.h) is a thread of ours. They meet in one segment
+ * Live ranks are processes of the program; the replay of the captured job (replay/live.h) is a thread of ours. They meet in one segment
  * (shim/meet.h), where an arrival is a virtual time, so it does not matter how long either takes. What live ranks ask of the others
  * before they communicate (exchanges, keys of the store) is answered with what the capture recorded.
  *
@@ -30,11 +30,11 @@
 #define GRACE_S 30.0 /* for the replay to come to its end after the live ranks did */
 
 struct emulation {
-    const struct maq_session_emulate_opts *opts;
-    struct maq_session_opts run;
-    struct maq_room room;
+    const struct maq_launch_emulate_opts *opts;
+    struct maq_launch_opts run;
+    struct maq_workspace room;
     struct maq_capture *job;
-    struct maq_said_table said;
+    struct maq_contributions said;
     struct maq_store store;
     struct maq_live *live;
     struct maq_live **list;
@@ -42,7 +42,7 @@ struct emulation {
     uint32_t n_edits;
     struct maq_meet meet;
     const char *segment;
-    struct maq_session_box *box;
+    struct maq_launch_owner *box;
     uint32_t n; /* live ranks that were started */
 };
 
@@ -50,7 +50,7 @@ struct emulation {
 
 static enum maq_status check_ranks(const struct emulation *e, struct maq_diag *diag)
 {
-    const struct maq_session_emulate_opts *o = e->opts;
+    const struct maq_launch_emulate_opts *o = e->opts;
     if (o->n_ranks == 0 || o->n_ranks > LIVE_MAX)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, "--rank 0,4095",
                              "%u live ranks: from 1 to %u can be", o->n_ranks, LIVE_MAX);
@@ -69,7 +69,7 @@ static enum maq_status check_ranks(const struct emulation *e, struct maq_diag *d
 
 static enum maq_status open_job(struct emulation *e, struct maq_diag *diag)
 {
-    const struct maq_session_emulate_opts *o = e->opts;
+    const struct maq_launch_emulate_opts *o = e->opts;
     MAQ_TRY(maq_capture_read(&e->job, &o->path, 1, diag));
     MAQ_TRY(check_ranks(e, diag));
     e->run = o->run;
@@ -79,12 +79,12 @@ static enum maq_status open_job(struct emulation *e, struct maq_diag *diag)
     e->run.all = false;
     if (!e->run.cluster && !e->run.device)
         e->run.device = e->job->device;
-    MAQ_TRY(maq_room_open(&e->room, &e->run, diag));
+    MAQ_TRY(maq_workspace_open(&e->room, &e->run, diag));
     const char *peers = maq_arena_printf(&e->room.arena, "%s.peers", o->path);
     if (!peers)
         return maq_no_memory(diag, "an emulation");
-    MAQ_TRY(maq_said_add_file(&e->said, peers, diag));
-    maq_said_settle(&e->said);
+    MAQ_TRY(maq_contributions_add_file(&e->said, peers, diag));
+    maq_contributions_settle(&e->said);
     return MAQ_OK;
 }
 
@@ -95,18 +95,18 @@ static enum maq_status run_alone(struct emulation *e, uint32_t rank, const char 
 {
     struct maq_store store;
     struct maq_live live = {0}, *list = &live;
-    struct maq_session_progress at = {.phase = "a live rank alone, for the names of its communicators"};
+    struct maq_launch_progress at = {.phase = "a live rank alone, for the names of its communicators"};
     const char *log = maq_arena_printf(&e->room.arena, "%s.log", trace);
     struct maq_live_opts opts = {.rank = rank, .store = &store, .trace = trace, .peers = peers, .output = log};
     if (!log)
         return maq_no_memory(diag, "an emulation");
     enum maq_status status = maq_store_open(&store, &e->room.loop, e->job->world, 1, false, diag);
     if (status == MAQ_OK) {
-        maq_said_give(&e->said, &store, rank);
+        maq_contributions_give(&e->said, &store, rank);
         status = maq_live_start(&live, &e->room, &opts, diag);
     }
     if (status == MAQ_OK)
-        status = maq_room_serve(&e->room, &list, 1, true, &at, diag);
+        status = maq_workspace_serve(&e->room, &list, 1, true, &at, diag);
     if (live.room)
         maq_live_end(&live);
     maq_store_close(&store);
@@ -140,7 +140,7 @@ static enum maq_status name_communicators(struct emulation *e, const char *peers
     for (uint32_t i = 0; i < e->opts->n_ranks; i++) {
         uint32_t rank = e->opts->rank[i];
         const char *trace = maq_arena_printf(&e->room.arena, "%s/alone-%u.trace", e->room.folder, rank);
-        if (e->job->class_of[rank] == UINT32_MAX || maq_said_ran(&e->said, rank))
+        if (e->job->class_of[rank] == UINT32_MAX || maq_contributions_ran(&e->said, rank))
             continue;
         if (!trace)
             return maq_no_memory(diag, "an emulation");
@@ -173,7 +173,7 @@ static uint32_t without(struct maq_edit out[2], const struct maq_edit *edit, uin
 /* Edits of live ranks are taken out. */
 static enum maq_status read_edits(struct emulation *e, struct maq_diag *diag)
 {
-    const struct maq_session_emulate_opts *o = e->opts;
+    const struct maq_launch_emulate_opts *o = e->opts;
     e->edits = MAQ_ARENA_NEW(&e->room.arena, struct maq_edit, (size_t)o->n_slow * (o->n_ranks + 1) + 1);
     if (!e->edits)
         return maq_no_memory(diag, "an emulation");
@@ -220,7 +220,7 @@ static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *li
     live->waits = maq_arena_printf(&e->room.arena, "%s/waits-%u", e->room.folder, live->rank);
     if (!live->waits)
         return maq_no_memory(diag, "an emulation");
-    return maq_waits_write(live->waits, e->job, live->rank, e->edits, e->n_edits, diag);
+    return maq_wait_table_write(live->waits, e->job, live->rank, e->edits, e->n_edits, diag);
 }
 
 static enum maq_status start(struct emulation *e, struct maq_diag *diag)
@@ -231,11 +231,11 @@ static enum maq_status start(struct emulation *e, struct maq_diag *diag)
     e->list = MAQ_ARENA_NEW(&e->room.arena, struct maq_live *, n);
     if (!peers || !e->live || !e->list)
         return maq_no_memory(diag, "an emulation");
-    MAQ_TRY(maq_said_write(&e->said, peers, diag));
+    MAQ_TRY(maq_contributions_write(&e->said, peers, diag));
     MAQ_TRY(name_communicators(e, peers, diag));
     MAQ_TRY(maq_store_open(&e->store, &e->room.loop, e->job->world, n, false, diag));
     e->store.live_rank = e->opts->rank;
-    maq_said_give(&e->said, &e->store, n == 1 ? e->opts->rank[0] : UINT32_MAX);
+    maq_contributions_give(&e->said, &e->store, n == 1 ? e->opts->rank[0] : UINT32_MAX);
     for (uint32_t i = 0; i < n; i++) {
         const char *trace = maq_arena_printf(&e->room.arena, "%s/rank-%u.trace", e->room.folder, e->opts->rank[i]);
         struct maq_live_opts live = {
@@ -300,15 +300,15 @@ static bool all_well(const struct emulation *e)
 static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
 {
     struct others others = {.e = e, .diag = maq_diag_new()};
-    struct maq_session_progress at = {.phase = "live ranks among replayed ones"};
+    struct maq_launch_progress at = {.phase = "live ranks among replayed ones"};
     pthread_t thread;
     if (!others.diag || pthread_create(&thread, NULL, play, &others) != 0) {
         maq_diag_free(others.diag);
         return maq_no_memory(diag, "an emulation");
     }
-    enum maq_status status = maq_room_serve(&e->room, e->list, e->n, true, &at, diag);
-    double until = maq_room_age(&e->room) + (status == MAQ_OK && all_well(e) ? GRACE_S : 0);
-    while (!atomic_load(&others.done) && maq_room_age(&e->room) < until)
+    enum maq_status status = maq_workspace_serve(&e->room, e->list, e->n, true, &at, diag);
+    double until = maq_workspace_age(&e->room) + (status == MAQ_OK && all_well(e) ? GRACE_S : 0);
+    while (!atomic_load(&others.done) && maq_workspace_age(&e->room) < until)
         maq_loop_turn(&e->room.loop, 10);
     maq_meet_stop(&e->meet);
     pthread_join(thread, NULL);
@@ -327,13 +327,13 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
 /* With nobody beside them: their peers are in their tables. */
 static enum maq_status serve_alone(struct emulation *e, struct maq_diag *diag)
 {
-    struct maq_session_progress at = {.phase = "live ranks on the GPU"};
-    return maq_room_serve(&e->room, e->list, e->n, true, &at, diag);
+    struct maq_launch_progress at = {.phase = "live ranks on the GPU"};
+    return maq_workspace_serve(&e->room, e->list, e->n, true, &at, diag);
 }
 
 /* ---- what came of it ---- */
 
-/* The shape of a class's program (capture_build.h); 0 when out of memory. */
+/* The shape of a class's program (capture/build.h); 0 when out of memory. */
 static uint64_t shape_of(const struct maq_capture *job, const struct maq_rank_class *class, struct maq_arena *scratch)
 {
     uint64_t *op = MAQ_ARENA_NEW(scratch, uint64_t, job->n_ops);
@@ -346,7 +346,7 @@ static uint64_t shape_of(const struct maq_capture *job, const struct maq_rank_cl
  * The live rank's trace beside the class that the capture has for it; none at all is another program. On a GPU the trace is CUPTI's,
  * whose kernels have names that the zero-GPU device does not know: such programs are not compared.
  */
-static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_session_live *out, struct maq_diag *diag)
+static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_launch_live *out, struct maq_diag *diag)
 {
     uint32_t rank = e->opts->rank[i];
     const struct maq_rank_class *class = &e->job->class_of_ranks[e->job->class_of[rank]], *own;
@@ -372,8 +372,8 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
 {
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
     struct maq_replay *replay = NULL;
-    MAQ_TRY(maq_session_begin(&e->box, &e->room, e->n, diag));
-    struct maq_session_live *live = MAQ_ARENA_NEW(&e->box->arena, struct maq_session_live, e->n);
+    MAQ_TRY(maq_launch_begin(&e->box, &e->room, e->n, diag));
+    struct maq_launch_live *live = MAQ_ARENA_NEW(&e->box->arena, struct maq_launch_live, e->n);
     if (!live)
         return maq_no_memory(diag, "an emulation");
     opts.edit = e->edits;
@@ -381,7 +381,7 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(maq_capture_replay(&replay, e->job, &opts, diag));
     enum maq_status status = MAQ_OK;
     for (uint32_t i = 0; i < e->n && status == MAQ_OK; i++) {
-        live[i] = (struct maq_session_live){.rank = e->opts->rank[i], .virtual_ns = e->live[i].port.ended_ns};
+        live[i] = (struct maq_launch_live){.rank = e->opts->rank[i], .virtual_ns = e->live[i].port.ended_ns};
         live[i].replayed_ns = (uint64_t)replay->end_ns[live[i].rank];
         status = maq_live_result(&e->box->rank[i], &e->live[i], diag);
         if (live[i].virtual_ns == 0) /* on a GPU: what its trace adds up to */
@@ -395,7 +395,7 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     e->box->session.peers = e->job->world - e->n;
     e->box->session.store_requests = e->store.requests;
     e->box->session.invented = e->store.invented;
-    return maq_session_end(e->box, &e->room);
+    return maq_launch_end(e->box, &e->room);
 }
 
 static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
@@ -409,23 +409,23 @@ static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
     return report(e, diag);
 }
 
-enum maq_status maq_session_emulate(struct maq_session **out, const struct maq_session_emulate_opts *opts,
-                                    struct maq_diag *diag)
+enum maq_status maq_launch_emulate(struct maq_launch **out, const struct maq_launch_emulate_opts *opts,
+                                   struct maq_diag *diag)
 {
     struct emulation e = {.opts = opts, .store.server.fd = -1};
     *out = NULL;
-    maq_said_init(&e.said);
+    maq_contributions_init(&e.said);
     enum maq_status status = emulate(&e, diag);
     for (uint32_t i = 0; i < e.n; i++)
         maq_live_end(&e.live[i]);
     maq_store_close(&e.store);
     maq_meet_close(&e.meet);
-    maq_said_fini(&e.said);
+    maq_contributions_fini(&e.said);
     maq_capture_free(e.job);
-    maq_room_close(&e.room);
+    maq_workspace_close(&e.room);
     if (e.box && status == MAQ_OK)
         *out = &e.box->session;
     else if (e.box)
-        maq_session_free(&e.box->session);
+        maq_launch_free(&e.box->session);
     return status;
 }

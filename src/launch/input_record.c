@@ -14,12 +14,12 @@
 /* ---- what is said at a place ---- */
 
 /* The first entry of a settled table that does not come before that place; t->n: none. Keys of the store are not looked for here. */
-static uint32_t first_from(const struct maq_said_table *t, uint64_t channel, uint32_t seq, uint32_t rank)
+static uint32_t first_from(const struct maq_contributions *t, uint64_t channel, uint32_t seq, uint32_t rank)
 {
     uint32_t low = 0, high = t->n;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        const struct maq_said *s = &t->at[mid];
+        const struct maq_contribution *s = &t->at[mid];
         bool before = s->channel != channel ? s->channel < channel : s->seq != seq ? s->seq < seq : s->rank < rank;
         if (before)
             low = mid + 1;
@@ -30,14 +30,15 @@ static uint32_t first_from(const struct maq_said_table *t, uint64_t channel, uin
 }
 
 /* NULL: nobody has said it. */
-static const struct maq_said *said_at(const struct maq_said_table *t, uint64_t channel, uint32_t seq, uint32_t rank)
+static const struct maq_contribution *said_at(const struct maq_contributions *t, uint64_t channel, uint32_t seq,
+                                              uint32_t rank)
 {
     uint32_t i = first_from(t, channel, seq, rank);
-    const struct maq_said *s = i < t->n ? &t->at[i] : NULL;
+    const struct maq_contribution *s = i < t->n ? &t->at[i] : NULL;
     return s && s->channel == channel && s->seq == seq && s->rank == rank ? s : NULL;
 }
 
-static bool same_exchange(const struct maq_given *g, const char *words, const struct maq_said_table *t)
+static bool same_exchange(const struct maq_given *g, const char *words, const struct maq_contributions *t)
 {
     bool confirmed = false, open = false;
     for (uint32_t i = 0; i < g->n; i++) {
@@ -45,7 +46,7 @@ static bool same_exchange(const struct maq_given *g, const char *words, const st
         memcpy(&was, words + i * sizeof was, sizeof was);
         if (i == g->rank || (g->root != MAQ_REC_NONE && i != g->root))
             continue;
-        const struct maq_said *s = said_at(t, g->channel, g->seq, i);
+        const struct maq_contribution *s = said_at(t, g->channel, g->seq, i);
         if (s && s->n != g->result) /* the device takes none of another size */
             s = NULL;
         if ((was & 1) && (!s || maq_given_hash(s->bytes, s->n, true) != was))
@@ -60,9 +61,9 @@ static bool same_exchange(const struct maq_given *g, const char *words, const st
     return g->steady == MAQ_GIVEN_STEADY && open; /* when all have spoken it is certain, and not a guess any more */
 }
 
-static bool same_lookup(const struct maq_given *g, const struct maq_said_table *t)
+static bool same_lookup(const struct maq_given *g, const struct maq_contributions *t)
 {
-    const struct maq_said *s = said_at(t, g->channel, g->seq, g->rank);
+    const struct maq_contribution *s = said_at(t, g->channel, g->seq, g->rank);
     return g->result == (s ? maq_given_hash(s->bytes, s->n, true) : 0);
 }
 
@@ -73,12 +74,12 @@ struct part {
 
 /* Whether those at places [first, end) say what `was` says they gave. Whoever has not spoken was taken to have given the same. */
 static bool same_run(const struct maq_given *g, struct part part, uint32_t first, uint32_t end, uint64_t was,
-                     const struct maq_said_table *t)
+                     const struct maq_contributions *t)
 {
     bool said = was & 1;
     uint32_t i = first_from(t, g->channel, g->seq, first), found = 0;
     for (; i < t->n && t->at[i].channel == g->channel && t->at[i].seq == g->seq && t->at[i].rank < end; i++) {
-        const struct maq_said *s = &t->at[i];
+        const struct maq_contribution *s = &t->at[i];
         if (s->rank == g->rank || s->n != g->result)
             continue;
         if (maq_given_hash(s->bytes + part.at, part.n, said) != was)
@@ -89,7 +90,7 @@ static bool same_run(const struct maq_given *g, struct part part, uint32_t first
     return !said || found == end - first - own;
 }
 
-static bool same_reads(const struct maq_given *g, const char *words, const struct maq_said_table *t)
+static bool same_reads(const struct maq_given *g, const char *words, const struct maq_contributions *t)
 {
     uint64_t pair[2];
     if (g->n < 2 || g->n % 2 != 0)
@@ -140,7 +141,7 @@ static struct maq_given *key_in(const struct keys *keys, uint64_t hash)
 }
 
 /* Every key that the table gives and the slice asked for has its value, and nothing that it was given is gone. */
-static bool same_keys(struct keys *keys, const struct maq_said_table *t, uint32_t rank)
+static bool same_keys(struct keys *keys, const struct maq_contributions *t, uint32_t rank)
 {
     uint32_t given = 0, found = 0;
     if (keys->n > 0)
@@ -149,7 +150,7 @@ static bool same_keys(struct keys *keys, const struct maq_said_table *t, uint32_
         given += keys->at[i].result != 0;
     for (uint32_t i = 0; i < t->n; i++) {
         struct maq_str key, value;
-        if (t->at[i].by == rank || !maq_said_key(&key, &value, &t->at[i]))
+        if (t->at[i].by == rank || !maq_contributions_key(&key, &value, &t->at[i]))
             continue;
         const struct maq_given *was = key_in(keys, maq_rec_hash(key.ptr, key.len, 0));
         if (was ? was->result != maq_given_hash(value.ptr, value.len, true) : keys->listed)
@@ -161,7 +162,7 @@ static bool same_keys(struct keys *keys, const struct maq_said_table *t, uint32_
 
 /* ---- the file ---- */
 
-enum maq_status maq_given_add_store(const char *path, const struct maq_store *store, struct maq_diag *diag)
+enum maq_status maq_input_record_add_store(const char *path, const struct maq_store *store, struct maq_diag *diag)
 {
     struct maq_buf b;
     char *bytes;
@@ -187,7 +188,7 @@ enum maq_status maq_given_add_store(const char *path, const struct maq_store *st
 }
 
 /* One entry at `at`; *at moves behind it. false: not the same, or damaged. */
-static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *keys, const struct maq_said_table *said)
+static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *keys, const struct maq_contributions *said)
 {
     struct maq_given g;
     if (n - *at < sizeof g)
@@ -220,7 +221,7 @@ static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *key
     }
 }
 
-bool maq_given_same(const char *path, const struct maq_said_table *said, uint32_t rank)
+bool maq_input_record_same(const char *path, const struct maq_contributions *said, uint32_t rank)
 {
     struct keys keys = {0};
     struct maq_given head;

@@ -12,8 +12,8 @@
 #include "launch/contributions.h"
 
 /* The store's part, once the program has ended: a file that the device did not begin stays as it is. */
-enum maq_status maq_given_add_store(const char *path, const struct maq_store *store, struct maq_diag *diag);
+enum maq_status maq_input_record_add_store(const char *path, const struct maq_store *store, struct maq_diag *diag);
 /* Whether rank would be told by a settled table what the file has. false where that is not known. */
-bool maq_given_same(const char *path, const struct maq_said_table *said, uint32_t rank);
+bool maq_input_record_same(const char *path, const struct maq_contributions *said, uint32_t rank);
 
 #endif

@@ -21,41 +21,41 @@ static void on_report(void *user, short events)
     maq_loop_remove(&live->room->loop, live->program.report);
     live->lost = !maq_child_finish(&live->program, &live->end);
     live->runs = false;
-    live->ended_s = maq_room_age(live->room);
-    maq_ask_close(&live->port);
+    live->ended_s = maq_workspace_age(live->room);
+    maq_price_server_close(&live->port);
 }
 
-enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, const struct maq_live_opts *opts,
+enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room, const struct maq_live_opts *opts,
                                struct maq_diag *diag)
 {
-    const struct maq_session_opts *o = room->opts;
+    const struct maq_launch_opts *o = room->opts;
     *live = (struct maq_live){
-        .room = room, .opts = *opts, .program = {.life = -1, .report = -1}, .began_s = maq_room_age(room)};
+        .room = room, .opts = *opts, .program = {.life = -1, .report = -1}, .began_s = maq_workspace_age(room)};
     const char *ask = maq_arena_printf(&room->arena, "%s/a%u", room->folder, opts->rank),
                *path = maq_arena_printf(&room->arena, "%s/c%u", room->folder, opts->rank);
     if (!ask || !path)
         return MAQ_NO_MEMORY;
-    struct maq_card card = {.world = room->world,
-                            .rank = opts->rank,
-                            .per_node = room->per_node,
-                            .device = &maq_cluster_group_of(&room->cluster, opts->rank)->device,
-                            .memory_bytes = room->memory_bytes,
-                            .trace = opts->trace,
-                            .ask = ask,
-                            .peers = opts->peers,
-                            .meet = opts->meet,
-                            .waits = opts->waits,
-                            .given = opts->given,
-                            .values = room->values,
-                            .nccl_memory = room->nccl_memory,
-                            .tcp = o->tcp,
-                            .real_clock = o->real_clock};
-    MAQ_TRY(maq_card_write(&card, path, diag));
+    struct maq_run_card card = {.world = room->world,
+                                .rank = opts->rank,
+                                .per_node = room->per_node,
+                                .device = &maq_cluster_group_of(&room->cluster, opts->rank)->device,
+                                .memory_bytes = room->memory_bytes,
+                                .trace = opts->trace,
+                                .ask = ask,
+                                .peers = opts->peers,
+                                .meet = opts->meet,
+                                .waits = opts->waits,
+                                .given = opts->given,
+                                .values = room->values,
+                                .nccl_memory = room->nccl_memory,
+                                .tcp = o->tcp,
+                                .real_clock = o->real_clock};
+    MAQ_TRY(maq_run_card_write(&card, path, diag));
     char **environment = maq_environment(&card, path, opts->store ? opts->store->port : 0,
                                          room->device ? &room->libraries : NULL, &room->arena);
     if (!environment)
         return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_ask_open(&live->port, &room->asks, opts->rank, &room->loop, ask, diag));
+    MAQ_TRY(maq_price_server_open(&live->port, &room->asks, opts->rank, &room->loop, ask, diag));
     struct maq_child_opts program = {.path = room->program,
                                      .arguments = (char *const *)(uintptr_t)o->arguments,
                                      .environment = environment,
@@ -77,16 +77,16 @@ void maq_live_end(struct maq_live *live)
         maq_child_end(&live->program);
     }
     live->runs = false;
-    maq_ask_close(&live->port);
+    maq_price_server_close(&live->port);
 }
 
-enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *live, struct maq_diag *diag)
+enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *live, struct maq_diag *diag)
 {
     const struct maq_child_end *e = &live->end;
-    *out = (struct maq_session_rank){.rank = live->opts.rank,
-                                     .host_peak_bytes = (uint64_t)e->peak_bytes,
-                                     .host_cpu_s = 1e-6 * (double)e->cpu_us,
-                                     .wall_s = live->ended_s - live->began_s};
+    *out = (struct maq_launch_rank){.rank = live->opts.rank,
+                                    .host_peak_bytes = (uint64_t)e->peak_bytes,
+                                    .host_cpu_s = 1e-6 * (double)e->cpu_us,
+                                    .wall_s = live->ended_s - live->began_s};
     out->status = WIFEXITED(e->status) ? WEXITSTATUS(e->status) : 128 + WTERMSIG(e->status);
     if (live->lost)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
@@ -106,7 +106,7 @@ enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *l
 /* Asks a rank to end, and after a grace makes it. */
 static void hurry(struct maq_live *live, int number)
 {
-    double age = maq_room_age(live->room);
+    double age = maq_workspace_age(live->room);
     if (live->told_s <= 0) {
         live->told_s = age;
         maq_child_signal(&live->program, number);
@@ -117,14 +117,15 @@ static void hurry(struct maq_live *live, int number)
 }
 
 /* true: all are to end. */
-static bool look_at_clocks(struct maq_room *room, struct maq_live *const *live, uint32_t n)
+static bool look_at_clocks(struct maq_workspace *room, struct maq_live *const *live, uint32_t n)
 {
-    const struct maq_session_opts *o = room->opts;
+    const struct maq_launch_opts *o = room->opts;
     int stop = o->stop ? (int)*o->stop : 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!live[i]->runs)
             continue;
-        live[i]->late = live[i]->late || (o->timeout_s > 0 && maq_room_age(room) - live[i]->began_s > o->timeout_s);
+        live[i]->late =
+            live[i]->late || (o->timeout_s > 0 && maq_workspace_age(room) - live[i]->began_s > o->timeout_s);
         if (stop || live[i]->late)
             hurry(live[i], stop > 1 ? stop : SIGTERM);
     }
@@ -146,18 +147,18 @@ static void tick(struct maq_live *const *live, uint32_t n)
             maq_store_tick(live[i]->opts.store);
 }
 
-enum maq_status maq_room_serve(struct maq_room *room, struct maq_live *const *live, uint32_t n, bool all,
-                               const struct maq_session_progress *at, struct maq_diag *diag)
+enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live *const *live, uint32_t n, bool all,
+                                    const struct maq_launch_progress *at, struct maq_diag *diag)
 {
-    const struct maq_session_opts *o = room->opts;
+    const struct maq_launch_opts *o = room->opts;
     bool stopped = false;
     while (goes_on(live, n, all || stopped)) {
         maq_loop_turn(&room->loop, TURN_MS);
         tick(live, n);
         stopped = look_at_clocks(room, live, n);
         if (o->progress) {
-            struct maq_session_progress p = *at;
-            p.seconds = maq_room_age(room);
+            struct maq_launch_progress p = *at;
+            p.seconds = maq_workspace_age(room);
             o->progress(o->context, &p);
         }
     }

@@ -22,7 +22,7 @@
 
 /* ---- the table ---- */
 
-static uint32_t slot_of(const struct maq_ask_service *s, struct maq_str question)
+static uint32_t slot_of(const struct maq_price_server *s, struct maq_str question)
 {
     uint32_t mask = s->size * 2 - 1, at = (uint32_t)maq_rec_hash(question.ptr, question.len, 0) & mask;
     while (s->table[at] != 0 && !maq_str_eq(s->question[s->table[at] - 1], question))
@@ -30,7 +30,7 @@ static uint32_t slot_of(const struct maq_ask_service *s, struct maq_str question
     return at;
 }
 
-static bool grow(struct maq_ask_service *s)
+static bool grow(struct maq_price_server *s)
 {
     uint32_t size = s->size ? s->size * 2 : 64;
     if (size > ASKED_MAX)
@@ -82,7 +82,7 @@ static struct maq_ask essence(const struct maq_ask *ask, uint32_t rank)
     return out;
 }
 
-static bool price(struct maq_ask_service *s, struct maq_asked *a, const struct maq_ask *ask, const char *tail)
+static bool price(struct maq_price_server *s, struct maq_asked *a, const struct maq_ask *ask, const char *tail)
 {
     if (ask->kind == MAQ_ASK_OP) {
         a->bytes = ask->op.bytes;
@@ -109,8 +109,8 @@ static bool price(struct maq_ask_service *s, struct maq_asked *a, const struct m
     return a->name != NULL;
 }
 
-struct maq_asked *maq_ask_answer(struct maq_ask_service *s, const struct maq_ask *ask, uint32_t rank, const void *tail,
-                                 size_t tail_bytes)
+struct maq_asked *maq_price_server_answer(struct maq_price_server *s, const struct maq_ask *ask, uint32_t rank,
+                                          const void *tail, size_t tail_bytes)
 {
     struct maq_ask what = essence(ask, rank);
     struct maq_str question = {NULL, sizeof what + tail_bytes};
@@ -136,19 +136,19 @@ struct maq_asked *maq_ask_answer(struct maq_ask_service *s, const struct maq_ask
     return a;
 }
 
-void maq_ask_init(struct maq_ask_service *s, const struct maq_pricer *pricer, uint32_t world)
+void maq_price_server_init(struct maq_price_server *s, const struct maq_pricer *pricer, uint32_t world)
 {
-    *s = (struct maq_ask_service){.pricer = pricer, .world = world};
+    *s = (struct maq_price_server){.pricer = pricer, .world = world};
     maq_arena_init(&s->arena, 0);
 }
 
-void maq_ask_fini(struct maq_ask_service *s)
+void maq_price_server_fini(struct maq_price_server *s)
 {
     free(s->asked);
     free(s->question);
     free(s->table);
     maq_arena_fini(&s->arena);
-    *s = (struct maq_ask_service){0};
+    *s = (struct maq_price_server){0};
 }
 
 /* ---- the socket ---- */
@@ -168,7 +168,7 @@ static size_t tail_of(const struct maq_ask *ask)
 
 static size_t take(void *user, struct maq_conn *conn, const char *at, size_t n)
 {
-    struct maq_ask_port *port = user;
+    struct maq_price_server_port *port = user;
     struct maq_ask ask;
     if (n < sizeof ask)
         return 0;
@@ -184,7 +184,7 @@ static size_t take(void *user, struct maq_conn *conn, const char *at, size_t n)
         maq_conn_send(conn, &answer, sizeof answer);
         return sizeof ask;
     }
-    struct maq_asked *a = maq_ask_answer(port->service, &ask, port->rank, at + sizeof ask, tail);
+    struct maq_asked *a = maq_price_server_answer(port->service, &ask, port->rank, at + sizeof ask, tail);
     if (!a) {
         port->service->failed = true;
         return MAQ_CONN_BAD;
@@ -215,10 +215,10 @@ static int listen_at(const char *path)
     return fd;
 }
 
-enum maq_status maq_ask_open(struct maq_ask_port *port, struct maq_ask_service *s, uint32_t rank, struct maq_loop *loop,
-                             const char *path, struct maq_diag *diag)
+enum maq_status maq_price_server_open(struct maq_price_server_port *port, struct maq_price_server *s, uint32_t rank,
+                                      struct maq_loop *loop, const char *path, struct maq_diag *diag)
 {
-    *port = (struct maq_ask_port){.service = s, .rank = rank, .path = path};
+    *port = (struct maq_price_server_port){.service = s, .rank = rank, .path = path};
     port->server = (struct maq_server){.take = take, .user = port, .fd = -1};
     int fd = listen_at(path);
     if (fd >= 0 && maq_server_open(&port->server, loop, fd))
@@ -230,7 +230,7 @@ enum maq_status maq_ask_open(struct maq_ask_port *port, struct maq_ask_service *
                          "cannot listen for questions at '%.120s': %s", path, strerror(error));
 }
 
-void maq_ask_close(struct maq_ask_port *port)
+void maq_price_server_close(struct maq_price_server_port *port)
 {
     if (port->server.loop && port->server.fd >= 0) {
         maq_server_close(&port->server);

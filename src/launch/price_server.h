@@ -13,7 +13,7 @@
 #include "shim/link.h"
 
 /* What was asked and answered; shared by the ranks of a run, which may ask at several sockets. */
-struct maq_ask_service {
+struct maq_price_server {
     struct maq_arena arena;
     const struct maq_pricer *pricer; /* NULL: the fixed rule of link.h answers */
     uint32_t world;
@@ -26,24 +26,24 @@ struct maq_ask_service {
 };
 
 /* The socket at which one rank asks. */
-struct maq_ask_port {
+struct maq_price_server_port {
     struct maq_server server;
-    struct maq_ask_service *service;
+    struct maq_price_server *service;
     uint32_t rank;
     uint64_t ended_ns; /* virtual time of the program at its end, as its last process that used the device said it */
     const char *path;
 };
 
-void maq_ask_init(struct maq_ask_service *s, const struct maq_pricer *pricer, uint32_t world);
-void maq_ask_fini(struct maq_ask_service *s);
+void maq_price_server_init(struct maq_price_server *s, const struct maq_pricer *pricer, uint32_t world);
+void maq_price_server_fini(struct maq_price_server *s);
 
 /* Listens at `path` (AF_UNIX). */
-enum maq_status maq_ask_open(struct maq_ask_port *port, struct maq_ask_service *s, uint32_t rank, struct maq_loop *loop,
-                             const char *path, struct maq_diag *diag);
-void maq_ask_close(struct maq_ask_port *port);
+enum maq_status maq_price_server_open(struct maq_price_server_port *port, struct maq_price_server *s, uint32_t rank,
+                                      struct maq_loop *loop, const char *path, struct maq_diag *diag);
+void maq_price_server_close(struct maq_price_server_port *port);
 
 /* The row of a question that `rank` asks, made and priced when it is new; NULL when out of memory. `tail`: what follows it. */
-struct maq_asked *maq_ask_answer(struct maq_ask_service *s, const struct maq_ask *ask, uint32_t rank, const void *tail,
-                                 size_t tail_bytes);
+struct maq_asked *maq_price_server_answer(struct maq_price_server *s, const struct maq_ask *ask, uint32_t rank,
+                                          const void *tail, size_t tail_bytes);
 
 #endif

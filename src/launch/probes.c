@@ -18,17 +18,18 @@
 
 /* ---- the work folder ---- */
 
-enum maq_status maq_probes_open(struct maq_probes *s, struct maq_room *room, const char *folder, struct maq_diag *diag)
+enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room, const char *folder,
+                                struct maq_diag *diag)
 {
     char want[64], *has;
     size_t n;
     *s = (struct maq_probes){.room = room, .folder = folder};
-    maq_said_init(&s->said);
+    maq_contributions_init(&s->said);
     maq__snprintf(want, sizeof want, "maquette.capture/1 %016llx\n", (unsigned long long)room->identity);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the work folder '%.200s': %s", folder, strerror(errno));
-    MAQ_TRY(maq_room_absolute(&s->folder, folder, &room->arena)); /* programs may change their folder */
+    MAQ_TRY(maq_workspace_absolute(&s->folder, folder, &room->arena)); /* programs may change their folder */
     const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
     if (!path)
         return MAQ_NO_MEMORY;
@@ -45,8 +46,8 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_room *room, con
 void maq_probes_close(struct maq_probes *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
-        maq_said_fini(&s->at[i]->keys);
-    maq_said_fini(&s->said);
+        maq_contributions_fini(&s->at[i]->keys);
+    maq_contributions_fini(&s->said);
     free(s->at);
     free(s->log);
 }
@@ -68,7 +69,7 @@ struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const c
     if (!slice)
         return NULL;
     *slice = (struct maq_probe){.rank = rank, .why = why};
-    maq_said_init(&slice->keys);
+    maq_contributions_init(&slice->keys);
     s->at[s->n++] = slice;
     return slice;
 }
@@ -77,20 +78,20 @@ struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const c
 
 enum maq_status maq_probes_gather(struct maq_probes *s, struct maq_diag *diag)
 {
-    maq_said_fini(&s->said);
-    maq_said_init(&s->said);
+    maq_contributions_fini(&s->said);
+    maq_contributions_init(&s->said);
     for (uint32_t i = 0; i < s->n; i++) {
         struct maq_probe *slice = s->at[i];
         uint32_t first = s->said.n;
         if (!slice->ran)
             continue;
-        MAQ_TRY(maq_said_add_trace(&s->said, slice->rank, slice->trace, diag));
+        MAQ_TRY(maq_contributions_add_trace(&s->said, slice->rank, slice->trace, diag));
         for (uint32_t k = 0; k < slice->keys.n; k++) {
-            struct maq_said key = slice->keys.at[k];
+            struct maq_contribution key = slice->keys.at[k];
             key.by = key.rank;
-            MAQ_TRY(maq_said_add(&s->said, &key, diag));
+            MAQ_TRY(maq_contributions_add(&s->said, &key, diag));
         }
-        uint64_t hash = maq_said_hash(&s->said, first);
+        uint64_t hash = maq_contributions_hash(&s->said, first);
         slice->news = hash != slice->said;
         slice->said = hash;
     }
@@ -125,7 +126,7 @@ static uint64_t hash_of(const char *path)
     return h;
 }
 
-static enum maq_status list(struct maq_probes *s, const struct maq_session_slice *slice, struct maq_diag *diag)
+static enum maq_status list(struct maq_probes *s, const struct maq_launch_slice *slice, struct maq_diag *diag)
 {
     if (!maq__grow((void **)&s->log, &s->log_size, s->n_log, sizeof *s->log))
         return maq_no_memory(diag, "a list of slices");
@@ -148,13 +149,13 @@ static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const
     slice->wall_s = done->wall_s;
     s->done++;
     return list(s,
-                &(struct maq_session_slice){.rank = slice->rank,
-                                            .pass = s->pass,
-                                            .why = slice->why,
-                                            .status = slice->status,
-                                            .changed = slice->changed,
-                                            .resumed = resumed,
-                                            .wall_s = slice->wall_s},
+                &(struct maq_launch_slice){.rank = slice->rank,
+                                           .pass = s->pass,
+                                           .why = slice->why,
+                                           .status = slice->status,
+                                           .changed = slice->changed,
+                                           .resumed = resumed,
+                                           .wall_s = slice->wall_s},
                 diag);
 }
 
@@ -163,7 +164,7 @@ static bool would_repeat(const struct maq_probes *s, const struct maq_probe *sli
 {
     bool ended = slice->status == 0 || (slice->status > 0 && slice->status < 128 && !s->failed_again);
     return !s->every_pass && slice->ran && ended && !slice->invented_at_once && s->pass > 0 &&
-           maq_given_same(slice->given, &s->said, slice->rank);
+           maq_input_record_same(slice->given, &s->said, slice->rank);
 }
 
 static enum maq_status name_files(struct maq_probes *s, struct running *r)
@@ -191,9 +192,9 @@ static enum maq_status resume(struct maq_probes *s, struct running *r, bool *fou
     free(bytes);
     if (!*found)
         return MAQ_OK;
-    maq_said_fini(&r->slice->keys);
-    maq_said_init(&r->slice->keys);
-    MAQ_TRY(maq_said_add_file(&r->slice->keys, r->keys, diag));
+    maq_contributions_fini(&r->slice->keys);
+    maq_contributions_init(&r->slice->keys);
+    MAQ_TRY(maq_contributions_add_file(&r->slice->keys, r->keys, diag));
     return note(s, r->slice, &done, true, diag);
 }
 
@@ -209,21 +210,21 @@ static enum maq_status start(struct maq_probes *s, struct running *r, const char
     unlink(r->slice->given);
     unlink(r->slice->log);
     MAQ_TRY(maq_store_open(&r->store, &s->room->loop, s->room->world, 1, s->pass == 0, diag));
-    maq_said_give(&s->said, &r->store, r->slice->rank);
+    maq_contributions_give(&s->said, &r->store, r->slice->rank);
     return maq_live_start(&r->live, s->room, &opts, diag);
 }
 
 static enum maq_status finish(struct maq_probes *s, struct running *r, struct maq_diag *diag)
 {
-    struct maq_session_rank rank;
+    struct maq_launch_rank rank;
     struct done done = {.rank = r->slice->rank};
     MAQ_TRY(maq_live_result(&rank, &r->live, diag));
-    maq_said_fini(&r->slice->keys);
-    maq_said_init(&r->slice->keys);
-    MAQ_TRY(maq_said_add_store(&r->slice->keys, r->slice->rank, &r->store, diag));
-    maq_said_settle(&r->slice->keys);
-    MAQ_TRY(maq_said_write(&r->slice->keys, r->keys, diag));
-    MAQ_TRY(maq_given_add_store(r->slice->given, &r->store, diag));
+    maq_contributions_fini(&r->slice->keys);
+    maq_contributions_init(&r->slice->keys);
+    MAQ_TRY(maq_contributions_add_store(&r->slice->keys, r->slice->rank, &r->store, diag));
+    maq_contributions_settle(&r->slice->keys);
+    MAQ_TRY(maq_contributions_write(&r->slice->keys, r->keys, diag));
+    MAQ_TRY(maq_input_record_add_store(r->slice->given, &r->store, diag));
     memcpy(done.magic, done_magic, sizeof done.magic);
     done.status = rank.status;
     done.wall_s = rank.wall_s;
@@ -260,7 +261,7 @@ static enum maq_status begin(struct pass *p, uint32_t i, struct maq_probe *slice
     if (would_repeat(s, slice)) {
         p->done++;
         return list(
-            s, &(struct maq_session_slice){.rank = slice->rank, .pass = s->pass, .why = slice->why, .repeats = true},
+            s, &(struct maq_launch_slice){.rank = slice->rank, .pass = s->pass, .why = slice->why, .repeats = true},
             diag);
     }
     *r = (struct running){.slice = slice, .store.server.fd = -1};
@@ -277,13 +278,13 @@ static enum maq_status begin(struct pass *p, uint32_t i, struct maq_probe *slice
 /* Serves until a slice has ended, and takes in all that have. */
 static enum maq_status advance(struct pass *p, struct maq_diag *diag)
 {
-    struct maq_session_progress at = {.phase = p->phase, .done = p->done, .of = p->of};
+    struct maq_launch_progress at = {.phase = p->phase, .done = p->done, .of = p->of};
     struct maq_live *list[JOBS_MAX];
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->jobs; i++)
         if (p->slot[i])
             list[n++] = &p->slot[i]->live;
-    MAQ_TRY(maq_room_serve(p->slices->room, list, n, false, &at, diag));
+    MAQ_TRY(maq_workspace_serve(p->slices->room, list, n, false, &at, diag));
     for (uint32_t i = 0; i < p->jobs; i++) {
         if (!p->slot[i] || p->slot[i]->live.runs)
             continue;
@@ -319,7 +320,7 @@ enum maq_status maq_probes_run(struct maq_probes *s, struct maq_probe *const *wh
     p->jobs = jobs == 0 ? 1 : jobs < JOBS_MAX ? jobs : JOBS_MAX;
     p->of = n;
     p->peers = maq_arena_printf(&s->room->arena, "%s/p%u.peers", s->folder, s->pass);
-    enum maq_status status = p->peers ? maq_said_write(&s->said, p->peers, diag) : MAQ_NO_MEMORY;
+    enum maq_status status = p->peers ? maq_contributions_write(&s->said, p->peers, diag) : MAQ_NO_MEMORY;
     if (status == MAQ_OK)
         status = run_pass(p, which, n, diag);
     for (uint32_t i = 0; i < p->jobs; i++)

@@ -26,26 +26,27 @@ struct maq_probe {
     bool news; /* as gathered last, it says something that it did not say before */
     double wall_s;
     const char *trace, *log, *given;
-    bool invented_at_once;      /* it ran in the first pass, where the store waits for nobody */
-    struct maq_said_table keys; /* what it set in the store */
+    bool invented_at_once;         /* it ran in the first pass, where the store waits for nobody */
+    struct maq_contributions keys; /* what it set in the store */
 };
 
 struct maq_probes {
-    struct maq_room *room;
+    struct maq_workspace *room;
     const char *folder;    /* the work folder */
     struct maq_probe **at; /* in the order of choice */
     uint32_t n, size;
     uint32_t pass;     /* that runs next */
     bool every_pass;   /* nothing is left out */
     bool failed_again; /* those that failed are run again, whatever they would be told */
-    struct maq_session_slice *log;
+    struct maq_launch_slice *log;
     uint32_t n_log, log_size;
-    struct maq_said_table said; /* by the last run of each; settled */
-    uint32_t done;              /* slices run or resumed */
+    struct maq_contributions said; /* by the last run of each; settled */
+    uint32_t done;                 /* slices run or resumed */
 };
 
 /* Makes the work folder, or finds it: MAQ_USAGE when it is of another capture. */
-enum maq_status maq_probes_open(struct maq_probes *s, struct maq_room *room, const char *folder, struct maq_diag *diag);
+enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room, const char *folder,
+                                struct maq_diag *diag);
 void maq_probes_close(struct maq_probes *s);
 /* A rank to be probed; NULL when out of memory, the slice that is there when it has been chosen. `why` is static or the room's. */
 struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const char *why);

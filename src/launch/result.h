@@ -4,16 +4,16 @@
 
 #include "launch/workspace.h"
 
-struct maq_session_box {
-    struct maq_session session;
+struct maq_launch_owner {
+    struct maq_launch session;
     struct maq_arena arena;
-    struct maq_session_rank *rank;
+    struct maq_launch_rank *rank;
 };
 
-/* A result of n ranks, not yet filled in: maq_session_free(). */
-enum maq_status maq_session_begin(struct maq_session_box **out, struct maq_room *room, uint32_t n,
-                                  struct maq_diag *diag);
+/* A result of n ranks, not yet filled in: maq_launch_free(). */
+enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_workspace *room, uint32_t n,
+                                 struct maq_diag *diag);
 /* Takes over what was asked, and the status of the whole. */
-enum maq_status maq_session_end(struct maq_session_box *box, const struct maq_room *room);
+enum maq_status maq_launch_end(struct maq_launch_owner *box, const struct maq_workspace *room);
 
 #endif

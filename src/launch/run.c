@@ -22,32 +22,32 @@
 
 /* ---- results ---- */
 
-enum maq_status maq_session_begin(struct maq_session_box **out, struct maq_room *room, uint32_t n,
-                                  struct maq_diag *diag)
+enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_workspace *room, uint32_t n,
+                                 struct maq_diag *diag)
 {
-    struct maq_session_box *box = maq__calloc(sizeof *box);
+    struct maq_launch_owner *box = maq__calloc(sizeof *box);
     if (box) {
         maq_arena_init(&box->arena, 0);
-        box->rank = MAQ_ARENA_NEW(&box->arena, struct maq_session_rank, n);
+        box->rank = MAQ_ARENA_NEW(&box->arena, struct maq_launch_rank, n);
     }
     if (!box || !box->rank) {
         free(box);
         return maq_no_memory(diag, NULL);
     }
     const struct maq_device *device = &room->cluster.groups[0].device;
-    box->session = (struct maq_session){.device = maq_arena_strdup(&box->arena, maq_str_of(device->title)),
-                                        .world = room->world,
-                                        .per_node = room->per_node,
-                                        .n_ranks = n,
-                                        .rank = box->rank,
-                                        .owner = box};
+    box->session = (struct maq_launch){.device = maq_arena_strdup(&box->arena, maq_str_of(device->title)),
+                                       .world = room->world,
+                                       .per_node = room->per_node,
+                                       .n_ranks = n,
+                                       .rank = box->rank,
+                                       .owner = box};
     *out = box;
     return MAQ_OK;
 }
 
-enum maq_status maq_session_end(struct maq_session_box *box, const struct maq_room *room)
+enum maq_status maq_launch_end(struct maq_launch_owner *box, const struct maq_workspace *room)
 {
-    const struct maq_ask_service *asks = &room->asks;
+    const struct maq_price_server *asks = &room->asks;
     struct maq_asked *rows = MAQ_ARENA_NEW(&box->arena, struct maq_asked, asks->n);
     if (!rows)
         return MAQ_NO_MEMORY;
@@ -65,9 +65,9 @@ enum maq_status maq_session_end(struct maq_session_box *box, const struct maq_ro
     return MAQ_OK;
 }
 
-void maq_session_free(struct maq_session *session)
+void maq_launch_free(struct maq_launch *session)
 {
-    struct maq_session_box *box = session ? session->owner : NULL;
+    struct maq_launch_owner *box = session ? session->owner : NULL;
     if (!box)
         return;
     maq_arena_fini(&box->arena);
@@ -77,13 +77,13 @@ void maq_session_free(struct maq_session *session)
 /* ---- runs ---- */
 
 struct run {
-    struct maq_room room;
+    struct maq_workspace room;
     struct maq_store store;
     struct maq_live *live;
     struct maq_live **list;
     uint32_t n;
     const char *meet;
-    struct maq_session_box *box;
+    struct maq_launch_owner *box;
 };
 
 static enum maq_status make_meeting(struct run *r, struct maq_diag *diag)
@@ -107,7 +107,7 @@ static const char *trace_of(struct run *r, uint32_t rank)
 
 static enum maq_status start(struct run *r, struct maq_diag *diag)
 {
-    const struct maq_session_opts *o = r->room.opts;
+    const struct maq_launch_opts *o = r->room.opts;
     if (o->all && r->room.world > ALL_MAX)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
                              "maquette capture runs some of them, one after another",
@@ -141,25 +141,25 @@ static enum maq_status finish(struct run *r, struct maq_diag *diag)
                      "nobody answered for gloo's ranks that are not there");
     r->box->session.store_requests = r->store.requests;
     r->box->session.invented = r->store.invented;
-    return maq_session_end(r->box, &r->room);
+    return maq_launch_end(r->box, &r->room);
 }
 
 static enum maq_status run(struct run *r, struct maq_diag *diag)
 {
-    const struct maq_session_opts *o = r->room.opts;
+    const struct maq_launch_opts *o = r->room.opts;
     char phase[32] = "all ranks";
     r->n = o->all ? r->room.world : 1;
     r->live = MAQ_ARENA_NEW(&r->room.arena, struct maq_live, r->n);
     r->list = MAQ_ARENA_NEW(&r->room.arena, struct maq_live *, r->n);
     if (!r->live || !r->list)
         return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_session_begin(&r->box, &r->room, r->n, diag));
+    MAQ_TRY(maq_launch_begin(&r->box, &r->room, r->n, diag));
     MAQ_TRY(maq_store_open(&r->store, &r->room.loop, r->room.world, r->n, !o->all, diag));
     MAQ_TRY(start(r, diag));
     if (!o->all)
         maq__snprintf(phase, sizeof phase, "rank %u", o->rank);
-    struct maq_session_progress at = {.phase = phase};
-    enum maq_status status = maq_room_serve(&r->room, r->list, r->n, true, &at, diag);
+    struct maq_launch_progress at = {.phase = phase};
+    enum maq_status status = maq_workspace_serve(&r->room, r->list, r->n, true, &at, diag);
     for (uint32_t i = 0; i < r->n && status == MAQ_OK; i++)
         if (r->live[i].late)
             status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0},
@@ -168,21 +168,21 @@ static enum maq_status run(struct run *r, struct maq_diag *diag)
     return status != MAQ_OK ? status : finished;
 }
 
-enum maq_status maq_session_run(struct maq_session **out, const struct maq_session_opts *opts, struct maq_diag *diag)
+enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_opts *opts, struct maq_diag *diag)
 {
     struct run r = {.store.server.fd = -1};
     *out = NULL;
-    enum maq_status status = maq_room_open(&r.room, opts, diag);
+    enum maq_status status = maq_workspace_open(&r.room, opts, diag);
     if (status == MAQ_OK)
         status = run(&r, diag);
     for (uint32_t i = 0; i < r.n && r.live; i++)
         if (r.live[i].room)
             maq_live_end(&r.live[i]);
     maq_store_close(&r.store);
-    maq_room_close(&r.room);
+    maq_workspace_close(&r.room);
     if (r.box && (status == MAQ_OK || (status == MAQ_LIMIT && r.box->session.asked)))
         *out = &r.box->session;
     else if (r.box)
-        maq_session_free(&r.box->session);
+        maq_launch_free(&r.box->session);
     return status;
 }

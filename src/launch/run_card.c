@@ -61,7 +61,7 @@ static void put_path(struct maq_buf *b, const char *key, const char *value)
         maq_buf_addf(b, "%s %s\n", key, value);
 }
 
-enum maq_status maq_card_write(const struct maq_card *card, const char *path, struct maq_diag *diag)
+enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *path, struct maq_diag *diag)
 {
     const struct maq_device *d = card->device;
     double memory = card->memory_bytes > 0 ? card->memory_bytes : d->mem_bytes;
@@ -208,7 +208,7 @@ static void prepend(struct environment *e, const char *name, const char *value)
     set(e, name, "%s%s%s", value, has && has[0] ? ":" : "", has ? has : "");
 }
 
-static void set_ranks(struct environment *e, const struct maq_card *c, uint16_t port)
+static void set_ranks(struct environment *e, const struct maq_run_card *c, uint16_t port)
 {
     uint32_t local = c->rank % c->per_node, node = c->rank / c->per_node;
     uint32_t nodes = (c->world + c->per_node - 1) / c->per_node;
@@ -250,7 +250,7 @@ static void set_ranks(struct environment *e, const struct maq_card *c, uint16_t 
     set(e, "TORCHELASTIC_RUN_ID", "maquette");
 }
 
-char **maq_environment(const struct maq_card *card, const char *card_path, uint16_t port,
+char **maq_environment(const struct maq_run_card *card, const char *card_path, uint16_t port,
                        const struct maq_libraries *libraries, struct maq_arena *arena)
 {
     struct environment e = {.arena = arena};

@@ -20,7 +20,7 @@
 #include "maquette/launch.h"
 
 /* The rank that runs, and where it finds what. NULL = there is none. */
-struct maq_card {
+struct maq_run_card {
     uint32_t world, rank, per_node;
     const struct maq_device *device;
     double memory_bytes; /* 0 = the device's */
@@ -29,7 +29,7 @@ struct maq_card {
 };
 
 /* Writes the card. */
-enum maq_status maq_card_write(const struct maq_card *card, const char *path, struct maq_diag *diag);
+enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *path, struct maq_diag *diag);
 
 /* The folder of links, made in `folder`: its path and what to preload. `shim` is the device's shared object, `clock` that of the host
  * clocks (NULL = none). */
@@ -45,7 +45,7 @@ enum maq_status maq_libraries_link(struct maq_libraries *out, const char *folder
                                    uint32_t generation, struct maq_arena *arena, struct maq_diag *diag);
 
 /* NULL-terminated, in `arena`; NULL when out of memory. libraries may be NULL: the program gets its own. */
-char **maq_environment(const struct maq_card *card, const char *card_path, uint16_t port,
+char **maq_environment(const struct maq_run_card *card, const char *card_path, uint16_t port,
                        const struct maq_libraries *libraries, struct maq_arena *arena);
 
 #endif

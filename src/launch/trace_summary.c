@@ -53,8 +53,8 @@ struct comm_row {
 };
 
 struct sum {
-    struct maq_session_rank *out;
-    struct maq_ask_service *asks;
+    struct maq_launch_rank *out;
+    struct maq_price_server *asks;
     struct maq_arena arena; /* members of communicators */
     struct table ops, comms, streams, events, allocs;
     struct table in_group; /* by stream: number of the last group that had a part on it */
@@ -84,7 +84,8 @@ static void define_op(struct sum *s, const struct maq_rec *rec, const void *payl
     if (ask.op.name_bytes != rec->bytes - sizeof ask.op)
         return;
     s->out->operators++;
-    r->asked = maq_ask_answer(s->asks, &ask, s->out->rank, (const char *)payload + sizeof ask.op, ask.op.name_bytes);
+    r->asked =
+        maq_price_server_answer(s->asks, &ask, s->out->rank, (const char *)payload + sizeof ask.op, ask.op.name_bytes);
 }
 
 static void define_comm(struct sum *s, const struct maq_rec *rec, const void *payload)
@@ -124,7 +125,7 @@ static struct maq_asked *collective_row(struct sum *s, const struct maq_rec *rec
     if (!c || !c->members || ask.coll >= MAQ_REC_COLL_COUNT || c->comm.size == 0)
         return NULL;
     ask.comm = c->comm;
-    return maq_ask_answer(s->asks, &ask, s->out->rank, c->members, c->comm.n_members * sizeof(uint32_t));
+    return maq_price_server_answer(s->asks, &ask, s->out->rank, c->members, c->comm.n_members * sizeof(uint32_t));
 }
 
 /* Work on a stream, of which the parts of a group are one. */
@@ -192,7 +193,7 @@ static void take_memory(struct sum *s, const struct maq_rec *rec)
 
 static void add(struct sum *s, const struct maq_rec *rec, const void *payload)
 {
-    struct maq_session_rank *out = s->out;
+    struct maq_launch_rank *out = s->out;
     out->calls += rec->kind != MAQ_REC_DEF_OP && rec->kind != MAQ_REC_DEF_COMM && rec->kind != MAQ_REC_DEF_TEXT;
     s->host += rec->host_ns;
     switch ((enum maq_rec_kind)rec->kind) {
@@ -268,7 +269,7 @@ static enum maq_status add_all(struct sum *s, struct maq_trace_reader *reader, s
     }
 }
 
-enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *path, struct maq_ask_service *asks,
+enum maq_status maq_rank_trace_sum(struct maq_launch_rank *out, const char *path, struct maq_price_server *asks,
                                    struct maq_diag *diag)
 {
     struct maq_trace_reader reader;

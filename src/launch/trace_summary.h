@@ -9,7 +9,7 @@
 #include "launch/price_server.h"
 
 /* Adds up a trace: everything in *out that a trace tells. Launches are counted in the table of `asks` too. */
-enum maq_status maq_rank_trace_sum(struct maq_session_rank *out, const char *path, struct maq_ask_service *asks,
+enum maq_status maq_rank_trace_sum(struct maq_launch_rank *out, const char *path, struct maq_price_server *asks,
                                    struct maq_diag *diag);
 
 #endif

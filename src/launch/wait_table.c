@@ -143,8 +143,8 @@ static enum maq_status write_list(const char *path, struct list *l, const struct
     return status;
 }
 
-enum maq_status maq_waits_write(const char *path, const struct maq_capture *job, uint32_t rank,
-                                const struct maq_edit *edits, uint32_t n_edits, struct maq_diag *diag)
+enum maq_status maq_wait_table_write(const char *path, const struct maq_capture *job, uint32_t rank,
+                                     const struct maq_edit *edits, uint32_t n_edits, struct maq_diag *diag)
 {
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
     struct maq_replay *replay = NULL;

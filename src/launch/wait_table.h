@@ -5,7 +5,7 @@
 #include "maquette/replay.h"
 
 /* Replays the job with these edits and writes the waits of `rank` to `path`. */
-enum maq_status maq_waits_write(const char *path, const struct maq_capture *job, uint32_t rank,
-                                const struct maq_edit *edits, uint32_t n_edits, struct maq_diag *diag);
+enum maq_status maq_wait_table_write(const char *path, const struct maq_capture *job, uint32_t rank,
+                                     const struct maq_edit *edits, uint32_t n_edits, struct maq_diag *diag);
 
 #endif

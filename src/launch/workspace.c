@@ -32,14 +32,14 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double maq_room_age(const struct maq_room *room)
+double maq_workspace_age(const struct maq_workspace *room)
 {
     return now_s() - room->began_s;
 }
 
 /* ---- the machine ---- */
 
-static enum maq_status load_cluster(struct maq_room *room, const char *text, struct maq_diag *diag)
+static enum maq_status load_cluster(struct maq_workspace *room, const char *text, struct maq_diag *diag)
 {
     struct maq_node node = {.kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = maq_str_of(text), .used = true};
     uint32_t file = maq_diag_add_source(diag, room->opts->cluster ? "--cluster" : "--device", text, strlen(text));
@@ -47,9 +47,9 @@ static enum maq_status load_cluster(struct maq_room *room, const char *text, str
     return maq_cluster_load(&room->cluster, &node, &room->arena, diag);
 }
 
-static enum maq_status open_machine(struct maq_room *room, struct maq_diag *diag)
+static enum maq_status open_machine(struct maq_workspace *room, struct maq_diag *diag)
 {
-    const struct maq_session_opts *o = room->opts;
+    const struct maq_launch_opts *o = room->opts;
     const char *device = o->device ? o->device : "h100-sxm", *text = o->cluster ? o->cluster : device;
     const char *why;
     MAQ_TRY(load_cluster(room, text, diag));
@@ -81,13 +81,13 @@ static enum maq_status open_machine(struct maq_room *room, struct maq_diag *diag
         MAQ_TRY(maq_replay_kernels_read(&room->kernels, o->kernels, diag));
     room->costs.measured = room->measured;
     room->pricer = (struct maq_pricer){&room->cluster, &room->costs, room->kernels};
-    maq_ask_init(&room->asks, &room->pricer, room->world);
+    maq_price_server_init(&room->asks, &room->pricer, room->world);
     return MAQ_OK;
 }
 
 /* ---- program and libraries ---- */
 
-enum maq_status maq_room_absolute(const char **out, const char *path, struct maq_arena *arena)
+enum maq_status maq_workspace_absolute(const char **out, const char *path, struct maq_arena *arena)
 {
     char here[PATH_MAX];
     *out = path;
@@ -127,7 +127,7 @@ static enum maq_status check_profile(const char *path, struct maq_diag *diag)
     return status;
 }
 
-static enum maq_status open_nccl_memory(struct maq_room *room, struct maq_diag *diag)
+static enum maq_status open_nccl_memory(struct maq_workspace *room, struct maq_diag *diag)
 {
     const char *from = room->opts->nccl_memory ? room->opts->nccl_memory : "rule";
     room->nccl_memory = "rule";
@@ -136,11 +136,11 @@ static enum maq_status open_nccl_memory(struct maq_room *room, struct maq_diag *
     room->nccl_memory = NULL;
     if (strcmp(from, "none") == 0)
         return MAQ_OK;
-    MAQ_TRY(maq_room_absolute(&room->nccl_memory, from, &room->arena));
+    MAQ_TRY(maq_workspace_absolute(&room->nccl_memory, from, &room->arena));
     return check_profile(room->nccl_memory, diag);
 }
 
-static enum maq_status open_libraries(struct maq_room *room, struct maq_diag *diag)
+static enum maq_status open_libraries(struct maq_workspace *room, struct maq_diag *diag)
 {
     char file[64], shim[MAQ_MODULE_PATH], clock[MAQ_MODULE_PATH];
     uint32_t generation = room->opts->libraries;
@@ -173,9 +173,9 @@ static enum maq_status open_libraries(struct maq_room *room, struct maq_diag *di
                               diag);
 }
 
-static uint64_t identity_of(const struct maq_room *room)
+static uint64_t identity_of(const struct maq_workspace *room)
 {
-    const struct maq_session_opts *o = room->opts;
+    const struct maq_launch_opts *o = room->opts;
     uint64_t h = maq_rec_mix(room->world, room->per_node);
     for (const char *const *a = o->arguments; *a; a++)
         h = maq_rec_hash(*a, strlen(*a) + 1, h);
@@ -184,9 +184,10 @@ static uint64_t identity_of(const struct maq_room *room)
     return maq_rec_hash(device, strlen(device), maq_rec_mix(h, (uint64_t)room->memory_bytes));
 }
 
-enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_opts *opts, struct maq_diag *diag)
+enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_launch_opts *opts,
+                                   struct maq_diag *diag)
 {
-    *room = (struct maq_room){.opts = opts, .began_s = now_s()};
+    *room = (struct maq_workspace){.opts = opts, .began_s = now_s()};
     maq_arena_init(&room->arena, 0);
     if (!opts->arguments || !opts->arguments[0])
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
@@ -198,8 +199,8 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
                              "'%s' starts ranks, and so does maquette", launcher);
     MAQ_TRY(open_machine(room, diag));
     MAQ_TRY(maq_child_find(&room->program, opts->arguments[0], &room->arena, diag));
-    MAQ_TRY(maq_room_absolute(&room->trace, opts->trace, &room->arena));
-    MAQ_TRY(maq_room_absolute(&room->values, opts->values, &room->arena));
+    MAQ_TRY(maq_workspace_absolute(&room->trace, opts->trace, &room->arena));
+    MAQ_TRY(maq_workspace_absolute(&room->values, opts->values, &room->arena));
     MAQ_TRY(open_nccl_memory(room, diag));
     MAQ_TRY(maq_folder_make(&room->folder, &room->arena, diag));
     maq_folder_guard_begin(&room->guard, room->folder);
@@ -207,12 +208,12 @@ enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_op
     return open_libraries(room, diag);
 }
 
-void maq_room_close(struct maq_room *room)
+void maq_workspace_close(struct maq_workspace *room)
 {
     if (room->folder)
         maq_folder_remove(room->folder);
     maq_folder_guard_end(&room->guard);
-    maq_ask_fini(&room->asks);
+    maq_price_server_fini(&room->asks);
     maq_loop_fini(&room->loop);
     maq_measured_close(room->measured);
     maq_replay_kernels_free(room->kernels);

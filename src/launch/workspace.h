@@ -12,8 +12,8 @@
 #include "launch/store/store.h"
 #include "spec/doc.h"
 
-struct maq_room {
-    const struct maq_session_opts *opts;
+struct maq_workspace {
+    const struct maq_launch_opts *opts;
     struct maq_arena arena;
     struct maq_cluster cluster;
     struct maq_costs costs;
@@ -31,18 +31,19 @@ struct maq_room {
     bool device;       /* the zero-GPU device stands in for CUDA's libraries */
     struct maq_libraries libraries;
     struct maq_loop loop;
-    struct maq_ask_service asks;
+    struct maq_price_server asks;
     double began_s;
 };
 
 /* Everything up to the first program. *room is to be closed in any case. */
-enum maq_status maq_room_open(struct maq_room *room, const struct maq_session_opts *opts, struct maq_diag *diag);
-void maq_room_close(struct maq_room *room);
+enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_launch_opts *opts,
+                                   struct maq_diag *diag);
+void maq_workspace_close(struct maq_workspace *room);
 /* Seconds since it was opened. */
-double maq_room_age(const struct maq_room *room);
+double maq_workspace_age(const struct maq_workspace *room);
 
 /* A path that holds wherever a program goes; NULL stays NULL. */
-enum maq_status maq_room_absolute(const char **out, const char *path, struct maq_arena *arena);
+enum maq_status maq_workspace_absolute(const char **out, const char *path, struct maq_arena *arena);
 
 /* How a rank is to live. */
 struct maq_live_opts {
@@ -55,9 +56,9 @@ struct maq_live_opts {
 };
 
 struct maq_live {
-    struct maq_room *room;
+    struct maq_workspace *room;
     struct maq_live_opts opts;
-    struct maq_ask_port port;
+    struct maq_price_server_port port;
     struct maq_child program;
     struct maq_child_end end;
     double began_s, ended_s;
@@ -66,18 +67,18 @@ struct maq_live {
     double told_s;   /* when it was asked to end; 0 = not */
 };
 
-enum maq_status maq_live_start(struct maq_live *live, struct maq_room *room, const struct maq_live_opts *opts,
+enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room, const struct maq_live_opts *opts,
                                struct maq_diag *diag);
 /* Ends what runs and closes what is open. */
 void maq_live_end(struct maq_live *live);
 /* What it was: exit status, host figures, and the sum of its trace. */
-enum maq_status maq_live_result(struct maq_session_rank *out, struct maq_live *live, struct maq_diag *diag);
+enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *live, struct maq_diag *diag);
 
 /*
  * Serves `n` ranks until `all` of them, or any, have ended. A rank that is out of time is told, and after a grace ended: it is `late`.
  * Where `opts.stop` is set all are: MAQ_LIMIT, after all have ended. `at` is told as progress.
  */
-enum maq_status maq_room_serve(struct maq_room *room, struct maq_live *const *live, uint32_t n, bool all,
-                               const struct maq_session_progress *at, struct maq_diag *diag);
+enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live *const *live, uint32_t n, bool all,
+                                    const struct maq_launch_progress *at, struct maq_diag *diag);
 
 #endif

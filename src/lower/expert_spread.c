@@ -24,7 +24,7 @@ static double whole_groups_missed(int32_t m, const struct maq_moe_geometry *moe)
     return missed;
 }
 
-double maq_places_hit(double n, const struct maq_moe_geometry *moe)
+double maq_experts_spread(double n, const struct maq_moe_geometry *moe)
 {
     double k = moe->topk, g = moe->groups, t = moe->group_topk;
     if (moe->groups == 0)

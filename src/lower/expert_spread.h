@@ -14,6 +14,6 @@
 #include "maquette/model.h"
 
 /* The mean number of places, of n that hold equally many experts each, that have one of a token's. */
-double maq_places_hit(double n, const struct maq_moe_geometry *moe);
+double maq_experts_spread(double n, const struct maq_moe_geometry *moe);
 
 #endif

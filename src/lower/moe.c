@@ -64,7 +64,7 @@ static double exchange_bytes(const struct maq_lower *lo, const struct maq_module
         return tokens * token * lo->plan->ep;
     if (!fused_exchange(lo))
         return (double)lo->expert_rows / lo->plan->etp * token * lo->imbalance;
-    return tokens * token * maq_places_hit(ep->size, &m->u.moe) * lo->imbalance;
+    return tokens * token * maq_experts_spread(ep->size, &m->u.moe) * lo->imbalance;
 }
 
 /* Of those of a fused exchange, what leaves the domain: a row once for each other one. */
@@ -73,7 +73,8 @@ static double far_bytes(const struct maq_lower *lo, const struct maq_module *m)
     double domains = lo->groups[MAQ_GROUP_EP].domains;
     if (!fused_exchange(lo) || domains <= 1)
         return 0;
-    double tokens = (double)lo->tokens_region, copies = maq_places_hit(domains, &m->u.moe) * (domains - 1) / domains;
+    double tokens = (double)lo->tokens_region,
+           copies = maq_experts_spread(domains, &m->u.moe) * (domains - 1) / domains;
     return tokens * row_bytes(lo, m) * copies * lo->imbalance;
 }
 

@@ -66,7 +66,7 @@ static void put_items(struct maq_page *page, const struct maq_profile *p)
         bool work = it->state == MAQ_PROFILE_PLANNED || it->state == MAQ_PROFILE_MEASURED;
         maq_table_row(&t, work ? MAQ_INK_PLAIN : MAQ_INK_FAINT);
         maq_table_cell(&t, "%s", describe(text, it));
-        maq_table_cell(&t, "%s", it->calls > 0 ? maq_words_whole(calls, (int64_t)(it->calls + 0.5)) : "-");
+        maq_table_cell(&t, "%s", it->calls > 0 ? maq_words_integer(calls, (int64_t)(it->calls + 0.5)) : "-");
         maq_table_cell(&t, "%s", maq_format_time(time, it->predicted_s));
         maq_table_cell(&t, "%.1f %%", 100 * it->share);
         maq_table_cell(&t, "%s", work ? maq_format_bytes(bytes, it->bytes) : "");

@@ -8,7 +8,7 @@
 #include "model/layer/module_list.h"
 
 /* Zeroes what has no meaning for the layer's mixer and feed-forward part, so that equal layers compare equal. */
-static struct maq_arch_layer normalized(const struct maq_arch *arch, const struct maq_arch_layer *layer)
+static struct maq_arch_layer normalized(const struct maq_architecture *arch, const struct maq_arch_layer *layer)
 {
     struct maq_arch_layer l = *layer;
     if (l.ffn != MAQ_FFN_DENSE)
@@ -27,7 +27,7 @@ static bool same_layer(const struct maq_arch_layer *a, const struct maq_arch_lay
            a->ffn_width == b->ffn_width && a->window == b->window && a->chunk == b->chunk && a->rope == b->rope;
 }
 
-static const char *mixer_name(const struct maq_arch *arch, enum maq_mixer mixer)
+static const char *mixer_name(const struct maq_architecture *arch, enum maq_mixer mixer)
 {
     switch (mixer) {
     case MAQ_MIXER_ATTENTION:
@@ -50,7 +50,7 @@ static const char *mixer_name(const struct maq_arch *arch, enum maq_mixer mixer)
     return "none";
 }
 
-static enum maq_status out_of_memory(const struct maq_arch *arch, struct maq_diag *diag)
+static enum maq_status out_of_memory(const struct maq_architecture *arch, struct maq_diag *diag)
 {
     return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_MODEL_NO_MEMORY, arch->at, NULL, "no memory for model '%s'",
                          arch->name);
@@ -58,7 +58,7 @@ static enum maq_status out_of_memory(const struct maq_arch *arch, struct maq_dia
 
 /* What is being put together: distinct layers found so far beside their expansion. */
 struct build {
-    const struct maq_arch *arch;
+    const struct maq_architecture *arch;
     struct maq_arena *arena;
     struct maq_arch_layer *seen;
     struct maq_layer *kinds;
@@ -68,9 +68,9 @@ struct build {
 };
 
 /* The architecture as a layer of one level sees it. */
-static struct maq_arch at_level(const struct maq_arch *arch, const struct maq_arch_level *level)
+static struct maq_architecture at_level(const struct maq_architecture *arch, const struct maq_arch_level *level)
 {
-    struct maq_arch a = *arch;
+    struct maq_architecture a = *arch;
     if (level) {
         a.hidden = level->hidden;
         a.attention.heads = a.attention.kv_heads = level->heads;
@@ -79,7 +79,7 @@ static struct maq_arch at_level(const struct maq_arch *arch, const struct maq_ar
     return a;
 }
 
-static void set_size(struct maq_layer *out, const struct maq_arch *arch, int64_t hidden, int64_t tokens)
+static void set_size(struct maq_layer *out, const struct maq_architecture *arch, int64_t hidden, int64_t tokens)
 {
     out->hidden = hidden;
     out->tokens = arch->tokens > 0 ? tokens : 1;
@@ -90,7 +90,7 @@ static void set_size(struct maq_layer *out, const struct maq_arch *arch, int64_t
 static int32_t kind_of_layer(struct build *s, const struct maq_arch_layer *layer)
 {
     struct maq_arch_layer l = normalized(s->arch, layer);
-    const struct maq_arch arch = at_level(s->arch, l.level);
+    const struct maq_architecture arch = at_level(s->arch, l.level);
     struct maq_block_writer b = {0};
     for (uint32_t i = 0; i < s->n_kinds; i++)
         if (same_layer(&s->seen[i], &l))
@@ -125,7 +125,7 @@ static enum maq_status build_layers(struct maq_model *out, struct build *s, stru
     return MAQ_OK;
 }
 
-typedef void write_block(struct maq_block_writer *b, const struct maq_arch *arch);
+typedef void write_block(struct maq_block_writer *b, const struct maq_architecture *arch);
 
 static bool build_block(struct maq_layer *out, struct build *s, write_block *write, const char *mixer)
 {
@@ -137,7 +137,7 @@ static bool build_block(struct maq_layer *out, struct build *s, write_block *wri
 }
 
 /* The embedding of a pyramid works on one vector per sequence, its output on the tokens of the last level. */
-static void size_ends(struct maq_model *m, const struct maq_arch *arch)
+static void size_ends(struct maq_model *m, const struct maq_architecture *arch)
 {
     const struct maq_arch_level *last = arch->layers[arch->num_layers - 1].level;
     m->pyramid = arch->tokens > 0;
@@ -159,7 +159,7 @@ static void sum_up(struct maq_model *out, struct build *s)
     s->overflow |= sum.overflow;
 }
 
-enum maq_status maq_model_build(struct maq_model *out, const struct maq_arch *arch, struct maq_arena *arena,
+enum maq_status maq_model_build(struct maq_model *out, const struct maq_architecture *arch, struct maq_arena *arena,
                                 struct maq_diag *diag)
 {
     struct build s = {.arch = arch, .arena = arena};

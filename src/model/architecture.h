@@ -1,7 +1,7 @@
 /*
  * architecture.h - an architecture as dimensions and per-layer patterns, before it is expanded into modules.
  *
- * Readers (Hugging Face, Megatron-LM) fill a struct maq_arch; maq_model_build() turns it into a struct maq_model.
+ * Readers (Hugging Face, Megatron-LM) fill a struct maq_architecture; maq_model_build() turns it into a struct maq_model.
  * Nothing here knows a file format, and nothing in the readers knows a module. All widths are unsharded features; 0
  * means "has none" unless said otherwise.
  */
@@ -114,7 +114,7 @@ struct maq_arch_layer {
     bool rope;             /* the same: rotates queries and keys */
 };
 
-struct maq_arch {
+struct maq_architecture {
     const char *name, *source;
     struct maq_span at; /* where it was written, for findings about the whole */
     int64_t hidden, vocab, max_seq;
@@ -150,7 +150,7 @@ enum { MAQ_ARCH_LAYERS_MAX = 16384 };
  * long. The readers have checked that dimensions are positive and fit together; what is found here is a model of more
  * than 2^63 parameters (MAQ_BAD_INPUT) or lack of memory.
  */
-enum maq_status maq_model_build(struct maq_model *out, const struct maq_arch *arch, struct maq_arena *arena,
+enum maq_status maq_model_build(struct maq_model *out, const struct maq_architecture *arch, struct maq_arena *arena,
                                 struct maq_diag *diag);
 
 #endif

@@ -205,7 +205,7 @@ static enum maq_status choose_family(const struct maq_family **out, struct maq_s
 
 static enum maq_status build(struct maq_model *out, struct load *l)
 {
-    struct maq_arch arch = {.at = l->r.at};
+    struct maq_architecture arch = {.at = l->r.at};
     const struct maq_family *family = NULL;
     struct maq_str type = {0};
     MAQ_TRY(choose_family(&family, &type, l));

@@ -189,7 +189,7 @@ static void fill_defaults(struct megatron *g)
     g->bias = g->bias && !g->no_bias;
 }
 
-static void fill_mixers(struct maq_arch *arch, const struct megatron *g)
+static void fill_mixers(struct maq_architecture *arch, const struct megatron *g)
 {
     bool rope = g->position == POSITION_ROPE || g->position == POSITION_YARN;
     arch->attention = (struct maq_arch_attention){
@@ -214,7 +214,7 @@ static void fill_mixers(struct maq_arch *arch, const struct megatron *g)
     arch->mamba = g->mamba;
 }
 
-static void fill(struct maq_arch *arch, const struct megatron *g)
+static void fill(struct maq_architecture *arch, const struct megatron *g)
 {
     bool learned = g->position == POSITION_LEARNED;
     arch->hidden = g->hidden;
@@ -291,7 +291,7 @@ static void read_every(bool *on, struct maq_node *node, int64_t layers, struct m
         on[i] = i % every == 0;
 }
 
-static void fill_layers(struct maq_arch *arch, const struct megatron *g, struct maq_model_reader *r)
+static void fill_layers(struct maq_architecture *arch, const struct megatron *g, struct maq_model_reader *r)
 {
     size_t n = (size_t)g->layers;
     int64_t window = read_window(g, r), every = 0;
@@ -322,7 +322,7 @@ static void fill_layers(struct maq_arch *arch, const struct megatron *g, struct 
         maq__hybrid_mtp(arch, r, g->mtp_pattern, g->ffn, "mtp_hybrid_override_pattern|mtp-hybrid-override-pattern");
 }
 
-static void read_megatron(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family)
+static void read_megatron(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family)
 {
     struct megatron g = {
         .rotary_percent = 1.0,

@@ -110,7 +110,8 @@ static uint32_t read_levels(struct level *out, struct maq_node *list, struct maq
 }
 
 /* The layers, in order; the first one of a level enters it, and the levels without layers in front of it. */
-static void fill_layers(struct maq_arch *arch, const struct level *levels, uint32_t n, struct maq_model_reader *r)
+static void fill_layers(struct maq_architecture *arch, const struct level *levels, uint32_t n,
+                        struct maq_model_reader *r)
 {
     struct maq_arch_level *shapes = MAQ_ARENA_NEW(r->arena, struct maq_arch_level, n);
     arch->layers = MAQ_ARENA_NEW(r->arena, struct maq_arch_layer, (size_t)arch->num_layers);
@@ -132,7 +133,7 @@ static void fill_layers(struct maq_arch *arch, const struct level *levels, uint3
     }
 }
 
-static void read_pyramid(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family)
+static void read_pyramid(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family)
 {
     struct pyramid p = {.bias = true, .position_bias = true};
     struct level levels[LEVELS_MAX];

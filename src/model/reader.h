@@ -52,14 +52,14 @@ struct maq_family {
     const char *type;                      /* "llama", or "a|b" */
     const char *architectures;             /* class names of config.json's `architectures`: "LlamaForCausalLM|..." */
     const struct maq_field *const *tables; /* NULL-terminated: the keys it understands */
-    void (*read)(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family);
+    void (*read)(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family);
     /* Hugging Face families: class defaults, before the keys are read; corrections after that; oddities at the end. */
     void (*preset)(struct maq_hf *hf);
     void (*settle)(struct maq_hf *hf, struct maq_model_reader *r);
-    void (*adapt)(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+    void (*adapt)(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);
 };
 
-/* Reports keys that no table of the family and no list of harmless keys knows. */
+/* Reports keys that no table of the family and no list of ignored keys knows. */
 void maq__reader_unknown_keys(struct maq_model_reader *r, const struct maq_family *family, const char *type);
 
 #endif

@@ -22,7 +22,7 @@ const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy)
     return NULL;
 }
 
-const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy)
+const char *maq_offload_conflict(const struct maq_plan *plan, const char **remedy)
 {
     uint32_t moved = plan->offload_modules;
     if (moved == 0)
@@ -48,7 +48,7 @@ bool maq_plan_pairs_passes(const struct maq_plan *plan)
            plan->schedule == MAQ_SCHEDULE_DUALPIPE_V;
 }
 
-const char *maq_overlap_ep_clash(const struct maq_plan *plan, const char **remedy)
+const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy)
 {
     bool megatrons = plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;
     if (plan->overlap_ep != MAQ_ON || plan->ep == 1 || !megatrons)

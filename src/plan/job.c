@@ -20,7 +20,7 @@
 #include "spec/doc.h"
 #include "spec/field.h"
 
-struct maq_job_box {
+struct maq_loaded_job {
     struct maq_job job;
     struct maq_arena arena; /* job lifetime */
     struct maq_doc doc;
@@ -57,7 +57,7 @@ static void note(enum maq_status *status, enum maq_status s)
 }
 
 /* The profile, and its plan settings under those of the document. */
-static enum maq_status read_framework(struct maq_job_box *box, const struct job_doc *doc, struct maq_plan_doc *plan,
+static enum maq_status read_framework(struct maq_loaded_job *box, const struct job_doc *doc, struct maq_plan_doc *plan,
                                       struct maq_diag *diag)
 {
     const struct maq_node *precision = maq_node_peek(doc->plan, "precision");
@@ -76,7 +76,7 @@ static enum maq_status read_framework(struct maq_job_box *box, const struct job_
 }
 
 /* Searches decide the degrees; what they need is the batch, which nobody can choose for them. */
-static enum maq_status leave_open(struct maq_job_box *box, const struct maq_job_places *at, struct maq_diag *diag)
+static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_job_places *at, struct maq_diag *diag)
 {
     struct maq_job *job = &box->job;
     MAQ_TRY(maq_plan_read_lists(&job->plan, at->list, diag));
@@ -87,7 +87,7 @@ static enum maq_status leave_open(struct maq_job_box *box, const struct maq_job_
     return MAQ_OK;
 }
 
-static enum maq_status read_sections(struct maq_job_box *box, struct maq_diag *diag)
+static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag *diag)
 {
     struct maq_job *job = &box->job;
     struct job_doc doc = {0};
@@ -162,7 +162,7 @@ static enum maq_status lay_over(struct maq_doc *doc, const struct maq_override *
     return path ? maq_doc_set_value(doc, path, o->value, o->flag, diag) : MAQ_NO_MEMORY;
 }
 
-static enum maq_status finish(struct maq_job_box **out, struct maq_job_box *box, enum maq_status status,
+static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *box, enum maq_status status,
                               const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
     for (size_t i = 0; i < n_overrides && (status == MAQ_OK || status == MAQ_BAD_INPUT); i++)
@@ -177,9 +177,9 @@ static enum maq_status finish(struct maq_job_box **out, struct maq_job_box *box,
     return MAQ_OK;
 }
 
-static struct maq_job_box *new_box(bool open)
+static struct maq_loaded_job *new_box(bool open)
 {
-    struct maq_job_box *box = calloc(1, sizeof *box);
+    struct maq_loaded_job *box = calloc(1, sizeof *box);
     if (box) {
         maq_arena_init(&box->arena, 0);
         box->open = open;
@@ -187,10 +187,10 @@ static struct maq_job_box *new_box(bool open)
     return box;
 }
 
-static enum maq_status load(struct maq_job_box **out, bool open, const char *path, const struct maq_override *overrides,
-                            size_t n_overrides, struct maq_diag *diag)
+static enum maq_status load(struct maq_loaded_job **out, bool open, const char *path,
+                            const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
-    struct maq_job_box *box = new_box(open);
+    struct maq_loaded_job *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
     enum maq_status status =
@@ -198,68 +198,68 @@ static enum maq_status load(struct maq_job_box **out, bool open, const char *pat
     return finish(out, box, status, overrides, n_overrides, diag);
 }
 
-enum maq_status maq_job_load(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
+enum maq_status maq_job_load(struct maq_loaded_job **out, const char *path, const struct maq_override *overrides,
                              size_t n_overrides, struct maq_diag *diag)
 {
     return load(out, false, path, overrides, n_overrides, diag);
 }
 
-enum maq_status maq_job_load_open(struct maq_job_box **out, const char *path, const struct maq_override *overrides,
+enum maq_status maq_job_load_open(struct maq_loaded_job **out, const char *path, const struct maq_override *overrides,
                                   size_t n_overrides, struct maq_diag *diag)
 {
     return load(out, true, path, overrides, n_overrides, diag);
 }
 
-static enum maq_status parse(struct maq_job_box **out, bool open, const char *name, struct maq_str text,
+static enum maq_status parse(struct maq_loaded_job **out, bool open, const char *name, struct maq_str text,
                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
-    struct maq_job_box *box = new_box(open);
+    struct maq_loaded_job *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
     return finish(out, box, maq_doc_parse(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), overrides, n_overrides,
                   diag);
 }
 
-enum maq_status maq_job_parse(struct maq_job_box **out, const char *name, struct maq_str text,
+enum maq_status maq_job_parse(struct maq_loaded_job **out, const char *name, struct maq_str text,
                               const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
     return parse(out, false, name, text, overrides, n_overrides, diag);
 }
 
-enum maq_status maq_job_parse_open(struct maq_job_box **out, const char *name, struct maq_str text,
+enum maq_status maq_job_parse_open(struct maq_loaded_job **out, const char *name, struct maq_str text,
                                    const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
     return parse(out, true, name, text, overrides, n_overrides, diag);
 }
 
-static int origin_of(const struct maq_job_box *box, const char *key)
+static int origin_of(const struct maq_loaded_job *box, const char *key)
 {
     const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
     return f ? box->plan_origins[f - maq_plan_fields] : MAQ_ORIGIN_DEFAULT;
 }
 
-bool maq_job_sets(const struct maq_job_box *box, const char *key)
+bool maq_job_sets(const struct maq_loaded_job *box, const char *key)
 {
     return origin_of(box, key) >= MAQ_ORIGIN_DOCUMENT;
 }
 
-bool maq_job_flag_sets(const struct maq_job_box *box, const char *key)
+bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key)
 {
     return origin_of(box, key) == MAQ_ORIGIN_FLAG;
 }
 
-struct maq_job_places maq_job_written(const struct maq_job_box *open)
+struct maq_job_places maq_job_written(const struct maq_loaded_job *open)
 {
     struct maq_job_places at = open ? open->places : (struct maq_job_places){0};
     at.searched = true;
     return at;
 }
 
-enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_box *open, const struct maq_plan *plan,
-                                 struct maq_diag *diag)
+enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_loaded_job *open,
+                                 const struct maq_plan *plan, struct maq_diag *diag)
 {
     const struct maq_job_places at = maq_job_written(open);
-    struct maq_job_box *box = new_box(false);
+    struct maq_loaded_job *box = new_box(false);
     if (!box)
         return MAQ_NO_MEMORY;
     box->job = open->job;
@@ -281,27 +281,27 @@ enum maq_status maq_job_complete(struct maq_job_box **out, const struct maq_job_
     return MAQ_OK;
 }
 
-const struct maq_node *maq_job_document(const struct maq_job_box *box)
+const struct maq_node *maq_job_document(const struct maq_loaded_job *box)
 {
     return box->doc.root;
 }
 
-struct maq_node *maq_job_search_node(const struct maq_job_box *box)
+struct maq_node *maq_job_search_node(const struct maq_loaded_job *box)
 {
     return box->search;
 }
 
-enum maq_status maq_job_check_unused(const struct maq_job_box *box, struct maq_diag *diag)
+enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct maq_diag *diag)
 {
     return maq_doc_check_unused(&box->doc, diag);
 }
 
-const struct maq_job *maq_job_get(const struct maq_job_box *box)
+const struct maq_job *maq_job_get(const struct maq_loaded_job *box)
 {
     return &box->job;
 }
 
-void maq_job_free(struct maq_job_box *box)
+void maq_job_free(struct maq_loaded_job *box)
 {
     if (!box)
         return;
@@ -334,7 +334,7 @@ static void explain_framework(struct maq_buf *out, const struct maq_framework *f
         maq_buf_addf(out, "framework.%s = %s  (%s)\n", field->key, maq_field_format(value, field, f), f->name);
 }
 
-char *maq_job_explain(const struct maq_job_box *box)
+char *maq_job_explain(const struct maq_loaded_job *box)
 {
     struct maq_buf out;
     struct maq_plan_doc plan = {.plan = box->job.plan};

@@ -25,7 +25,7 @@ struct maq_span maq_place_of(struct maq_node *section, const char *key);
 struct maq_span maq_place_of_plan(const struct maq_job_places *at, const char *key);
 
 /* Places in the document of an open job, for the plans of a search; its lists are not read again. NULL: nowhere. */
-struct maq_job_places maq_job_written(const struct maq_job_box *open);
+struct maq_job_places maq_job_written(const struct maq_loaded_job *open);
 
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
@@ -35,13 +35,13 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
  * beside them; and what to do about it. Both static; NULL: nothing. Source: Megatron Core, transformer_config.py.
  */
 const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy);
-const char *maq_offload_clash(const struct maq_plan *plan, const char **remedy);
+const char *maq_offload_conflict(const struct maq_plan *plan, const char **remedy);
 
 /*
  * The same for exchanges of experts under another microbatch (overlap_moe_expert_parallel_comm) in a resolved plan. They need passes of two
  * microbatches side by side: there are some without a pipeline, with virtual stages, and in DualPipe, which is no schedule of Megatron Core's.
  */
-const char *maq_overlap_ep_clash(const struct maq_plan *plan, const char **remedy);
+const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy);
 bool maq_plan_pairs_passes(const struct maq_plan *plan);
 
 /* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the
@@ -52,13 +52,13 @@ int maq_attention_on(const struct maq_plan *plan, const struct maq_device *devic
 int64_t maq_job_default_seq(const struct maq_job *job);
 
 /* The whole document of a job, with its overrides, as text that reads back as the same. Owned by the caller (free()). */
-char *maq_job_text(const struct maq_job_box *box);
+char *maq_job_text(const struct maq_loaded_job *box);
 /* The document of a job, with its overrides; NULL when it is empty. */
-const struct maq_node *maq_job_document(const struct maq_job_box *box);
+const struct maq_node *maq_job_document(const struct maq_loaded_job *box);
 
 /* The `search:` section of an open job, read by the search; NULL = none. Then maq_job_check_unused(). */
-struct maq_node *maq_job_search_node(const struct maq_job_box *box);
-enum maq_status maq_job_check_unused(const struct maq_job_box *box, struct maq_diag *diag);
+struct maq_node *maq_job_search_node(const struct maq_loaded_job *box);
+enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct maq_diag *diag);
 
 /* Which layers each virtual stage holds: fills n_virtual, virtual_stages. */
 enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,

@@ -104,7 +104,7 @@ static bool differs(const struct maq_field *field, const struct maq_plan_doc *do
     return strcmp(maq_field_format(a, field, doc), maq_field_format(b, field, defaults)) != 0;
 }
 
-static void write_plan(struct maq_buf *out, const struct maq_job_box *open, const struct maq_plan *plan)
+static void write_plan(struct maq_buf *out, const struct maq_loaded_job *open, const struct maq_plan *plan)
 {
     struct maq_plan_doc doc = {.plan = *plan}, defaults = {0};
     struct maq_arena arena;
@@ -123,7 +123,7 @@ static void write_plan(struct maq_buf *out, const struct maq_job_box *open, cons
     maq_arena_fini(&arena);
 }
 
-char *maq_job_text(const struct maq_job_box *box)
+char *maq_job_text(const struct maq_loaded_job *box)
 {
     const struct maq_node *root = maq_job_document(box);
     struct maq_buf out;
@@ -135,7 +135,7 @@ char *maq_job_text(const struct maq_job_box *box)
     return maq_buf_take(&out);
 }
 
-char *maq_job_write(const struct maq_job_box *open, const struct maq_plan *plan)
+char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan)
 {
     static const char *const sections[] = {"name", "model", "cluster", "workload", "framework", "cost"};
     const struct maq_node *root = maq_job_document(open);

@@ -375,7 +375,7 @@ static void resolve_offload(struct resolver *r)
                "set fine_grained_activation_offloading: true and a list of offload_modules",
                listed ? "offload_modules without fine_grained_activation_offloading"
                       : "fine_grained_activation_offloading without offload_modules");
-    const char *remedy, *wrong = maq_offload_clash(p, &remedy);
+    const char *remedy, *wrong = maq_offload_conflict(p, &remedy);
     if (wrong)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", wrong);
     wrong = maq_offload_fault(p, &remedy);
@@ -387,7 +387,7 @@ static void resolve_offload(struct resolver *r)
 static void resolve_overlap_ep(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
-    const char *key = "overlap_moe_expert_parallel_comm", *remedy, *wrong = maq_overlap_ep_clash(p, &remedy);
+    const char *key = "overlap_moe_expert_parallel_comm", *remedy, *wrong = maq_overlap_ep_conflict(p, &remedy);
     if (p->overlap_ep != MAQ_ON || p->ep == 1)
         return;
     if (wrong)

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "capture/codes.h"
-#include "replay/meetings.h"
+#include "replay/matching.h"
 
 #define SHOWN 8u
 

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "capture/codes.h"
-#include "replay/meetings.h"
+#include "replay/matching.h"
 #include "replay/result.h"
 #include "replay/setup.h"
 
@@ -189,7 +189,7 @@ enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_captur
     enum maq_status status = open_live(&l, &setup, live, n_live);
     if (status == MAQ_OK) {
         if (play(&l))
-            status = maq_replay_box_of(out, &l.e, &setup);
+            status = maq_replay_result_of(out, &l.e, &setup);
         else if (l.failed || l.e.out_of_memory)
             status = maq_no_memory(diag, NULL);
         else

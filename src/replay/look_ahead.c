@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "replay/meetings.h"
+#include "replay/matching.h"
 
 /* Instructions. */
 #define FIRST_LOOK 32u

@@ -52,7 +52,7 @@ static enum maq_status attempt(struct maq_replay **out, const struct maq_capture
             t->again = true;
         } else {
             maq_engine_unfold(&e);
-            status = maq_replay_box_of(out, &e, &setup);
+            status = maq_replay_result_of(out, &e, &setup);
         }
     }
     maq_replay_kernels_free(setup.kernels);

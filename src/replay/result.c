@@ -131,7 +131,7 @@ static enum maq_status conclude(struct maq_engine *e, struct maq_replay *out, st
     return MAQ_OK;
 }
 
-enum maq_status maq_replay_box_of(struct maq_replay **out, struct maq_engine *e, const struct maq_setup *setup)
+enum maq_status maq_replay_result_of(struct maq_replay **out, struct maq_engine *e, const struct maq_setup *setup)
 {
     struct replay_box *box = calloc(1, sizeof *box);
     if (!box)

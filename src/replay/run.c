@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "replay/meetings.h"
+#include "replay/matching.h"
 
 static int64_t longer(int64_t a, int64_t b)
 {

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "plan/keys.h"
 
-const char *maq_words_whole(char buf[32], int64_t n)
+const char *maq_words_integer(char buf[32], int64_t n)
 {
     char digits[24];
     int len = maq__snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
@@ -27,8 +27,8 @@ const char *maq_words_seconds(char buf[32], double s)
     return buf;
 }
 
-void maq_words_room(struct maq_buf *b, double needed_bytes, double device_bytes, double memory_high,
-                    double reserve_bytes)
+void maq_words_headroom(struct maq_buf *b, double needed_bytes, double device_bytes, double memory_high,
+                        double reserve_bytes)
 {
     char need[32], has[32];
     maq_buf_addf(b,
@@ -99,11 +99,11 @@ void maq_words_model(struct maq_buf *b, const struct maq_model *model)
         maq_buf_addf(b, " (%s active)", maq_format_count(n, (double)model->active_params));
     maq_buf_addf(b, ", %u layer%s (%s), hidden ", model->num_layers, maq_words_s(model->num_layers),
                  maq_words_mixers(mixers, model));
-    maq_buf_adds(b, maq_words_whole(n, model->hidden));
+    maq_buf_adds(b, maq_words_integer(n, model->hidden));
     if (model->pyramid)
-        maq_buf_addf(b, " to %s", maq_words_whole(n, model->output.hidden));
+        maq_buf_addf(b, " to %s", maq_words_integer(n, model->output.hidden));
     if (model->vocab > 0)
-        maq_buf_addf(b, ", vocabulary %s", maq_words_whole(n, model->vocab));
+        maq_buf_addf(b, ", vocabulary %s", maq_words_integer(n, model->vocab));
     if (topk > 0)
         maq_buf_addf(b, ", %d of %d experts", topk, experts);
     if (model->mtp_layers > 0)
@@ -116,7 +116,7 @@ static void words_group(struct maq_buf *b, const struct maq_node_group *g)
 {
     char n[32], rate[32];
     if (g->nodes > 1)
-        maq_buf_addf(b, "%s nodes of ", maq_words_whole(n, g->nodes));
+        maq_buf_addf(b, "%s nodes of ", maq_words_integer(n, g->nodes));
     maq_buf_addf(b, "%d x %s", g->devices_per_node, g->device.name);
     if (g->domain_devices > 1)
         maq_buf_addf(b, ", scale-up %d at %s", g->domain_devices, maq_format_rate(rate, g->domain_bps));
@@ -144,7 +144,7 @@ static void words_link(struct maq_buf *b, const struct maq_cluster *c, const str
 void maq_words_cluster(struct maq_buf *b, const struct maq_cluster *cluster)
 {
     char n[32];
-    maq_buf_addf(b, "%s GPU%s: ", maq_words_whole(n, cluster->devices), cluster->devices == 1 ? "" : "s");
+    maq_buf_addf(b, "%s GPU%s: ", maq_words_integer(n, cluster->devices), cluster->devices == 1 ? "" : "s");
     for (uint32_t g = 0; g < cluster->n_groups && g < 8; g++) {
         maq_buf_adds(b, g > 0 ? "; " : "");
         words_group(b, &cluster->groups[g]);
@@ -256,8 +256,8 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
 void maq_words_batch(struct maq_buf *b, const struct maq_workload *w)
 {
     char n[32];
-    maq_buf_addf(b, "%s sequence%s of ", maq_words_whole(n, w->gbs), maq_words_s(w->gbs));
-    maq_buf_addf(b, "%s token%s per step", maq_words_whole(n, w->seq), maq_words_s(w->seq));
+    maq_buf_addf(b, "%s sequence%s of ", maq_words_integer(n, w->gbs), maq_words_s(w->gbs));
+    maq_buf_addf(b, "%s token%s per step", maq_words_integer(n, w->seq), maq_words_s(w->seq));
 }
 
 void maq_words_workload(struct maq_buf *b, const struct maq_job *job)
@@ -266,7 +266,7 @@ void maq_words_workload(struct maq_buf *b, const struct maq_job *job)
     char n[32], t[32];
     maq_words_batch(b, w);
     maq_buf_addf(b, " (%s tokens), ", maq_format_count(t, (double)w->gbs * (double)w->seq));
-    maq_buf_addf(b, "%s microbatch%s of %d per pipeline", maq_words_whole(n, job->microbatches),
+    maq_buf_addf(b, "%s microbatch%s of %d per pipeline", maq_words_integer(n, job->microbatches),
                  job->microbatches == 1 ? "" : "es", job->plan.mbs);
     if (w->length_mean > 0)
         maq_buf_addf(b, ", documents of %.4g tokens %s", w->length_mean, w->packed ? "packed" : "padded");

@@ -20,15 +20,15 @@ void maq_words_batch(struct maq_buf *b, const struct maq_workload *workload);
 /* "gqa + moe", "mamba2 / gqa": the mixers of the model's layers, most frequent first. Returns buf. */
 const char *maq_words_mixers(char buf[64], const struct maq_model *model);
 /* 16,384 for whole numbers below 10^15. Returns buf. */
-const char *maq_words_whole(char buf[32], int64_t n);
+const char *maq_words_integer(char buf[32], int64_t n);
 /* What a noun ends with behind that many: "" or "s". */
 static inline const char *maq_words_s(int64_t n)
 {
     return n == 1 ? "" : "s";
 }
 /* Of a plan that fits as predicted, and in one run of ten would not. */
-void maq_words_room(struct maq_buf *b, double needed_bytes, double device_bytes, double memory_high,
-                    double reserve_bytes);
+void maq_words_headroom(struct maq_buf *b, double needed_bytes, double device_bytes, double memory_high,
+                        double reserve_bytes);
 /* "2.4966 s": steps to be compared, all in seconds. Returns buf. */
 const char *maq_words_seconds(char buf[32], double s);
 /* "400 Gb/s": the way network ports are sold. Returns buf. */

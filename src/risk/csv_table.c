@@ -16,7 +16,7 @@
 static const struct maq_span nowhere;
 
 /* One line without its end into rows->line; *more = false at the end of the file. */
-static enum maq_status read_line(bool *more, struct maq_rows *rows)
+static enum maq_status read_line(bool *more, struct maq_csv_table *rows)
 {
     *more = gzgets(rows->file, rows->line, (int)MAQ_ROWS_LINE) != NULL;
     if (!*more) {
@@ -65,7 +65,7 @@ static uint32_t split(struct maq_str *field, const char *line)
     }
 }
 
-static enum maq_status read_names(struct maq_rows *rows)
+static enum maq_status read_names(struct maq_csv_table *rows)
 {
     static const char mark[] = "\xef\xbb\xbf";
     bool more;
@@ -86,9 +86,9 @@ static enum maq_status read_names(struct maq_rows *rows)
     return MAQ_OK;
 }
 
-enum maq_status maq_rows_open(struct maq_rows *rows, const char *path, struct maq_diag *diag)
+enum maq_status maq_rows_open(struct maq_csv_table *rows, const char *path, struct maq_diag *diag)
 {
-    *rows = (struct maq_rows){.path = path, .diag = diag};
+    *rows = (struct maq_csv_table){.path = path, .diag = diag};
     rows->line = maq__malloc(MAQ_ROWS_LINE);
     rows->names = maq__malloc(MAQ_ROWS_LINE);
     if (!rows->line || !rows->names)
@@ -101,16 +101,16 @@ enum maq_status maq_rows_open(struct maq_rows *rows, const char *path, struct ma
     return read_names(rows);
 }
 
-void maq_rows_close(struct maq_rows *rows)
+void maq_rows_close(struct maq_csv_table *rows)
 {
     if (rows->file)
         (void)gzclose_r(rows->file);
     free(rows->line);
     free(rows->names);
-    *rows = (struct maq_rows){0};
+    *rows = (struct maq_csv_table){0};
 }
 
-uint32_t maq_rows_column(const struct maq_rows *rows, const char *name)
+uint32_t maq_rows_column(const struct maq_csv_table *rows, const char *name)
 {
     for (uint32_t i = 0; i < rows->n_columns; i++)
         if (maq_str_ieq(rows->name[i], name))
@@ -118,7 +118,7 @@ uint32_t maq_rows_column(const struct maq_rows *rows, const char *name)
     return MAQ_NO_COLUMN;
 }
 
-enum maq_status maq_rows_need(uint32_t *column, const struct maq_rows *rows, const char *name)
+enum maq_status maq_rows_need(uint32_t *column, const struct maq_csv_table *rows, const char *name)
 {
     *column = maq_rows_column(rows, name);
     if (*column == MAQ_NO_COLUMN)
@@ -128,7 +128,7 @@ enum maq_status maq_rows_need(uint32_t *column, const struct maq_rows *rows, con
     return MAQ_OK;
 }
 
-enum maq_status maq_rows_next(bool *more, struct maq_rows *rows)
+enum maq_status maq_rows_next(bool *more, struct maq_csv_table *rows)
 {
     do {
         MAQ_TRY(read_line(more, rows));
@@ -144,7 +144,7 @@ enum maq_status maq_rows_next(bool *more, struct maq_rows *rows)
     return MAQ_OK;
 }
 
-static enum maq_status wrong(const struct maq_rows *rows, uint32_t column, const char *what)
+static enum maq_status wrong(const struct maq_csv_table *rows, uint32_t column, const char *what)
 {
     char value[MAQ_SHOW_SIZE], name[MAQ_SHOW_SIZE];
     return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL, "%s:%llu: %s is '%s', not %s",
@@ -152,7 +152,7 @@ static enum maq_status wrong(const struct maq_rows *rows, uint32_t column, const
                          maq_str_show(value, rows->field[column]), what);
 }
 
-enum maq_status maq_rows_real(double *out, const struct maq_rows *rows, uint32_t column)
+enum maq_status maq_rows_real(double *out, const struct maq_csv_table *rows, uint32_t column)
 {
     double value;
     if (!maq_str_to_double(&value, rows->field[column]) || !isfinite(value))
@@ -161,7 +161,7 @@ enum maq_status maq_rows_real(double *out, const struct maq_rows *rows, uint32_t
     return MAQ_OK;
 }
 
-enum maq_status maq_rows_whole(uint32_t *out, const struct maq_rows *rows, uint32_t column, uint32_t most)
+enum maq_status maq_rows_whole(uint32_t *out, const struct maq_csv_table *rows, uint32_t column, uint32_t most)
 {
     double value;
     if (!maq_str_to_double(&value, rows->field[column]) || !(value >= 0 && value <= most) || floor(value) != value)

@@ -16,7 +16,7 @@
 #define MAQ_ROWS_FIELDS 256u
 #define MAQ_NO_COLUMN UINT32_MAX
 
-struct maq_rows {
+struct maq_csv_table {
     const char *path; /* borrowed */
     struct maq_diag *diag;
     gzFile file;
@@ -27,17 +27,17 @@ struct maq_rows {
 };
 
 /* Opens `path` and reads the names of its columns. The rows are large: not for the stack. */
-enum maq_status maq_rows_open(struct maq_rows *rows, const char *path, struct maq_diag *diag);
-void maq_rows_close(struct maq_rows *rows); /* also one that did not open, or zeroed */
+enum maq_status maq_rows_open(struct maq_csv_table *rows, const char *path, struct maq_diag *diag);
+void maq_rows_close(struct maq_csv_table *rows); /* also one that did not open, or zeroed */
 
 /* Index of a column, MAQ_NO_COLUMN when there is none; maq_rows_need() says so with an error. */
-uint32_t maq_rows_column(const struct maq_rows *rows, const char *name);
-enum maq_status maq_rows_need(uint32_t *column, const struct maq_rows *rows, const char *name);
+uint32_t maq_rows_column(const struct maq_csv_table *rows, const char *name);
+enum maq_status maq_rows_need(uint32_t *column, const struct maq_csv_table *rows, const char *name);
 
 /* The next record into rows->field; *more = false at the end. Empty lines are skipped. */
-enum maq_status maq_rows_next(bool *more, struct maq_rows *rows);
+enum maq_status maq_rows_next(bool *more, struct maq_csv_table *rows);
 /* A number of the record at hand: finite, or whole and from 0 to `most`. */
-enum maq_status maq_rows_real(double *out, const struct maq_rows *rows, uint32_t column);
-enum maq_status maq_rows_whole(uint32_t *out, const struct maq_rows *rows, uint32_t column, uint32_t most);
+enum maq_status maq_rows_real(double *out, const struct maq_csv_table *rows, uint32_t column);
+enum maq_status maq_rows_whole(uint32_t *out, const struct maq_csv_table *rows, uint32_t column, uint32_t most);
 
 #endif

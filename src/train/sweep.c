@@ -62,7 +62,8 @@ static void bound_memory(struct maq_train_sweep *s)
 
 /* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's, where only layers are costed. */
 static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                                uint32_t index, int32_t gbs, const struct maq_job_box *written, struct maq_diag *diag)
+                                uint32_t index, int32_t gbs, const struct maq_loaded_job *written,
+                                struct maq_diag *diag)
 {
     struct maq_job_places at = maq_job_written(written);
     c->job = s->job;
@@ -79,14 +80,14 @@ static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate 
 
 /* Completes a plan and builds its blueprint. */
 static enum maq_status prepare(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
-                               uint32_t index, const struct maq_job_box *written, struct maq_diag *diag)
+                               uint32_t index, const struct maq_loaded_job *written, struct maq_diag *diag)
 {
     MAQ_TRY(complete(s, c, plan, index, 0, written, diag));
     return maq_blueprint_build(&c->bp, &c->job, &s->cache, &s->scratch, diag);
 }
 
 enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struct maq_plan *plan,
-                                      const struct maq_job_box *written, struct maq_diag *diag)
+                                      const struct maq_loaded_job *written, struct maq_diag *diag)
 {
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
     enum maq_status status = prepare(sweep, &sweep->window[0], plan, 0, written, diag);

@@ -30,7 +30,7 @@ static void interpret_rows(struct maq_row_table *table, struct maq_arena *arena)
             continue;
         const char *job = maq_interpret_job(&in);
         struct maq_diag *diag = maq_diag_new();
-        struct maq_job_box *box = NULL;
+        struct maq_loaded_job *box = NULL;
         MAQ_ASSERT(unit > 0 && in.cluster && in.nodes * in.per_node == in.devices);
         if (diag && job && in.devices <= 4096 && in.layers <= 1000 &&
             maq_job_parse(&box, "row", maq_str_of(job), NULL, 0, diag) != MAQ_OK)

@@ -32,7 +32,7 @@ static size_t cut(const char *words[WORDS], char *text)
 static void read_job(const struct maq_megatron *m, struct maq_diag *diag)
 {
     static const char rest[] = "cluster: 'h100-sxm:8'\nworkload: {gbs: 8, seq: 128}\n";
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     for (size_t i = 0; i < m->n_overrides; i++)
         require(m->overrides[i].path && m->overrides[i].value && m->overrides[i].flag);
     enum maq_status status = maq_job_parse(&box, "job", maq_str_of(rest), m->overrides, m->n_overrides, diag);

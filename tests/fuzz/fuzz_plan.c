@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void round_trip(const struct maq_mixed_plan *plan)
 {
     char *once = NULL, *twice = NULL;
-    struct maq_mixed_box *box = NULL;
+    struct maq_loaded_mixed_plan *box = NULL;
     MAQ_ASSERT(plan->layers > 0 && plan->n_pipelines > 0 && maq_mixed_microbatches(plan) > 0);
     if (maq_mixed_plan_write(&once, plan, NULL) != MAQ_OK)
         return; /* names that are not UTF-8 cannot come from a document: only memory is left as a reason */
@@ -31,7 +31,7 @@ static void round_trip(const struct maq_mixed_plan *plan)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct maq_buf text;
-    struct maq_mixed_box *box = NULL;
+    struct maq_loaded_mixed_plan *box = NULL;
     struct maq_diag *diag = maq_diag_new();
     bool framed = size > 0 && data[0] == '+';
     maq_buf_init(&text, (size_t)1 << 20);

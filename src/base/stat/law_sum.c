@@ -12,14 +12,14 @@
 #define FACTORS 513 /* of a lognormal factor, evenly over FACTORS_REACH deviations to either side */
 #define FACTORS_REACH 8.0
 
-bool maq_sum_init(struct maq_sum *s, double h, double cells, struct maq_arena *arena)
+bool maq_law_sum_init(struct maq_law_sum *s, double h, double cells, struct maq_arena *arena)
 {
     uint32_t n = 64;
     if (!(cells <= MAQ_SUM_MOST))
         return false;
     while (n < cells)
         n *= 2;
-    *s = (struct maq_sum){.n = n, .h = h};
+    *s = (struct maq_law_sum){.n = n, .h = h};
     double **room[] = {&s->re, &s->im, &s->part_re, &s->part_im, &s->turn_re, &s->turn_im};
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (!(*room[i] = MAQ_ARENA_NEW(arena, double, n)))
@@ -50,7 +50,7 @@ static void reverse(double *x, uint32_t n)
 }
 
 /* sum over i of x_i e^(-2 pi i k / n), in place. */
-static void transform(double *re, double *im, const struct maq_sum *s)
+static void transform(double *re, double *im, const struct maq_law_sum *s)
 {
     uint32_t n = s->n;
     reverse(re, n);
@@ -83,7 +83,7 @@ static void multiply(double *re, double *im, double f_re, double f_im, uint32_t 
     }
 }
 
-static void add_part(struct maq_sum *s, uint32_t count)
+static void add_part(struct maq_law_sum *s, uint32_t count)
 {
     transform(s->part_re, s->part_im, s);
     for (uint32_t k = 0; k < s->n; k++)
@@ -98,7 +98,7 @@ static void put(double *mass, double x, double m)
     mass[(uint32_t)cell + 1] += m * part;
 }
 
-bool maq_sum_add(struct maq_sum *s, const struct maq_law *law, double group, uint32_t count)
+bool maq_law_sum_add(struct maq_law_sum *s, const struct maq_law *law, double group, uint32_t count)
 {
     double low = maq_max_quantile(law, group, MAQ_SUM_OUTSIDE), high = maq_law_upper(law, MAQ_SUM_OUTSIDE / group),
            h = s->h;
@@ -140,7 +140,7 @@ static uint32_t spread(double value[FACTORS], double weight[FACTORS], double sig
     return FACTORS;
 }
 
-bool maq_sum_add_grid(struct maq_sum *s, const struct maq_grid *part, double sigma, uint32_t count)
+bool maq_law_sum_add_grid(struct maq_law_sum *s, const struct maq_grid *part, double sigma, uint32_t count)
 {
     double value[FACTORS], weight[FACTORS];
     uint32_t n = spread(value, weight, sigma);
@@ -159,7 +159,7 @@ bool maq_sum_add_grid(struct maq_sum *s, const struct maq_grid *part, double sig
     return true;
 }
 
-void maq_sum_add_chances(struct maq_sum *s, double value, double share, uint32_t count)
+void maq_law_sum_add_chances(struct maq_law_sum *s, double value, double share, uint32_t count)
 {
     memset(s->part_re, 0, s->n * sizeof *s->part_re);
     memset(s->part_im, 0, s->n * sizeof *s->part_im);
@@ -170,7 +170,7 @@ void maq_sum_add_chances(struct maq_sum *s, double value, double share, uint32_t
     add_part(s, count);
 }
 
-bool maq_sum_finish(struct maq_grid *out, struct maq_sum *s, double low, struct maq_arena *arena)
+bool maq_law_sum_finish(struct maq_grid *out, struct maq_law_sum *s, double low, struct maq_arena *arena)
 {
     uint32_t n = s->n, from = 0;
     double *mass = MAQ_ARENA_NEW(arena, double, n), sum = 0;

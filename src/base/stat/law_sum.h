@@ -25,7 +25,7 @@ struct maq_grid {
     double h, *mass;
 };
 
-struct maq_sum {
+struct maq_law_sum {
     uint32_t n;
     double h;
     int64_t offset;                      /* of cell 0, in cells */
@@ -37,15 +37,15 @@ struct maq_sum {
 #define MAQ_SUM_OUTSIDE 1e-18 /* probability of a part that is left out at either end */
 
 /* Of nothing: 0. At least `cells` of them, of width h. false: too many, or out of memory. Everything in `arena`. */
-bool maq_sum_init(struct maq_sum *s, double h, double cells, struct maq_arena *arena);
+bool maq_law_sum_init(struct maq_law_sum *s, double h, double cells, struct maq_arena *arena);
 /* `count` independent values of the slowest of `group` of a law. false: wider than the sum may be. */
-bool maq_sum_add(struct maq_sum *s, const struct maq_law *law, double group, uint32_t count);
+bool maq_law_sum_add(struct maq_law_sum *s, const struct maq_law *law, double group, uint32_t count);
 /* `count` independent values of a grid's law times a lognormal factor of their own, with median 1. false: wider than the sum may be. */
-bool maq_sum_add_grid(struct maq_sum *s, const struct maq_grid *part, double sigma, uint32_t count);
+bool maq_law_sum_add_grid(struct maq_law_sum *s, const struct maq_grid *part, double sigma, uint32_t count);
 /* How many of `count` independent chances of `share` come up, times `value`, >= 0. */
-void maq_sum_add_chances(struct maq_sum *s, double value, double share, uint32_t count);
+void maq_law_sum_add_chances(struct maq_law_sum *s, double value, double share, uint32_t count);
 /* The cells from the one that `low` is in. false: out of memory. */
-bool maq_sum_finish(struct maq_grid *out, struct maq_sum *s, double low, struct maq_arena *arena);
+bool maq_law_sum_finish(struct maq_grid *out, struct maq_law_sum *s, double low, struct maq_arena *arena);
 
 /* Quantiles at (i + 1/2) / n, ascending; linear inside of a cell. */
 void maq_grid_quantiles(double *out, uint32_t n, const struct maq_grid *g);

@@ -57,7 +57,7 @@ static void directions(uint32_t v[32], uint32_t dimension)
     }
 }
 
-void maq_quasi_init(struct maq_quasi *q, uint32_t dimensions, uint64_t seed, uint32_t scrambling)
+void maq_sobol_init(struct maq_sobol *q, uint32_t dimensions, uint64_t seed, uint32_t scrambling)
 {
     for (uint32_t d = 0; d < dimensions; d++) {
         uint32_t v[32], mixed[36]; /* what bit 31 - i of a direction becomes; then the shift */
@@ -77,7 +77,7 @@ void maq_quasi_init(struct maq_quasi *q, uint32_t dimensions, uint64_t seed, uin
     }
 }
 
-double maq_quasi_at(const struct maq_quasi *q, uint32_t index, uint32_t dimension)
+double maq_sobol_at(const struct maq_sobol *q, uint32_t index, uint32_t dimension)
 {
     uint32_t x = q->shift[dimension];
     for (uint32_t k = 0; index != 0; k++, index >>= 1)

@@ -14,14 +14,14 @@
 
 #define MAQ_QUASI_DIMENSIONS 32u
 
-struct maq_quasi {
+struct maq_sobol {
     uint32_t column[MAQ_QUASI_DIMENSIONS][32]; /* what a bit of the index adds */
     uint32_t shift[MAQ_QUASI_DIMENSIONS];
 };
 
 /* The first `dimensions`, at most MAQ_QUASI_DIMENSIONS. */
-void maq_quasi_init(struct maq_quasi *q, uint32_t dimensions, uint64_t seed, uint32_t scrambling);
+void maq_sobol_init(struct maq_sobol *q, uint32_t dimensions, uint64_t seed, uint32_t scrambling);
 /* Uniform in (0, 1). */
-double maq_quasi_at(const struct maq_quasi *q, uint32_t index, uint32_t dimension);
+double maq_sobol_at(const struct maq_sobol *q, uint32_t index, uint32_t dimension);
 
 #endif

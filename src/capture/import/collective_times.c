@@ -61,7 +61,7 @@ static void go_through(struct meet *m, bool put)
         }
 }
 
-bool maq_import_meet(struct maq_import_job *job, uint32_t *const *comm_id)
+bool maq_import_collective_times(struct maq_import_job *job, uint32_t *const *comm_id)
 {
     struct meet m = {.job = job, .comm_id = comm_id};
     if (job->n_ranks < 2)

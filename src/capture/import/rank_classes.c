@@ -404,7 +404,7 @@ static enum maq_status finish_all(struct finish *f, struct maq_capture **out)
             id[i][k] = f->pattern[i][k].id;
     }
     MAQ_TRY(find_classes(f));
-    return maq_import_meet(job, id) && put_capture(f, out) ? MAQ_OK : MAQ_NO_MEMORY;
+    return maq_import_collective_times(job, id) && put_capture(f, out) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 /* Says which ranks nobody traced. */

@@ -74,7 +74,7 @@ struct maq_rec *maq_import_record(struct maq_import_job *job, struct maq_import_
                                   int64_t host_ns);
 
 /* Gives matched collectives and messages of the traced ranks the least duration that any member saw. collective_times.c */
-bool maq_import_meet(struct maq_import_job *job, uint32_t *const *comm_id);
+bool maq_import_collective_times(struct maq_import_job *job, uint32_t *const *comm_id);
 
 /* *out is owned by the caller: maq_capture_free(). The job is dropped in any case. */
 enum maq_status maq_import_finish(struct maq_capture **out, struct maq_import_job *job);

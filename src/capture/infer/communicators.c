@@ -163,7 +163,7 @@ static const char *name_class(struct maq_arena *arena, const uint32_t *rank, uin
     return maq_arena_printf(arena, "ranks %u, %u, ... %u", rank[0], rank[1], rank[n - 1]);
 }
 
-enum maq_status maq_infer_fill(struct maq_infer *f)
+enum maq_status maq_infer_communicators(struct maq_infer *f)
 {
     struct maq_capture *c = f->capture;
     struct filling w = {.f = f, .arena = c->owner, .n_comms = c->n_comms};

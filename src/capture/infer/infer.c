@@ -57,7 +57,7 @@ static enum maq_status ask_any(struct maq_infer *f)
 {
     for (uint32_t r = 0; r < f->capture->world && f->n_asked == 0; r++)
         if (f->capture->class_of[r] == UINT32_MAX)
-            maq_infer_ask(f, r);
+            maq_infer_next_ranks(f, r);
     return MAQ_NO;
 }
 
@@ -77,7 +77,7 @@ static bool find_class(struct maq_infer *f, uint32_t k, struct maq_patterns *lik
         if (settled[i])
             like->at[like->n++] = *p;
         else if (ask && rank < c->world)
-            maq_infer_ask(f, rank);
+            maq_infer_next_ranks(f, rank);
     }
     return open;
 }
@@ -172,8 +172,8 @@ static enum maq_status infer(struct maq_infer *f)
         return MAQ_NO;
     MAQ_TRY(find_patterns(f));
     find_digits(f);
-    MAQ_TRY(maq_infer_lines(f));
-    return maq_infer_fill(f);
+    MAQ_TRY(maq_infer_digits(f));
+    return maq_infer_communicators(f);
 }
 
 enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, uint32_t *n, struct maq_diag *diag)

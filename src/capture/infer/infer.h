@@ -19,11 +19,11 @@ struct maq_infer {
 };
 
 /* Puts a rank that did not run on the list, once, where there is room. */
-void maq_infer_ask(struct maq_infer *f, uint32_t rank);
+void maq_infer_next_ranks(struct maq_infer *f, uint32_t rank);
 /* Classes of all ranks into class_at. MAQ_NO: ranks have been asked for. */
-enum maq_status maq_infer_lines(struct maq_infer *f);
+enum maq_status maq_infer_digits(struct maq_infer *f);
 /* Puts all ranks into the capture. MAQ_NO: what ranks that ran say of their communicators contradicts it. */
-enum maq_status maq_infer_fill(struct maq_infer *f);
+enum maq_status maq_infer_communicators(struct maq_infer *f);
 
 /* A pattern, and how many communicators of its size ranks use before it. */
 struct maq_seen_pattern {

@@ -1,7 +1,7 @@
 /* next_ranks.c - ranks that have to run next: see infer.h. */
 #include "capture/infer/infer.h"
 
-void maq_infer_ask(struct maq_infer *f, uint32_t rank)
+void maq_infer_next_ranks(struct maq_infer *f, uint32_t rank)
 {
     for (uint32_t i = 0; i < f->n_asked; i++)
         if (f->asked[i] == rank)

@@ -58,7 +58,7 @@ static bool open(struct maq_infer *f, uint32_t rank)
 {
     if (class_of(f, rank) != NONE)
         return false;
-    maq_infer_ask(f, rank);
+    maq_infer_next_ranks(f, rank);
     return true;
 }
 
@@ -231,7 +231,7 @@ static void fill(struct cut *c)
         if (cell == NONE || c->other[cell] != NONE)
             continue;
         if (c->one[cell] == NONE) {
-            maq_infer_ask(f, rank);
+            maq_infer_next_ranks(f, rank);
             c->one[cell] = rank;
         }
         f->class_at[rank] = class_of(f, c->one[cell]);
@@ -281,7 +281,7 @@ static enum maq_status settle(struct maq_infer *f, const struct cell *cell, uint
     return MAQ_OK;
 }
 
-enum maq_status maq_infer_lines(struct maq_infer *f)
+enum maq_status maq_infer_digits(struct maq_infer *f)
 {
     struct cell whole = {{0}, {0}};
     f->class_at = MAQ_ARENA_NEW(&f->scratch, uint32_t, f->capture->world);

@@ -13,7 +13,7 @@ static void show_progress(void *context, const struct maq_slices_progress *at)
 /* The best plan in the form of docs/plan-form.md. */
 static enum maq_status write_plan(struct cli *cli, const struct maq_slices_result *r, const char *path)
 {
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     char *text;
     enum maq_status status = maq_slices_mixed_plan(&box, r, 0, cli->diag);
     if (status != MAQ_OK)
@@ -23,7 +23,7 @@ static enum maq_status write_plan(struct cli *cli, const struct maq_slices_resul
     return status == MAQ_OK ? cli_write(cli, text, path) : status;
 }
 
-enum maq_status cli_plan_slices(struct cli *cli, const struct maq_job_box *open, const struct cli_slices_options *o)
+enum maq_status cli_plan_slices(struct cli *cli, const struct maq_loaded_job *open, const struct cli_slices_options *o)
 {
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     struct maq_report_opts report_opts = cli_report_opts(cli, o->output != NULL);

@@ -11,6 +11,6 @@ struct cli_slices_options {
     const volatile sig_atomic_t *stop;
 };
 
-enum maq_status cli_plan_slices(struct cli *cli, const struct maq_job_box *open, const struct cli_slices_options *o);
+enum maq_status cli_plan_slices(struct cli *cli, const struct maq_loaded_job *open, const struct cli_slices_options *o);
 
 #endif

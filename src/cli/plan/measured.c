@@ -113,7 +113,7 @@ static enum maq_status read_problem(struct cli *cli, struct maq_compose_problem 
 /* The best plan in the form of docs/plan-form.md. */
 static enum maq_status write_plan(struct cli *cli, const struct maq_compose_result *r, const char *path)
 {
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     char *text;
     enum maq_status status = maq_compose_mixed_plan(&box, r, 0, cli->diag);
     if (status == MAQ_NO)

@@ -26,7 +26,7 @@ static void free_answer(struct answer *a)
 }
 
 /* What each planner but the one that was asked for would find. */
-static enum maq_status ask_planners(struct answer *a, struct cli *cli, const struct maq_job_box *open,
+static enum maq_status ask_planners(struct answer *a, struct cli *cli, const struct maq_loaded_job *open,
                                     const struct maq_mixed_search_opts *opts)
 {
     struct maq_mixed_search_opts mixed = *opts;
@@ -44,10 +44,10 @@ static enum maq_status ask_planners(struct answer *a, struct cli *cli, const str
 }
 
 /* How to run a winner that is uniform: what the report of one node group says too. */
-static enum maq_status write_uniform(struct answer *a, const struct maq_job_box *open, struct maq_diag *diag)
+static enum maq_status write_uniform(struct answer *a, const struct maq_loaded_job *open, struct maq_diag *diag)
 {
     const struct maq_plan *uniform = a->found->plans[0].uniform;
-    struct maq_job_box *whole;
+    struct maq_loaded_job *whole;
     enum maq_status status = maq_job_complete(&whole, open, uniform, diag);
     if (status != MAQ_OK)
         return status;
@@ -57,7 +57,7 @@ static enum maq_status write_uniform(struct answer *a, const struct maq_job_box 
     return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_job_box *open,
+static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_loaded_job *open,
                             const struct maq_mixed_search_opts *opts, bool explain)
 {
     enum maq_status status = maq_mixed_search(&a->found, open, opts, cli->diag);
@@ -76,7 +76,7 @@ static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_
 /* The winner for --write. */
 static enum maq_status written(char **out, struct answer *a, struct maq_diag *diag)
 {
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     if (a->document) {
         *out = a->document;
         a->document = NULL;
@@ -90,7 +90,7 @@ static enum maq_status written(char **out, struct answer *a, struct maq_diag *di
     return status;
 }
 
-static enum maq_status report(struct answer *a, struct cli *cli, const struct maq_job_box *open,
+static enum maq_status report(struct answer *a, struct cli *cli, const struct maq_loaded_job *open,
                               const struct cli_mixed_options *o)
 {
     struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
@@ -118,7 +118,7 @@ static void show_progress(void *context, const struct maq_mixed_search_progress 
     cli_progress(context, "%u tables of stages, from %llu ways to run one", at->tables, (unsigned long long)at->ways);
 }
 
-enum maq_status cli_plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct cli_mixed_options *o)
+enum maq_status cli_plan_mixed(struct cli *cli, const struct maq_loaded_job *open, const struct cli_mixed_options *o)
 {
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     struct answer answer = {0};

@@ -11,6 +11,6 @@ struct cli_mixed_options {
     const volatile sig_atomic_t *stop;
 };
 
-enum maq_status cli_plan_mixed(struct cli *cli, const struct maq_job_box *open, const struct cli_mixed_options *o);
+enum maq_status cli_plan_mixed(struct cli *cli, const struct maq_loaded_job *open, const struct cli_mixed_options *o);
 
 #endif

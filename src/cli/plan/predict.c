@@ -13,9 +13,10 @@ static enum maq_status report(struct cli *cli, const struct maq_report_placed *p
     return status == MAQ_OK && !placed->placed->fits ? MAQ_NO : status;
 }
 
-enum maq_status cli_plan_predict(struct cli *cli, const struct maq_job_box *open, const struct cli_predict_options *o)
+enum maq_status cli_plan_predict(struct cli *cli, const struct maq_loaded_job *open,
+                                 const struct cli_predict_options *o)
 {
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     struct maq_mixed_placed *placed;
     enum maq_status status = maq_mixed_plan_load(&box, o->file, cli->diag);
     if (status != MAQ_OK)

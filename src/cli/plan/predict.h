@@ -10,6 +10,7 @@ struct cli_predict_options {
 };
 
 /* MAQ_NO where it does not fit. */
-enum maq_status cli_plan_predict(struct cli *cli, const struct maq_job_box *open, const struct cli_predict_options *o);
+enum maq_status cli_plan_predict(struct cli *cli, const struct maq_loaded_job *open,
+                                 const struct cli_predict_options *o);
 
 #endif

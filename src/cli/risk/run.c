@@ -19,7 +19,7 @@ struct reading {
     struct maq_report_run report;
     struct maq_run_opts opts;
     struct maq_train_result *train;
-    struct maq_failures_box *failures;
+    struct maq_loaded_failures *failures;
     struct maq_run_result *run;
     struct maq_run_variants *variants;
 };

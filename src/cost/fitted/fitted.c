@@ -132,7 +132,7 @@ static struct answers of_relative(const struct maq_device **from, const struct m
     struct answers best = {0};
     double best_distance = (double)INFINITY;
     for (size_t i = 0; i < maq__fit_devices_count; i++) {
-        double d = maq__carry_distance(device, &maq__fit_devices[i].device);
+        double d = maq__other_device_distance(device, &maq__fit_devices[i].device);
         struct answers answers = {0};
         if (d < best_distance && (d < MAQ_CARRY_FAR || costs->library != MAQ_LIBRARY_TRAINING))
             answers = of_device(maq__fit_devices[i].device.name, costs, key, narrow);
@@ -162,7 +162,7 @@ static const struct maq_fit_device *nearest_of_generation(const struct maq_devic
     const struct maq_fit_device *nearest = NULL;
     double least = MAQ_CARRY_FAR;
     for (size_t i = 0; i < maq__fit_devices_count; i++) {
-        double d = maq__carry_distance(device, &maq__fit_devices[i].device);
+        double d = maq__other_device_distance(device, &maq__fit_devices[i].device);
         if (d < least) {
             nearest = &maq__fit_devices[i];
             least = d;
@@ -302,9 +302,9 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
     if (!table || (narrow != MAQ_LIBRARY_TRAINING && !loops_were_free(device, table->device)))
         return false;
     if (from)
-        seconds = maq__max(here.floor_s,
-                           maq__carry_over_s(seconds, op, (enum maq_library)table->library,
-                                             &(struct maq_carry){from, &there}, &(struct maq_carry){device, &here}));
+        seconds = maq__max(here.floor_s, maq__other_device_s(seconds, op, (enum maq_library)table->library,
+                                                             &(struct maq_other_device){from, &there},
+                                                             &(struct maq_other_device){device, &here}));
     if (!costs->burst)
         seconds = in_training_s(seconds, op, device, table->device);
     seconds += maq__wide_store_s(op, device);

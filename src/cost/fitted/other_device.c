@@ -48,7 +48,7 @@ static double balance_of(const struct maq_device *device)
     return maq__over(held, device->mem_bps);
 }
 
-double maq__carry_distance(const struct maq_device *a, const struct maq_device *b)
+double maq__other_device_distance(const struct maq_device *a, const struct maq_device *b)
 {
     if (a->arch > MAQ_ARCH_BLACKWELL || b->arch > MAQ_ARCH_BLACKWELL || strcmp(a->name, b->name) == 0)
         return (double)INFINITY;
@@ -99,8 +99,8 @@ static double bound_s(const struct maq_fit_point *p, const struct maq_op *op, co
     return hi * sqrt(sqrt(1.0 + r * r * r * r));
 }
 
-double maq__carry_over_s(double t, const struct maq_op *op, enum maq_library library, const struct maq_carry *there,
-                         const struct maq_carry *here)
+double maq__other_device_s(double t, const struct maq_op *op, enum maq_library library,
+                           const struct maq_other_device *there, const struct maq_other_device *here)
 {
     const struct maq_device *from = there->device, *to = here->device;
     double most = bound_s(there->point, op, from, library), bound = maq__min(t, LOST_MOST * most);

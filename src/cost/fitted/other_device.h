@@ -10,16 +10,16 @@
 #define MAQ_CARRY_FAR 100.0
 
 /* How far apart two devices are; infinite when they are the same one or have no kernels in common. */
-double maq__carry_distance(const struct maq_device *a, const struct maq_device *b);
+double maq__other_device_distance(const struct maq_device *a, const struct maq_device *b);
 
 /* An operator on a device. */
-struct maq_carry {
+struct maq_other_device {
     const struct maq_device *device;
     const struct maq_fit_point *point;
 };
 
 /* What takes `t` there takes here, in the loops of that library's tables; seconds. */
-double maq__carry_over_s(double t, const struct maq_op *op, enum maq_library library, const struct maq_carry *there,
-                         const struct maq_carry *here);
+double maq__other_device_s(double t, const struct maq_op *op, enum maq_library library,
+                           const struct maq_other_device *there, const struct maq_other_device *here);
 
 #endif

@@ -61,7 +61,7 @@ static void check_experts(const struct maq_hf *hf, struct maq_model_reader *r)
                      "%" PRId64 " dense layers at the start of %" PRId64 " layers", hf->first_dense, hf->layers);
 }
 
-static void fill_attention(struct maq_arch *arch, const struct maq_hf *hf)
+static void fill_attention(struct maq_architecture *arch, const struct maq_hf *hf)
 {
     struct maq_arch_attention *a = &arch->attention;
     *a = (struct maq_arch_attention){.heads = hf->heads,
@@ -90,7 +90,7 @@ static void fill_attention(struct maq_arch *arch, const struct maq_hf *hf)
                                       .dropout = hf->attention_dropout > 0.0};
 }
 
-static void fill_ffn(struct maq_arch *arch, const struct maq_hf *hf)
+static void fill_ffn(struct maq_architecture *arch, const struct maq_hf *hf)
 {
     bool squared = hf->act == MAQ_HF_ACT_RELU2;
     int64_t expert = hf->moe_ffn > 0 ? hf->moe_ffn : hf->ffn;
@@ -111,7 +111,7 @@ static void fill_ffn(struct maq_arch *arch, const struct maq_hf *hf)
     arch->moe.shared_gate = hf->shared_gate && arch->moe.shared_ffn > 0;
 }
 
-static void fill_rest(struct maq_arch *arch, const struct maq_hf *hf)
+static void fill_rest(struct maq_architecture *arch, const struct maq_hf *hf)
 {
     arch->hidden = hf->hidden;
     arch->vocab = hf->vocab;
@@ -169,7 +169,7 @@ static void fill_layer(struct maq_arch_layer *l, const struct maq_hf *hf, int64_
 }
 
 /* layer_types: one word for each layer, in the words of transformers. */
-static void read_layer_types(struct maq_arch *arch, const struct maq_hf *hf, struct maq_model_reader *r)
+static void read_layer_types(struct maq_architecture *arch, const struct maq_hf *hf, struct maq_model_reader *r)
 {
     struct maq_node *list = hf->layer_types;
     int64_t i = 0;
@@ -204,7 +204,7 @@ static void read_layer_types(struct maq_arch *arch, const struct maq_hf *hf, str
 }
 
 /* The layers that a list names, each checked; NULL (reported) when one of them is none of the model. */
-static const int64_t *layer_list(const struct maq_arch *arch, struct maq_node *node, uint32_t *n,
+static const int64_t *layer_list(const struct maq_architecture *arch, struct maq_node *node, uint32_t *n,
                                  struct maq_model_reader *r)
 {
     const int64_t *list = maq__reader_i64_list(r, node, n);
@@ -221,7 +221,8 @@ static const int64_t *layer_list(const struct maq_arch *arch, struct maq_node *n
 }
 
 /* Sets the feed-forward part of the layers that a list names. */
-static void read_layer_list(struct maq_arch *arch, struct maq_node *node, enum maq_ffn ffn, struct maq_model_reader *r)
+static void read_layer_list(struct maq_architecture *arch, struct maq_node *node, enum maq_ffn ffn,
+                            struct maq_model_reader *r)
 {
     uint32_t n = 0;
     const int64_t *list = layer_list(arch, node, &n, r);
@@ -229,7 +230,8 @@ static void read_layer_list(struct maq_arch *arch, struct maq_node *node, enum m
         arch->layers[list[i]].ffn = ffn;
 }
 
-void maq__hf_set_mixer(struct maq_arch *arch, struct maq_node *list, enum maq_mixer mixer, struct maq_model_reader *r)
+void maq__hf_set_mixer(struct maq_architecture *arch, struct maq_node *list, enum maq_mixer mixer,
+                       struct maq_model_reader *r)
 {
     uint32_t n = 0;
     const int64_t *index = layer_list(arch, list, &n, r);
@@ -238,7 +240,7 @@ void maq__hf_set_mixer(struct maq_arch *arch, struct maq_node *list, enum maq_mi
 }
 
 /* mlp_layer_types: dense or sparse for each layer. */
-static void read_mlp_types(struct maq_arch *arch, const struct maq_hf *hf, struct maq_model_reader *r)
+static void read_mlp_types(struct maq_architecture *arch, const struct maq_hf *hf, struct maq_model_reader *r)
 {
     struct maq_node *list = hf->mlp_types;
     int64_t i = 0;
@@ -254,7 +256,7 @@ static void read_mlp_types(struct maq_arch *arch, const struct maq_hf *hf, struc
 }
 
 /* no_rope_layers of Llama 4: 1 where the layer rotates. */
-static void read_no_rope(struct maq_arch *arch, const struct maq_hf *hf, struct maq_model_reader *r)
+static void read_no_rope(struct maq_architecture *arch, const struct maq_hf *hf, struct maq_model_reader *r)
 {
     uint32_t n = 0;
     const int64_t *list = maq__reader_i64_list(r, hf->no_rope_layers, &n);
@@ -271,7 +273,7 @@ static void read_no_rope(struct maq_arch *arch, const struct maq_hf *hf, struct 
     }
 }
 
-static void fill_layers(struct maq_arch *arch, const struct maq_hf *hf, struct maq_model_reader *r)
+static void fill_layers(struct maq_architecture *arch, const struct maq_hf *hf, struct maq_model_reader *r)
 {
     for (int64_t i = 0; i < hf->layers; i++)
         fill_layer(&arch->layers[i], hf, i);
@@ -291,7 +293,7 @@ static void fill_layers(struct maq_arch *arch, const struct maq_hf *hf, struct m
 }
 
 /* A dense layer needs a width. Experts have taken it from the MLP already. */
-static void check_widths(const struct maq_arch *arch, const struct maq_hf *hf, struct maq_model_reader *r)
+static void check_widths(const struct maq_architecture *arch, const struct maq_hf *hf, struct maq_model_reader *r)
 {
     for (int64_t i = 0; i < arch->num_layers; i++) {
         bool dense = arch->layers[i].ffn == MAQ_FFN_DENSE, moe = arch->layers[i].ffn == MAQ_FFN_MOE;
@@ -303,7 +305,7 @@ static void check_widths(const struct maq_arch *arch, const struct maq_hf *hf, s
                      "a learned position table needs max_position_embeddings");
 }
 
-void maq__hf_read(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family)
+void maq__hf_read(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family)
 {
     struct maq_hf hf;
     family->preset(&hf);

@@ -2,7 +2,7 @@
  * config.h - a Hugging Face config.json as numbers, before it becomes an architecture.
  *
  * Each family presets what its class in `transformers` assumes, its field tables overwrite that from the document,
- * and one common path (config.c) turns the result into a struct maq_arch; only families with oddities have a function of
+ * and one common path (config.c) turns the result into a struct maq_architecture; only families with oddities have a function of
  * their own.
  */
 #ifndef MAQ_MODEL_HF_CONFIG_H
@@ -102,16 +102,17 @@ void maq__hf_preset_delta(struct maq_hf *hf);
 void maq__hf_settle_latent(struct maq_hf *hf, struct maq_model_reader *r);
 void maq__hf_settle_exaone4(struct maq_hf *hf, struct maq_model_reader *r);
 /* Sets the mixer of the layers whose indices a list names, or reports. */
-void maq__hf_set_mixer(struct maq_arch *arch, struct maq_node *list, enum maq_mixer mixer, struct maq_model_reader *r);
+void maq__hf_set_mixer(struct maq_architecture *arch, struct maq_node *list, enum maq_mixer mixer,
+                       struct maq_model_reader *r);
 
 /* The common path; a maq_family's read function. */
-void maq__hf_read(struct maq_arch *arch, struct maq_model_reader *r, const struct maq_family *family);
+void maq__hf_read(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family);
 
 /* Families with oddities: called after the common path has filled arch, layers included. */
-void maq__hf_adapt_opt(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
-void maq__hf_adapt_delta(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
-void maq__hf_adapt_granite(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
-void maq__hf_adapt_hybrid(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_opt(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_delta(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_granite(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);
+void maq__hf_adapt_hybrid(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);
 
 /* And before it: to settle fields that the common path reads. */
 void maq__hf_settle_qk_norm(struct maq_hf *hf, struct maq_model_reader *r);
@@ -122,10 +123,10 @@ void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r);
  * Turns a hybrid pattern into layers: M Mamba-2, * attention, - MLP, E mixture of experts; '|' and blanks are
  * skipped. `keys` is where the pattern was written. Shared with Megatron-LM's hybrid_override_pattern.
  */
-void maq__hybrid_pattern(struct maq_arch *arch, struct maq_model_reader *r, struct maq_str pattern, int64_t ffn_width,
-                         const char *keys);
+void maq__hybrid_pattern(struct maq_architecture *arch, struct maq_model_reader *r, struct maq_str pattern,
+                         int64_t ffn_width, const char *keys);
 /* The same for one multi-token-prediction depth: a mixer, a feed-forward part, or one of each ("*E"). */
-void maq__hybrid_mtp(struct maq_arch *arch, struct maq_model_reader *r, struct maq_str pattern, int64_t ffn_width,
-                     const char *keys);
+void maq__hybrid_mtp(struct maq_architecture *arch, struct maq_model_reader *r, struct maq_str pattern,
+                     int64_t ffn_width, const char *keys);
 
 #endif

@@ -156,7 +156,7 @@ static const struct maq_field gpt_neo_keys[] = {
     REAL(ignored_dropout, "embed_dropout", .min = 0, .max = 1, .doc = "accepted, as embedding_dropout"),
     MAQ_FIELD_END};
 
-static void adapt_gpt_neo(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_gpt_neo(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     const struct maq_node *list = hf->attention_words;
     bool ok = !list || (list->kind == MAQ_NODE_SEQ && (int64_t)list->count == arch->num_layers);
@@ -293,7 +293,7 @@ static const struct maq_field llada_keys[] = {
     BOOL(qkv_bias, "include_qkv_bias", .doc = "biases in the query, key and value projections"),
     MAQ_FIELD_END};
 
-static void adapt_llada(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_llada(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)hf;
     (void)r;

@@ -49,7 +49,7 @@ static void settle_falcon_h1(struct maq_hf *hf, struct maq_model_reader *r)
     m->no_norm = !hf->mamba_norm;
 }
 
-static void adapt_falcon_h1(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_falcon_h1(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)hf;
     (void)r;
@@ -74,13 +74,13 @@ static void settle_bamba(struct maq_hf *hf, struct maq_model_reader *r)
         hf->mamba.head_dim = 2 * hf->hidden / hf->mamba.heads;
 }
 
-static void set_all(struct maq_arch *arch, enum maq_mixer mixer)
+static void set_all(struct maq_architecture *arch, enum maq_mixer mixer)
 {
     for (int64_t i = 0; i < arch->num_layers; i++)
         arch->layers[i].mixer = mixer;
 }
 
-static void adapt_bamba(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_bamba(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     set_all(arch, MAQ_MIXER_MAMBA2);
     if (hf->attention_layers)
@@ -116,7 +116,7 @@ static void settle_mamba2(struct maq_hf *hf, struct maq_model_reader *r)
     hf->mamba.no_norm = !hf->mamba_norm;
 }
 
-static void adapt_mamba2(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_mamba2(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)hf;
     (void)r;
@@ -148,7 +148,7 @@ static const struct maq_field qwen3_5_keys[] = {I64(mtp_layers, "mtp_num_hidden_
                                                 MAQ_FIELD_END};
 
 /* A depth is a layer with softmax attention, whatever the last layer is. */
-static void adapt_qwen3_5(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_qwen3_5(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     maq__hf_adapt_delta(arch, hf, r);
     arch->mtp_layer.mixer = MAQ_MIXER_ATTENTION;
@@ -227,7 +227,7 @@ static void settle_lfm2(struct maq_hf *hf, struct maq_model_reader *r)
     hf->ffn = (width + hf->ffn_multiple - 1) / hf->ffn_multiple * hf->ffn_multiple;
 }
 
-static void adapt_lfm2(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_lfm2(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     if (hf->layer_types || !hf->attention_layers)
         return;

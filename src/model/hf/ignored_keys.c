@@ -12,7 +12,7 @@
 #include "model/codes.h"
 
 /* Sorted by topic, not by name: it is read a few dozen times per document. */
-static const char *const harmless[] = {
+static const char *const ignored[] = {
     /* about the file */
     "base",
     "name",
@@ -231,10 +231,10 @@ static bool ends_with(struct maq_str s, const char *end)
     return s.len >= e.len && maq_str_eq((struct maq_str){s.ptr + s.len - e.len, e.len}, e);
 }
 
-static bool is_harmless(struct maq_str key)
+static bool is_ignored(struct maq_str key)
 {
-    for (size_t i = 0; harmless[i]; i++)
-        if (maq_str_is(key, harmless[i]))
+    for (size_t i = 0; ignored[i]; i++)
+        if (maq_str_is(key, ignored[i]))
             return true;
     for (size_t i = 0; endings[i]; i++)
         if (ends_with(key, endings[i]))
@@ -297,7 +297,7 @@ void maq__reader_unknown_keys(struct maq_model_reader *r, const struct maq_famil
     for (uint32_t i = 0; i < r->n_maps; i++)
         for (struct maq_node *c = r->maps[i]->first; c; c = c->next) {
             bool known = family_knows(family, c->key);
-            if (!known && !is_harmless(c->key) && !maq_node_is_null(c))
+            if (!known && !is_ignored(c->key) && !maq_node_is_null(c))
                 report(r, c, family, type, r->lenient[i]);
             maq_node_use_all(c);
         }

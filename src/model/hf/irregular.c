@@ -26,7 +26,7 @@ void maq__hf_settle_falcon(struct maq_hf *hf, struct maq_model_reader *r)
 }
 
 /* Keys of attn_config that cost nothing or are covered by the others. */
-static const char *const mpt_attention_harmless[] = {
+static const char *const mpt_attention_ignored[] = {
     "alibi_bias_max",
     "attn_impl",
     "attn_type",
@@ -58,7 +58,7 @@ void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r)
         if (node && !maq_node_bool(&rope, node, r->diag))
             r->bad = true;
         if (maq_fields_read(hf, maq__hf_mpt_attention, map, NULL, r->arena, r->diag) != MAQ_OK ||
-            maq_fields_check_keys(maq__hf_mpt_attention, mpt_attention_harmless, map, "attn_config", r->diag) != MAQ_OK)
+            maq_fields_check_keys(maq__hf_mpt_attention, mpt_attention_ignored, map, "attn_config", r->diag) != MAQ_OK)
             r->bad = true;
         for (struct maq_node *c = map->first; c; c = c->next)
             maq_node_use_all(c);
@@ -71,7 +71,7 @@ void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r)
 }
 
 /* OPT-350m keeps the original transformer's norm after the addition and a token table narrower than the stream. */
-void maq__hf_adapt_opt(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_adapt_opt(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)r;
     arch->norm_place = hf->norm_before ? MAQ_NORM_PRE : MAQ_NORM_POST_RESIDUAL;
@@ -80,7 +80,7 @@ void maq__hf_adapt_opt(struct maq_arch *arch, struct maq_hf *hf, struct maq_mode
 }
 
 /* Qwen3-Next: linear attention everywhere but in every n-th layer. layer_types, when written, has been obeyed. */
-void maq__hf_adapt_delta(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_adapt_delta(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     MAQ_READER_CHECK(r, hf->delta.heads % hf->delta.groups == 0, MAQ_CODE_MODEL_SCAN, "linear_num_value_heads", NULL,
                      "%" PRId64 " value heads cannot share %" PRId64 " key heads evenly", hf->delta.heads,
@@ -93,7 +93,7 @@ void maq__hf_adapt_delta(struct maq_arch *arch, struct maq_hf *hf, struct maq_mo
 }
 
 /* Granite 4: Mamba-2 in every layer that layer_types does not call attention. */
-void maq__hf_adapt_granite(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_adapt_granite(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)r;
     for (int64_t i = 0; !hf->layer_types && i < arch->num_layers; i++)
@@ -122,8 +122,8 @@ static bool letter(struct maq_arch_layer *l, char c)
     return true;
 }
 
-void maq__hybrid_pattern(struct maq_arch *arch, struct maq_model_reader *r, struct maq_str pattern, int64_t ffn_width,
-                         const char *keys)
+void maq__hybrid_pattern(struct maq_architecture *arch, struct maq_model_reader *r, struct maq_str pattern,
+                         int64_t ffn_width, const char *keys)
 {
     int64_t n = 0;
     bool moe = false, mamba = false;
@@ -154,8 +154,8 @@ void maq__hybrid_pattern(struct maq_arch *arch, struct maq_model_reader *r, stru
                      arch->mamba.groups);
 }
 
-void maq__hybrid_mtp(struct maq_arch *arch, struct maq_model_reader *r, struct maq_str pattern, int64_t ffn_width,
-                     const char *keys)
+void maq__hybrid_mtp(struct maq_architecture *arch, struct maq_model_reader *r, struct maq_str pattern,
+                     int64_t ffn_width, const char *keys)
 {
     struct maq_arch_layer *depth = &arch->mtp_layer, l = {0};
     *depth =
@@ -175,7 +175,7 @@ void maq__hybrid_mtp(struct maq_arch *arch, struct maq_model_reader *r, struct m
     }
 }
 
-void maq__hf_adapt_hybrid(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+void maq__hf_adapt_hybrid(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     if (!MAQ_READER_CHECK(r, hf->pattern.len > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL,
                           "the model has no hybrid_override_pattern"))

@@ -82,7 +82,7 @@ static const struct maq_field afmoe_keys[] = {I64(window_pattern, "global_attn_e
                                               MAQ_FIELD_END};
 
 /* The layers that see a window rotate, the others do not, however they were given. */
-static void adapt_afmoe(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_afmoe(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)hf;
     (void)r;
@@ -131,7 +131,7 @@ static void preset_step3(struct maq_hf *hf)
     hf->kv_heads = 1;
 }
 
-static void adapt_step3(struct maq_arch *arch, struct maq_hf *hf, struct maq_model_reader *r)
+static void adapt_step3(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
     struct maq_str rest = hf->pattern, word;
     arch->attention.q_rank = hf->q_lora;

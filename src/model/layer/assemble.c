@@ -14,7 +14,8 @@
  */
 #include "model/layer/module_list.h"
 
-static void write_norm(struct maq_block_writer *b, const struct maq_arch *arch, const char *name, bool shared_input)
+static void write_norm(struct maq_block_writer *b, const struct maq_architecture *arch, const char *name,
+                       bool shared_input)
 {
     struct maq_module *m =
         maq__block_norm(b, name, MAQ_PART_NORM, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
@@ -22,14 +23,14 @@ static void write_norm(struct maq_block_writer *b, const struct maq_arch *arch, 
         m->flags |= MAQ_MODULE_SHARED_INPUT;
 }
 
-static void write_residual(struct maq_block_writer *b, const struct maq_arch *arch, const char *name)
+static void write_residual(struct maq_block_writer *b, const struct maq_architecture *arch, const char *name)
 {
     maq__block_plain(b, MAQ_MODULE_RESIDUAL, name, MAQ_PART_RESIDUAL, MAQ_SHARD_SEQUENCE, arch->hidden, arch->hidden,
                      arch->hidden_dropout ? MAQ_MODULE_DROPOUT : 0u);
 }
 
-static void write_mixer(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
-                        struct maq_branch branch)
+static void write_mixer(struct maq_block_writer *b, const struct maq_architecture *arch,
+                        const struct maq_arch_layer *layer, struct maq_branch branch)
 {
     switch (layer->mixer) {
     case MAQ_MIXER_NONE:
@@ -56,8 +57,8 @@ static void write_mixer(struct maq_block_writer *b, const struct maq_arch *arch,
     }
 }
 
-static void write_ffn(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
-                      struct maq_branch branch)
+static void write_ffn(struct maq_block_writer *b, const struct maq_architecture *arch,
+                      const struct maq_arch_layer *layer, struct maq_branch branch)
 {
     if (layer->ffn == MAQ_FFN_MOE)
         maq__write_moe(b, arch);
@@ -65,17 +66,17 @@ static void write_ffn(struct maq_block_writer *b, const struct maq_arch *arch, c
         maq__write_mlp(b, arch, layer->ffn_width, branch);
 }
 
-static bool norm_before(const struct maq_arch *arch)
+static bool norm_before(const struct maq_architecture *arch)
 {
     return arch->norm_place == MAQ_NORM_PRE || arch->norm_place == MAQ_NORM_SANDWICH;
 }
 
-static bool norm_on_branch(const struct maq_arch *arch)
+static bool norm_on_branch(const struct maq_architecture *arch)
 {
     return arch->norm_place == MAQ_NORM_SANDWICH || arch->norm_place == MAQ_NORM_POST_BRANCH;
 }
 
-static void write_sequential(struct maq_block_writer *b, const struct maq_arch *arch,
+static void write_sequential(struct maq_block_writer *b, const struct maq_architecture *arch,
                              const struct maq_arch_layer *layer)
 {
     const struct maq_branch alone = {0};
@@ -101,7 +102,8 @@ static void write_sequential(struct maq_block_writer *b, const struct maq_arch *
     }
 }
 
-static void write_parallel(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
+static void write_parallel(struct maq_block_writer *b, const struct maq_architecture *arch,
+                           const struct maq_arch_layer *layer)
 {
     bool one_norm = arch->residual == MAQ_RESIDUAL_PARALLEL;
     write_norm(b, arch, "input_layernorm", false);
@@ -125,7 +127,8 @@ static void write_level(struct maq_block_writer *b, const struct maq_arch_level 
     m->params = all;
 }
 
-void maq__write_layer(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer)
+void maq__write_layer(struct maq_block_writer *b, const struct maq_architecture *arch,
+                      const struct maq_arch_layer *layer)
 {
     for (int32_t i = layer->enters; i-- > 0;)
         write_level(b, layer->level - i, layer->level);
@@ -137,7 +140,7 @@ void maq__write_layer(struct maq_block_writer *b, const struct maq_arch *arch, c
 }
 
 /* One vector per sequence becomes all its tokens, whose positions have a table: rows of these modules are sequences. */
-static void write_projection(struct maq_block_writer *b, const struct maq_arch *arch)
+static void write_projection(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const enum maq_part part = MAQ_PART_EMBEDDING;
     int64_t all = maq__block_mul(b, arch->tokens, arch->hidden);
@@ -147,7 +150,7 @@ static void write_projection(struct maq_block_writer *b, const struct maq_arch *
     m->params = all;
 }
 
-void maq__write_embedding(struct maq_block_writer *b, const struct maq_arch *arch)
+void maq__write_embedding(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const enum maq_part part = MAQ_PART_EMBEDDING;
     if (arch->input_features > 0) {
@@ -171,7 +174,7 @@ void maq__write_embedding(struct maq_block_writer *b, const struct maq_arch *arc
         maq__block_norm(b, "embedding_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
 }
 
-void maq__write_output(struct maq_block_writer *b, const struct maq_arch *arch)
+void maq__write_output(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const enum maq_part part = MAQ_PART_OUTPUT;
     if (arch->output_features > 0) {
@@ -191,7 +194,7 @@ void maq__write_output(struct maq_block_writer *b, const struct maq_arch *arch)
     maq__block_plain(b, MAQ_MODULE_LOSS, "cross_entropy", part, MAQ_SHARD_VOCAB, arch->vocab, 1, 0);
 }
 
-void maq__write_mtp(struct maq_block_writer *b, const struct maq_arch *arch)
+void maq__write_mtp(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     write_norm(b, arch, "enorm", false);
     write_norm(b, arch, "hnorm", false);

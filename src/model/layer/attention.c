@@ -13,7 +13,7 @@
  */
 #include "model/layer/module_list.h"
 
-static void write_qk_norm(struct maq_block_writer *b, const struct maq_arch *arch)
+static void write_qk_norm(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_attention *a = &arch->attention;
     int64_t q = a->heads * a->head_dim, k = a->kv_heads * a->head_dim;
@@ -64,7 +64,7 @@ static void write_core(struct maq_block_writer *b, const struct maq_arch_attenti
 }
 
 /* Queries through a low rank, keys and values beside it. */
-static void write_low_rank(struct maq_block_writer *b, const struct maq_arch *arch)
+static void write_low_rank(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_attention *a = &arch->attention;
     const enum maq_part part = MAQ_PART_ATTENTION;
@@ -76,8 +76,8 @@ static void write_low_rank(struct maq_block_writer *b, const struct maq_arch *ar
                       MAQ_MODULE_GATHER_IN);
 }
 
-void maq__write_attention(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
-                          struct maq_branch branch)
+void maq__write_attention(struct maq_block_writer *b, const struct maq_architecture *arch,
+                          const struct maq_arch_layer *layer, struct maq_branch branch)
 {
     const struct maq_arch_attention *a = &arch->attention;
     int64_t out = a->heads * a->v_dim;

@@ -12,7 +12,7 @@
  */
 #include "model/layer/module_list.h"
 
-void maq__write_mamba(struct maq_block_writer *b, const struct maq_arch *arch, struct maq_branch branch)
+void maq__write_mamba(struct maq_block_writer *b, const struct maq_architecture *arch, struct maq_branch branch)
 {
     const struct maq_arch_ssm *s = &arch->mamba;
     const enum maq_part part = MAQ_PART_SSM;

@@ -15,7 +15,7 @@
  */
 #include "model/layer/module_list.h"
 
-static void write_down(struct maq_block_writer *b, const struct maq_arch *arch)
+static void write_down(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_mla *m = &arch->mla;
     uint32_t bias = m->bias ? MAQ_MODULE_BIAS : 0u;
@@ -44,7 +44,7 @@ static void write_up(struct maq_block_writer *b, const struct maq_arch_mla *m)
         maq__block_plain(b, MAQ_MODULE_ROPE, "rotary_pos_emb", MAQ_PART_MLA_UP, MAQ_SHARD_HEADS, rotated, rotated, 0);
 }
 
-void maq__write_mla(struct maq_block_writer *b, const struct maq_arch *arch)
+void maq__write_mla(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_mla *m = &arch->mla;
     int64_t qk = m->nope_dim + m->rope_dim;

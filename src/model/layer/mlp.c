@@ -6,7 +6,8 @@
  */
 #include "model/layer/module_list.h"
 
-void maq__write_mlp(struct maq_block_writer *b, const struct maq_arch *arch, int64_t width, struct maq_branch branch)
+void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *arch, int64_t width,
+                    struct maq_branch branch)
 {
     const struct maq_arch_mlp *mlp = &arch->mlp;
     int64_t fc1 = mlp->gated ? 2 * width : width;

@@ -49,17 +49,19 @@ struct maq_branch {
     bool keep_partial; /* the sums are left to a later branch of the same layer */
 };
 
-void maq__write_attention(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer,
-                          struct maq_branch branch);
-void maq__write_mla(struct maq_block_writer *b, const struct maq_arch *arch);
-void maq__write_mamba(struct maq_block_writer *b, const struct maq_arch *arch, struct maq_branch branch);
-void maq__write_delta(struct maq_block_writer *b, const struct maq_arch *arch);
-void maq__write_conv(struct maq_block_writer *b, const struct maq_arch *arch);
-void maq__write_mlp(struct maq_block_writer *b, const struct maq_arch *arch, int64_t width, struct maq_branch branch);
-void maq__write_moe(struct maq_block_writer *b, const struct maq_arch *arch);
-void maq__write_layer(struct maq_block_writer *b, const struct maq_arch *arch, const struct maq_arch_layer *layer);
-void maq__write_embedding(struct maq_block_writer *b, const struct maq_arch *arch);
-void maq__write_output(struct maq_block_writer *b, const struct maq_arch *arch);
-void maq__write_mtp(struct maq_block_writer *b, const struct maq_arch *arch);
+void maq__write_attention(struct maq_block_writer *b, const struct maq_architecture *arch,
+                          const struct maq_arch_layer *layer, struct maq_branch branch);
+void maq__write_mla(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_mamba(struct maq_block_writer *b, const struct maq_architecture *arch, struct maq_branch branch);
+void maq__write_delta(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_conv(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *arch, int64_t width,
+                    struct maq_branch branch);
+void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_layer(struct maq_block_writer *b, const struct maq_architecture *arch,
+                      const struct maq_arch_layer *layer);
+void maq__write_embedding(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_output(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_mtp(struct maq_block_writer *b, const struct maq_architecture *arch);
 
 #endif

@@ -33,7 +33,7 @@ static uint32_t activation_flags(const struct maq_arch_moe *moe)
            (moe->clamped ? MAQ_MODULE_CLAMPED : 0u);
 }
 
-static void write_routed(struct maq_block_writer *b, const struct maq_arch *arch, struct maq_moe_geometry g)
+static void write_routed(struct maq_block_writer *b, const struct maq_architecture *arch, struct maq_moe_geometry g)
 {
     const struct maq_arch_moe *moe = &arch->moe;
     int64_t width = moe->latent > 0 ? moe->latent : arch->hidden;
@@ -56,7 +56,7 @@ static void write_routed(struct maq_block_writer *b, const struct maq_arch *arch
         maq__block_linear(b, "fc2_latent_proj", MAQ_PART_MOE, MAQ_SHARD_SEQUENCE, width, arch->hidden, 0);
 }
 
-static void write_shared(struct maq_block_writer *b, const struct maq_arch *arch)
+static void write_shared(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_moe *moe = &arch->moe;
     const enum maq_part part = MAQ_PART_SHARED_EXPERTS;
@@ -79,7 +79,7 @@ static void write_shared(struct maq_block_writer *b, const struct maq_arch *arch
                      0);
 }
 
-void maq__write_moe(struct maq_block_writer *b, const struct maq_arch *arch)
+void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_moe *moe = &arch->moe;
     bool limited = moe->group_topk > 0 && moe->group_topk < moe->groups;

@@ -11,7 +11,7 @@
  */
 #include "model/layer/module_list.h"
 
-void maq__write_conv(struct maq_block_writer *b, const struct maq_arch *arch)
+void maq__write_conv(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const struct maq_arch_conv *c = &arch->conv;
     const enum maq_part part = MAQ_PART_SSM;

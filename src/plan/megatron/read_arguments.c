@@ -281,9 +281,9 @@ static void read_words(struct maq_megatron_reader *r, const char *const *words, 
     }
 }
 
-static struct maq_megatron_box *new_box(size_t n_words)
+static struct maq_loaded_megatron *new_box(size_t n_words)
 {
-    struct maq_megatron_box *box = calloc(1, sizeof *box);
+    struct maq_loaded_megatron *box = calloc(1, sizeof *box);
     if (!box)
         return NULL;
     maq_arena_init(&box->arena, 0);
@@ -325,7 +325,7 @@ enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *
 
 void maq_megatron_drop_model(struct maq_megatron *read)
 {
-    struct maq_megatron_box *box = (struct maq_megatron_box *)read;
+    struct maq_loaded_megatron *box = (struct maq_loaded_megatron *)read;
     size_t n = 0;
     for (size_t i = 0; i < read->n_overrides; i++) {
         struct maq_str section;
@@ -340,7 +340,7 @@ void maq_megatron_free(struct maq_megatron *read)
 {
     if (!read)
         return;
-    struct maq_megatron_box *box = (struct maq_megatron_box *)read;
+    struct maq_loaded_megatron *box = (struct maq_loaded_megatron *)read;
     maq_arena_fini(&box->arena);
     free(box);
 }

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "maquette/job.h"
 
-struct maq_megatron_box {
+struct maq_loaded_megatron {
     struct maq_megatron read; /* the first: what is given away is the box */
     struct maq_arena arena;
     size_t size;
@@ -27,7 +27,7 @@ struct maq_megatron_kept {
 };
 
 struct maq_megatron_reader {
-    struct maq_megatron_box *box;
+    struct maq_loaded_megatron *box;
     bool open; /* what a search chooses is left out */
     struct maq_diag *diag;
     struct maq_buf unknown;

@@ -25,20 +25,20 @@ _Static_assert(MAQ_COUNT(maq__mixed_cp_comms) == MAQ_CP_A2A_P2P + 2, "a word per
 
 /* ---- loading ---- */
 
-struct maq_mixed_box *maq__mixed_box(size_t most_bytes)
+struct maq_loaded_mixed_plan *maq__mixed_new(size_t most_bytes)
 {
-    struct maq_mixed_box *box = maq__calloc(sizeof *box);
+    struct maq_loaded_mixed_plan *box = maq__calloc(sizeof *box);
     if (box)
         maq_arena_init(&box->arena, most_bytes);
     return box;
 }
 
-static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, struct maq_diag *diag)
+static enum maq_status take(struct maq_loaded_mixed_plan **out, struct maq_doc *doc, struct maq_diag *diag)
 {
     if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_FORM, doc->root ? doc->root->at : (struct maq_span){0},
                              "docs/plan-form.md has an example", "a plan is a map");
-    struct maq_mixed_box *box = maq__mixed_box(MAX_PLAN_BYTES);
+    struct maq_loaded_mixed_plan *box = maq__mixed_new(MAX_PLAN_BYTES);
     if (!box)
         return maq_no_memory(diag, "the plan");
     bool foreign = maq_node_peek(doc->root, "pipeline_list") != NULL;
@@ -51,7 +51,7 @@ static enum maq_status take(struct maq_mixed_box **out, struct maq_doc *doc, str
     return MAQ_OK;
 }
 
-enum maq_status maq_mixed_plan_load(struct maq_mixed_box **out, const char *path, struct maq_diag *diag)
+enum maq_status maq_mixed_plan_load(struct maq_loaded_mixed_plan **out, const char *path, struct maq_diag *diag)
 {
     struct maq_doc doc;
     enum maq_status status = maq_doc_load(&doc, path, MAQ_ORIGIN_DOCUMENT, diag);
@@ -61,7 +61,7 @@ enum maq_status maq_mixed_plan_load(struct maq_mixed_box **out, const char *path
     return status;
 }
 
-enum maq_status maq_mixed_plan_parse(struct maq_mixed_box **out, const char *name, struct maq_str text,
+enum maq_status maq_mixed_plan_parse(struct maq_loaded_mixed_plan **out, const char *name, struct maq_str text,
                                      struct maq_diag *diag)
 {
     struct maq_doc doc;
@@ -72,12 +72,12 @@ enum maq_status maq_mixed_plan_parse(struct maq_mixed_box **out, const char *nam
     return status;
 }
 
-const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_mixed_box *box)
+const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_loaded_mixed_plan *box)
 {
     return &box->plan;
 }
 
-enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,
+enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *box, bool filled,
                                     struct maq_diag *diag)
 {
     if (!filled) {
@@ -88,7 +88,7 @@ enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed
     return MAQ_OK;
 }
 
-void maq_mixed_plan_free(struct maq_mixed_box *box)
+void maq_mixed_plan_free(struct maq_loaded_mixed_plan *box)
 {
     if (!box)
         return;

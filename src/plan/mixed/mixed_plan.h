@@ -8,7 +8,7 @@
 
 #define MAQ_MIXED_MAX_DEVICES (UINT32_C(1) << 24)
 
-struct maq_mixed_box {
+struct maq_loaded_mixed_plan {
     struct maq_arena arena;
     struct maq_mixed_plan plan;
 };
@@ -18,10 +18,10 @@ extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], 
                                                                                     *const maq__mixed_cp_comms[];
 
 /* An empty plan of at most so many bytes, 0: of any number; NULL when out of memory. */
-struct maq_mixed_box *maq__mixed_box(size_t most_bytes);
+struct maq_loaded_mixed_plan *maq__mixed_new(size_t most_bytes);
 
 /* Hands out a plan that was filled; where it was not, for want of memory, ends it. */
-enum maq_status maq__mixed_hand_out(struct maq_mixed_box **out, struct maq_mixed_box *box, bool filled,
+enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *box, bool filled,
                                     struct maq_diag *diag);
 
 /* maquette's form (read.c) and that of Sailor's executed plans (import_sailor.c): the plan's parts go to the arena. */

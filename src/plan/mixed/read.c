@@ -342,7 +342,7 @@ static enum maq_status read_offload(struct mixed_reader *r, struct maq_mixed_sta
                                   .recompute_parts = out->recompute_parts,
                                   .op_fuser = true};
     const char *remedy, *wrong = maq_offload_fault(&plan, &remedy);
-    wrong = wrong ? wrong : maq_offload_clash(&plan, &remedy);
+    wrong = wrong ? wrong : maq_offload_conflict(&plan, &remedy);
     return wrong ? FAIL(r, TECHNIQUE, list, remedy, "%s", wrong) : MAQ_OK;
 }
 

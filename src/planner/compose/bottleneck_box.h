@@ -9,7 +9,7 @@
 
 #define MAQ_BOX_DUALS 2 /* relaxed programs of a box: with its best prices, with none */
 
-struct maq_box {
+struct maq_bottleneck_box {
     double bottleneck_lo, bottleneck_hi, sync_lo, sync_hi;
     double least_s; /* of sum t_i and what a step waits, proven */
     double bound_s;
@@ -22,7 +22,7 @@ struct maq_box {
 /* Called with every path that a relaxed program comes upon, front stage first; it need not keep to the devices there are. */
 typedef void maq_path_hook(void *user, const struct maq_composition *path);
 
-struct maq_box_options {
+struct maq_bottleneck_box_options {
     double cutoff_s;     /* only what is below it matters */
     double grain_s;      /* boxes are split until their width counts for less than this */
     uint32_t most;       /* boxes looked at; the rest are taken as they are */

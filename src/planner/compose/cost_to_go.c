@@ -26,28 +26,28 @@
 #define SHORT 4u            /* stride of a kind whose runs are short */
 #define ROUNDED (1 - 1e-5f) /* 128 additions of floats are off by 128 x 6e-8 at most */
 
-struct maq_left {
-    const struct maq_arcs *arcs;
+struct maq_cost_to_go {
+    const struct maq_layer_ranges *layer_ranges;
     const struct maq_units *units;
     uint32_t rows;
     float *cost;   /* [rows + 1][atoms + 1][codes] */
     float *barred; /* [option][codes]: HUGE_VALF where the option uses more than u */
 };
 
-bool maq_left_new(struct maq_left **out, const struct maq_arcs *arcs, const struct maq_units *units,
-                  struct maq_arena *arena)
+bool maq_cost_to_go_new(struct maq_cost_to_go **out, const struct maq_layer_ranges *layer_ranges,
+                        const struct maq_units *units, struct maq_arena *arena)
 {
-    const struct maq_stage_table *t = arcs->table;
-    uint32_t rows = arcs->rows < MAQ_LEFT_ROWS ? arcs->rows : MAQ_LEFT_ROWS;
+    const struct maq_stage_table *t = layer_ranges->table;
+    uint32_t rows = layer_ranges->rows < MAQ_LEFT_ROWS ? layer_ranges->rows : MAQ_LEFT_ROWS;
     size_t cells = (size_t)(rows + 1) * (t->n_atoms + 1) * units->codes;
-    struct maq_left *left = MAQ_ARENA_NEW(arena, struct maq_left, 1);
+    struct maq_cost_to_go *left = MAQ_ARENA_NEW(arena, struct maq_cost_to_go, 1);
     if (!left)
         return false;
-    *left = (struct maq_left){.arcs = arcs,
-                              .units = units,
-                              .rows = rows,
-                              .cost = MAQ_ARENA_NEW(arena, float, cells),
-                              .barred = MAQ_ARENA_NEW(arena, float, (size_t)t->n_options * units->codes)};
+    *left = (struct maq_cost_to_go){.layer_ranges = layer_ranges,
+                                    .units = units,
+                                    .rows = rows,
+                                    .cost = MAQ_ARENA_NEW(arena, float, cells),
+                                    .barred = MAQ_ARENA_NEW(arena, float, (size_t)t->n_options * units->codes)};
     if (!left->cost || !left->barred)
         return false;
     for (uint32_t o = 0; o < t->n_options; o++) {
@@ -79,10 +79,10 @@ static void relax_run(float *restrict into, const float *restrict from, float co
 }
 
 /* One step into a row. What is not barred comes in runs; short ones are taken with what is. */
-static void relax(const struct maq_left *left, float *into, const float *from, uint32_t option, float cost)
+static void relax(const struct maq_cost_to_go *left, float *into, const float *from, uint32_t option, float cost)
 {
     const struct maq_units *units = left->units;
-    uint32_t kind = left->arcs->table->options[option].kind, code = units->code[option], codes = units->codes;
+    uint32_t kind = left->layer_ranges->table->options[option].kind, code = units->code[option], codes = units->codes;
     uint32_t whole = units->stride[kind] * units->radix[kind];
     if (units->stride[kind] < SHORT) {
         relax_all(into, from, left->barred + (size_t)option * codes, cost, code, codes);
@@ -93,9 +93,9 @@ static void relax(const struct maq_left *left, float *into, const float *from, u
 }
 
 /* No option of the kind does with fewer devices in no more time. */
-static bool is_worth(const struct maq_left *left, const double *least, uint32_t option)
+static bool is_worth(const struct maq_cost_to_go *left, const double *least, uint32_t option)
 {
-    const struct maq_stage_table *t = left->arcs->table;
+    const struct maq_stage_table *t = left->layer_ranges->table;
     const uint32_t *code = left->units->code;
     for (uint32_t o = 0; o < t->n_options; o++)
         if (t->options[o].kind == t->options[option].kind && o != option && code[o] <= code[option] &&
@@ -105,10 +105,10 @@ static bool is_worth(const struct maq_left *left, const double *least, uint32_t 
 }
 
 /* All stages over [first, end), of options with the same devices the cheapest. */
-static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint32_t behind, uint32_t first,
-                          uint32_t end, const double *priced, float *into)
+static bool relax_range(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, uint32_t behind,
+                        uint32_t first, uint32_t end, const double *priced, float *into)
 {
-    const struct maq_arcs *a = left->arcs;
+    const struct maq_layer_ranges *a = left->layer_ranges;
     const struct maq_stage_table *t = a->table;
     uint32_t codes = left->units->codes, next = behind < left->rows ? behind + 1 : left->rows;
     const float *from = left->cost + ((size_t)next * (t->n_atoms + 1) + first) * codes;
@@ -118,14 +118,14 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
     for (uint32_t o = 0; o < t->n_options; o++)
         least[o] = HUGE_VAL;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        size_t arc = maq_arc(t, o, first, end);
-        double s = maq_arc_compute(t, o, first, end);
+        size_t layer_range = maq_layer_range_index(t, o, first, end);
+        double s = maq_layer_range_compute(t, o, first, end);
         any = any || s <= box->bottleneck_hi;
         double hops =
                    forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first],
                pace = maq_stage_pace(t, s, hops);
         s += hops;
-        if (a->deepest[arc] > behind && pace <= box->bottleneck_hi && a->sync_s[arc] <= box->sync_hi)
+        if (a->deepest[layer_range] > behind && pace <= box->bottleneck_hi && a->sync_s[layer_range] <= box->sync_hi)
             least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);
     }
     for (uint32_t o = 0; o < t->n_options && reached; o++)
@@ -135,13 +135,13 @@ static bool relax_stretch(struct maq_left *left, const struct maq_box *box, uint
 }
 
 /* Atoms of the longest stage there is. */
-static uint32_t longest_stage(const struct maq_arcs *a, const struct maq_box *box)
+static uint32_t longest_stage(const struct maq_layer_ranges *a, const struct maq_bottleneck_box *box)
 {
     const struct maq_stage_table *t = a->table;
     uint32_t longest = 0;
     for (uint32_t o = 0; o < t->n_options; o++)
         for (uint32_t first = 0, end = 0; first < t->n_atoms; first++) {
-            while (end < t->n_atoms && maq_arc_compute(t, o, first, end + 1) <= box->bottleneck_hi)
+            while (end < t->n_atoms && maq_layer_range_compute(t, o, first, end + 1) <= box->bottleneck_hi)
                 end++;
             longest = end > first && end - first > longest ? end - first : longest;
             end = end > first ? end : first + 1;
@@ -149,9 +149,9 @@ static uint32_t longest_stage(const struct maq_arcs *a, const struct maq_box *bo
     return longest;
 }
 
-void maq_left_fill(struct maq_left *left, const struct maq_box *box, const double *priced)
+void maq_cost_to_go_fill(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, const double *priced)
 {
-    const struct maq_arcs *a = left->arcs;
+    const struct maq_layer_ranges *a = left->layer_ranges;
     uint32_t n = a->table->n_atoms, codes = left->units->codes, longest = longest_stage(a, box);
     for (uint32_t k = left->rows + 1; k-- > 0;) {
         /* k stages behind cover no more than so many atoms; those of the last row may be more */
@@ -161,15 +161,15 @@ void maq_left_fill(struct maq_left *left, const struct maq_box *box, const doubl
             for (uint32_t u = 0; u < codes; u++)
                 into[u] = l > 0 ? HUGE_VALF : 0;
             for (uint32_t first = l; first-- > 0 && l >= least && l <= most;)
-                if (!relax_stretch(left, box, k, first, l, priced, into))
+                if (!relax_range(left, box, k, first, l, priced, into))
                     break;
         }
     }
 }
 
-double maq_left_of(const struct maq_left *left, uint32_t behind, uint32_t atom, uint32_t code)
+double maq_cost_to_go_of(const struct maq_cost_to_go *left, uint32_t behind, uint32_t atom, uint32_t code)
 {
     uint32_t row = behind < left->rows ? behind : left->rows;
-    size_t cell = ((size_t)row * (left->arcs->table->n_atoms + 1) + atom) * left->units->codes + code;
+    size_t cell = ((size_t)row * (left->layer_ranges->table->n_atoms + 1) + atom) * left->units->codes + code;
     return (double)(left->cost[cell] * ROUNDED);
 }

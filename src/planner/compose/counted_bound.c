@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "planner/compose/cost_to_go.h"
-#include "planner/compose/prefixes.h"
+#include "planner/compose/predecessors.h"
 
 #define STATES (1u << 18) /* of one program */
 #define CHUNK 1024u
@@ -47,14 +47,14 @@ struct state { /* in front what comparing states reads */
     const struct state *from;
 };
 
-struct maq_counted {
-    const struct maq_arcs *arcs;
+struct maq_counted_bound {
+    const struct maq_layer_ranges *layer_ranges;
     struct maq_units units;
-    struct maq_left *left; /* NULL: not needed yet, or too large */
-    bool filled;           /* for the box */
-    bool waits;            /* a step may wait (stage_table.h) */
+    struct maq_cost_to_go *left; /* NULL: not needed yet, or too large */
+    bool filled;                 /* for the box */
+    bool waits;                  /* a step may wait (stage_table.h) */
     struct maq_hop_groups groups;
-    struct maq_fronts fronts;
+    struct maq_predecessors predecessors;
     struct state **bucket; /* [atoms * groups] */
     struct state **chunks; /* states, for the next program too */
     struct maq_arena *arena;
@@ -65,20 +65,21 @@ struct maq_counted {
     double paid; /* what all devices cost */
 };
 
-bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena)
+bool maq_counted_bound_new(struct maq_counted_bound **out, const struct maq_layer_ranges *layer_ranges,
+                           struct maq_arena *arena)
 {
-    const struct maq_stage_table *t = arcs->table;
-    struct maq_counted *c = MAQ_ARENA_NEW(arena, struct maq_counted, 1);
+    const struct maq_stage_table *t = layer_ranges->table;
+    struct maq_counted_bound *c = MAQ_ARENA_NEW(arena, struct maq_counted_bound, 1);
     *out = NULL;
     if (!c)
         return false;
-    c->arcs = arcs;
+    c->layer_ranges = layer_ranges;
     c->waits = maq_may_wait(t);
     c->arena = arena;
-    if (!maq_units_init(&c->units, arcs))
+    if (!maq_units_init(&c->units, layer_ranges))
         return true;
-    if (!maq_hop_groups_init(&c->groups, arcs, arena) ||
-        !maq_fronts_init(&c->fronts, arcs, &c->units, &c->groups, arena))
+    if (!maq_hop_groups_init(&c->groups, layer_ranges, arena) ||
+        !maq_predecessors_init(&c->predecessors, layer_ranges, &c->units, &c->groups, arena))
         return false;
     c->bucket = MAQ_ARENA_NEW(arena, struct state *, (size_t)t->n_atoms * c->groups.n);
     c->chunks = MAQ_ARENA_NEW(arena, struct state *, STATES / CHUNK);
@@ -88,7 +89,7 @@ bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, stru
     return true;
 }
 
-static struct state *new_state(struct maq_counted *c)
+static struct state *new_state(struct maq_counted_bound *c)
 {
     if (c->n == STATES || c->work > c->most)
         return NULL;
@@ -100,7 +101,7 @@ static struct state *new_state(struct maq_counted *c)
 }
 
 /* Whether a state that costs no more than another makes it needless. */
-static inline bool replaces(const struct maq_counted *c, const struct state *a, const struct state *b)
+static inline bool replaces(const struct maq_counted_bound *c, const struct state *a, const struct state *b)
 {
     if ((((b->used | MAQ_UNITS_TOP) - a->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP || a->over > b->over ||
         (a->level == 1) != (b->level == 1))
@@ -110,7 +111,7 @@ static inline bool replaces(const struct maq_counted *c, const struct state *a, 
 }
 
 /* Puts a state where none is better. false when there is no more room. */
-static bool put(struct maq_counted *c, const struct state *s)
+static bool put(struct maq_counted_bound *c, const struct state *s)
 {
     struct state **head = &c->bucket[(size_t)s->atom * c->groups.n + s->group], **worst = NULL;
     const uint32_t oldest = c->waits ? s->level : 0; /* which may replace it; those in front are of no lower level */
@@ -144,8 +145,8 @@ static bool put(struct maq_counted *c, const struct state *s)
 }
 
 struct run {
-    struct maq_counted *c;
-    const struct maq_box *box;
+    struct maq_counted_bound *c;
+    const struct maq_bottleneck_box *box;
     const double *rest;
     uint32_t behind;
     double limit; /* states whose bound reaches it are dropped */
@@ -167,18 +168,18 @@ static double with_waits(const struct run *r, const struct more *m, double fill_
     if (!r->c->waits)
         return fill_s;
     return fill_s +
-           maq_waits(r->c->arcs->table, fill_s + m->back_s, m->tail.slowest_s, r->box->bottleneck_lo, m->alone);
+           maq_waits(r->c->layer_ranges->table, fill_s + m->back_s, m->tail.slowest_s, r->box->bottleneck_lo, m->alone);
 }
 
 /* Where the waves come back to is known at the front. */
-static struct more more_of(const struct run *r, const struct state *back, const struct maq_front *s, double sent)
+static struct more more_of(const struct run *r, const struct state *back, const struct maq_predecessor *s, double sent)
 {
-    const struct maq_counted *c = r->c;
-    const struct maq_stage_table *t = c->arcs->table;
+    const struct maq_counted_bound *c = r->c;
+    const struct maq_stage_table *t = c->layer_ranges->table;
     struct more m = {.last = back->last, .alone = r->behind == 0 && s->first == 0};
     if (!c->waits)
         return m;
-    double compute = maq_arc_compute(t, s->option, s->first, back->atom);
+    double compute = maq_layer_range_compute(t, s->option, s->first, back->atom);
     m.last = r->behind == 0 ? c->groups.of[s->option] : back->last;
     m.tail =
         r->behind == 0 ? maq_tail_of(t, s->option, compute) : maq_tail_grow(t, back->tail, r->behind, compute, sent);
@@ -189,16 +190,17 @@ static struct more more_of(const struct run *r, const struct state *back, const 
 }
 
 /* A state with a stage in front that may be worth having. false when there is no more room. */
-static bool take_front(struct run *r, const struct state *back, const struct maq_front *s, double sent, double bound)
+static bool take_front(struct run *r, const struct state *back, const struct maq_predecessor *s, double sent,
+                       double bound)
 {
-    struct maq_counted *c = r->c;
-    const struct maq_stage_table *t = c->arcs->table;
+    struct maq_counted_bound *c = r->c;
+    const struct maq_stage_table *t = c->layer_ranges->table;
     const struct more more = more_of(r, back, s, sent);
     uint32_t code = back->code + s->code;
     if (c->filled) {
         double own_s = c->units.coarse > 1 ? back->priced + s->priced - c->paid : back->cost + s->cost;
         bound = fmax(bound, own_s + sent + s->least +
-                                maq_left_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
+                                maq_cost_to_go_of(c->left, r->behind + 1, s->first, c->units.codes - 1 - code));
     }
     bound = with_waits(r, &more, bound);
     if (bound >= r->limit || with_waits(r, &more, back->cost + s->cost + sent + s->least) >= r->limit)
@@ -230,15 +232,15 @@ static bool take_front(struct run *r, const struct state *back, const struct maq
 /* Of the stages in front of those that are being put in front. */
 static const double *rest_of(const struct run *r)
 {
-    uint32_t rows = r->c->arcs->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
-    return r->rest + (size_t)row * (r->c->arcs->table->n_atoms + 1);
+    uint32_t rows = r->c->layer_ranges->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
+    return r->rest + (size_t)row * (r->c->layer_ranges->table->n_atoms + 1);
 }
 
 /* All stages in front of a state. */
 static bool grow(struct run *r, const struct state *back)
 {
-    struct maq_counted *c = r->c;
-    const struct maq_stage_table *t = c->arcs->table;
+    struct maq_counted_bound *c = r->c;
+    const struct maq_stage_table *t = c->layer_ranges->table;
     const double *rest = rest_of(r);
     double weight = r->behind > 0 ? maq_backward_weight(t, r->behind - 1, false) : 0;
     double sent[MAQ_HOP_GROUPS] = {0},
@@ -249,10 +251,10 @@ static bool grow(struct run *r, const struct state *back)
         most[g] = r->limit + c->paid - back->priced - sent[g];
         most[g] += ROUNDING * (fabs(r->limit) + c->paid + fabs(back->priced) + sent[g]);
     }
-    c->work += c->fronts.n;
-    for (uint32_t i = 0; i < c->fronts.n; i++) {
-        const struct maq_front *s = &c->fronts.at[i];
-        if (c->fronts.reach[i].least > most[c->fronts.reach[i].group])
+    c->work += c->predecessors.n;
+    for (uint32_t i = 0; i < c->predecessors.n; i++) {
+        const struct maq_predecessor *s = &c->predecessors.at[i];
+        if (c->predecessors.reach[i].least > most[c->predecessors.reach[i].group])
             continue;
         if (((c->units.room - back->used - s->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP)
             continue;
@@ -267,20 +269,20 @@ static bool grow(struct run *r, const struct state *back)
     return true;
 }
 
-/* The states of a level with the same front. `arcs`: those that end at the atom are listed. */
-static bool grow_bucket(struct run *r, uint32_t atom, uint32_t group, bool *arcs)
+/* The states of a level with the same front. `layer_ranges`: those that end at the atom are listed. */
+static bool grow_bucket(struct run *r, uint32_t atom, uint32_t group, bool *layer_ranges)
 {
-    struct maq_counted *c = r->c;
+    struct maq_counted_bound *c = r->c;
     const struct state *s = c->bucket[(size_t)atom * c->groups.n + group];
-    bool fronts = false;
+    bool predecessors = false;
     for (; s && s->level >= r->behind; s = s->sibling) {
         if (s->level > r->behind) /* of the next level */
             continue;
-        if (!*arcs)
-            maq_fronts_list_arcs(&c->fronts, r->box, r->behind, atom, false);
-        if (!fronts)
-            maq_fronts_list(&c->fronts, r->box, rest_of(r), r->behind, atom, group);
-        *arcs = fronts = true;
+        if (!*layer_ranges)
+            maq_predecessors_list_ranges(&c->predecessors, r->box, r->behind, atom, false);
+        if (!predecessors)
+            maq_predecessors_list(&c->predecessors, r->box, rest_of(r), r->behind, atom, group);
+        *layer_ranges = predecessors = true;
         if (!grow(r, s))
             return false;
     }
@@ -289,45 +291,47 @@ static bool grow_bucket(struct run *r, uint32_t atom, uint32_t group, bool *arcs
 
 static bool grow_level(struct run *r, const struct state *root)
 {
-    struct maq_counted *c = r->c;
-    uint32_t atoms = c->arcs->table->n_atoms;
-    r->sends = maq_end_sends_s(c->arcs->table, maq_backward_weight(c->arcs->table, r->behind, false), r->behind == 0);
+    struct maq_counted_bound *c = r->c;
+    uint32_t atoms = c->layer_ranges->table->n_atoms;
+    r->sends = maq_end_sends_s(c->layer_ranges->table, maq_backward_weight(c->layer_ranges->table, r->behind, false),
+                               r->behind == 0);
     if (r->behind == 0) {
-        maq_fronts_list_arcs(&c->fronts, r->box, 0, atoms, c->waits);
-        maq_fronts_list(&c->fronts, r->box, rest_of(r), 0, atoms, 0);
+        maq_predecessors_list_ranges(&c->predecessors, r->box, 0, atoms, c->waits);
+        maq_predecessors_list(&c->predecessors, r->box, rest_of(r), 0, atoms, 0);
         return grow(r, root);
     }
     for (uint32_t atom = atoms; atom-- > 1;) {
-        bool arcs = false;
+        bool layer_ranges = false;
         for (uint32_t g = 0; g < c->groups.n; g++)
-            if (!grow_bucket(r, atom, g, &arcs))
+            if (!grow_bucket(r, atom, g, &layer_ranges))
                 return false;
     }
     return true;
 }
 
-static double sent_by(const struct maq_counted *c, const struct state *back, const struct state *front)
+static double sent_by(const struct maq_counted_bound *c, const struct state *back, const struct state *front)
 {
-    double weight = maq_backward_weight(c->arcs->table, back->level - 1u, false);
+    double weight = maq_backward_weight(c->layer_ranges->table, back->level - 1u, false);
     return weight *
-           c->groups
-               .backward[((size_t)back->group * c->groups.n + front->group) * c->arcs->table->n_atoms + back->atom];
+           c->groups.backward[((size_t)back->group * c->groups.n + front->group) * c->layer_ranges->table->n_atoms +
+                              back->atom];
 }
 
 /* The best path, and its largest stage and synchronization. */
-static void read_back(struct maq_composition *path, struct maq_box *box, const struct run *r)
+static void read_back(struct maq_composition *path, struct maq_bottleneck_box *box, const struct run *r)
 {
-    const struct maq_counted *c = r->c;
-    const struct maq_stage_table *t = c->arcs->table;
+    const struct maq_counted_bound *c = r->c;
+    const struct maq_stage_table *t = c->layer_ranges->table;
     const struct state *s = &r->last;
     double sent = 0;
     box->bottleneck_at = box->sync_at = 0;
     for (const struct state *behind = s->from; behind; behind = s->from) { /* the first state has no stages */
         path->stages[path->n_stages++] = (struct maq_stage){
             .first = s->atom, .end = behind->atom, .n_parts = 1, .parts = {{s->option, maq_replicas(t, s->option)}}};
-        double compute = maq_arc_compute(t, s->option, s->atom, behind->atom);
+        double compute = maq_layer_range_compute(t, s->option, s->atom, behind->atom);
         box->bottleneck_at = fmax(box->bottleneck_at, fmax(compute, s->front + sent));
-        box->sync_at = fmax(box->sync_at, c->arcs->sync_s[maq_arc(t, s->option, s->atom, behind->atom)]);
+        box->sync_at =
+            fmax(box->sync_at, c->layer_ranges->sync_s[maq_layer_range_index(t, s->option, s->atom, behind->atom)]);
         if (behind->atom < t->n_atoms)
             sent = maq_end_sends_s(t, sent_by(c, behind, s), s->atom == 0 && behind->level == 1);
         s = behind;
@@ -335,22 +339,24 @@ static void read_back(struct maq_composition *path, struct maq_box *box, const s
 }
 
 /* The table of what is left: what it says of the whole pipeline. */
-static bool fill_left(double *least, struct maq_counted *c, const struct maq_box *box)
+static bool fill_left(double *least, struct maq_counted_bound *c, const struct maq_bottleneck_box *box)
 {
     static const double nothing[MAQ_STAGE_OPTIONS];
     bool coarse = c->units.coarse > 1;
-    if (!c->left && !maq_left_new(&c->left, c->arcs, &c->units, c->arena))
+    if (!c->left && !maq_cost_to_go_new(&c->left, c->layer_ranges, &c->units, c->arena))
         return false;
-    maq_left_fill(c->left, box, coarse ? c->fronts.priced : nothing);
+    maq_cost_to_go_fill(c->left, box, coarse ? c->predecessors.priced : nothing);
     c->filled = true;
-    *least = maq_left_of(c->left, 0, c->arcs->table->n_atoms, c->units.codes - 1) - (coarse ? c->paid : 0);
+    *least =
+        maq_cost_to_go_of(c->left, 0, c->layer_ranges->table->n_atoms, c->units.codes - 1) - (coarse ? c->paid : 0);
     return true;
 }
 
-bool maq_counted_solve(double *least, struct maq_box *box, struct maq_composition *path, struct maq_counted *c,
-                       const double *rest, double wanted, const struct maq_count_options *options)
+bool maq_counted_bound_solve(double *least, struct maq_bottleneck_box *box, struct maq_composition *path,
+                             struct maq_counted_bound *c, const double *rest, double wanted,
+                             const struct maq_count_options *options)
 {
-    const struct maq_stage_table *t = c->arcs->table;
+    const struct maq_stage_table *t = c->layer_ranges->table;
     struct run r = {.c = c, .box = box, .rest = rest, .limit = wanted};
     bool fits = true;
     path->n_stages = 0;
@@ -358,7 +364,7 @@ bool maq_counted_solve(double *least, struct maq_box *box, struct maq_compositio
     for (uint32_t g = 0; g < t->n_kinds; g++)
         c->paid += box->price[0][g] * t->available[g];
     for (uint32_t o = 0; o < t->n_options; o++)
-        c->fronts.priced[o] = box->price[0][t->options[o].kind] * c->arcs->devices[o];
+        c->predecessors.priced[o] = box->price[0][t->options[o].kind] * c->layer_ranges->devices[o];
     memset(c->bucket, 0, (size_t)t->n_atoms * c->groups.n * sizeof *c->bucket);
     c->n = 0;
     c->work = 0;
@@ -376,7 +382,7 @@ bool maq_counted_solve(double *least, struct maq_box *box, struct maq_compositio
     if (!root)
         return false;
     *root = (struct state){.atom = (uint16_t)t->n_atoms};
-    for (uint32_t before = 0; fits && before < c->n && r.behind < c->arcs->depth; r.behind++) {
+    for (uint32_t before = 0; fits && before < c->n && r.behind < c->layer_ranges->depth; r.behind++) {
         before = c->n;
         fits = grow_level(&r, root);
     }

@@ -4,10 +4,11 @@
 
 #include "planner/compose/bottleneck_box.h"
 
-struct maq_counted;
+struct maq_counted_bound;
 
-/* Of countable arcs; NULL, which is no error, for others. false when out of memory. */
-bool maq_counted_new(struct maq_counted **out, const struct maq_arcs *arcs, struct maq_arena *arena);
+/* Of countable layer ranges; NULL, which is no error, for others. false when out of memory. */
+bool maq_counted_bound_new(struct maq_counted_bound **out, const struct maq_layer_ranges *layer_ranges,
+                           struct maq_arena *arena);
 
 struct maq_count_options {
     uint64_t work; /* most stages tried and states compared */
@@ -20,7 +21,8 @@ struct maq_count_options {
  * otherwise `wanted`, and a path without stages. When it took too much work: what is known by then, 0 at least, and
  * no path. Sets where in the box the path lies. `rest`: at the box's prices. false when out of memory.
  */
-bool maq_counted_solve(double *least, struct maq_box *box, struct maq_composition *path, struct maq_counted *counted,
-                       const double *rest, double wanted, const struct maq_count_options *options);
+bool maq_counted_bound_solve(double *least, struct maq_bottleneck_box *box, struct maq_composition *path,
+                             struct maq_counted_bound *counted, const double *rest, double wanted,
+                             const struct maq_count_options *options);
 
 #endif

@@ -45,7 +45,8 @@ static bool number_units(struct maq_units *u, uint32_t *units, uint32_t *of, con
 }
 
 /* Uses as numbers, as coarse as the table of what is left has to be. */
-static void number_uses(struct maq_units *u, const uint32_t *units, const uint32_t *of, const struct maq_arcs *a)
+static void number_uses(struct maq_units *u, const uint32_t *units, const uint32_t *of,
+                        const struct maq_layer_ranges *a)
 {
     const struct maq_stage_table *t = a->table;
     uint64_t rows = (a->rows < MAQ_LEFT_ROWS ? a->rows : MAQ_LEFT_ROWS) + 1, codes;
@@ -65,19 +66,19 @@ static void number_uses(struct maq_units *u, const uint32_t *units, const uint32
         u->code[o] = of[o] / u->coarse * u->stride[t->options[o].kind];
 }
 
-bool maq_units_init(struct maq_units *u, const struct maq_arcs *arcs)
+bool maq_units_init(struct maq_units *u, const struct maq_layer_ranges *layer_ranges)
 {
     uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
     *u = (struct maq_units){.room = 0};
-    if (arcs->mixes || !number_units(u, units, of, arcs->table))
+    if (layer_ranges->mixes || !number_units(u, units, of, layer_ranges->table))
         return false;
-    number_uses(u, units, of, arcs);
+    number_uses(u, units, of, layer_ranges);
     return true;
 }
 
-bool maq_countable(const struct maq_arcs *arcs)
+bool maq_countable(const struct maq_layer_ranges *layer_ranges)
 {
     uint32_t units[MAQ_STAGE_KINDS] = {0}, of[MAQ_STAGE_OPTIONS] = {0};
     struct maq_units u = {.room = 0};
-    return !arcs->mixes && number_units(&u, units, of, arcs->table);
+    return !layer_ranges->mixes && number_units(&u, units, of, layer_ranges->table);
 }

@@ -19,9 +19,9 @@ struct maq_units {
 };
 
 /* Whether devices are few enough to tell apart, and no stages mixed. */
-bool maq_countable(const struct maq_arcs *arcs);
+bool maq_countable(const struct maq_layer_ranges *layer_ranges);
 
 /* false where there are too many to tell apart. */
-bool maq_units_init(struct maq_units *units, const struct maq_arcs *arcs);
+bool maq_units_init(struct maq_units *units, const struct maq_layer_ranges *layer_ranges);
 
 #endif

@@ -22,7 +22,7 @@ static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
 /* The first option of a kind that hops as `o` does, of those that lead; o: there is none. */
 static uint32_t like(const struct maq_hop_groups *g, uint32_t o)
 {
-    const struct maq_stage_table *t = g->arcs->table;
+    const struct maq_stage_table *t = g->layer_ranges->table;
     uint32_t i = 0;
     while (i < o && !(g->leads[i] && t->options[i].kind == t->options[o].kind && same_hops(t, i, o)))
         i++;
@@ -31,7 +31,7 @@ static uint32_t like(const struct maq_hop_groups *g, uint32_t o)
 
 static void group_options(struct maq_hop_groups *g)
 {
-    const struct maq_stage_table *t = g->arcs->table;
+    const struct maq_stage_table *t = g->layer_ranges->table;
     g->n = 0;
     for (uint32_t o = 0; o < t->n_options; o++) {
         const uint32_t first = like(g, o);
@@ -51,7 +51,7 @@ static void group_options(struct maq_hop_groups *g)
 
 static bool fill_hops(struct maq_hop_groups *g, struct maq_arena *arena)
 {
-    const struct maq_stage_table *t = g->arcs->table;
+    const struct maq_stage_table *t = g->layer_ranges->table;
     uint32_t n = t->n_atoms, groups = g->n;
     g->forward = MAQ_ARENA_RAW(arena, double, (size_t)t->n_options *groups *n);
     g->backward = MAQ_ARENA_RAW(arena, double, (size_t)groups *groups *n);
@@ -88,7 +88,7 @@ static bool fill_hops(struct maq_hop_groups *g, struct maq_arena *arena)
 /* Waves that come back, by groups. */
 static bool fill_back(struct maq_hop_groups *g, struct maq_arena *arena)
 {
-    const struct maq_stage_table *t = g->arcs->table;
+    const struct maq_stage_table *t = g->layer_ranges->table;
     size_t row = g->n + 1;
     if (t->rounds == 0)
         return true;
@@ -105,9 +105,9 @@ static bool fill_back(struct maq_hop_groups *g, struct maq_arena *arena)
     return true;
 }
 
-bool maq_hop_groups_init(struct maq_hop_groups *g, const struct maq_arcs *arcs, struct maq_arena *arena)
+bool maq_hop_groups_init(struct maq_hop_groups *g, const struct maq_layer_ranges *layer_ranges, struct maq_arena *arena)
 {
-    *g = (struct maq_hop_groups){.arcs = arcs};
+    *g = (struct maq_hop_groups){.layer_ranges = layer_ranges};
     group_options(g);
     return fill_hops(g, arena) && fill_back(g, arena);
 }

@@ -12,7 +12,7 @@
 #define MAQ_HOP_GROUPS 24u
 
 struct maq_hop_groups {
-    const struct maq_arcs *arcs;
+    const struct maq_layer_ranges *layer_ranges;
     uint32_t n;
     uint8_t of[MAQ_STAGE_OPTIONS];
     bool leads[MAQ_STAGE_OPTIONS]; /* whose hops are to be looked at: one of those that hop alike */
@@ -24,7 +24,8 @@ struct maq_hop_groups {
     double *back;
 };
 
-/* Everything lives in the arena; `arcs` is borrowed. false when out of memory. */
-bool maq_hop_groups_init(struct maq_hop_groups *groups, const struct maq_arcs *arcs, struct maq_arena *arena);
+/* Everything lives in the arena; `layer_ranges` is borrowed. false when out of memory. */
+bool maq_hop_groups_init(struct maq_hop_groups *groups, const struct maq_layer_ranges *layer_ranges,
+                         struct maq_arena *arena);
 
 #endif

@@ -45,7 +45,7 @@ struct label {
 };
 
 struct search {
-    const struct maq_arcs *arcs;
+    const struct maq_layer_ranges *layer_ranges;
     const struct maq_stage_table *table;
     const struct maq_boxes *boxes;
     struct maq_label_options options;
@@ -92,7 +92,7 @@ static double least_backward(const struct search *s, const struct label *l)
     if (l->atom == 0 || l->level == 0)
         return 0;
     for (uint32_t i = 0; i < l->n_parts; i++) {
-        double b = s->arcs->backward_s[l->parts[i].option * s->table->n_atoms + l->atom];
+        double b = s->layer_ranges->backward_s[l->parts[i].option * s->table->n_atoms + l->atom];
         slowest = b > slowest ? b : slowest;
     }
     return slowest * maq_backward_weight(s->table, l->level - 1, false);
@@ -105,11 +105,11 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
     double backward = least_backward(s, l), lowest = HUGE_VAL;
     double front = l->front + backward;
     double bottleneck = front > l->bottleneck ? front : l->bottleneck;
-    double update = l->update > s->arcs->update_s ? l->update : s->arcs->update_s;
-    uint32_t row = l->level < s->arcs->rows ? l->level : s->arcs->rows;
+    double update = l->update > s->layer_ranges->update_s ? l->update : s->layer_ranges->update_s;
+    uint32_t row = l->level < s->layer_ranges->rows ? l->level : s->layer_ranges->rows;
     size_t at = (size_t)row * (t->n_atoms + 1) + l->atom;
     for (uint32_t i = 0; i < s->boxes->n; i++) {
-        const struct maq_box *box = &s->boxes->at[i];
+        const struct maq_bottleneck_box *box = &s->boxes->at[i];
         double rest = -HUGE_VAL;
         if (bottleneck > box->bottleneck_hi || l->sync > box->sync_hi)
             continue;
@@ -121,8 +121,8 @@ static double label_bound(const struct search *s, const struct label *l, bool ex
         }
         double pace = bottleneck > box->bottleneck_lo ? bottleneck : box->bottleneck_lo;
         double bound = (t->waves - 1) * pace + l->sum + backward + rest +
-                       maq_waits(t, l->sum + backward + rest + s->arcs->back_s[l->last], l->tail.slowest_s, pace,
-                                 l->level == 1 && l->atom == 0) +
+                       maq_waits(t, l->sum + backward + rest + s->layer_ranges->back_s[l->last], l->tail.slowest_s,
+                                 pace, l->level == 1 && l->atom == 0) +
                        (l->sync > box->sync_lo ? l->sync : box->sync_lo) + update;
         lowest = bound < lowest ? bound : lowest;
         if (!exact && lowest < s->cutoff)
@@ -139,8 +139,8 @@ static double above(double a, double b)
 /* By how much more waves of one may have to come back than those of the other. */
 static double back_above(const struct search *s, const struct label *a, const struct label *b)
 {
-    const struct maq_arcs *arcs = s->arcs;
-    return a->last == b->last ? 0 : arcs->back_most_s[a->last] - arcs->back_s[b->last];
+    const struct maq_layer_ranges *layer_ranges = s->layer_ranges;
+    return a->last == b->last ? 0 : layer_ranges->back_most_s[a->last] - layer_ranges->back_s[b->last];
 }
 
 static bool dominates(const struct search *s, const struct label *a, const struct label *b)
@@ -296,7 +296,7 @@ static void grow(struct search *s, const struct step *step)
     }
     if (step->first == 0)
         finish(s, &l);
-    else if (l.level < s->arcs->depth)
+    else if (l.level < s->layer_ranges->depth)
         keep(s, &l);
 }
 
@@ -311,13 +311,13 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
     const struct maq_stage_option *o = &t->options[option];
     step->n_parts = 1;
     step->parts[0] = (struct maq_stage_part){option, maq_replicas(t, option)};
-    step->compute = maq_arc_compute(t, option, step->first, step->back->atom);
+    step->compute = maq_layer_range_compute(t, option, step->first, step->back->atom);
     step->update = maq_stage_update_s(o, step->first, step->back->atom, t->n_atoms);
-    if (s->arcs->mixes) /* whose arcs have that of fewer replicas */
+    if (s->layer_ranges->mixes) /* whose layer ranges have that of fewer replicas */
         step->sync =
             t->sync_s(t, step->parts, 1, bytes_of(t, option, step->first, step->back->atom), step->parts[0].replicas);
     else
-        step->sync = s->arcs->sync_s[maq_arc(t, option, step->first, step->back->atom)];
+        step->sync = s->layer_ranges->sync_s[maq_layer_range_index(t, option, step->first, step->back->atom)];
     if (step->sync <= s->sync_hi * (1 + SLACK))
         grow(s, step);
 }
@@ -328,7 +328,8 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
     const struct maq_stage_table *t = s->table;
     const struct maq_stage_option *a = &t->options[one], *b = &t->options[two];
     uint32_t end = step->back->atom;
-    double ca = maq_arc_compute(t, one, step->first, end), cb = maq_arc_compute(t, two, step->first, end);
+    double ca = maq_layer_range_compute(t, one, step->first, end),
+           cb = maq_layer_range_compute(t, two, step->first, end);
     double ba = bytes_of(t, one, step->first, end), bb = bytes_of(t, two, step->first, end);
     if (a->kind == b->kind && a->samples == b->samples)
         return; /* the cheaper of the two alone is as fast */
@@ -388,11 +389,12 @@ static void expand(struct search *s, uint32_t index)
         uint32_t n = 0;
         bool any = false;
         for (uint32_t o = 0; o < t->n_options; o++) {
-            if (maq_arc_compute(t, o, step.first, step.back->atom) > s->bottleneck_hi * (1 + SLACK))
+            if (maq_layer_range_compute(t, o, step.first, step.back->atom) > s->bottleneck_hi * (1 + SLACK))
                 continue;
             any = true;
-            size_t arc = maq_arc(t, o, step.first, step.back->atom);
-            if (s->arcs->deepest[arc] > step.back->level && s->arcs->sync_s[arc] <= s->sync_hi * (1 + SLACK))
+            size_t layer_range = maq_layer_range_index(t, o, step.first, step.back->atom);
+            if (s->layer_ranges->deepest[layer_range] > step.back->level &&
+                s->layer_ranges->sync_s[layer_range] <= s->sync_hi * (1 + SLACK))
                 able[n++] = o;
         }
         if (!any)
@@ -428,18 +430,19 @@ static bool prepare(struct search *s)
         return true;
     }
     for (uint32_t i = 0; i < s->boxes->n; i++) {
-        const struct maq_box *box = &s->boxes->at[i];
+        const struct maq_bottleneck_box *box = &s->boxes->at[i];
         s->bottleneck_hi = box->bottleneck_hi > s->bottleneck_hi ? box->bottleneck_hi : s->bottleneck_hi;
         s->sync_hi = box->sync_hi > s->sync_hi ? box->sync_hi : s->sync_hi;
     }
     return true;
 }
 
-bool maq_labels_search(struct maq_composition *best, struct maq_label_count *count, const struct maq_arcs *arcs,
-                       const struct maq_boxes *boxes, const struct maq_label_options *options, struct maq_arena *arena)
+bool maq_labels_search(struct maq_composition *best, struct maq_label_count *count,
+                       const struct maq_layer_ranges *layer_ranges, const struct maq_boxes *boxes,
+                       const struct maq_label_options *options, struct maq_arena *arena)
 {
-    struct search s = {.arcs = arcs,
-                       .table = arcs->table,
+    struct search s = {.layer_ranges = layer_ranges,
+                       .table = layer_ranges->table,
                        .boxes = boxes,
                        .options = *options,
                        .count = count,
@@ -447,13 +450,13 @@ bool maq_labels_search(struct maq_composition *best, struct maq_label_count *cou
                        .cutoff = best->step_s < options->cutoff_s ? best->step_s : options->cutoff_s,
                        .arena = arena};
     *count = (struct maq_label_count){.complete = true};
-    if (arcs->depth == 0 || (!options->no_bounds && boxes->n == 0))
+    if (layer_ranges->depth == 0 || (!options->no_bounds && boxes->n == 0))
         return true;
     if (!prepare(&s))
         return false;
     expand(&s, NONE);
     uint32_t from = 0;
-    for (uint32_t level = 1; level < arcs->depth && from < s.n_labels && !s.no_memory; level++) {
+    for (uint32_t level = 1; level < layer_ranges->depth && from < s.n_labels && !s.no_memory; level++) {
         uint32_t to = s.n_labels;
         for (uint32_t i = from; i < to && !s.no_memory; i++) {
             const struct label *l = label_at(&s, i);

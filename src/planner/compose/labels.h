@@ -17,7 +17,8 @@ struct maq_label_count {
 };
 
 /* The best composition of the table below the cutoff, if better than *best. false when out of memory. */
-bool maq_labels_search(struct maq_composition *best, struct maq_label_count *count, const struct maq_arcs *arcs,
-                       const struct maq_boxes *boxes, const struct maq_label_options *options, struct maq_arena *arena);
+bool maq_labels_search(struct maq_composition *best, struct maq_label_count *count,
+                       const struct maq_layer_ranges *layer_ranges, const struct maq_boxes *boxes,
+                       const struct maq_label_options *options, struct maq_arena *arena);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * layer_ranges.c - a table's stretches: how deep in the pipeline each fits, what it synchronizes at least, its cheapest hops.
+ * layer_ranges.c - a table's layer ranges: how deep in the pipeline each fits, what it synchronizes at least, its cheapest hops.
  */
 #include "planner/compose/layer_ranges.h"
 
@@ -22,13 +22,13 @@ double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, boo
     return behind == 0 ? t->hops.last : 1;
 }
 
-/* Whether a stretch fits with so many waves in flight; the same comparison as in maq_composition_cost. */
+/* Whether a layer range fits with so many waves in flight; the same comparison as in maq_composition_cost. */
 static bool fits_with(double still, double wave, double capacity, uint32_t waves)
 {
     return (still + wave * waves) / capacity <= 1;
 }
 
-/* Waves at which a stretch still fits, `most` at most: a longer stretch fits with no more. */
+/* Waves at which a layer range still fits, `most` at most: a longer layer range fits with no more. */
 static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_option *o, uint32_t first, uint32_t end,
                         uint32_t most)
 {
@@ -70,7 +70,7 @@ static double sync_of(struct memo *memo, const struct maq_stage_table *t, const 
     return memo->seconds[slot];
 }
 
-static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_samples, struct memo *memo)
+static void fill_option(struct maq_layer_ranges *a, uint32_t option, uint32_t most_samples, struct memo *memo)
 {
     const struct maq_stage_table *t = a->table;
     const struct maq_stage_option *o = &t->options[option];
@@ -83,20 +83,20 @@ static void fill_option(struct maq_arcs *a, uint32_t option, uint32_t most_sampl
         const uint32_t most = maq_waves_held(t, MAQ_STAGE_DEPTH);
         uint32_t fits = most;
         for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
-            size_t arc = maq_arc(t, option, first, end);
+            size_t layer_range = maq_layer_range_index(t, option, first, end);
             fits = fits > 0 ? deepest(t, o, first, end, fits) : 0;
             uint32_t position = fits == most ? MAQ_STAGE_DEPTH : position_of(t, fits);
             if (position == 0) /* nor do longer ones; zeroed */
                 break;
-            a->deepest[arc] = (uint16_t)position;
-            a->sync_s[arc] = sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
+            a->deepest[layer_range] = (uint16_t)position;
+            a->sync_s[layer_range] = sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
         }
     }
     double replicas = a->mixes ? (double)t->wave_samples / o->samples : maq_replicas(t, option);
     a->devices[option] = o->devices * replicas;
 }
 
-static void fill_through(struct maq_arcs *a, uint32_t option)
+static void fill_through(struct maq_layer_ranges *a, uint32_t option)
 {
     const struct maq_stage_table *t = a->table;
     const double *forward = a->forward_s + (size_t)option * t->n_atoms,
@@ -104,14 +104,14 @@ static void fill_through(struct maq_arcs *a, uint32_t option)
     double least = HUGE_VAL;
     for (uint32_t first = 0; first < t->n_atoms; first++) {
         uint32_t end = first + 1;
-        size_t arc = maq_arc(t, option, first, end);
-        for (; end <= t->n_atoms && a->deepest[arc] > 0; end++, arc += t->n_options) {
-            double s = maq_arc_compute(t, option, first, end) + forward[end - 1] + backward[first];
-            a->through_s[arc] = s;
+        size_t layer_range = maq_layer_range_index(t, option, first, end);
+        for (; end <= t->n_atoms && a->deepest[layer_range] > 0; end++, layer_range += t->n_options) {
+            double s = maq_layer_range_compute(t, option, first, end) + forward[end - 1] + backward[first];
+            a->through_s[layer_range] = s;
             least = s < least ? s : least;
         }
-        for (; end <= t->n_atoms; end++, arc += t->n_options) /* what does not fit does not longer */
-            a->through_s[arc] = HUGE_VAL;
+        for (; end <= t->n_atoms; end++, layer_range += t->n_options) /* what does not fit does not longer */
+            a->through_s[layer_range] = HUGE_VAL;
     }
     a->least_s[option] = least;
 }
@@ -125,7 +125,7 @@ static void cheapest(double *out, const struct maq_stage_table *t, const double 
         maq_lower(out, row + (size_t)to * t->n_atoms, t->n_atoms);
 }
 
-static void fill_back(struct maq_arcs *a, uint32_t option)
+static void fill_back(struct maq_layer_ranges *a, uint32_t option)
 {
     const struct maq_stage_table *t = a->table;
     if (t->rounds == 0)
@@ -139,7 +139,7 @@ static void fill_back(struct maq_arcs *a, uint32_t option)
 }
 
 /* Every stage takes devices, so few of them allow few stages. */
-static uint32_t most_stages(const struct maq_arcs *a)
+static uint32_t most_stages(const struct maq_layer_ranges *a)
 {
     const struct maq_stage_table *t = a->table;
     double stages = 0;
@@ -156,41 +156,43 @@ static uint32_t most_stages(const struct maq_arcs *a)
     return stages < most ? (uint32_t)(stages + 1e-9) : most;
 }
 
-bool maq_arcs_init(struct maq_arcs *arcs, const struct maq_stage_table *table, struct maq_arena *arena)
+bool maq_layer_ranges_init(struct maq_layer_ranges *layer_ranges, const struct maq_stage_table *table,
+                           struct maq_arena *arena)
 {
     const struct maq_stage_table *t = table;
-    size_t stretches = (size_t)t->n_options * t->n_atoms * (t->n_atoms + 1), ends = (size_t)t->n_options * t->n_atoms;
+    size_t ranges = (size_t)t->n_options * t->n_atoms * (t->n_atoms + 1), ends = (size_t)t->n_options * t->n_atoms;
     uint32_t most_samples = 1;
-    *arcs = (struct maq_arcs){.table = t, .mixes = t->max_parts > 1, .update_s = HUGE_VAL};
+    *layer_ranges = (struct maq_layer_ranges){.table = t, .mixes = t->max_parts > 1, .update_s = HUGE_VAL};
     struct memo *memo = MAQ_ARENA_NEW(arena, struct memo, 1);
-    arcs->deepest = MAQ_ARENA_NEW(arena, uint16_t, stretches);
-    arcs->sync_s = MAQ_ARENA_RAW(arena, double, stretches); /* read where `deepest` is not 0 */
-    arcs->forward_s = MAQ_ARENA_RAW(arena, double, ends);
-    arcs->backward_s = MAQ_ARENA_RAW(arena, double, ends);
-    arcs->through_s = MAQ_ARENA_RAW(arena, double, stretches);
-    arcs->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
-    arcs->back_s = MAQ_ARENA_NEW(arena, double, t->n_options);
-    arcs->back_most_s = MAQ_ARENA_NEW(arena, double, t->n_options);
-    arcs->devices = MAQ_ARENA_NEW(arena, double, t->n_options);
-    if (!memo || !arcs->deepest || !arcs->sync_s || !arcs->through_s || !arcs->least_s || !arcs->forward_s ||
-        !arcs->backward_s || !arcs->back_s || !arcs->back_most_s || !arcs->devices)
+    layer_ranges->deepest = MAQ_ARENA_NEW(arena, uint16_t, ranges);
+    layer_ranges->sync_s = MAQ_ARENA_RAW(arena, double, ranges); /* read where `deepest` is not 0 */
+    layer_ranges->forward_s = MAQ_ARENA_RAW(arena, double, ends);
+    layer_ranges->backward_s = MAQ_ARENA_RAW(arena, double, ends);
+    layer_ranges->through_s = MAQ_ARENA_RAW(arena, double, ranges);
+    layer_ranges->least_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    layer_ranges->back_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    layer_ranges->back_most_s = MAQ_ARENA_NEW(arena, double, t->n_options);
+    layer_ranges->devices = MAQ_ARENA_NEW(arena, double, t->n_options);
+    if (!memo || !layer_ranges->deepest || !layer_ranges->sync_s || !layer_ranges->through_s ||
+        !layer_ranges->least_s || !layer_ranges->forward_s || !layer_ranges->backward_s || !layer_ranges->back_s ||
+        !layer_ranges->back_most_s || !layer_ranges->devices)
         return false;
     for (uint32_t o = 0; o < t->n_options; o++)
         most_samples = t->options[o].samples > most_samples ? t->options[o].samples : most_samples;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        fill_option(arcs, o, most_samples, memo);
-        double *forward = &arcs->forward_s[(size_t)o * t->n_atoms],
-               *backward = &arcs->backward_s[(size_t)o * t->n_atoms];
+        fill_option(layer_ranges, o, most_samples, memo);
+        double *forward = &layer_ranges->forward_s[(size_t)o * t->n_atoms],
+               *backward = &layer_ranges->backward_s[(size_t)o * t->n_atoms];
         cheapest(forward, t, t->forward_s, o);
         if (t->backward_s == t->forward_s)
             memcpy(backward, forward, t->n_atoms * sizeof *backward);
         else
             cheapest(backward, t, t->backward_s, o);
-        fill_through(arcs, o);
-        fill_back(arcs, o);
+        fill_through(layer_ranges, o);
+        fill_back(layer_ranges, o);
     }
-    arcs->depth = most_stages(arcs);
-    arcs->rows = arcs->depth < MAQ_REST_ROWS ? arcs->depth : MAQ_REST_ROWS;
+    layer_ranges->depth = most_stages(layer_ranges);
+    layer_ranges->rows = layer_ranges->depth < MAQ_REST_ROWS ? layer_ranges->depth : MAQ_REST_ROWS;
     return true;
 }
 

@@ -30,7 +30,7 @@ static void *worker(void *ptr)
     return NULL;
 }
 
-bool maq_batch_run(maq_batch_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads)
+bool maq_parallel_run(maq_batch_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads)
 {
     struct batch batch = {.work = work, .user = user, .end = from + n, .next = from};
     pthread_t ids[MAX_THREADS];

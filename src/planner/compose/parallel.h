@@ -10,6 +10,6 @@
 typedef bool maq_batch_work(void *user, uint32_t job, struct maq_arena *scratch);
 
 /* Jobs [from, from + n) on so many threads (0: one per core). false when one of them ran out of memory. */
-bool maq_batch_run(maq_batch_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads);
+bool maq_parallel_run(maq_batch_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads);
 
 #endif

@@ -292,10 +292,10 @@ static void add_neighbours(struct collector *col, struct maq_composition *c, con
     }
 }
 
-bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains,
+bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_layer_ranges *layer_ranges, uint32_t chains,
                              double cutoff_s, uint64_t *programs, struct maq_arena *scratch)
 {
-    const struct maq_stage_table *t = arcs->table;
+    const struct maq_stage_table *t = layer_ranges->table;
     struct collector *col = MAQ_ARENA_NEW(scratch, struct collector, 1);
     struct maq_composition *c = MAQ_ARENA_NEW(scratch, struct maq_composition, 1);
     struct maq_boxes boxes;
@@ -309,8 +309,8 @@ bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_arcs
         MAQ_ASSERT(col->to_pool[o] < pool->table->n_options);
     }
     c->step_s = HUGE_VAL;
-    const struct maq_box_options options = {cutoff_s, 0.01 * cutoff_s, 200, 0, collect, col};
-    if (!maq_boxes_cover(&boxes, c, arcs, &options, scratch))
+    const struct maq_bottleneck_box_options options = {cutoff_s, 0.01 * cutoff_s, 200, 0, collect, col};
+    if (!maq_boxes_cover(&boxes, c, layer_ranges, &options, scratch))
         return false;
     *programs += boxes.programs;
     if (boxes.n == 0) /* nothing of this table is below the cutoff, alone or with others of it */

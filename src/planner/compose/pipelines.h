@@ -47,7 +47,7 @@ struct maq_chain_stock *maq_chain_stock_new(const struct maq_stage_table *table,
  * Adds the chains that the relaxed programs of a table come upon below the cutoff, and their neighbours. The table's wave is `chains` times
  * a chain's micro batch; its options are among the pool's, by id. false when out of memory.
  */
-bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_arcs *arcs, uint32_t chains,
+bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_layer_ranges *layer_ranges, uint32_t chains,
                              double cutoff_s, uint64_t *programs, struct maq_arena *scratch);
 
 /* The best plan found of a pool's chains, if better than *best: a good answer without a proof. false when out of memory. */

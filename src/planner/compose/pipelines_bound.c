@@ -28,7 +28,7 @@
  *
  * Synchronization. A stage's gradients go in pieces, between cuts that may be those of other chains, over its own r
  * replicas and one of each of the other chains at least. Neither a rank nor a member nor bytes make a piece cheaper
- * (stage_table.h), so a stage needs no less than the cheapest way to cut its stretch into pieces, each over N0 - 1 +
+ * (stage_table.h), so a stage needs no less than the cheapest way to cut its layer range into pieces, each over N0 - 1 +
  * r ranks of its own option alone; s_c is the most of its stages.
  *
  * Ranges [N0, N1] are cut in two, the one of the least bound first. Where devices come in few units, what that leaves is counted: devices,
@@ -63,8 +63,8 @@ struct range { /* of the number of chains */
 struct bounding {
     const struct maq_stage_table *table;
     const struct maq_chain_bound_options *options;
-    struct maq_arcs arcs; /* whose synchronization is that of pieces, for `ranks` chains */
-    struct maq_priced *priced;
+    struct maq_layer_ranges layer_ranges; /* whose synchronization is that of pieces, for `ranks` chains */
+    struct maq_priced_bound *priced;
     struct maq_chain_count *count; /* NULL: too many devices */
     double least_bottleneck, update_s, batches;
     uint32_t ranks;
@@ -73,7 +73,7 @@ struct bounding {
 
 /* ---- synchronization ---- */
 
-/* For one option, the cheapest way to cut each stretch into pieces; stretches that fit nowhere are in no column. */
+/* For one option, the cheapest way to cut each layer range into pieces; layer ranges that fit nowhere are in no column. */
 static void cut_pieces(struct bounding *b, uint32_t option)
 {
     const struct maq_stage_table *t = b->table;
@@ -81,14 +81,14 @@ static void cut_pieces(struct bounding *b, uint32_t option)
     struct maq_stage_part part = {option, maq_replicas(t, option) + b->ranks - 1};
     for (uint32_t first = t->n_atoms; first-- > 0;)
         for (uint32_t end = first + 1; end <= t->n_atoms; end++) {
-            size_t arc = maq_arc(t, option, first, end);
-            if (b->arcs.deepest[arc] == 0)
+            size_t layer_range = maq_layer_range_index(t, option, first, end);
+            if (b->layer_ranges.deepest[layer_range] == 0)
                 break;
             double least = t->sync_s(t, &part, 1, bytes[end] - bytes[first], part.replicas);
             for (uint32_t cut = first + 1; cut < end; cut++)
-                least = fmin(least, b->arcs.sync_s[maq_arc(t, option, first, cut)] +
-                                        b->arcs.sync_s[maq_arc(t, option, cut, end)]);
-            b->arcs.sync_s[arc] = least;
+                least = fmin(least, b->layer_ranges.sync_s[maq_layer_range_index(t, option, first, cut)] +
+                                        b->layer_ranges.sync_s[maq_layer_range_index(t, option, cut, end)]);
+            b->layer_ranges.sync_s[layer_range] = least;
         }
 }
 
@@ -130,12 +130,12 @@ struct pricing {
 
 static void price(struct bounding *b, struct pricing *p, struct cell *c)
 {
-    struct maq_box box = {.bottleneck_hi = c->most_t, .sync_hi = c->most_sync};
+    struct maq_bottleneck_box box = {.bottleneck_hi = c->most_t, .sync_hi = c->most_sync};
     struct maq_priced_path path;
     double off = (p->worth->chain - 1) * c->least_t + c->least_sync;
     for (uint32_t g = 0; g < b->table->n_kinds; g++)
         box.price[0][g] = c->least_t * p->worth->device[g];
-    double least = maq_priced_least(b->priced, &path, &box, p->target - off);
+    double least = maq_priced_bound_least(b->priced, &path, &box, p->target - off);
     b->programs++;
     c->least = fmax(c->least, fmin(least + off, p->target));
     if (path.n_stages == 0)
@@ -262,13 +262,14 @@ static bool start(struct bounding *b, const struct maq_stage_table *table,
                            .options = options,
                            .least_bottleneck = maq_wave_bound(table),
                            .batches = ceil((double)options->global_batch / table->wave_samples)};
-    if (!maq_arcs_init(&b->arcs, table, arena) || !maq_priced_new(&b->priced, &b->arcs, arena) ||
-        (options->counts && !maq_chain_count_new(&b->count, &b->arcs, arena)))
+    if (!maq_layer_ranges_init(&b->layer_ranges, table, arena) ||
+        !maq_priced_bound_new(&b->priced, &b->layer_ranges, arena) ||
+        (options->counts && !maq_chain_count_new(&b->count, &b->layer_ranges, arena)))
         return false;
     double first = HUGE_VAL; /* some stage begins the pipeline */
     for (uint32_t o = 0; o < table->n_options; o++)
         first = fmin(first, table->options[o].update_s[0]);
-    b->update_s = fmax(b->arcs.update_s, first);
+    b->update_s = fmax(b->layer_ranges.update_s, first);
     return true;
 }
 

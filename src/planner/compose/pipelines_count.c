@@ -52,9 +52,9 @@ struct choice { /* the most that a chain does with these units */
 };
 
 struct maq_chain_count {
-    const struct maq_arcs *arcs;
+    const struct maq_layer_ranges *layer_ranges;
     struct maq_units units;
-    struct maq_left *left;
+    struct maq_cost_to_go *left;
     double least_t, most_t; /* that `first` covers */
     struct range first[FIRST_CELLS], ranges[CELLS];
     uint32_t n_ranges;
@@ -68,14 +68,15 @@ struct maq_chain_count {
     uint64_t programs;
 };
 
-bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *arcs, struct maq_arena *arena)
+bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_layer_ranges *layer_ranges,
+                         struct maq_arena *arena)
 {
     struct maq_chain_count *c = MAQ_ARENA_NEW(arena, struct maq_chain_count, 1);
     *out = NULL;
     if (!c)
         return false;
-    c->arcs = arcs;
-    if (!maq_units_init(&c->units, arcs) || c->units.codes > CODES || c->units.coarse > 1)
+    c->layer_ranges = layer_ranges;
+    if (!maq_units_init(&c->units, layer_ranges) || c->units.codes > CODES || c->units.coarse > 1)
         return true;
     size_t codes = c->units.codes, all = (MOST_CHAINS + 1) * codes;
     float *fill = MAQ_ARENA_NEW(arena, float, (CELLS + FIRST_CELLS) * codes);
@@ -86,7 +87,7 @@ bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *ar
     c->most = MAQ_ARENA_NEW(arena, uint16_t, all);
     c->taken = MAQ_ARENA_NEW(arena, uint16_t, all);
     if (!fill || !c->packed || !c->done || !c->by || !c->choices || !c->most || !c->taken ||
-        !maq_left_new(&c->left, arcs, &c->units, arena))
+        !maq_cost_to_go_new(&c->left, layer_ranges, &c->units, arena))
         return false;
     c->least_t = HUGE_VAL;
     for (uint32_t i = 0; i < CELLS; i++)
@@ -94,7 +95,7 @@ bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *ar
     for (uint32_t i = 0; i < FIRST_CELLS; i++)
         c->first[i].fill = fill + (CELLS + i) * codes;
     for (uint32_t u = 0; u < codes; u++)
-        for (uint32_t g = 0; g < arcs->table->n_kinds; g++)
+        for (uint32_t g = 0; g < layer_ranges->table->n_kinds; g++)
             c->packed[u] |= (uint64_t)(u / c->units.stride[g] % c->units.radix[g]) << FIELD * g;
     *out = c;
     return true;
@@ -102,7 +103,7 @@ bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *ar
 
 uint64_t maq_chain_count_affordable(const struct maq_chain_count *c)
 {
-    uint32_t n = c->arcs->table->n_atoms;
+    uint32_t n = c->layer_ranges->table->n_atoms;
     return (uint64_t)(WORK / ((double)n * n * c->units.codes));
 }
 
@@ -112,10 +113,10 @@ static void solve(struct maq_chain_count *c, struct range *r, double most_sync)
 {
     static const double nothing[MAQ_STAGE_OPTIONS];
     r->most_sync = most_sync;
-    const struct maq_box box = {.bottleneck_hi = r->most_t, .sync_hi = most_sync};
-    maq_left_fill(c->left, &box, nothing);
+    const struct maq_bottleneck_box box = {.bottleneck_hi = r->most_t, .sync_hi = most_sync};
+    maq_cost_to_go_fill(c->left, &box, nothing);
     for (uint32_t u = 0; u < c->units.codes; u++)
-        r->fill[u] = (float)maq_left_of(c->left, 0, c->arcs->table->n_atoms, u);
+        r->fill[u] = (float)maq_cost_to_go_of(c->left, 0, c->layer_ranges->table->n_atoms, u);
     c->programs++;
 }
 
@@ -145,7 +146,7 @@ static void list_choices(struct maq_chain_count *c)
     c->n_choices = 0;
     for (uint32_t u = 0; u < units->codes; u++) {
         bool worth = c->done[u] > 0;
-        for (uint32_t g = 0; g < c->arcs->table->n_kinds && worth; g++)
+        for (uint32_t g = 0; g < c->layer_ranges->table->n_kinds && worth; g++)
             worth = u / units->stride[g] % units->radix[g] == 0 || c->done[u - units->stride[g]] < c->done[u];
         if (worth)
             c->choices[c->n_choices++] = (struct choice){c->packed[u], u, c->done[u], c->by[u]};

@@ -8,9 +8,10 @@
 
 struct maq_chain_count;
 
-/* NULL, which is no error, where there are too many devices to count. `arcs` is borrowed; its synchronization may change between calls.
+/* NULL, which is no error, where there are too many devices to count. `layer_ranges` is borrowed; its synchronization may change between calls.
  * false when out of memory. */
-bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_arcs *arcs, struct maq_arena *arena);
+bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_layer_ranges *layer_ranges,
+                         struct maq_arena *arena);
 
 struct maq_chain_count_query {
     uint32_t most_chains;

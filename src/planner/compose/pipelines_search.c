@@ -39,7 +39,7 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     struct chain_job *job = &run->jobs[index];
     const struct maq_stage_source *tables = &run->source->tables;
     struct maq_stage_table table;
-    struct maq_arcs arcs;
+    struct maq_layer_ranges layer_ranges;
     job->best = &run->found[index % MAQ_BATCH];
     job->best->step_s = run->cutoff;
     job->best->n_kinds = 0;
@@ -50,12 +50,13 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     job->bounded = job->bound_s >= run->cutoff;
     if (job->bounded)
         return true;
-    if (!maq_arcs_init(&arcs, &table, arena))
+    if (!maq_layer_ranges_init(&layer_ranges, &table, arena))
         return false;
     for (uint32_t turn = 0; turn < 2; turn++) {
         struct maq_chain_stock *pool = maq_chain_stock_new(&table, ROOM, arena);
         double cutoff = run->cutoff * (turn == 0 ? 1 : SLACK);
-        if (!pool || !maq_chain_stock_collect(pool, &arcs, run->source->chains[index], cutoff, &job->programs, arena) ||
+        if (!pool ||
+            !maq_chain_stock_collect(pool, &layer_ranges, run->source->chains[index], cutoff, &job->programs, arena) ||
             !maq_chain_set_choose(job->best, pool, run->source->global_batch, &job->knapsacks, arena))
             return false;
     }
@@ -88,7 +89,7 @@ static bool bound(double *bound_s, struct chain_run *run, uint32_t threads)
     for (uint32_t i = 0; i < n; i++)
         run->jobs[i] = (struct chain_job){.bound_s = run->cutoff};
     for (uint32_t from = 0; from < n; from += MAQ_BATCH)
-        if (!maq_batch_run(look, run, from, n - from < MAQ_BATCH ? n - from : MAQ_BATCH, threads))
+        if (!maq_parallel_run(look, run, from, n - from < MAQ_BATCH ? n - from : MAQ_BATCH, threads))
             return false;
     for (;;) {
         uint32_t least = 0;
@@ -126,7 +127,7 @@ enum maq_status maq_chains_search(struct maq_chain_result *out, const struct maq
     out->tables = n;
     for (uint32_t from = 0; from < n; from += MAQ_BATCH) {
         uint32_t size = n - from < MAQ_BATCH ? n - from : MAQ_BATCH;
-        if (!maq_batch_run(work, &run, from, size, threads))
+        if (!maq_parallel_run(work, &run, from, size, threads))
             return MAQ_NO_MEMORY;
         for (uint32_t i = from; i < from + size; i++) {
             const struct chain_job *job = &run.jobs[i];

@@ -30,7 +30,7 @@
 #define STEPS 24
 #define LOOK_STEPS 8 /* without a bound as the aim */
 
-/* The best options of a stretch in the middle of a pipeline, by depth: the first of them that fits is the cheapest. */
+/* The best options of a layer range in the middle of a pipeline, by depth: the first of them that fits is the cheapest. */
 #define CHOICES 4
 
 struct choice {
@@ -38,16 +38,16 @@ struct choice {
     uint16_t option, deepest;
 };
 
-/* The options that may run a stretch in the middle of a pipeline inside a box, whatever the prices are. */
+/* The options that may run a layer range in the middle of a pipeline inside a box, whatever the prices are. */
 struct within {
     double hi, sync_hi; /* the box's; below 0: no box yet */
-    uint16_t *fits;     /* options by maq_arc(), the first n of a stretch */
+    uint16_t *fits;     /* options by maq_layer_range_index(), the first n of a layer range */
     uint16_t *n;        /* [first * (atoms + 1) + end] */
-    uint32_t *farthest; /* [atoms + 1]: where the longest stretch that ends here begins */
+    uint32_t *farthest; /* [atoms + 1]: where the longest layer range that ends here begins */
 };
 
-struct maq_priced {
-    const struct maq_arcs *arcs;
+struct maq_priced_bound {
+    const struct maq_layer_ranges *layer_ranges;
     double *rest;  /* [(rows + 1) * (atoms + 1)] */
     uint16_t *cut; /* the same: where the stage that ends here begins */
     uint16_t *option;
@@ -60,33 +60,36 @@ struct maq_priced {
     } asked;
 };
 
-/* Cost of a stretch on an option with hops of the given weight; HUGE_VAL when it is not in the box. */
-static double stretch_cost(const struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t o,
-                           uint32_t first, uint32_t end, double forward, double backward)
+/* Cost of a layer range on an option with hops of the given weight; HUGE_VAL when it is not in the box. */
+static double range_cost(const struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced,
+                         uint32_t o, uint32_t first, uint32_t end, double forward, double backward)
 {
-    const struct maq_arcs *a = p->arcs;
+    const struct maq_layer_ranges *a = p->layer_ranges;
     const struct maq_stage_table *t = a->table;
-    double compute = maq_arc_compute(t, o, first, end),
+    double compute = maq_layer_range_compute(t, o, first, end),
            hops = forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first];
-    if (maq_stage_pace(t, compute, hops) > box->bottleneck_hi || a->sync_s[maq_arc(t, o, first, end)] > box->sync_hi)
+    if (maq_stage_pace(t, compute, hops) > box->bottleneck_hi ||
+        a->sync_s[maq_layer_range_index(t, o, first, end)] > box->sync_hi)
         return HUGE_VAL;
     return compute + hops + priced[o];
 }
 
-/* Those of one stretch. false: no option is fast enough for it, or for a longer one. */
-static bool list_within(struct maq_priced *p, const struct maq_box *box, uint32_t first, uint32_t end)
+/* Those of one layer range. false: no option is fast enough for it, or for a longer one. */
+static bool list_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, uint32_t first, uint32_t end)
 {
-    const struct maq_stage_table *t = p->arcs->table;
-    const size_t arc = maq_arc(t, 0, first, end);
-    uint16_t *list = p->within.fits + arc;
+    const struct maq_stage_table *t = p->layer_ranges->table;
+    const size_t layer_range = maq_layer_range_index(t, 0, first, end);
+    uint16_t *list = p->within.fits + layer_range;
     uint32_t n = 0;
     bool any = false;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        double compute = maq_arc_compute(t, o, first, end),
-               hops = p->arcs->forward_s[o * t->n_atoms + end - 1] + p->arcs->backward_s[o * t->n_atoms + first];
+        double compute = maq_layer_range_compute(t, o, first, end),
+               hops = p->layer_ranges->forward_s[o * t->n_atoms + end - 1] +
+                      p->layer_ranges->backward_s[o * t->n_atoms + first];
         any = any || compute <= box->bottleneck_hi;
-        if (p->arcs->through_s[arc + o] < HUGE_VAL && maq_stage_pace(t, compute, hops) <= box->bottleneck_hi &&
-            p->arcs->sync_s[arc + o] <= box->sync_hi)
+        if (p->layer_ranges->through_s[layer_range + o] < HUGE_VAL &&
+            maq_stage_pace(t, compute, hops) <= box->bottleneck_hi &&
+            p->layer_ranges->sync_s[layer_range + o] <= box->sync_hi)
             list[n++] = (uint16_t)o;
     }
     p->within.n[(size_t)first * (t->n_atoms + 1) + end] = (uint16_t)n;
@@ -94,12 +97,12 @@ static bool list_within(struct maq_priced *p, const struct maq_box *box, uint32_
 }
 
 /* Programs of one box differ in prices alone: what is within it is listed once. */
-static void list_all_within(struct maq_priced *p, const struct maq_box *box)
+static void list_all_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box)
 {
     struct within *w = &p->within;
     if (w->hi == box->bottleneck_hi && w->sync_hi == box->sync_hi)
         return;
-    for (uint32_t end = 1; end <= p->arcs->table->n_atoms; end++) {
+    for (uint32_t end = 1; end <= p->layer_ranges->table->n_atoms; end++) {
         w->farthest[end] = end;
         while (w->farthest[end] > 0 && list_within(p, box, w->farthest[end] - 1, end))
             w->farthest[end]--;
@@ -109,16 +112,16 @@ static void list_all_within(struct maq_priced *p, const struct maq_box *box)
 }
 
 /* Keeps the options that are cheaper than all that fit deeper. */
-static void choose(struct maq_priced *p, const double *priced, uint32_t first, uint32_t end)
+static void choose(struct maq_priced_bound *p, const double *priced, uint32_t first, uint32_t end)
 {
-    const size_t stretch = (size_t)first * (p->arcs->table->n_atoms + 1) + end;
-    const size_t arc = maq_arc(p->arcs->table, 0, first, end);
-    struct choice *list = &p->choices[stretch * (CHOICES + 1)];
+    const size_t range = (size_t)first * (p->layer_ranges->table->n_atoms + 1) + end;
+    const size_t layer_range = maq_layer_range_index(p->layer_ranges->table, 0, first, end);
+    struct choice *list = &p->choices[range * (CHOICES + 1)];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->within.n[stretch]; i++) {
-        const uint16_t o = p->within.fits[arc + i];
-        const double cost = p->arcs->through_s[arc + o] + priced[o];
-        uint32_t at = 0, deepest = p->arcs->deepest[arc + o];
+    for (uint32_t i = 0; i < p->within.n[range]; i++) {
+        const uint16_t o = p->within.fits[layer_range + i];
+        const double cost = p->layer_ranges->through_s[layer_range + o] + priced[o];
+        uint32_t at = 0, deepest = p->layer_ranges->deepest[layer_range + o];
         while (at < n && list[at].cost <= cost)
             at++;
         if (at > 0 && list[at - 1].deepest >= deepest)
@@ -141,25 +144,25 @@ static void choose(struct maq_priced *p, const double *priced, uint32_t first, u
     list[n] = (struct choice){HUGE_VAL, 0, UINT16_MAX};
 }
 
-static void choose_all(struct maq_priced *p, const struct maq_box *box, const double *priced)
+static void choose_all(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced)
 {
     list_all_within(p, box);
-    for (uint32_t end = 1; end <= p->arcs->table->n_atoms; end++)
+    for (uint32_t end = 1; end <= p->layer_ranges->table->n_atoms; end++)
         for (uint32_t first = end; first-- > p->within.farthest[end];)
             choose(p, priced, first, end);
 }
 
 /* The stage at either end of a pipeline, whose hops have weights of their own. */
-static double end_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, uint32_t behind,
-                        uint32_t first, uint32_t end, uint16_t *option)
+static double end_stage(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced,
+                        uint32_t behind, uint32_t first, uint32_t end, uint16_t *option)
 {
-    const struct maq_stage_table *t = p->arcs->table;
+    const struct maq_stage_table *t = p->layer_ranges->table;
     double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
     double best = HUGE_VAL;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        if (p->arcs->deepest[maq_arc(t, o, first, end)] <= behind)
+        if (p->layer_ranges->deepest[maq_layer_range_index(t, o, first, end)] <= behind)
             continue;
-        double cost = stretch_cost(p, box, priced, o, first, end, forward, backward);
+        double cost = range_cost(p, box, priced, o, first, end, forward, backward);
         if (cost < best) {
             best = cost;
             *option = (uint16_t)o;
@@ -172,18 +175,18 @@ static double end_stage(struct maq_priced *p, const struct maq_box *box, const d
  * The last stage with `front_s` in front of it, where a step may wait: the sum of both, and what it waits for waves that come back, at
  * the box's least bottleneck and with the devices paid back. What it waits for the last stage is not known here.
  */
-static double last_stage(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
-                         uint32_t first, double front_s, uint16_t *option)
+static double last_stage(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced,
+                         double paid, uint32_t first, double front_s, uint16_t *option)
 {
-    const struct maq_stage_table *t = p->arcs->table;
+    const struct maq_stage_table *t = p->layer_ranges->table;
     double backward = maq_backward_weight(t, 0, first == 0), best = HUGE_VAL;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        if (p->arcs->deepest[maq_arc(t, o, first, t->n_atoms)] == 0)
+        if (p->layer_ranges->deepest[maq_layer_range_index(t, o, first, t->n_atoms)] == 0)
             continue;
-        double cost = stretch_cost(p, box, priced, o, first, t->n_atoms, 0, backward) + front_s;
+        double cost = range_cost(p, box, priced, o, first, t->n_atoms, 0, backward) + front_s;
         if (cost == HUGE_VAL)
             continue;
-        cost += maq_waits(t, cost - paid + p->arcs->back_s[o], 0, box->bottleneck_lo, first == 0);
+        cost += maq_waits(t, cost - paid + p->layer_ranges->back_s[o], 0, box->bottleneck_lo, first == 0);
         if (cost < best) {
             best = cost;
             *option = (uint16_t)o;
@@ -193,11 +196,11 @@ static double last_stage(struct maq_priced *p, const struct maq_box *box, const 
 }
 
 /* Fills in one row: stages with `behind` behind them. */
-static void relax_row(struct maq_priced *p, const struct maq_box *box, const double *priced, double paid,
-                      uint32_t behind)
+static void relax_row(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced,
+                      double paid, uint32_t behind)
 {
-    uint32_t n = p->arcs->table->n_atoms;
-    uint32_t rows = p->arcs->rows;
+    uint32_t n = p->layer_ranges->table->n_atoms;
+    uint32_t rows = p->layer_ranges->rows;
     const double *next =
         p->rest + (size_t)(behind < rows ? behind + 1 : rows) * (n + 1); /* the last row follows itself */
     double *row = p->rest + (size_t)behind * (n + 1);
@@ -211,7 +214,7 @@ static void relax_row(struct maq_priced *p, const struct maq_box *box, const dou
             double cost;
             if (next[first] >= best)
                 continue;
-            if (behind == 0 && maq_may_wait(p->arcs->table)) {
+            if (behind == 0 && maq_may_wait(p->layer_ranges->table)) {
                 cost = last_stage(p, box, priced, paid, first, next[first], &option);
                 cost -= cost < HUGE_VAL ? next[first] : 0;
             } else if (behind == 0 || first == 0) {
@@ -235,7 +238,7 @@ static void relax_row(struct maq_priced *p, const struct maq_box *box, const dou
 }
 
 /* All stages but the two at the ends take their least: so many may be worth less than `most`. */
-static uint32_t depth_worth(const struct maq_arcs *a, const double *priced, double most)
+static uint32_t depth_worth(const struct maq_layer_ranges *a, const double *priced, double most)
 {
     double least = HUGE_VAL;
     for (uint32_t o = 0; o < a->table->n_options; o++)
@@ -245,9 +248,10 @@ static uint32_t depth_worth(const struct maq_arcs *a, const double *priced, doub
 }
 
 /* L(y) of a box, or what is no less than `wanted`; HUGE_VAL when no cut is possible. */
-static double relax(struct maq_priced *p, const struct maq_box *box, const double *price, double wanted)
+static double relax(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *price,
+                    double wanted)
 {
-    const struct maq_arcs *a = p->arcs;
+    const struct maq_layer_ranges *a = p->layer_ranges;
     const struct maq_stage_table *t = a->table;
     uint32_t n = t->n_atoms;
     double priced[MAQ_STAGE_OPTIONS] = {0}, paid = 0;
@@ -284,7 +288,7 @@ static double relax(struct maq_priced *p, const struct maq_box *box, const doubl
 }
 
 void maq_composition_offer(struct maq_composition *best, struct maq_composition *c, const struct maq_stage_table *t,
-                           const struct maq_box_options *options)
+                           const struct maq_bottleneck_box_options *options)
 {
     if (options->hook)
         options->hook(options->user, c);
@@ -293,21 +297,22 @@ void maq_composition_offer(struct maq_composition *best, struct maq_composition 
 }
 
 /* The path of the last program as a composition. */
-static void try_path(struct maq_composition *best, const struct maq_priced *p, const struct maq_box_options *options)
+static void try_path(struct maq_composition *best, const struct maq_priced_bound *p,
+                     const struct maq_bottleneck_box_options *options)
 {
-    const struct maq_stage_table *t = p->arcs->table;
+    const struct maq_stage_table *t = p->layer_ranges->table;
     struct maq_composition c = {.n_stages = 0};
     bool within = true;
     for (uint32_t g = 0; g < t->n_kinds; g++)
         within = within && p->used[g] <= t->available[g];
     if (!within && !options->hook)
         return;
-    for (uint32_t l = t->n_atoms, k = 0; l > 0; k += k < p->arcs->rows, c.n_stages++)
+    for (uint32_t l = t->n_atoms, k = 0; l > 0; k += k < p->layer_ranges->rows, c.n_stages++)
         l = p->cut[(size_t)k * (t->n_atoms + 1) + l];
-    if (c.n_stages > p->arcs->depth)
+    if (c.n_stages > p->layer_ranges->depth)
         return;
     for (uint32_t l = t->n_atoms, k = 0; l > 0; k++) {
-        uint32_t row = k < p->arcs->rows ? k : p->arcs->rows;
+        uint32_t row = k < p->layer_ranges->rows ? k : p->layer_ranges->rows;
         size_t at = (size_t)row * (t->n_atoms + 1) + l;
         uint32_t option = p->option[at];
         c.stages[c.n_stages - 1 - k] = (struct maq_stage){
@@ -317,10 +322,10 @@ static void try_path(struct maq_composition *best, const struct maq_priced *p, c
     maq_composition_offer(best, &c, t, options);
 }
 
-double maq_priced_raise(struct maq_priced *p, struct maq_box *box, struct maq_composition *best, double wanted,
-                        const struct maq_box_options *options, uint64_t *programs)
+double maq_priced_bound_raise(struct maq_priced_bound *p, struct maq_bottleneck_box *box, struct maq_composition *best,
+                              double wanted, const struct maq_bottleneck_box_options *options, uint64_t *programs)
 {
-    const struct maq_stage_table *t = p->arcs->table;
+    const struct maq_stage_table *t = p->layer_ranges->table;
     double y[MAQ_STAGE_KINDS], highest = -HUGE_VAL, damp = 1;
     uint32_t stuck = 0;
     memcpy(y, box->price[0], sizeof y);
@@ -355,7 +360,8 @@ double maq_priced_raise(struct maq_priced *p, struct maq_box *box, struct maq_co
     return highest;
 }
 
-const double *maq_priced_rest(struct maq_priced *p, const struct maq_box *box, uint32_t dual, double wanted)
+const double *maq_priced_bound_rest(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, uint32_t dual,
+                                    double wanted)
 {
     const struct asked *asked = &p->asked; /* mostly the last program's */
     if (memcmp(asked->price, box->price[dual], sizeof asked->price) != 0 || asked->lo != box->bottleneck_lo ||
@@ -365,18 +371,19 @@ const double *maq_priced_rest(struct maq_priced *p, const struct maq_box *box, u
 }
 
 /* A stage of the last path: its time alone. */
-static double stage_time(const struct maq_priced *p, uint32_t behind, uint32_t first, uint32_t end, uint32_t o)
+static double stage_time(const struct maq_priced_bound *p, uint32_t behind, uint32_t first, uint32_t end, uint32_t o)
 {
-    const struct maq_arcs *a = p->arcs;
+    const struct maq_layer_ranges *a = p->layer_ranges;
     const struct maq_stage_table *t = a->table;
-    return maq_arc_compute(t, o, first, end) +
+    return maq_layer_range_compute(t, o, first, end) +
            maq_forward_weight(t, behind, first == 0) * a->forward_s[o * t->n_atoms + end - 1] +
            maq_backward_weight(t, behind, first == 0) * a->backward_s[o * t->n_atoms + first];
 }
 
-double maq_priced_least(struct maq_priced *p, struct maq_priced_path *path, const struct maq_box *box, double limit)
+double maq_priced_bound_least(struct maq_priced_bound *p, struct maq_priced_path *path,
+                              const struct maq_bottleneck_box *box, double limit)
 {
-    const struct maq_stage_table *t = p->arcs->table;
+    const struct maq_stage_table *t = p->layer_ranges->table;
     double paid = 0;
     for (uint32_t g = 0; g < t->n_kinds; g++)
         paid += box->price[0][g] * t->available[g];
@@ -385,31 +392,33 @@ double maq_priced_least(struct maq_priced *p, struct maq_priced_path *path, cons
     if (value == HUGE_VAL || value + paid >= limit)
         return limit;
     for (uint32_t l = t->n_atoms, k = 0; l > 0; path->n_stages++) {
-        size_t at = (size_t)(k < p->arcs->rows ? k : p->arcs->rows) * (t->n_atoms + 1) + l;
+        size_t at = (size_t)(k < p->layer_ranges->rows ? k : p->layer_ranges->rows) * (t->n_atoms + 1) + l;
         double s = stage_time(p, k++, p->cut[at], l, p->option[at]);
         path->fill_s += s;
         path->bottleneck_s = fmax(path->bottleneck_s, s);
-        path->sync_s = fmax(path->sync_s, p->arcs->sync_s[maq_arc(t, p->option[at], p->cut[at], l)]);
+        path->sync_s =
+            fmax(path->sync_s, p->layer_ranges->sync_s[maq_layer_range_index(t, p->option[at], p->cut[at], l)]);
         l = p->cut[at];
     }
     memcpy(path->used, p->used, sizeof path->used);
     return value + paid;
 }
 
-bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena)
+bool maq_priced_bound_new(struct maq_priced_bound **out, const struct maq_layer_ranges *layer_ranges,
+                          struct maq_arena *arena)
 {
-    struct maq_priced *p = MAQ_ARENA_NEW(arena, struct maq_priced, 1);
-    size_t n = arcs->table->n_atoms, cells = (arcs->rows + 1) * (n + 1), stretches = n * (n + 1);
+    struct maq_priced_bound *p = MAQ_ARENA_NEW(arena, struct maq_priced_bound, 1);
+    size_t n = layer_ranges->table->n_atoms, cells = (layer_ranges->rows + 1) * (n + 1), ranges = n * (n + 1);
     if (!p)
         return false;
-    *p = (struct maq_priced){.arcs = arcs,
-                             .rest = MAQ_ARENA_NEW(arena, double, cells),
-                             .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                             .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
-                             .choices = MAQ_ARENA_RAW(arena, struct choice, stretches * (CHOICES + 1)),
-                             .within = {-1, -1, MAQ_ARENA_RAW(arena, uint16_t, stretches * arcs->table->n_options),
-                                        MAQ_ARENA_RAW(arena, uint16_t, stretches),
-                                        MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
+    *p = (struct maq_priced_bound){
+        .layer_ranges = layer_ranges,
+        .rest = MAQ_ARENA_NEW(arena, double, cells),
+        .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
+        .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
+        .choices = MAQ_ARENA_RAW(arena, struct choice, ranges * (CHOICES + 1)),
+        .within = {-1, -1, MAQ_ARENA_RAW(arena, uint16_t, ranges * layer_ranges->table->n_options),
+                   MAQ_ARENA_RAW(arena, uint16_t, ranges), MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
     *out = p;
     return p->rest && p->cut && p->option && p->choices && p->within.fits && p->within.n && p->within.farthest;
 }

@@ -4,15 +4,18 @@
 
 #include "planner/compose/bottleneck_box.h"
 
-struct maq_priced;
-bool maq_priced_new(struct maq_priced **out, const struct maq_arcs *arcs, struct maq_arena *arena);
+struct maq_priced_bound;
+bool maq_priced_bound_new(struct maq_priced_bound **out, const struct maq_layer_ranges *layer_ranges,
+                          struct maq_arena *arena);
 
 /* Raises box->price[0] until the box is refuted (the result is `wanted` or more) or that stops paying. What no sum of t_i is below. */
-double maq_priced_raise(struct maq_priced *priced, struct maq_box *box, struct maq_composition *best, double wanted,
-                        const struct maq_box_options *options, uint64_t *programs);
+double maq_priced_bound_raise(struct maq_priced_bound *priced, struct maq_bottleneck_box *box,
+                              struct maq_composition *best, double wanted,
+                              const struct maq_bottleneck_box_options *options, uint64_t *programs);
 
 /* `rest` of the box at its prices: valid until the next program. */
-const double *maq_priced_rest(struct maq_priced *priced, const struct maq_box *box, uint32_t dual, double wanted);
+const double *maq_priced_bound_rest(struct maq_priced_bound *priced, const struct maq_bottleneck_box *box,
+                                    uint32_t dual, double wanted);
 
 /* The path of a program: its hops are those to the best neighbours. */
 struct maq_priced_path {
@@ -22,11 +25,11 @@ struct maq_priced_path {
 };
 
 /* What no sum of t_i and prices[0] of a box's stages is below, or the limit if that is less. */
-double maq_priced_least(struct maq_priced *priced, struct maq_priced_path *path, const struct maq_box *box,
-                        double limit);
+double maq_priced_bound_least(struct maq_priced_bound *priced, struct maq_priced_path *path,
+                              const struct maq_bottleneck_box *box, double limit);
 
 /* What a program came upon, for the hook; *best, if it is a better composition that keeps to the devices. */
 void maq_composition_offer(struct maq_composition *best, struct maq_composition *path,
-                           const struct maq_stage_table *table, const struct maq_box_options *options);
+                           const struct maq_stage_table *table, const struct maq_bottleneck_box_options *options);
 
 #endif

@@ -75,7 +75,7 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     const struct run *run = user;
     struct job *job = run->jobs[index];
     struct maq_stage_table table;
-    struct maq_arcs arcs;
+    struct maq_layer_ranges layer_ranges;
     struct maq_boxes boxes;
     struct maq_label_count count;
     if (!run->source->build(&table, run->source->ctx, job->table, arena))
@@ -90,7 +90,8 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
         return true;
     if (run->pass == REFUTE) {
         bool refuted;
-        if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_refute(&refuted, &arcs, run->cutoff, arena))
+        if (!maq_layer_ranges_init(&layer_ranges, &table, arena) ||
+            !maq_boxes_refute(&refuted, &layer_ranges, run->cutoff, arena))
             return false;
         job->work_bound = refuted ? HUGE_VAL : job->work_bound;
         return true;
@@ -98,13 +99,14 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
     bool prove = run->pass == PROVE;
     double cutoff = job->best.step_s < run->cutoff ? job->best.step_s : run->cutoff;
     cutoff /= prove ? 1 + run->options.aim : 1;
-    struct maq_box_options box = {.cutoff_s = cutoff,
-                                  .grain_s = cutoff * (prove ? run->options.grain : 0.04),
-                                  .most = prove ? run->options.boxes : LOOKS,
-                                  .beam = prove ? 0 : STATES};
+    struct maq_bottleneck_box_options box = {.cutoff_s = cutoff,
+                                             .grain_s = cutoff * (prove ? run->options.grain : 0.04),
+                                             .most = prove ? run->options.boxes : LOOKS,
+                                             .beam = prove ? 0 : STATES};
     struct maq_label_options label = {cutoff, prove ? 0 : run->options.beam, prove ? run->options.labels : 50000,
                                       false};
-    if (!maq_arcs_init(&arcs, &table, arena) || !maq_boxes_cover(&boxes, &job->best, &arcs, &box, arena))
+    if (!maq_layer_ranges_init(&layer_ranges, &table, arena) ||
+        !maq_boxes_cover(&boxes, &job->best, &layer_ranges, &box, arena))
         return false;
     job->counts.programs += boxes.programs;
     if (!prove && boxes.counted)
@@ -114,7 +116,7 @@ static bool work(void *user, uint32_t index, struct maq_arena *arena)
         job->counts.tables_bounded++;
     if (boxes.n == 0 || (prove && label.most == 0))
         return true;
-    if (!maq_labels_search(&job->best, &count, &arcs, &boxes, &label, arena))
+    if (!maq_labels_search(&job->best, &count, &layer_ranges, &boxes, &label, arena))
         return false;
     add_labels(&job->counts, &count);
     if (prove && count.complete)
@@ -161,7 +163,7 @@ static bool pass_over(struct run *run, enum pass pass, struct job **jobs, struct
             size--; /* sorted by it */
         if (size == 0)
             break;
-        if (!maq_batch_run(work, run, from, size, run->options.threads))
+        if (!maq_parallel_run(work, run, from, size, run->options.threads))
             return false;
     }
     return true;

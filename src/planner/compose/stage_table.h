@@ -1,9 +1,9 @@
 /*
- * stage_table.h - what a pipeline is composed of: the costs of every way to run every stretch of a model.
+ * stage_table.h - what a pipeline is composed of: the costs of every way to run every layer range of a model.
  *
  * A model is a row of atoms (the embedding, the layers, the head). A *wave* is what the pipeline takes in at a time:
  * `wave_samples` samples, the micro batch of all data-parallel replicas together; a step is `waves` of them. A stage
- * is a stretch of atoms and the replicas that run it; every replica is an *option*: a kind of device, how many of
+ * is a range of atoms and the replicas that run it; every replica is an *option*: a kind of device, how many of
  * them (the TP degree), and its share of the wave (its micro batch). The shares of a stage's replicas add up to the
  * wave (the last one may get less than its share), so stages may differ in their number of replicas, and the replicas
  * of one stage in kind and share. Where costs come from (a measured profile, a cost chain) is the business of whoever
@@ -15,7 +15,7 @@
  *   memory_i = context + fixed + per wave * held(i)  <=  capacity, for each replica
  *   held(i)  = min(i + more + steeper (i - 1), most) waves in flight in the i-th stage from the end; 1F1B: min(i, waves)
  *
- * Where the last stage has more to do with some waves than with others (the output, in interleaved pipelines: chain_folded.h), and where
+ * Where the last stage has more to do with some waves than with others (the output, in interleaved pipelines: planner/stages/virtual_stages.h), and where
  * waves come back to the first stage, a step waits:
  *
  *   T      = (waves - 1) b + sum t_i + waits + max sync_i + max update_i                                     b = max t_i
@@ -207,7 +207,7 @@ struct maq_composition {
 };
 
 /*
- * Fills in the costs of stages that are given by stretch and parts, straight from the formulas above. false when they are no
+ * Fills in the costs of stages that are given by layer range and parts, straight from the formulas above. false when they are no
  * composition of this table: gaps, shares that are less than the wave, too little memory (and too many devices, which the second asks
  * for as well).
  */

@@ -192,7 +192,7 @@ static enum maq_status profile(struct maq_parallelizer_profile *out, void *state
 struct answer {
     struct maq_parallelizer_plan *plans;
     struct maq_parallelizer_stage *stages;
-    struct maq_chain_option *ways; /* of the stages */
+    struct maq_stage_strategy *strategies; /* of the stages */
     uint32_t n;
 };
 
@@ -204,7 +204,7 @@ static bool no_worse(const struct maq_parallelizer_stage *a, const struct maq_pa
 }
 
 /* Keeps what no other beats, in the order in which it comes. `way`: what the option is, for its words. */
-static void add(struct answer *a, const struct maq_parallelizer_stage *stage, const struct maq_chain_option *way)
+static void add(struct answer *a, const struct maq_parallelizer_stage *stage, const struct maq_stage_strategy *strategy)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->n; i++)
@@ -213,10 +213,10 @@ static void add(struct answer *a, const struct maq_parallelizer_stage *stage, co
     for (uint32_t i = 0; i < a->n; i++)
         if (!no_worse(stage, &a->stages[i])) {
             a->stages[n] = a->stages[i];
-            a->ways[n++] = a->ways[i];
+            a->strategies[n++] = a->strategies[i];
         }
     a->stages[n] = *stage;
-    a->ways[n] = *way;
+    a->strategies[n] = *strategy;
     a->n = n + 1;
 }
 
@@ -225,7 +225,7 @@ static struct maq_parallelizer_stage stage_of(const struct state *s, const struc
                                               const struct maq_parallelizer_slice *slice)
 {
     const struct maq_stage_option *o = &t->options[option];
-    struct maq_chain_option is = maq_chain_option_of(&s->chain->costs, o->id);
+    struct maq_stage_strategy is = maq_stage_strategy_of(&s->chain->costs, o->id);
     const struct maq_stage_part part = {option, wave->replicas};
     const struct maq_chain_sends sends = maq_chain_costs_sends(t, option);
     const struct maq_chain_redo *redo = &s->chain->space.redo[is.redo];
@@ -262,9 +262,9 @@ static bool add_wave(struct answer *a, struct state *s, const struct maq_chain_w
         if (t->options[i].kind != island->index)
             continue;
         struct maq_parallelizer_stage stage = stage_of(s, t, i, wave, slice);
-        struct maq_chain_option way = maq_chain_option_of(&s->chain->costs, t->options[i].id);
+        struct maq_stage_strategy strategy = maq_stage_strategy_of(&s->chain->costs, t->options[i].id);
         if (stage.static_bytes + stage.flight_bytes * flight <= island->memory_bytes)
-            add(a, &stage, &way);
+            add(a, &stage, &strategy);
     }
     return t != NULL;
 }
@@ -283,22 +283,24 @@ static bool write_down(struct answer *a, struct state *s)
 {
     for (uint32_t i = 0; i < a->n; i++) {
         const struct maq_parallelizer_stage *stage = &a->stages[i];
-        const struct maq_chain_option *way = &a->ways[i];
-        const struct maq_chain_redo *redo = &s->chain->space.redo[way->redo];
-        const struct maq_chain_offload *away = &s->chain->space.offload[way->offload];
+        const struct maq_stage_strategy *strategy = &a->strategies[i];
+        const struct maq_chain_redo *redo = &s->chain->space.redo[strategy->redo];
+        const struct maq_chain_offload *away = &s->chain->space.offload[strategy->offload];
         const char *modules = word(s, redo->recompute == MAQ_RECOMPUTE_SELECTIVE, "modules", redo->parts),
-                   *cp = word(s, way->cp > 1, "cp", way->cp), *ep = word(s, way->ep > 1, "ep", way->ep),
-                   *etp = word(s, way->ep > 1, "expert_tp", way->etp),
-                   *copies = word(s, way->copies > 1, "hsdp_replicas", way->copies),
+                   *cp = word(s, strategy->cp > 1, "cp", strategy->cp),
+                   *ep = word(s, strategy->ep > 1, "ep", strategy->ep),
+                   *etp = word(s, strategy->ep > 1, "expert_tp", strategy->etp),
+                   *copies = word(s, strategy->copies > 1, "hsdp_replicas", strategy->copies),
                    *offload = away->layers ? word(s, true, "offload_layers", stage->atoms)
                                            : word(s, away->modules != 0, "offload_modules", away->modules),
-                   *host = word(s, way->host > 0, "optimizer_on_host_percent", (uint32_t)lround(100 * way->host));
+                   *host =
+                       word(s, strategy->host > 0, "optimizer_on_host_percent", (uint32_t)lround(100 * strategy->host));
         a->plans[i] = (struct maq_parallelizer_plan){.n_stages = 1, .stages = stage};
         if (modules && cp && ep && etp && copies && offload && host)
-            a->plans[i].text =
-                maq_arena_printf(&s->answers, "tp=%u dp=%u micro_batch=%u recompute=%s zero=%s%s%s%s%s%s%s%s", way->tp,
-                                 stage->replicas, stage->micro_batch_size, maq__mixed_recomputes[stage->recompute],
-                                 maq__mixed_shardings[stage->sharding], modules, cp, ep, etp, copies, offload, host);
+            a->plans[i].text = maq_arena_printf(
+                &s->answers, "tp=%u dp=%u micro_batch=%u recompute=%s zero=%s%s%s%s%s%s%s%s", strategy->tp,
+                stage->replicas, stage->micro_batch_size, maq__mixed_recomputes[stage->recompute],
+                maq__mixed_shardings[stage->sharding], modules, cp, ep, etp, copies, offload, host);
         if (!a->plans[i].text)
             return false;
     }
@@ -316,8 +318,8 @@ static enum maq_status parallelize(const struct maq_parallelizer_plan **out, uin
     maq_arena_fini(&s->answers);
     a.plans = MAQ_ARENA_NEW(&s->answers, struct maq_parallelizer_plan, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
     a.stages = MAQ_ARENA_NEW(&s->answers, struct maq_parallelizer_stage, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
-    a.ways = MAQ_ARENA_NEW(&s->answers, struct maq_chain_option, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
-    if (!a.plans || !a.stages || !a.ways)
+    a.strategies = MAQ_ARENA_NEW(&s->answers, struct maq_stage_strategy, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
+    if (!a.plans || !a.stages || !a.strategies)
         return no_memory(why);
     for (uint32_t b = 0; b < space->n_mbs; b++) {
         uint32_t mbs = space->mbs[b];

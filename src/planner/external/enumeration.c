@@ -276,7 +276,7 @@ static bool is_within(const struct maq_enumeration *e, uint32_t wave, uint32_t p
            scale(&e->waves[wave], e->bounds.bottleneck[pair], e->bounds.fill[pair]) <= limit_s * (1 + 1e-9);
 }
 
-enum maq_status maq_enumeration_ask(struct maq_enumeration *e, uint32_t wave, double limit_s, struct maq_diag *diag)
+enum maq_status maq_enumeration_query(struct maq_enumeration *e, uint32_t wave, double limit_s, struct maq_diag *diag)
 {
     uint32_t n_pairs = e->n_classes * e->chain->n_islands, n = 0;
     uint64_t made[MAQ_SLICES_WORKERS] = {0};

@@ -67,7 +67,7 @@ void maq_enumeration_fini(struct maq_enumeration *e);
 double maq_enumeration_root_s(const struct maq_enumeration *e, uint32_t wave);
 
 /* Asks all pairs of a wave that could be in a pipeline of at most limit_s and were not asked yet. */
-enum maq_status maq_enumeration_ask(struct maq_enumeration *e, uint32_t wave, double limit_s, struct maq_diag *diag);
+enum maq_status maq_enumeration_query(struct maq_enumeration *e, uint32_t wave, double limit_s, struct maq_diag *diag);
 
 /* What was answered for a wave, as a table of parts. */
 enum maq_status maq_enumeration_table(struct maq_piece_table *out, const struct maq_enumeration *e, uint32_t wave,

@@ -11,7 +11,7 @@
  * so that T >= samples ((waves - 1) A + F). A is the most that any of several y gives; they are raised where a row
  * loads an island more than the others. Of all places of a class in the model the least counts. This is the imbalance
  * rule as a bound: a slice too large for its island has a large A. (Too small a slice is no fault here: the island
- * can serve other stretches, or be used in part.)
+ * can serve other layer ranges, or be used in part.)
  */
 #ifndef MAQ_PLANNER_EXTERNAL_PAIR_BOUND_H
 #define MAQ_PLANNER_EXTERNAL_PAIR_BOUND_H

@@ -259,17 +259,17 @@ static double total(const double *price, const uint32_t *left, uint32_t n)
     return sum;
 }
 
-struct maq_piece_floor maq_piece_bounds_front(struct maq_piece_bounds *b, uint32_t a, uint32_t k, const uint32_t *left)
+struct maq_piece_bound maq_piece_bounds_front(struct maq_piece_bounds *b, uint32_t a, uint32_t k, const uint32_t *left)
 {
     const struct maq_piece_table *t = b->table;
-    struct maq_piece_floor floor = {0, 0};
+    struct maq_piece_bound floor = {0, 0};
     uint32_t set = 0;
     if (a == 0)
         return floor;
     for (uint32_t i = 0; i < t->n_islands; i++)
         set |= left[i] > 0 ? 1u << i : 0;
     if (set == 0)
-        return (struct maq_piece_floor){HUGE_VAL, HUGE_VAL};
+        return (struct maq_piece_bound){HUGE_VAL, HUGE_VAL};
     if (!b->sets[set] && !(b->sets[set] = make_set(b, set))) {
         b->failed = true;
         return floor;
@@ -278,7 +278,7 @@ struct maq_piece_floor maq_piece_bounds_front(struct maq_piece_bounds *b, uint32
     size_t place = at(b, a, k);
     for (uint32_t l = 0; l < s->devices.n; l++)
         if (s->devices.cost[l][place] > total(s->devices.price[l], left, t->n_islands) * (1 + 1e-9))
-            return (struct maq_piece_floor){HUGE_VAL, HUGE_VAL};
+            return (struct maq_piece_bound){HUGE_VAL, HUGE_VAL};
     for (uint32_t l = 0; l < s->fill.n; l++)
         floor.fill_s = fmax(floor.fill_s, s->fill.cost[l][place] - total(s->fill.price[l], left, t->n_islands));
     for (uint32_t l = 0; l < s->work.n; l++)

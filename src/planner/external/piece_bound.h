@@ -48,11 +48,11 @@ bool maq_piece_bounds_init(struct maq_piece_bounds *b, const struct maq_piece_ta
 /* One of its stages takes too long. */
 bool maq_piece_is_slow(const struct maq_piece_bounds *b, const struct maq_piece *piece);
 
-struct maq_piece_floor {
+struct maq_piece_bound {
     double bottleneck_s, fill_s;
 };
 
 /* Of the atoms before a, with k stages behind them, on devices left[]. Infinite where nothing fits. */
-struct maq_piece_floor maq_piece_bounds_front(struct maq_piece_bounds *b, uint32_t a, uint32_t k, const uint32_t *left);
+struct maq_piece_bound maq_piece_bounds_front(struct maq_piece_bounds *b, uint32_t a, uint32_t k, const uint32_t *left);
 
 #endif

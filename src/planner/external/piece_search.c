@@ -89,7 +89,7 @@ static double bound_of(struct run *r, const struct label *l)
 {
     const struct maq_piece_table *t = r->table;
     double hop = l->atom > 0 ? t->least_hop[l->piece->first_hop] : 0;
-    struct maq_piece_floor front = maq_piece_bounds_front(&r->bounds, l->atom, l->behind, l->left);
+    struct maq_piece_bound front = maq_piece_bounds_front(&r->bounds, l->atom, l->behind, l->left);
     double pace = fmax(fmax(l->done_s, l->first_s + hop), front.bottleneck_s);
     if (pace > r->slowest_s * SLACK)
         return HUGE_VAL;
@@ -276,7 +276,7 @@ static void search_box(struct run *r, struct box *box)
         r->failed = true;
         return;
     }
-    struct maq_piece_floor floor = maq_piece_bounds_front(&r->bounds, t->n_atoms, 0, t->available);
+    struct maq_piece_bound floor = maq_piece_bounds_front(&r->bounds, t->n_atoms, 0, t->available);
     r->pace_s = fmax(box->from_s, floor.bottleneck_s);
     double root = (t->waves - 1) * r->pace_s + floor.fill_s + r->bounds.sync_s[t->n_atoms];
     if (root <= r->cutoff_s * SLACK) {

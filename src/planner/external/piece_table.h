@@ -9,7 +9,7 @@
  *   memory_i = static_i + flight_i * min(k_i + 1, M)  <=  capacity        k_i: stages behind it
  *   sum of devices of the stages on an island  <=  those that it has
  *
- * A hop depends on the hop classes of its two stages (where they are, how many devices send, how much): hop_s.h prices them.
+ * A hop depends on the hop classes of its two stages (where they are, how many devices send, how much): maq_slices_hop_s() prices them.
  */
 #ifndef MAQ_PLANNER_EXTERNAL_PIECE_TABLE_H
 #define MAQ_PLANNER_EXTERNAL_PIECE_TABLE_H

@@ -129,7 +129,7 @@ static void describe_island(struct maq_parallelizer_island *out, const struct ma
         out->flop_per_s = group->device.vector_flops;
 }
 
-enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const struct maq_job_box *open,
+enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const struct maq_loaded_job *open,
                                       const char *const *lists, size_t n_lists, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {

@@ -19,7 +19,7 @@ struct maq_slices_chain {
 };
 
 /* `lists` as struct maq_slices_opts has them. Everything lives in the arena; maq_slices_chain_fini() gives the rest back. */
-enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const struct maq_job_box *open,
+enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const struct maq_loaded_job *open,
                                       const char *const *lists, size_t n_lists, struct maq_arena *arena,
                                       struct maq_diag *diag);
 void maq_slices_chain_fini(struct maq_slices_chain *chain);

@@ -184,8 +184,8 @@ static bool give(struct maq_process *p, const char **text, size_t *left)
     return true;
 }
 
-enum maq_process_outcome maq_process_ask(struct maq_process *p, char **line, const char *text, double limit_s,
-                                         const volatile sig_atomic_t *stop)
+enum maq_process_outcome maq_process_request(struct maq_process *p, char **line, const char *text, double limit_s,
+                                             const volatile sig_atomic_t *stop)
 {
     double until = now_s() + limit_s;
     size_t left = strlen(text);

@@ -36,8 +36,8 @@ enum maq_process_outcome {
 bool maq_process_start(struct maq_process *p, const char *path, int *error);
 
 /* Sends text (with its line break) and waits for a line: *line, without its break, is owned by the caller (free()). */
-enum maq_process_outcome maq_process_ask(struct maq_process *p, char **line, const char *text, double limit_s,
-                                         const volatile sig_atomic_t *stop);
+enum maq_process_outcome maq_process_request(struct maq_process *p, char **line, const char *text, double limit_s,
+                                             const volatile sig_atomic_t *stop);
 
 /* Closes its input, gives it grace_s to end by itself, and ends its process group. What it ended with, as text: "status 3", "signal 11". */
 void maq_process_end(struct maq_process *p, double grace_s, char how[32]);

@@ -96,7 +96,7 @@ static enum maq_status ask(json_t **answer, struct state *s, char *request, cons
         free(request);
         return fail(s, MAQ_BAD_INPUT, MAQ_CODE_PARALLELIZER_DIED, why, "it is not running any more");
     }
-    enum maq_process_outcome outcome = maq_process_ask(&s->process, &line, request, limit, s->remote->opts->stop);
+    enum maq_process_outcome outcome = maq_process_request(&s->process, &line, request, limit, s->remote->opts->stop);
     free(request);
     if (outcome != MAQ_PROCESS_ANSWERED)
         return not_answered(s, outcome, what, limit, why);

@@ -153,8 +153,8 @@ static bool fill_mixed(struct maq_mixed_plan *out, const struct maq_slices_run *
     return true;
 }
 
-enum maq_status maq_slices_mixed_plan(struct maq_mixed_box **out, const struct maq_slices_result *result, uint32_t plan,
-                                      struct maq_diag *diag)
+enum maq_status maq_slices_mixed_plan(struct maq_loaded_mixed_plan **out, const struct maq_slices_result *result,
+                                      uint32_t plan, struct maq_diag *diag)
 {
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
@@ -164,7 +164,7 @@ enum maq_status maq_slices_mixed_plan(struct maq_mixed_box **out, const struct m
         return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SLICES_FORM, (struct maq_span){0},
                              "--json has the plan with the parallelizer's own words",
                              "the form of mixed plans has no words for it: %s", wrong);
-    struct maq_mixed_box *box = maq__mixed_box(0);
+    struct maq_loaded_mixed_plan *box = maq__mixed_new(0);
     bool filled = box && fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena);
     return maq__mixed_hand_out(out, box, filled, diag);
 }

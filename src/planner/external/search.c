@@ -140,7 +140,7 @@ static enum maq_status compose(struct maq_slices_run *run, struct maq_slices_kep
     struct maq_arena scratch;
     struct maq_piece_table table;
     struct maq_piece_search_result *found;
-    MAQ_TRY(maq_enumeration_ask(&run->enumeration, kept->wave, limit_s, diag));
+    MAQ_TRY(maq_enumeration_query(&run->enumeration, kept->wave, limit_s, diag));
     maq_arena_init(&scratch, 0);
     found = MAQ_ARENA_NEW(&scratch, struct maq_piece_search_result, 1);
     enum maq_status status = found ? maq_enumeration_table(&table, &run->enumeration, kept->wave, &scratch, diag)
@@ -255,7 +255,7 @@ static enum maq_status stopped(struct maq_diag *diag)
                          "the search was asked to stop before there was a plan");
 }
 
-static enum maq_status search(struct maq_slices_run *run, const struct maq_job_box *open,
+static enum maq_status search(struct maq_slices_run *run, const struct maq_loaded_job *open,
                               const struct maq_slices_opts *opts, struct maq_diag *diag)
 {
     bool builtin = !opts->functions && (!opts->parallelizer || strcmp(opts->parallelizer, "builtin") == 0);
@@ -276,7 +276,7 @@ static enum maq_status search(struct maq_slices_run *run, const struct maq_job_b
     return status == MAQ_OK ? summarize(run, top, diag) : status;
 }
 
-enum maq_status maq_slices_search(struct maq_slices_result **out, const struct maq_job_box *open,
+enum maq_status maq_slices_search(struct maq_slices_result **out, const struct maq_loaded_job *open,
                                   const struct maq_slices_opts *opts, struct maq_diag *diag)
 {
     struct maq_slices_run *run = maq__calloc(sizeof *run);

@@ -164,7 +164,7 @@ static bool splits(const struct maq_compose_plan *plan)
     return false;
 }
 
-enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct maq_compose_result *result,
+enum maq_status maq_compose_mixed_plan(struct maq_loaded_mixed_plan **out, const struct maq_compose_result *result,
                                        uint32_t plan, struct maq_diag *diag)
 {
     if (plan >= result->n_plans)
@@ -174,7 +174,7 @@ enum maq_status maq_compose_mixed_plan(struct maq_mixed_box **out, const struct 
         return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_MIXED_UNPRICED, (struct maq_span){0},
                              "search the uniform or the mixed class",
                              "stages that split micro batches: a mixed plan has one micro batch for all stages");
-    struct maq_mixed_box *box = maq__mixed_box(0);
+    struct maq_loaded_mixed_plan *box = maq__mixed_new(0);
     bool filled = box && fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena);
     return maq__mixed_hand_out(out, box, filled, diag);
 }

@@ -71,7 +71,7 @@ static bool fill_option(struct maq_stage_option *o, const struct maq_profile_cos
     return true;
 }
 
-/* The ways to run a stage on one pool: every TP and every share of the micro batch that was measured. */
+/* The strategies of a stage on one pool: every TP and every share of the micro batch that was measured. */
 static bool add_options(struct maq_stage_table *table, struct maq_stage_option *options,
                         const struct maq_profile_costs *c, const struct maq_profile_wave *wave, uint32_t pool,
                         struct maq_arena *arena)

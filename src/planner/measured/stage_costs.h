@@ -1,5 +1,5 @@
 /*
- * stage_costs.h - stage tables from a foreign profile (profile_dir.h), under the cost rule that Sailor publishes with it.
+ * stage_costs.h - stage tables from a foreign profile (train/profiled/layer_profile.h), under the cost rule that Sailor publishes with it.
  *
  * Rule (Sailor, SOSP'25; github eth-easl/sailor, sosp25_ae: Planner/simulations/runtime_simulator.py, read as a specification):
  *

@@ -54,7 +54,7 @@ static bool overlap(struct maq_mixed_search_opts *opts, struct maq_arena *arena)
 }
 
 /* Another search beside the run's own, whose plans are put among those of the run; only what is faster than all, where asked for. */
-static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_job_box *open,
+static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                     const struct maq_mixed_search_opts *opts, bool faster, struct maq_diag *diag)
 {
     struct maq_mixed_search_result *found, *r = &run->result;
@@ -81,7 +81,7 @@ static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_
  * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition. Where nobody decides it,
  * exchanges of experts may run under another micro batch: in compositions of virtual stages, and in uniform plans of one stage (plan/incompatible.c).
  */
-static enum maq_status search_others(struct maq_mixed_run *run, const struct maq_job_box *open,
+static enum maq_status search_others(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts uniform = *opts, hides = *opts;
@@ -107,7 +107,7 @@ static void take_found(struct maq_mixed_run *run, const struct maq_mixed_search_
 }
 
 /* Node groups of one kind are one group as well, in which every technique is looked at. */
-static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_job_box *open,
+static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     const struct maq_cluster *cluster = &run->space.job.cluster;
@@ -116,14 +116,14 @@ static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_
     bool as_written = opts->more_bytes <= 0 && opts->more_nodes == 0;
     if (cluster->n_groups < 2 || !maq_cluster_one_kind(cluster) || !as_written)
         return MAQ_OK;
-    MAQ_TRY(maq_mixed_whole(&plan, &bound, run, open, opts, diag));
+    MAQ_TRY(maq_mixed_groups_as_one(&plan, &bound, run, open, opts, diag));
     if (plan.step_s > 0)
         take_found(run, opts, &plan, bound);
     return MAQ_OK;
 }
 
 /* What the search of one node group finds on each alone: never slower than leaving the others out. */
-static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_job_box *open,
+static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                    const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_mixed_search_island *islands = run->islands;
@@ -131,7 +131,7 @@ static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_j
     for (uint32_t g = 0; as_written && run->costs.n_pools > 1 && g < run->costs.n_pools; g++) {
         struct maq_mixed_search_plan plan;
         double bound;
-        MAQ_TRY(maq_mixed_alone(&plan, &bound, run, g, open, opts, diag));
+        MAQ_TRY(maq_mixed_group_alone(&plan, &bound, run, g, open, opts, diag));
         if (!(plan.step_s > 0))
             continue;
         if (islands[g].alone_s <= 0 || plan.step_s < islands[g].alone_s)
@@ -141,8 +141,8 @@ static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_j
     return MAQ_OK;
 }
 
-enum maq_status maq_mixed_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
-                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+enum maq_status maq_mixed_alternatives(struct maq_mixed_run *run, const struct maq_loaded_job *open,
+                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     MAQ_TRY(search_others(run, open, opts, diag));
     MAQ_TRY(search_whole(run, open, opts, diag));

@@ -10,7 +10,7 @@
 #include "planner/mixed/search_state.h"
 
 /* Bounds of the result are of all that was looked at; of islands, what each takes alone. */
-enum maq_status maq_mixed_beside(struct maq_mixed_run *run, const struct maq_job_box *open,
-                                 const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+enum maq_status maq_mixed_alternatives(struct maq_mixed_run *run, const struct maq_loaded_job *open,
+                                       const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
 #endif

@@ -8,7 +8,7 @@
  *
  * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then is
  * bounded, and the result says so. Few labels are tried first, more where they leave more than some percent open: with experts there are
- * hundreds of ways to run a stage, which few labels do not settle.
+ * hundreds of strategies of a stage, which few labels do not settle.
  */
 #include "planner/mixed/compositions.h"
 
@@ -47,7 +47,7 @@ static enum maq_status list_waves(struct maq_mixed_run *run, struct maq_diag *di
             last = waves;
         }
     }
-    return maq_mixed_folded_list(run, diag);
+    return maq_mixed_virtual_list(run, diag);
 }
 
 /* ---- searches ---- */
@@ -70,30 +70,30 @@ static enum maq_status compose(struct maq_compose_tables_result *found, struct m
 }
 
 /* Of one wave. */
-struct played_wave {
+struct simulated_wave {
     const struct maq_chain_costs *costs;
     const struct maq_chain_wave *wave;
     struct maq_stage_table table;
 };
 
-static enum maq_status play(struct maq_chain_played *out, void *context, const struct maq_composition *c)
+static enum maq_status play(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
 {
-    const struct played_wave *p = context;
-    return maq_chain_costs_play(out, p->costs, p->wave, c, &p->table);
+    const struct simulated_wave *p = context;
+    return maq_chain_costs_simulate(out, p->costs, p->wave, c, &p->table);
 }
 
-/* As the fastest near it. A planner that is blind to what there is does not know what plays faster. */
+/* As the fastest near it. A planner that is blind to what there is does not know what is faster when simulated. */
 static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, struct maq_compose_found *found)
 {
     struct maq_composition *c = &found->composition;
     const struct maq_chain_wave *wave = &run->waves[found->table];
-    struct played_wave p = {.costs = run->blind ? &run->real : &run->costs, .wave = wave};
-    struct maq_chain_played played;
+    struct simulated_wave p = {.costs = run->blind ? &run->real : &run->costs, .wave = wave};
+    struct maq_chain_simulated played;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, c->n_stages);
     if (!stages || !maq_mixed_run_table(&p.table, run, found->table, &run->arena) || play(&played, &p, c) != MAQ_OK)
         return false;
-    const struct maq_mixed_nearby nearby = {&p.table, play, &p};
-    if (!run->blind && maq_mixed_nearby(c, &played, &nearby, &run->arena) != MAQ_OK)
+    const struct maq_mixed_local_search near = {&p.table, play, &p};
+    if (!run->blind && maq_mixed_local_search(c, &played, &near, &run->arena) != MAQ_OK)
         return false;
     *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[wave->mbs],
                                           .replicas = wave->replicas,
@@ -125,7 +125,7 @@ static bool work_bound(double *bound_s, struct maq_mixed_run *run)
     for (uint32_t w = 0; w < run->n_waves + run->n_folded; w++) {
         struct maq_stage_table t;
         struct maq_arena_mark mark = maq_arena_mark(&run->arena);
-        const struct maq_chain_wave *wave = w < run->n_waves ? &run->waves[w] : &run->folded[w - run->n_waves];
+        const struct maq_chain_wave *wave = w < run->n_waves ? &run->waves[w] : &run->chunked[w - run->n_waves];
         if (!maq_chain_costs_table(&t, &run->costs, wave, &run->arena))
             return false;
         if (t.n_options > 0)
@@ -172,15 +172,15 @@ static enum maq_status settle_bound(struct maq_mixed_run *run, struct maq_diag *
 }
 
 /* With virtual stages. */
-static enum maq_status search_folded(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
-                                     struct maq_diag *diag)
+static enum maq_status search_virtual(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
+                                      struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r = &run->result;
-    struct maq_mixed_folded_known known = {.step_s = r->n_plans > 0 ? run->plans[0].step_s : 0,
-                                           .composed_s = r->composed_s,
-                                           .bound_s = r->bound_s,
-                                           .insert = true};
-    MAQ_TRY(maq_mixed_folded_search(&known, run, opts, diag));
+    struct maq_mixed_virtual_known known = {.step_s = r->n_plans > 0 ? run->plans[0].step_s : 0,
+                                            .composed_s = r->composed_s,
+                                            .bound_s = r->bound_s,
+                                            .insert = true};
+    MAQ_TRY(maq_mixed_virtual_search(&known, run, opts, diag));
     r->composed_s = known.composed_s;
     r->bound_s = known.bound_s;
     return MAQ_OK;
@@ -200,7 +200,7 @@ static enum maq_status best_below(struct maq_mixed_search_plan *out, struct maq_
     return done ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
-/* The best plan on one island alone, which is one of the class too: where it plays faster it is among the best. */
+/* The best plan on one island alone, which is one of the class too: where it is faster when simulated it is among the best. */
 static enum maq_status search_alone(struct maq_mixed_search_island *island, struct maq_mixed_run *run, uint32_t g,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -213,10 +213,10 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
         return MAQ_OK;
     run->costs.pools_used = 1u << g;
     bool taken = found.n == 0 || take_plan(&plan, run, &found.found[0]);
-    struct maq_mixed_folded_known known = {
+    struct maq_mixed_virtual_known known = {
         .step_s = plan.step_s, .composed_s = plan.composed_s, .bound_s = found.n > 0 ? found.bound_s : 0};
     enum maq_status status =
-        taken ? maq_mixed_folded_search(&known, run, opts, diag) : maq_no_memory(diag, "the search");
+        taken ? maq_mixed_virtual_search(&known, run, opts, diag) : maq_no_memory(diag, "the search");
     run->costs.pools_used = UINT32_MAX;
     MAQ_TRY(status);
     if (known.step_s == 0)
@@ -232,7 +232,7 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
 
 /*
  * Deep pipelines of stages that recompute and shard nothing play faster beside their closed form than others do.
- * Where the best one is not far behind by that form, it may be ahead when played.
+ * Where the best one is not far behind by that form, it may be ahead when simulated.
  */
 static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)
@@ -264,7 +264,7 @@ static enum maq_status search_shares(struct maq_mixed_run *run, const struct maq
                                      struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r = &run->result;
-    MAQ_TRY(maq_mixed_shares_search(run, run->islands, r->alone, opts, diag));
+    MAQ_TRY(maq_mixed_data_parallel_search(run, run->islands, r->alone, opts, diag));
     return r->complete ? settle_bound(run, diag) : MAQ_OK;
 }
 
@@ -302,10 +302,10 @@ void maq_mixed_settle(struct maq_mixed_run *run)
 
 /* ---- runs ---- */
 
-static void report(void *user, uint32_t tables, uint64_t ways)
+static void report(void *user, uint32_t tables, uint64_t strategies)
 {
     const struct maq_mixed_search_opts *opts = user;
-    const struct maq_mixed_search_progress at = {tables, ways};
+    const struct maq_mixed_search_progress at = {tables, strategies};
     opts->progress(opts->context, &at);
 }
 
@@ -323,7 +323,7 @@ static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_se
     return list_waves(run, diag);
 }
 
-enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, const struct maq_loaded_job *open,
                                        const struct maq_mixed_search_opts *given, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts opts = *given;
@@ -345,7 +345,7 @@ enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, con
     if (status == MAQ_OK && !uniform)
         status = search_plain(run, &opts, diag);
     if (status == MAQ_OK && !uniform)
-        status = search_folded(run, &opts, diag);
+        status = search_virtual(run, &opts, diag);
     if (status == MAQ_OK && !uniform)
         status = settle_bound(run, diag);
     if (status == MAQ_OK)

@@ -152,8 +152,8 @@ static bool most_from_least(struct maq_mixed_share *out, struct maq_stage_table 
     return bisect(out, t, most + 1, limit_s, arena);
 }
 
-bool maq_mixed_share_most(struct maq_mixed_share *out, const struct maq_mixed_run *run,
-                          const struct maq_mixed_share_ask *ask, struct maq_arena *scratch)
+bool maq_mixed_share_largest(struct maq_mixed_share *out, const struct maq_mixed_run *run,
+                             const struct maq_mixed_share_query *ask, struct maq_arena *scratch)
 {
     struct maq_chain_costs own = run->costs;
     struct across a = {
@@ -232,8 +232,8 @@ static bool improve(struct shares *s, const uint32_t *waves)
     for (;;) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < s->n; i++) {
-            const struct maq_mixed_share_ask ask = {s->group[i], waves[i], s->groups, ranks, 0, s->limit_s * BELOW};
-            if (!maq_mixed_share_most(&s->at[i], s->run, &ask, &s->run->arena))
+            const struct maq_mixed_share_query ask = {s->group[i], waves[i], s->groups, ranks, 0, s->limit_s * BELOW};
+            if (!maq_mixed_share_largest(&s->at[i], s->run, &ask, &s->run->arena))
                 return false;
             if (!s->at[i].found)
                 return true;
@@ -263,9 +263,9 @@ static bool list_wave(void *user, uint32_t index, struct maq_arena *scratch)
     const struct shares *s = l->s;
     const uint32_t wave = s->first + index, each = replicas_of(s, wave);
     struct maq_mixed_share share;
-    const struct maq_mixed_share_ask ask = {
+    const struct maq_mixed_share_query ask = {
         l->group, wave, s->groups, each + s->n - 1, (uint32_t)((l->least + each - 1) / each), s->limit_s};
-    bool done = maq_mixed_share_most(&share, s->run, &ask, scratch);
+    bool done = maq_mixed_share_largest(&share, s->run, &ask, scratch);
     l->most[index] = done_by(s, &share);
     return done;
 }
@@ -278,7 +278,7 @@ static bool list_most(uint64_t *most, uint64_t *of_all, const struct shares *s, 
     struct listing l = {s, s->group[i], others < s->total ? s->total - others : 0, most};
     *of_all = 0;
     for (uint32_t from = 0; from < n; from += MAQ_BATCH)
-        if (!maq_batch_run(list_wave, &l, from, n - from < MAQ_BATCH ? n - from : MAQ_BATCH, s->threads))
+        if (!maq_parallel_run(list_wave, &l, from, n - from < MAQ_BATCH ? n - from : MAQ_BATCH, s->threads))
             return false;
     for (uint32_t w = 0; w < n; w++)
         *of_all = most[w] > *of_all ? most[w] : *of_all;
@@ -440,8 +440,9 @@ static bool search_micro_batch(struct shares *s)
     return true;
 }
 
-enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct maq_mixed_search_island *islands,
-                                        bool alone, const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+enum maq_status maq_mixed_data_parallel_search(struct maq_mixed_run *run, const struct maq_mixed_search_island *islands,
+                                               bool alone, const struct maq_mixed_search_opts *opts,
+                                               struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r = &run->result;
     struct shares *s = MAQ_ARENA_NEW(&run->arena, struct shares, 1);
@@ -462,7 +463,7 @@ enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct 
     if (s->n_best == 0)
         return MAQ_OK;
     MAQ_TRY(take_plan(&plan, s, diag));
-    MAQ_TRY(maq_mixed_folded_play(&fits, &plan, run, diag));
+    MAQ_TRY(maq_mixed_virtual_simulate(&fits, &plan, run, diag));
     r->bound_s = r->bound_s > 0 ? fmin(r->bound_s, plan.composed_s) : plan.composed_s;
     r->composed_s = r->composed_s > 0 ? fmin(r->composed_s, plan.composed_s) : plan.composed_s;
     if (fits)

@@ -3,7 +3,7 @@
  *
  * Two node groups or more make a pipeline each, with D_g replicas, which do m_g micro batches; together all there
  * are. Between them nothing crosses but gradients, once a step: over R = sum D_g replicas in a ring that crosses the
- * slowest link from a group to another (train/mixed/placed.c). With the stages that a group's table has (chain_costs.h), in
+ * slowest link from a group to another (train/mixed/placed.c). With the stages that a group's table has (planner/stages/stage_costs.h), in
  * seconds,
  *
  *   T   = max_g ((m_g - 1) max t_i + sum t_i + max (sync_i + across_i) + max update_i)
@@ -11,7 +11,7 @@
  *
  * Simplifications: a group that is done before the others is not kept waiting for their gradients (shorter);
  * gradients are reduced inside the group and across groups one after the other (longer). The step of a plan is the
- * one that is played.
+ * one that is simulated.
  *
  * Found is the least T of all: of every micro batch, every set of groups, the numbers of replicas that waves have
  * (search.c). For a limit of T a group does so many micro batches at most with D replicas: the most m whose
@@ -30,8 +30,9 @@
 #include "planner/mixed/search_state.h"
 
 /* Adds to plans and bound what it finds. `islands`: what node groups do alone, where that is known. */
-enum maq_status maq_mixed_shares_search(struct maq_mixed_run *run, const struct maq_mixed_search_island *islands,
-                                        bool alone, const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+enum maq_status maq_mixed_data_parallel_search(struct maq_mixed_run *run, const struct maq_mixed_search_island *islands,
+                                               bool alone, const struct maq_mixed_search_opts *opts,
+                                               struct maq_diag *diag);
 
 /* ---- for tests ---- */
 
@@ -44,7 +45,7 @@ struct maq_mixed_share {
     bool found;
 };
 
-struct maq_mixed_share_ask {
+struct maq_mixed_share_query {
     uint32_t group, wave;
     uint32_t groups, ranks; /* beside groups (a bit set, its own included) of so many replicas in all */
     uint32_t least;         /* micro batches of a replica: less than that is nothing */
@@ -53,7 +54,7 @@ struct maq_mixed_share_ask {
 
 /* The most micro batches that a group does below the limit, with the replicas of a wave; with `least` the composition is not the best one
  * that does so many. false when out of memory. */
-bool maq_mixed_share_most(struct maq_mixed_share *out, const struct maq_mixed_run *run,
-                          const struct maq_mixed_share_ask *ask, struct maq_arena *scratch);
+bool maq_mixed_share_largest(struct maq_mixed_share *out, const struct maq_mixed_run *run,
+                             const struct maq_mixed_share_query *ask, struct maq_arena *scratch);
 
 #endif

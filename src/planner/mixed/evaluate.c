@@ -3,7 +3,7 @@
  * that it finds, of any plan that was written down.
  *
  * The plan's own degrees and techniques are the whole space; its stages are looked up in the table of its wave, and the composition is
- * played pass by pass (chain_played.c; with virtual stages train/mixed/placed_step.c, and the composition is one of the folded model). What the
+ * simulated pass by pass (planner/stages/simulated.c; with virtual stages train/mixed/placed_step.c, and the composition is one of the chunked model). What the
  * cost chain's stages cannot be is refused: replicas of a stage that differ, stages with different numbers of replicas,
  * the first layers of a stage recomputed, rounds of virtual stages that differ, other schedules.
  */
@@ -27,7 +27,7 @@ static enum maq_status cannot(struct maq_diag *diag, const char *hint, const cha
 
 /* ---- what the plan must be ---- */
 
-static bool same_way(const struct maq_mixed_replica *a, const struct maq_mixed_replica *b)
+static bool same_strategy(const struct maq_mixed_replica *a, const struct maq_mixed_replica *b)
 {
     return a->n_members == 1 && b->n_members == 1 && a->tp == b->tp && a->cp == b->cp && a->ep == b->ep &&
            a->etp == b->etp && a->cp_comm == b->cp_comm && a->sequence_parallel == b->sequence_parallel &&
@@ -51,8 +51,8 @@ static uint32_t chunks_of(const struct maq_mixed_pipeline *line)
     return own > 0 ? line->n_stages / own : 1;
 }
 
-/* The stretch of the folded model that a stage is, by its first round. */
-static struct maq_chain_chunk folded_stretch(const struct maq_mixed_stage *s)
+/* The layer range of the chunked model that a stage is, by its first round. */
+static struct maq_chain_chunk virtual_range(const struct maq_mixed_stage *s)
 {
     return (struct maq_chain_chunk){s->first_layer > 0 ? s->first_layer - 1 : 0, s->first_layer + s->layers - 1};
 }
@@ -68,14 +68,14 @@ static bool same_techniques(const struct maq_mixed_stage *a, const struct maq_mi
 static bool rounds_are_alike(const struct maq_mixed_pipeline *line, struct maq_chain_atoms model)
 {
     uint32_t own = own_stages(line), chunks = chunks_of(line);
-    if (own == 0 || line->n_stages % own != 0 || maq_chain_folded_atoms(model, chunks) < own)
+    if (own == 0 || line->n_stages % own != 0 || maq_chain_chunked_atoms(model, chunks) < own)
         return false;
     for (uint32_t k = 0; k < line->n_stages; k++) {
         const struct maq_mixed_stage *s = &line->stages[k], *first = &line->stages[k % own];
-        struct maq_chain_chunk at = folded_stretch(first);
+        struct maq_chain_chunk at = virtual_range(first);
         at = maq_chain_chunk_of(model, chunks, k / own, at.first, at.end);
         if ((k < own) != (s->on_devices_of < 0) || s->first_layer != at.first || s->layers != at.end - at.first ||
-            !same_techniques(s, first) || !same_way(&s->replicas[0], &first->replicas[0]))
+            !same_techniques(s, first) || !same_strategy(&s->replicas[0], &first->replicas[0]))
             return false;
     }
     return true;
@@ -102,7 +102,7 @@ static const char *fault_of(const struct maq_mixed_plan *p, const struct maq_job
         if (s->offload_layers > 0 && s->offload_layers < s->layers)
             return "a stage offloads some of its layers";
         for (uint32_t j = 0; j < s->n_replicas; j++)
-            if (!same_way(&s->replicas[j], &s->replicas[0]))
+            if (!same_strategy(&s->replicas[j], &s->replicas[0]))
                 return "replicas of a stage differ, or span nodes of several kinds";
         if (s->replicas[0].tp > 1 && s->replicas[0].sequence_parallel != (job->plan.sequence_parallel != MAQ_OFF))
             return "its sequence parallelism is not the job's";
@@ -144,7 +144,7 @@ static uint32_t redo_of(struct maq_chain_space *space, const struct maq_mixed_st
 
 static uint32_t offload_of(struct maq_chain_space *space, const struct maq_mixed_stage *s)
 {
-    return maq_chain_ways_offload(space, (struct maq_chain_offload){s->offload_layers > 0, s->offload_modules});
+    return maq_strategies_offload(space, (struct maq_chain_offload){s->offload_layers > 0, s->offload_modules});
 }
 
 static bool add_host(struct maq_chain_space *space, double share)
@@ -218,7 +218,7 @@ static uint32_t option_of(struct maq_chain_costs *c, struct maq_chain_space *spa
     bool experts = maq_model_find_module(&space->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
     uint32_t redo = redo_of(space, s), offload = offload_of(space, s), o = 0;
     for (; o < t->n_options; o++) {
-        struct maq_chain_option is = maq_chain_option_of(c, t->options[o].id);
+        struct maq_stage_strategy is = maq_stage_strategy_of(c, t->options[o].id);
         bool sharded = is.sharding == s->sharding || s->n_replicas * r->cp == 1; /* nothing to share with */
         if (is.pool == pool && is.tp == r->tp && is.cp == r->cp && is.ep == r->ep && is.redo == redo && sharded &&
             is.host == s->optimizer_offload && is.offload == offload &&
@@ -241,7 +241,7 @@ static enum maq_status take_stages(struct maq_composition *out, struct maq_chain
         const struct maq_mixed_stage *s = &line->stages[i];
         struct maq_chain_chunk at = {s->first_layer, s->first_layer + s->layers};
         uint32_t pool = 0;
-        at = virtual ? folded_stretch(s) : at;
+        at = virtual ? virtual_range(s) : at;
         if (!find_pool(&pool, c, &s->replicas[0]))
             return cannot(diag, "devices and groups go by the job's names", "the cluster has no such node group");
         uint32_t option = option_of(c, space, t, s, pool);
@@ -260,15 +260,15 @@ static enum maq_status take_stages(struct maq_composition *out, struct maq_chain
 }
 
 /* Pass by pass. */
-static enum maq_status play(struct maq_chain_played *out, const struct maq_chain_costs *c,
+static enum maq_status play(struct maq_chain_simulated *out, const struct maq_chain_costs *c,
                             const struct maq_chain_wave *wave, const struct maq_composition *composition,
                             const struct maq_stage_table *table, const struct maq_mixed_plan *p, struct maq_diag *diag)
 {
     struct maq_mixed_placed *placed;
     if (wave->chunks == 0)
-        return maq_chain_costs_play(out, c, wave, composition, table);
+        return maq_chain_costs_simulate(out, c, wave, composition, table);
     MAQ_TRY(maq__mixed_place_on(&placed, p, &c->space->job, diag));
-    *out = (struct maq_chain_played){placed->step_s, placed->fits};
+    *out = (struct maq_chain_simulated){placed->step_s, placed->fits};
     maq_mixed_placed_free(placed);
     return MAQ_OK;
 }
@@ -291,7 +291,7 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
     const struct maq_chain_wave wave = wave_of(p);
     struct maq_composition *composition = MAQ_ARENA_NEW(arena, struct maq_composition, 1);
     struct maq_stage_table table;
-    struct maq_chain_played played;
+    struct maq_chain_simulated played;
     const char *wrong = fault_of(p, &space->job, c->atoms);
     if (wrong)
         return cannot(diag, "docs/planning.md says what stages of a job may be", wrong);
@@ -321,7 +321,7 @@ static enum maq_status predict_shares(struct maq_mixed_search_predicted *out, co
 }
 
 enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out, const struct maq_mixed_plan *plan,
-                                         const struct maq_job_box *open, struct maq_diag *diag)
+                                         const struct maq_loaded_job *open, struct maq_diag *diag)
 {
     const struct maq_mixed_space_lists lists = {.n = 0};
     struct maq_chain_space *space;

@@ -72,7 +72,7 @@ static void grow(struct part *next, uint32_t *n, const struct maq_stage_table *t
     }
 }
 
-bool maq_mixed_fits(bool *fits, const struct maq_stage_table *t, struct maq_arena *arena)
+bool maq_mixed_feasible(bool *fits, const struct maq_stage_table *t, struct maq_arena *arena)
 {
     struct part *now = MAQ_ARENA_NEW(arena, struct part, MOST), *next = MAQ_ARENA_NEW(arena, struct part, MOST);
     uint32_t n = 1, most = t->max_stages > 0 ? t->max_stages : MAQ_STAGE_DEPTH;

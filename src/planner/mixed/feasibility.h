@@ -12,6 +12,6 @@
 #include "planner/compose/stage_table.h"
 
 /* false when out of memory. */
-bool maq_mixed_fits(bool *fits, const struct maq_stage_table *table, struct maq_arena *arena);
+bool maq_mixed_feasible(bool *fits, const struct maq_stage_table *table, struct maq_arena *arena);
 
 #endif

@@ -1,29 +1,29 @@
-/* local_search.c - what plays faster near a composition: see local_search.h. */
+/* local_search.c - what is faster when simulated near a composition: see local_search.h. */
 #include "planner/mixed/local_search.h"
 
 #define ALIKE 1.001    /* by the closed form: order alone changes nothing */
-#define MAY_LOSE 1.02  /* by the closed form: what plays faster all the same */
+#define MAY_LOSE 1.02  /* by the closed form: what is faster when simulated all the same */
 #define MOST_PLAYS 160 /* a pipeline has stages^2 / 2 pairs; most are alike, or lose by the form */
 
 struct walk {
-    const struct maq_mixed_nearby *nearby;
+    const struct maq_mixed_local_search *near;
     struct maq_composition *best, *from, *other;
-    struct maq_chain_played *played; /* of the best */
+    struct maq_chain_simulated *played; /* of the best */
     double alike_s, most_s;
-    uint32_t plays, plain; /* of moves; of plainer ways */
-    bool any;              /* something near `from` plays faster */
+    uint32_t plays, plain; /* of moves; of plainer strategies */
+    bool any;              /* something near `from` is faster when simulated */
     enum maq_status status;
 };
 
 /* Plays `other` where it is a composition that loses no more by the form. */
 static void judge(struct walk *w, double most_s)
 {
-    struct maq_chain_played played;
-    if (w->status != MAQ_OK || w->plays == MOST_PLAYS || !maq_composition_cost(w->other, w->nearby->table) ||
+    struct maq_chain_simulated played;
+    if (w->status != MAQ_OK || w->plays == MOST_PLAYS || !maq_composition_cost(w->other, w->near->table) ||
         w->other->step_s > most_s)
         return;
     w->plays++;
-    w->status = w->nearby->play(&played, w->nearby->context, w->other);
+    w->status = w->near->play(&played, w->near->context, w->other);
     if (w->status == MAQ_OK && played.step_s < w->played->step_s && played.fits >= w->played->fits) {
         *w->played = played;
         *w->best = *w->other;
@@ -35,7 +35,7 @@ static void judge(struct walk *w, double most_s)
 
 static void swap(struct walk *w, uint32_t i, uint32_t j)
 {
-    const struct maq_stage_table *t = w->nearby->table;
+    const struct maq_stage_table *t = w->near->table;
     const struct maq_composition *c = w->from;
     const struct maq_stage_part *a = &c->stages[i].parts[0], *b = &c->stages[j].parts[0];
     uint32_t layers_a = c->stages[i].end - c->stages[i].first, layers_b = c->stages[j].end - c->stages[j].first, at = 0;
@@ -69,7 +69,7 @@ static void shift(struct walk *w, struct maq_stage *to, struct maq_stage *from, 
 
 static void run_as(struct walk *w, uint32_t i, uint32_t option)
 {
-    const struct maq_stage_table *t = w->nearby->table;
+    const struct maq_stage_table *t = w->near->table;
     const struct maq_stage_part *part = &w->from->stages[i].parts[0];
     const struct maq_stage_option *is = &t->options[part->option], *to = &t->options[option];
     if (w->from->stages[i].n_parts > 1 || is == to || is->kind != to->kind || to->devices > is->devices)
@@ -90,7 +90,7 @@ static void walk_borders(struct walk *w)
     }
 }
 
-/* The best move, if one plays faster. */
+/* The best move, if one is faster when simulated. */
 static bool step(struct walk *w)
 {
     w->any = false;
@@ -100,18 +100,18 @@ static bool step(struct walk *w)
             swap(w, i, j);
     walk_borders(w);
     for (uint32_t i = 0; i < w->from->n_stages; i++)
-        for (uint32_t option = 0; option < w->nearby->table->n_options; option++)
+        for (uint32_t option = 0; option < w->near->table->n_options; option++)
             run_as(w, i, option);
     return w->any;
 }
 
-/* Stage `i` as the first of the ways that are as fast; whether that is another one. */
+/* Stage `i` as the first of the strategies that are as fast; whether that is another one. */
 static bool run_plainly(struct walk *w, uint32_t i)
 {
-    const struct maq_stage_table *t = w->nearby->table;
+    const struct maq_stage_table *t = w->near->table;
     const uint32_t now = w->best->stages[i].parts[0].option;
     for (uint32_t option = 0; option < now && w->status == MAQ_OK; option++) {
-        struct maq_chain_played played;
+        struct maq_chain_simulated played;
         if (t->options[option].kind != t->options[now].kind || t->options[option].devices != t->options[now].devices)
             continue;
         *w->other = *w->best;
@@ -120,7 +120,7 @@ static bool run_plainly(struct walk *w, uint32_t i)
             continue;
         if (w->plain++ == MOST_PLAYS)
             return false;
-        w->status = w->nearby->play(&played, w->nearby->context, w->other);
+        w->status = w->near->play(&played, w->near->context, w->other);
         if (w->status == MAQ_OK && played.step_s <= w->played->step_s && played.fits >= w->played->fits) {
             *w->played = played;
             *w->best = *w->other;
@@ -130,11 +130,11 @@ static bool run_plainly(struct walk *w, uint32_t i)
     return false;
 }
 
-enum maq_status maq_mixed_nearby(struct maq_composition *composition, struct maq_chain_played *played,
-                                 const struct maq_mixed_nearby *nearby, struct maq_arena *arena)
+enum maq_status maq_mixed_local_search(struct maq_composition *composition, struct maq_chain_simulated *played,
+                                       const struct maq_mixed_local_search *near, struct maq_arena *arena)
 {
     struct maq_arena_mark mark = maq_arena_mark(arena);
-    struct walk w = {.nearby = nearby,
+    struct walk w = {.near = near,
                      .best = composition,
                      .from = MAQ_ARENA_NEW(arena, struct maq_composition, 1),
                      .other = MAQ_ARENA_NEW(arena, struct maq_composition, 1),

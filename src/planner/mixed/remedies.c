@@ -35,13 +35,13 @@ static enum maq_status fits(bool *out, struct maq_mixed_run *run, struct maq_dia
         if (replicas * run->space.mbs[mbs] > (uint32_t)run->space.job.workload.gbs)
             break;
         if (!maq_chain_costs_table(&table, &run->costs, &wave, &run->arena) ||
-            !maq_mixed_fits(out, &table, &run->arena))
+            !maq_mixed_feasible(out, &table, &run->arena))
             return maq_no_memory(diag, "the search");
     }
     return MAQ_OK;
 }
 
-static enum maq_status try(bool *out, const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+static enum maq_status try(bool *out, const struct maq_loaded_job *open, const struct maq_mixed_search_opts *opts,
                            struct maq_diag *diag)
 {
     const struct maq_mixed_space_lists lists = {opts->lists,      opts->n_lists,    opts->planner,
@@ -67,7 +67,7 @@ struct dial {
     void (*turn)(struct maq_mixed_search_opts *opts, double to);
 };
 
-static enum maq_status least(double *out, const struct dial *dial, const struct maq_job_box *open,
+static enum maq_status least(double *out, const struct dial *dial, const struct maq_loaded_job *open,
                              struct maq_mixed_search_opts opts, struct maq_diag *diag)
 {
     double low = 0, high = 1;
@@ -105,7 +105,7 @@ static void turn_nodes(struct maq_mixed_search_opts *opts, double to)
 }
 
 static enum maq_status with_techniques(bool *out, const struct maq_mixed_search_remedies *r,
-                                       const struct maq_job_box *open, struct maq_mixed_search_opts opts,
+                                       const struct maq_loaded_job *open, struct maq_mixed_search_opts opts,
                                        struct maq_diag *diag)
 {
     const char *lists[MOST_LISTS + MAQ_COUNT(r->techniques)];
@@ -118,7 +118,7 @@ static enum maq_status with_techniques(bool *out, const struct maq_mixed_search_
 }
 
 /* Those that it fits without. */
-static enum maq_status drop_needless(struct maq_mixed_search_remedies *r, const struct maq_job_box *open,
+static enum maq_status drop_needless(struct maq_mixed_search_remedies *r, const struct maq_loaded_job *open,
                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     for (uint32_t i = 0; i + 1 < r->n_techniques;) {
@@ -136,7 +136,7 @@ static enum maq_status drop_needless(struct maq_mixed_search_remedies *r, const 
 }
 
 /* States shared by the replicas, then the optimizer on the host, then what every layer keeps. */
-static enum maq_status techniques(struct maq_mixed_search_remedies *out, const struct maq_job_box *open,
+static enum maq_status techniques(struct maq_mixed_search_remedies *out, const struct maq_loaded_job *open,
                                   const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     char layers[16];
@@ -172,7 +172,7 @@ static struct maq_job job_on(const struct maq_job *whole, struct maq_node_group 
 }
 
 /* MAQ_OK where the group by itself can run what the job keeps, with the rest at its default. */
-static enum maq_status check_group(const struct maq_job *whole, uint32_t g, const struct maq_job_box *written,
+static enum maq_status check_group(const struct maq_job *whole, uint32_t g, const struct maq_loaded_job *written,
                                    struct maq_diag *diag)
 {
     struct maq_node_group group = whole->cluster.groups[g];
@@ -195,7 +195,7 @@ static void take_first(struct maq_plan *p, const struct maq_chain_space *s)
 }
 
 /* Nothing helps: where no node group can run what the job keeps, or what is asked for first, that is why. */
-static enum maq_status check_kept(const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
+static enum maq_status check_kept(const struct maq_loaded_job *open, const struct maq_mixed_search_opts *opts,
                                   struct maq_diag *diag)
 {
     const struct maq_mixed_space_lists lists = {.lists = opts->lists, .n = opts->n_lists, .planner = opts->planner};
@@ -220,7 +220,7 @@ static enum maq_status check_kept(const struct maq_job_box *open, const struct m
                          job->model.name, job->cluster.n_groups);
 }
 
-enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies *out, const struct maq_job_box *open,
+enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies *out, const struct maq_loaded_job *open,
                                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts one = *opts;

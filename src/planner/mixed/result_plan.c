@@ -102,8 +102,8 @@ static uint32_t first_device(const struct maq_mixed_search_plan *plan, uint32_t 
     return first;
 }
 
-bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
-                          const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
+bool maq_mixed_result_plan(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
+                           const struct maq_mixed_search_plan *plan, struct maq_arena *arena)
 {
     const struct maq_job *job = &run->space.job;
     struct maq_mixed_stage *stages = MAQ_ARENA_NEW(arena, struct maq_mixed_stage, plan->n_stages);
@@ -127,13 +127,14 @@ bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run
     return out->pipelines;
 }
 
-enum maq_status maq_mixed_search_mixed_plan(struct maq_mixed_box **out, const struct maq_mixed_search_result *result,
-                                            uint32_t plan, struct maq_diag *diag)
+enum maq_status maq_mixed_search_mixed_plan(struct maq_loaded_mixed_plan **out,
+                                            const struct maq_mixed_search_result *result, uint32_t plan,
+                                            struct maq_diag *diag)
 {
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
                              plan);
-    struct maq_mixed_box *box = maq__mixed_box(0);
-    bool filled = box && maq_mixed_found_fill(&box->plan, result->owner, &result->plans[plan], &box->arena);
+    struct maq_loaded_mixed_plan *box = maq__mixed_new(0);
+    bool filled = box && maq_mixed_result_plan(&box->plan, result->owner, &result->plans[plan], &box->arena);
     return maq__mixed_hand_out(out, box, filled, diag);
 }

@@ -5,13 +5,14 @@
 #include "planner/mixed/alternatives.h"
 #include "planner/mixed/compositions.h"
 
-enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_job_box *open,
+enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, const struct maq_loaded_job *open,
                                  const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_mixed_search_result *r;
     MAQ_TRY(maq_mixed_compositions(&r, open, opts, diag));
     struct maq_mixed_run *run = r->owner;
-    enum maq_status status = r->planner == MAQ_MIXED_PLANNER_ALL ? maq_mixed_beside(run, open, opts, diag) : MAQ_OK;
+    enum maq_status status =
+        r->planner == MAQ_MIXED_PLANNER_ALL ? maq_mixed_alternatives(run, open, opts, diag) : MAQ_OK;
     if (status != MAQ_OK) {
         maq_mixed_search_free(r);
         return status;

@@ -53,7 +53,7 @@ void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mi
                          const struct maq_stage_table *t)
 {
     const struct maq_stage_option *o = &t->options[s->parts[0].option];
-    struct maq_chain_option is = maq_chain_option_of(&run->costs, o->id);
+    struct maq_stage_strategy is = maq_stage_strategy_of(&run->costs, o->id);
     const struct maq_chain_redo *redo = &run->space.redo[is.redo];
     double capacity = t->capacity_bytes[o->kind];
     *out = (struct maq_mixed_search_stage){.first_layer = s->first,

@@ -20,7 +20,7 @@ struct maq_mixed_run {
     struct maq_mixed_search_plan *plans;     /* the result's, ... */
     struct maq_mixed_search_island *islands; /* ... these too */
     uint32_t n_waves, n_folded;
-    struct maq_chain_wave *waves, *folded; /* 1F1B; with virtual stages (virtual_stages.c) */
+    struct maq_chain_wave *waves, *chunked; /* 1F1B; with virtual stages (virtual_stages.c) */
 };
 
 /* The limits of a search that looks for what a first one may have missed. */
@@ -35,8 +35,8 @@ void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mi
                          const struct maq_stage *stage, const struct maq_stage_table *table);
 
 /* A plan in the form of mixed plans, in the arena. false when out of memory. result_plan.c */
-bool maq_mixed_found_fill(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
-                          const struct maq_mixed_search_plan *plan, struct maq_arena *arena);
+bool maq_mixed_result_plan(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
+                           const struct maq_mixed_search_plan *plan, struct maq_arena *arena);
 
 /* The table of a wave; `ctx` is a struct maq_mixed_run, of which only what was costed so far changes. */
 bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena);

@@ -8,15 +8,15 @@
 
 /* As `maquette train` says of the node groups as they are written: a process group that crosses from one to another may be slower. */
 static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
-                               const struct maq_job_box *open, const struct maq_search_plan *found,
+                               const struct maq_loaded_job *open, const struct maq_search_plan *found,
                                struct maq_diag *diag)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_train_result *r = NULL;
     MAQ_TRY(maq_job_complete(&box, open, &found->plan, diag));
     enum maq_status status = maq_train_predict(&r, maq_job_get(box), diag);
     if (status == MAQ_OK && r->fits) {
-        bool filled = maq_mixed_one_way(out, run, &run->space.job.cluster, found);
+        bool filled = maq_mixed_uniform_plan(out, run, &run->space.job.cluster, found);
         status = filled ? MAQ_OK : maq_no_memory(diag, "the search");
         out->step_s = out->composed_s = r->step_s;
     }
@@ -27,7 +27,7 @@ static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mix
 }
 
 /* *out is the caller's (maq_search_result_free); NULL: no plan can be. */
-static enum maq_status search(struct maq_search_result **out, const struct maq_job_box *open,
+static enum maq_status search(struct maq_search_result **out, const struct maq_loaded_job *open,
                               const struct maq_mixed_search_opts *opts, uint32_t only_group, uint32_t top,
                               struct maq_diag *diag)
 {
@@ -44,9 +44,9 @@ static enum maq_status search(struct maq_search_result **out, const struct maq_j
     return status == MAQ_OK ? status : maq_no_memory(diag, "the search");
 }
 
-enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
-                                const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
-                                struct maq_diag *diag)
+enum maq_status maq_mixed_groups_as_one(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                        const struct maq_loaded_job *open, const struct maq_mixed_search_opts *opts,
+                                        struct maq_diag *diag)
 {
     struct maq_search_result *found;
     *out = (struct maq_mixed_search_plan){0};
@@ -54,7 +54,7 @@ enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound
     MAQ_TRY(search(&found, open, opts, 0, 1, diag));
     enum maq_status status = MAQ_OK;
     if (found && found->n_plans > 0) {
-        *bound_s = found->floor_s;
+        *bound_s = found->bound_s;
         status = predict(out, run, open, &found->plans[0], diag);
     }
     maq_search_result_free(found);
@@ -76,19 +76,19 @@ static struct maq_mixed_search_stage *resolve(struct maq_mixed_search_plan *out,
     cluster.n_groups = 1;
     cluster.n_links = 0;
     cluster.devices = (uint32_t)(only.nodes * only.devices_per_node);
-    struct maq_mixed_search_stage *stages = maq_mixed_one_way(out, run, &cluster, found);
+    struct maq_mixed_search_stage *stages = maq_mixed_uniform_plan(out, run, &cluster, found);
     for (uint32_t k = 0; stages && k < out->n_stages; k++)
         stages[k].island = group;
     out->uniform = NULL;
     return stages;
 }
 
-/* Times and memory of its stages as played; false where it does not fit. */
+/* Times and memory of its stages as simulated; false where it does not fit. */
 static bool play(struct maq_mixed_search_plan *plan, struct maq_mixed_search_stage *stages, struct maq_mixed_run *run)
 {
     struct maq_mixed_plan mixed;
     struct maq_mixed_placed *placed;
-    if (!maq_mixed_found_fill(&mixed, run, plan, &run->arena) ||
+    if (!maq_mixed_result_plan(&mixed, run, plan, &run->arena) ||
         maq__mixed_place_on(&placed, &mixed, &run->space.job, NULL) != MAQ_OK)
         return false;
     bool whole = placed->fits && placed->n_stages == plan->n_stages;
@@ -106,15 +106,15 @@ static bool play(struct maq_mixed_search_plan *plan, struct maq_mixed_search_sta
     return whole;
 }
 
-enum maq_status maq_mixed_alone(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
-                                uint32_t group, const struct maq_job_box *open,
-                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+enum maq_status maq_mixed_group_alone(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                      uint32_t group, const struct maq_loaded_job *open,
+                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_search_result *found;
     *out = (struct maq_mixed_search_plan){0};
     *bound_s = 0;
     MAQ_TRY(search(&found, open, opts, group + 1, TRIED, diag));
-    *bound_s = found && found->n_plans > 0 ? found->floor_s : 0;
+    *bound_s = found && found->n_plans > 0 ? found->bound_s : 0;
     for (uint32_t i = 0; found && i < found->n_plans; i++) {
         struct maq_mixed_search_plan plan = {0};
         struct maq_mixed_search_stage *stages = resolve(&plan, run, group, &found->plans[i]);

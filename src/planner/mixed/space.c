@@ -24,7 +24,7 @@ static enum maq_status refuse_axis(const struct maq_search_space *space, enum ma
     return refuse(space->axis[axis].written, LEAVE_OUT, maq_axis_key(axis), why, diag);
 }
 
-static enum maq_status refuse_key(const struct maq_job_box *open, const char *key, const char *why,
+static enum maq_status refuse_key(const struct maq_loaded_job *open, const char *key, const char *why,
                                   struct maq_diag *diag)
 {
     return refuse(maq_space_place_of(open, key), LEAVE_OUT, key, why, diag);
@@ -32,7 +32,7 @@ static enum maq_status refuse_key(const struct maq_job_box *open, const char *ke
 
 /* ---- axes that are not chosen ---- */
 
-static enum maq_status check_settled(const struct maq_search_space *space, const struct maq_job_box *open,
+static enum maq_status check_settled(const struct maq_search_space *space, const struct maq_loaded_job *open,
                                      struct maq_diag *diag)
 {
     if (space->axis[MAQ_AXIS_PP].fixed || space->axis[MAQ_AXIS_LAYOUT].fixed)
@@ -184,7 +184,7 @@ static enum maq_status take_offload(struct maq_chain_space *out, const struct ma
                                      inputs->fixed ? inputs->written : layers->written, remedy, "%s", wrong);
             bool whole = plan.offload_layers >= (int32_t)out->job.model.num_layers;
             if (plan.offload_layers == 0 || (whole && plan.offload_modules == 0))
-                maq_chain_ways_offload(out, (struct maq_chain_offload){whole, plan.offload_modules});
+                maq_strategies_offload(out, (struct maq_chain_offload){whole, plan.offload_modules});
         }
     return out->n_offload > 0
                ? MAQ_OK
@@ -223,7 +223,7 @@ static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq
         struct maq_plan plan = space->base;
         maq_space_apply(&plan, space, MAQ_AXIS_VP, axis->at[i]);
         uint32_t chunks = plan.vp > 1 ? (uint32_t)plan.vp : 1;
-        bool folds = maq_chain_folded_atoms(maq_chain_atoms_of(model), chunks) > 0;
+        bool folds = maq_chain_chunked_atoms(maq_chain_atoms_of(model), chunks) > 0;
         if (chunks == 1 ? plain : rounds && folds && (axis->fixed || chunks <= MOST_CHUNKS))
             out->chunks[out->n_chunks++] = chunks;
     }
@@ -370,7 +370,7 @@ static void enlarge(struct maq_cluster *c, const struct maq_mixed_space_lists *l
     }
 }
 
-enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
+enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_loaded_job *open,
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag)
 {

@@ -22,7 +22,7 @@ struct maq_mixed_space_lists {
 };
 
 /* Faults of the user's lists are reported. Lives in the arena. */
-enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_job_box *open,
+enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_loaded_job *open,
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag);
 

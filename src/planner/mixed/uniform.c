@@ -39,12 +39,12 @@ static enum maq_status judge(struct uniform *u)
     return MAQ_OK;
 }
 
-/* A way of the largest pool, as the way of all stages. */
-static enum maq_status add(struct uniform *u, const struct maq_chain_option *way, uint32_t pp)
+/* A strategy of the largest pool, as that of all stages. */
+static enum maq_status add(struct uniform *u, const struct maq_stage_strategy *strategy, uint32_t pp)
 {
     const struct maq_chain_space *space = &u->run->space;
     for (uint32_t b = 0; b < space->n_mbs; b++) {
-        struct maq_plan p = maq_chain_ways_plan(space, way, space->mbs[b]);
+        struct maq_plan p = maq_strategy_plan(space, strategy, space->mbs[b]);
         p.pp = (int32_t)pp;
         u->plans[u->n++] = p;
         if (u->n == MOST_MEMBERS)
@@ -61,10 +61,10 @@ static enum maq_status enumerate(struct uniform *u)
     for (uint32_t g = 1; g < costs->n_pools; g++)
         largest = costs->pools[g].at->count > costs->pools[largest].at->count ? g : largest;
     for (uint32_t pp = 1; pp <= job->model.num_layers; pp++)
-        for (uint32_t w = 0; w < costs->pools[largest].n_ways; w++) {
-            const struct maq_chain_option *way = &costs->pools[largest].ways[w];
-            if (job->cluster.devices % (pp * way->tp * way->cp) == 0)
-                MAQ_TRY(add(u, way, pp));
+        for (uint32_t w = 0; w < costs->pools[largest].n_strategies; w++) {
+            const struct maq_stage_strategy *strategy = &costs->pools[largest].strategies[w];
+            if (job->cluster.devices % (pp * strategy->tp * strategy->cp) == 0)
+                MAQ_TRY(add(u, strategy, pp));
         }
     return judge(u);
 }
@@ -74,7 +74,7 @@ static bool take(struct uniform *u)
     struct maq_mixed_run *run = u->run;
     const struct maq_search_plan best = {.plan = u->best, .needed_bytes = u->best_bytes};
     struct maq_mixed_search_plan *plan = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_plan, 1);
-    if (!plan || !maq_mixed_one_way(plan, run, &run->space.job.cluster, &best))
+    if (!plan || !maq_mixed_uniform_plan(plan, run, &run->space.job.cluster, &best))
         return false;
     plan->step_s = plan->composed_s = u->best_s;
     run->plans = plan;

@@ -1,5 +1,5 @@
 /*
- * uniform.h - plans of one way for all stages: what planners that know one kind of device enumerate over all node groups (uniform.c), and
+ * uniform.h - plans of one strategy for all stages: what planners that know one kind of device enumerate over all node groups (uniform.c), and
  * what the search of one node group finds (single_group.c).
  *
  * In the first every stage holds as many layers on as many devices in the same way; all devices are used, in the order in which the cluster lists
@@ -12,13 +12,13 @@
 #include "planner/mixed/search_state.h"
 
 /*
- * A plan of one way for all stages as a plan of stages, virtual ones by their place in the model (uniform_plan.c): everything but times, over the
+ * A plan of one strategy for all stages as a plan of stages, virtual ones by their place in the model (uniform_plan.c): everything but times, over the
  * devices of `cluster`, in its order. The stages of *out, to be filled further; NULL where the plan cannot be, or there is no memory. They
  * live with the run.
  */
-struct maq_mixed_search_stage *maq_mixed_one_way(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
-                                                 const struct maq_cluster *cluster,
-                                                 const struct maq_search_plan *found);
+struct maq_mixed_search_stage *maq_mixed_uniform_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                                                      const struct maq_cluster *cluster,
+                                                      const struct maq_search_plan *found);
 
 /* A plan with the words that a search has put in it (layout, rank order), in the arena; NULL: no memory. */
 struct maq_plan *maq_mixed_keep_plan(const struct maq_plan *plan, struct maq_arena *arena);
@@ -31,16 +31,16 @@ enum maq_status maq_mixed_uniform(struct maq_mixed_run *run, struct maq_diag *di
  * technique of its default space (single_group.c). out->step_s: as `maquette train` says, 0 where none fits; *bound_s: no plan of that space is
  * faster. It lives with the run.
  */
-enum maq_status maq_mixed_whole(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
-                                const struct maq_job_box *open, const struct maq_mixed_search_opts *opts,
-                                struct maq_diag *diag);
+enum maq_status maq_mixed_groups_as_one(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                        const struct maq_loaded_job *open, const struct maq_mixed_search_opts *opts,
+                                        struct maq_diag *diag);
 
 /*
  * One node group alone: what plays fastest of what the search of one node group finds there, in the form of a composition (the first layers
- * of a stage recomputed or offloaded are none). out->step_s: as played, 0 where none fits; *bound_s: no plan of that search is faster.
+ * of a stage recomputed or offloaded are none). out->step_s: as simulated, 0 where none fits; *bound_s: no plan of that search is faster.
  */
-enum maq_status maq_mixed_alone(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
-                                uint32_t group, const struct maq_job_box *open,
-                                const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+enum maq_status maq_mixed_group_alone(struct maq_mixed_search_plan *out, double *bound_s, struct maq_mixed_run *run,
+                                      uint32_t group, const struct maq_loaded_job *open,
+                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
 #endif

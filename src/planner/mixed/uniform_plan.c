@@ -1,4 +1,4 @@
-/* uniform_plan.c - a plan of one way for all stages as a plan of stages: see uniform.h. */
+/* uniform_plan.c - a plan of one strategy for all stages as a plan of stages: see uniform.h. */
 #include <math.h>
 
 #include "base/check.h"
@@ -81,8 +81,9 @@ static struct maq_mixed_search_stage *fill_plan(struct maq_mixed_search_plan *ou
     return stages;
 }
 
-struct maq_mixed_search_stage *maq_mixed_one_way(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
-                                                 const struct maq_cluster *cluster, const struct maq_search_plan *found)
+struct maq_mixed_search_stage *maq_mixed_uniform_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                                                      const struct maq_cluster *cluster,
+                                                      const struct maq_search_plan *found)
 {
     const struct maq_job_places nowhere = {0};
     struct maq_job job = run->space.job;

@@ -9,7 +9,7 @@
 #include "planner/stages/virtual_stages.h"
 #include "train/mixed/placed.h"
 
-#define MAY_LOSE 1.05 /* by the closed form: what plays faster all the same */
+#define MAY_LOSE 1.05 /* by the closed form: what is faster when simulated all the same */
 #define PLAYED 3u     /* of each number of virtual stages, those of the best tables */
 
 /* ---- waves ---- */
@@ -23,7 +23,7 @@ static uint32_t waves_of(const struct maq_mixed_run *run, const struct maq_chain
 /* Stages that there are devices and layers for. */
 static uint32_t most_stages(const struct maq_mixed_run *run, const struct maq_chain_wave *w, uint32_t chunks)
 {
-    uint32_t most = maq_chain_folded_atoms(run->costs.atoms, chunks), stages = 0;
+    uint32_t most = maq_chain_chunked_atoms(run->costs.atoms, chunks), stages = 0;
     for (uint32_t g = 0; g < run->costs.n_pools; g++)
         stages += run->costs.pools[g].at->count / w->replicas;
     return stages < most ? stages : most;
@@ -45,7 +45,7 @@ static uint32_t list_groups(struct maq_chain_wave *out, const struct maq_mixed_r
     return n;
 }
 
-enum maq_status maq_mixed_folded_list(struct maq_mixed_run *run, struct maq_diag *diag)
+enum maq_status maq_mixed_virtual_list(struct maq_mixed_run *run, struct maq_diag *diag)
 {
     const struct maq_chain_space *space = &run->space;
     uint32_t n = 0;
@@ -55,27 +55,27 @@ enum maq_status maq_mixed_folded_list(struct maq_mixed_run *run, struct maq_diag
         for (uint32_t w = 0; space->chunks[i] > 1 && w < run->n_waves; w++)
             n += list_groups(NULL, run, &run->waves[w], space->chunks[i]);
     }
-    if (!(run->folded = MAQ_ARENA_NEW(&run->arena, struct maq_chain_wave, n > 0 ? n : 1)))
+    if (!(run->chunked = MAQ_ARENA_NEW(&run->arena, struct maq_chain_wave, n > 0 ? n : 1)))
         return maq_no_memory(diag, "the search");
     for (uint32_t i = 0; i < space->n_chunks; i++)
         for (uint32_t w = 0; space->chunks[i] > 1 && w < run->n_waves; w++)
-            run->n_folded += list_groups(&run->folded[run->n_folded], run, &run->waves[w], space->chunks[i]);
+            run->n_folded += list_groups(&run->chunked[run->n_folded], run, &run->waves[w], space->chunks[i]);
     run->n_waves = plain ? run->n_waves : 0;
     return MAQ_OK;
 }
 
 /* Those of one number of virtual stages. */
-struct folded {
+struct chunked {
     struct maq_mixed_run *run;
     uint32_t first, n;
     bool heaviest, any; /* any: something was found */
-    struct maq_mixed_folded_known *known;
+    struct maq_mixed_virtual_known *known;
 };
 
 static bool build(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena)
 {
-    const struct folded *f = ctx;
-    struct maq_chain_wave wave = f->run->folded[f->first + i];
+    const struct chunked *f = ctx;
+    struct maq_chain_wave wave = f->run->chunked[f->first + i];
     wave.heaviest = f->heaviest;
     return maq_chain_costs_table(out, &f->run->costs, &wave, arena);
 }
@@ -108,8 +108,8 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
 }
 
 /* A pipeline of one stage has no virtual ones: its rounds follow each other. */
-bool maq_mixed_folded_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
-                           const struct maq_chain_wave *wave, struct maq_composition *c)
+bool maq_mixed_virtual_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                            const struct maq_chain_wave *wave, struct maq_composition *c)
 {
     uint32_t chunks = c->n_stages > 1 ? wave->chunks : 1, n = c->n_stages * chunks;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, n);
@@ -140,12 +140,12 @@ bool maq_mixed_folded_plan(struct maq_mixed_search_plan *out, struct maq_mixed_r
     return true;
 }
 
-enum maq_status maq_mixed_folded_play(bool *fits, struct maq_mixed_search_plan *plan, struct maq_mixed_run *run,
-                                      struct maq_diag *diag)
+enum maq_status maq_mixed_virtual_simulate(bool *fits, struct maq_mixed_search_plan *plan, struct maq_mixed_run *run,
+                                           struct maq_diag *diag)
 {
     struct maq_mixed_plan mixed;
     struct maq_mixed_placed *placed;
-    if (!maq_mixed_found_fill(&mixed, run, plan, &run->arena))
+    if (!maq_mixed_result_plan(&mixed, run, plan, &run->arena))
         return maq_no_memory(diag, "the search");
     MAQ_TRY(maq__mixed_place_on(&placed, &mixed, &run->space.job, diag));
     plan->step_s = placed->step_s;
@@ -157,20 +157,20 @@ enum maq_status maq_mixed_folded_play(bool *fits, struct maq_mixed_search_plan *
 /* ---- searches ---- */
 
 /* Plays what was found, and keeps what fits. */
-static enum maq_status take(const struct folded *f, const struct maq_compose_found *found,
+static enum maq_status take(const struct chunked *f, const struct maq_compose_found *found,
                             const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
-    struct maq_mixed_folded_known *known = f->known;
+    struct maq_mixed_virtual_known *known = f->known;
     struct maq_composition *composition = MAQ_ARENA_NEW(&f->run->arena, struct maq_composition, 1);
     struct maq_mixed_search_plan plan;
     bool fits = false;
     if (!composition)
         return maq_no_memory(diag, "the search");
     *composition = found->composition;
-    const struct maq_chain_wave *wave = &f->run->folded[f->first + found->table];
-    if (!maq_mixed_folded_plan(&plan, f->run, wave, composition))
+    const struct maq_chain_wave *wave = &f->run->chunked[f->first + found->table];
+    if (!maq_mixed_virtual_plan(&plan, f->run, wave, composition))
         return maq_no_memory(diag, "the search");
-    MAQ_TRY(maq_mixed_folded_play(&fits, &plan, f->run, diag));
+    MAQ_TRY(maq_mixed_virtual_simulate(&fits, &plan, f->run, diag));
     known->composed_s = known->composed_s > 0 ? fmin(known->composed_s, plan.composed_s) : plan.composed_s;
     if (fits && known->insert)
         maq_mixed_run_insert(f->run, opts, &plan);
@@ -200,12 +200,12 @@ static enum maq_status plan_of(struct maq_mixed_search_plan *out, bool *fits, co
     if (!copy)
         return maq_no_memory(n->diag, "the search");
     *copy = *c;
-    if (!maq_mixed_folded_plan(out, n->run, n->wave, copy))
+    if (!maq_mixed_virtual_plan(out, n->run, n->wave, copy))
         return maq_no_memory(n->diag, "the search");
-    return maq_mixed_folded_play(fits, out, n->run, n->diag);
+    return maq_mixed_virtual_simulate(fits, out, n->run, n->diag);
 }
 
-static enum maq_status play(struct maq_chain_played *out, void *context, const struct maq_composition *c)
+static enum maq_status play(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
 {
     const struct near_best *n = context;
     struct maq_arena_mark mark = maq_arena_mark(&n->run->arena);
@@ -216,20 +216,20 @@ static enum maq_status play(struct maq_chain_played *out, void *context, const s
     return MAQ_OK;
 }
 
-/* What plays faster near the best that was found. */
-static enum maq_status settle(struct maq_mixed_folded_known *known, struct maq_mixed_run *run,
+/* What is faster when simulated near the best that was found. */
+static enum maq_status settle(struct maq_mixed_virtual_known *known, struct maq_mixed_run *run,
                               const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     struct near_best n = {run, known->wave, diag};
     struct maq_stage_table t;
-    struct maq_chain_played played = {known->step_s, true};
+    struct maq_chain_simulated played = {known->step_s, true};
     bool fits;
     if (!known->found || known->composition->n_stages < 2 || run->blind)
         return MAQ_OK;
     if (!maq_chain_costs_table(&t, &run->costs, known->wave, &run->arena))
         return maq_no_memory(diag, "the search");
-    const struct maq_mixed_nearby nearby = {&t, play, &n};
-    MAQ_TRY(maq_mixed_nearby(known->composition, &played, &nearby, &run->arena));
+    const struct maq_mixed_local_search near = {&t, play, &n};
+    MAQ_TRY(maq_mixed_local_search(known->composition, &played, &near, &run->arena));
     if (!(played.step_s < known->step_s))
         return MAQ_OK;
     known->step_s = played.step_s;
@@ -240,20 +240,20 @@ static enum maq_status settle(struct maq_mixed_folded_known *known, struct maq_m
 }
 
 /*
- * What plays faster than the best so far is mostly below its step by the form that is too short; where that is less
+ * What is faster when simulated than the best so far is mostly below its step by the form that is too short; where that is less
  * than what is proven, bounds would suffer. By the form that is too long it may be a little above.
  */
-static double cutoff_of(const struct maq_mixed_folded_known *known, bool heaviest)
+static double cutoff_of(const struct maq_mixed_virtual_known *known, bool heaviest)
 {
     if (known->step_s == 0)
         return HUGE_VAL;
     return heaviest ? known->step_s * MAY_LOSE : fmax(known->step_s, known->bound_s);
 }
 
-static enum maq_status search(struct folded *f, const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+static enum maq_status search(struct chunked *f, const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     const struct maq_stage_source source = {f->n, build, f};
-    struct maq_mixed_folded_known *known = f->known;
+    struct maq_mixed_virtual_known *known = f->known;
     struct maq_compose_limits limits = maq_mixed_run_limits(opts);
     struct maq_compose_tables_result found;
     limits.top = f->heaviest ? 1 : PLAYED;
@@ -269,13 +269,13 @@ static enum maq_status search(struct folded *f, const struct maq_mixed_search_op
     return MAQ_OK;
 }
 
-enum maq_status maq_mixed_folded_search(struct maq_mixed_folded_known *known, struct maq_mixed_run *run,
-                                        const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
+enum maq_status maq_mixed_virtual_search(struct maq_mixed_virtual_known *known, struct maq_mixed_run *run,
+                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
     for (uint32_t first = 0, end; first < run->n_folded; first = end) {
-        for (end = first; end < run->n_folded && run->folded[end].chunks == run->folded[first].chunks;)
+        for (end = first; end < run->n_folded && run->chunked[end].chunks == run->chunked[first].chunks;)
             end++;
-        struct folded f = {.run = run, .first = first, .n = end - first, .known = known};
+        struct chunked f = {.run = run, .first = first, .n = end - first, .known = known};
         if (!maq_chain_costs_stopped(&run->costs))
             MAQ_TRY(search(&f, opts, diag));
         f.heaviest = true;

@@ -1,9 +1,9 @@
 /*
- * virtual_stages.h - compositions with virtual stages, among the plans of a job on several node groups: those of chain_folded.h.
+ * virtual_stages.h - compositions with virtual stages, among the plans of a job on several node groups: those of planner/stages/virtual_stages.h.
  *
  * For every wave and number of virtual stages there is a table for each size of the groups of micro batches that
  * divides their number: the interleaved schedule runs up to so many stages then. The best of each number of virtual
- * stages are played, and are among the plans where they fit (the table's memory is an upper limit). What plays faster
+ * stages are simulated, and are among the plans where they fit (the table's memory is an upper limit). What is faster when simulated
  * near the fastest of all is one more (local_search.h).
  */
 #ifndef MAQ_PLANNER_MIXED_VIRTUAL_STAGES_H
@@ -12,11 +12,11 @@
 #include "planner/mixed/search_state.h"
 
 /* The waves with virtual stages, of those without. */
-enum maq_status maq_mixed_folded_list(struct maq_mixed_run *run, struct maq_diag *diag);
+enum maq_status maq_mixed_virtual_list(struct maq_mixed_run *run, struct maq_diag *diag);
 
 /* What is known, and what virtual stages make of it; 0: nothing is known. */
-struct maq_mixed_folded_known {
-    double step_s;                     /* of the best plan, played */
+struct maq_mixed_virtual_known {
+    double step_s;                     /* of the best plan, simulated */
     double composed_s, bound_s;        /* by the closed form */
     bool insert;                       /* plans that fit are put among the run's */
     struct maq_mixed_search_plan plan; /* the best with virtual stages that fits and is faster; */
@@ -26,15 +26,15 @@ struct maq_mixed_folded_known {
 };
 
 /* On the node groups that tables have now. */
-enum maq_status maq_mixed_folded_search(struct maq_mixed_folded_known *known, struct maq_mixed_run *run,
-                                        const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
+enum maq_status maq_mixed_virtual_search(struct maq_mixed_virtual_known *known, struct maq_mixed_run *run,
+                                         const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 
-/* A composition of the table of a wave as a plan that has not been played, and its costs by the closed form. false when out of memory. */
-bool maq_mixed_folded_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
-                           const struct maq_chain_wave *wave, struct maq_composition *composition);
+/* A composition of the table of a wave as a plan that has not been simulated, and its costs by the closed form. false when out of memory. */
+bool maq_mixed_virtual_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
+                            const struct maq_chain_wave *wave, struct maq_composition *composition);
 
 /* Sets its step. */
-enum maq_status maq_mixed_folded_play(bool *fits, struct maq_mixed_search_plan *plan, struct maq_mixed_run *run,
-                                      struct maq_diag *diag);
+enum maq_status maq_mixed_virtual_simulate(bool *fits, struct maq_mixed_search_plan *plan, struct maq_mixed_run *run,
+                                           struct maq_diag *diag);
 
 #endif

@@ -3,7 +3,7 @@
 #include "plan/job_build.h"
 #include "planner/space/space.h"
 
-typedef bool sets_fn(const struct maq_job_box *box, const char *key);
+typedef bool sets_fn(const struct maq_loaded_job *box, const char *key);
 
 /* Keys that decide an axis beside its own. */
 static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
@@ -22,7 +22,7 @@ static const struct {
 };
 
 /* The first key that decides an axis; NULL: none does. */
-static const char *deciding(const struct maq_job_box *box, enum maq_axis axis, sets_fn *sets)
+static const char *deciding(const struct maq_loaded_job *box, enum maq_axis axis, sets_fn *sets)
 {
     if (sets(box, maq_axis_key(axis)))
         return maq_axis_key(axis);
@@ -32,13 +32,13 @@ static const char *deciding(const struct maq_job_box *box, enum maq_axis axis, s
     return NULL;
 }
 
-bool maq_space_decided(const struct maq_job_box *box, enum maq_axis axis, bool free)
+bool maq_space_decided(const struct maq_loaded_job *box, enum maq_axis axis, bool free)
 {
     bool modules = axis == MAQ_AXIS_RECOMPUTE && !free && maq_job_get(box)->plan.recompute_parts != 0;
     return modules || deciding(box, axis, free ? maq_job_flag_sets : maq_job_sets) != NULL;
 }
 
-void maq_space_release(struct maq_plan *base, const struct maq_job_box *box)
+void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *box)
 {
     if (!maq_job_flag_sets(box, "data_parallel_size"))
         base->dp = 0;
@@ -52,14 +52,14 @@ void maq_space_release(struct maq_plan *base, const struct maq_job_box *box)
         base->cp_a2a = 0;
 }
 
-struct maq_span maq_space_place_of(const struct maq_job_box *box, const char *key)
+struct maq_span maq_space_place_of(const struct maq_loaded_job *box, const char *key)
 {
     const struct maq_job_places at = maq_job_written(box);
     return key && maq_job_sets(box, key) ? maq_place_of_plan(&at, key) : (struct maq_span){0};
 }
 
-enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_job_box *box, enum maq_axis axis,
-                                       struct maq_arena *arena)
+enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_loaded_job *box,
+                                       enum maq_axis axis, struct maq_arena *arena)
 {
     out->at = MAQ_ARENA_NEW(arena, int32_t, 1);
     if (!out->at)

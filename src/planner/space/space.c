@@ -336,7 +336,7 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
 }
 
 /* A flag sets the axis: that holds against the document's list. A list by a flag beside it says two things at once. */
-static enum maq_status held_by_flag(bool *out, const struct maq_job_box *box, const struct maq_node *list,
+static enum maq_status held_by_flag(bool *out, const struct maq_loaded_job *box, const struct maq_node *list,
                                     enum maq_axis axis, struct maq_diag *diag)
 {
     *out = maq_job_flag_sets(box, rows[axis].key);
@@ -348,7 +348,7 @@ static enum maq_status held_by_flag(bool *out, const struct maq_job_box *box, co
 }
 
 /* `search: {tp: [1, 2], recompute: none}` */
-static enum maq_status read_section(struct list_reader *r, const struct maq_job_box *box)
+static enum maq_status read_section(struct list_reader *r, const struct maq_loaded_job *box)
 {
     struct maq_node *section = maq_job_search_node(box);
     if (!section)
@@ -427,8 +427,8 @@ static enum maq_status read_reserve(double *out, struct maq_node *section, struc
     return MAQ_OK;
 }
 
-enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
-                               struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq_search_job(struct maq_job *out, const struct maq_loaded_job *open,
+                               const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
 {
     double reserve = 0;
     MAQ_TRY(read_reserve(&reserve, maq_job_search_node(open), diag));
@@ -466,8 +466,9 @@ void maq_search_join(struct maq_job *job)
     c->n_groups = 1;
 }
 
-enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
-                               const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_loaded_job *open,
+                               const struct maq_job *job, const struct maq_search_opts *opts, struct maq_arena *arena,
+                               struct maq_diag *diag)
 {
     struct list_reader r = {out, arena, diag};
     *out = (struct maq_search_space){.base = job->plan};

@@ -6,8 +6,8 @@
  * that one value. Everything else has the values that Megatron-LM runs; `full` adds the rest, and the user's own lists come
  * before both.
  *
- * A plan of the space is one value for each axis. The axes up to MAQ_AXIS_CELLS decide what a rank computes for a microbatch:
- * together they are a cell, whose layers are costed once (planner/uniform/branches.c). The others arrange that work (planner/uniform/leaves.c).
+ * A plan of the space is one value for each axis. The axes up to MAQ_AXIS_BRANCHES decide what a rank computes for a microbatch:
+ * together they are a branch, whose layers are costed once (planner/uniform/branches.c). The others arrange that work (planner/uniform/leaves.c).
  */
 #ifndef MAQ_PLANNER_SPACE_SPACE_H
 #define MAQ_PLANNER_SPACE_SPACE_H
@@ -48,7 +48,7 @@ enum maq_axis {
 #undef MAQ_AXIS_ENUM
         MAQ_AXIS_COUNT
 };
-#define MAQ_AXIS_CELLS MAQ_AXIS_SCHEDULE /* axes before this one make a cell */
+#define MAQ_AXIS_BRANCHES MAQ_AXIS_SCHEDULE /* axes before this one make a branch */
 const char *maq_axis_key(enum maq_axis axis);
 
 /*
@@ -80,25 +80,26 @@ struct maq_search_space {
 };
 
 /* The job that is searched: the open one with the nodes and the memory of the options. */
-enum maq_status maq_search_job(struct maq_job *out, const struct maq_job_box *open, const struct maq_search_opts *opts,
-                               struct maq_arena *arena, struct maq_diag *diag);
+enum maq_status maq_search_job(struct maq_job *out, const struct maq_loaded_job *open,
+                               const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
 
 /* Node groups of one kind become one. */
 void maq_search_join(struct maq_job *job);
 
 /* Its space; lists live in `arena`. Faults of the user's lists are reported. */
-enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_job_box *open, const struct maq_job *job,
-                               const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
+enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_loaded_job *open,
+                               const struct maq_job *job, const struct maq_search_opts *opts, struct maq_arena *arena,
+                               struct maq_diag *diag);
 
 /* decided.c: whether the job decides an axis, by its key or by others that go with it; `free`: its flags alone. */
-bool maq_space_decided(const struct maq_job_box *open, enum maq_axis axis, bool free);
+bool maq_space_decided(const struct maq_loaded_job *open, enum maq_axis axis, bool free);
 /* Takes from the plan what the document says beside an axis that is searched all the same. */
-void maq_space_release(struct maq_plan *base, const struct maq_job_box *open);
+void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *open);
 /* One value, as the job has it. */
-enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_job_box *open, enum maq_axis axis,
-                                       struct maq_arena *arena);
+enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_loaded_job *open,
+                                       enum maq_axis axis, struct maq_arena *arena);
 /* Where the job sets a key of the plan; nowhere: it does not. */
-struct maq_span maq_space_place_of(const struct maq_job_box *open, const char *key);
+struct maq_span maq_space_place_of(const struct maq_loaded_job *open, const char *key);
 
 /* A small part of a space, of the values that good plans mostly have: the first ones of most axes. Lists live in `arena`. */
 enum maq_status maq_space_narrow(struct maq_search_space *out, const struct maq_search_space *whole,

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-static double pass_s(const struct maq_stretch_cost *c)
+static double pass_s(const struct maq_range_cost *c)
 {
     return c->forward_s + c->backward_s;
 }
@@ -27,41 +27,41 @@ static bool new_sums(struct sums *s, uint32_t n, struct maq_arena *arena)
 }
 
 /* Time of the stages at the front, P(i). */
-static enum maq_status front_times(double *time_s, const struct maq_stretches *s)
+static enum maq_status front_times(double *time_s, const struct maq_range_costs *s)
 {
     for (uint32_t i = 1; i <= s->n_atoms; i++) {
-        struct maq_stretch_cost c;
-        MAQ_TRY(maq_stretches_cost(&c, s, 0, i, false));
+        struct maq_range_cost c;
+        MAQ_TRY(maq_range_costs_of(&c, s, 0, i, false));
         time_s[i] = fmax(time_s[i - 1], pass_s(&c));
     }
     return MAQ_OK;
 }
 
 /* What a stage in the middle takes beyond P(end) - P(first). */
-static enum maq_status extra_of(double *extra_s, const double *time_s, const struct maq_stretches *s)
+static enum maq_status extra_of(double *extra_s, const double *time_s, const struct maq_range_costs *s)
 {
     uint32_t first = s->n_atoms / 4 > 0 ? s->n_atoms / 4 : 1,
              end = 3 * s->n_atoms / 4 > first ? 3 * s->n_atoms / 4 : first + 1;
-    struct maq_stretch_cost c;
-    MAQ_TRY(maq_stretches_cost(&c, s, first, end, false));
+    struct maq_range_cost c;
+    MAQ_TRY(maq_range_costs_of(&c, s, first, end, false));
     *extra_s = fmax(pass_s(&c) - (time_s[end] - time_s[first]), 0);
     return MAQ_OK;
 }
 
-static enum maq_status working_of(double *most, const struct maq_stretches *s, uint32_t first, uint32_t end)
+static enum maq_status working_of(double *most, const struct maq_range_costs *s, uint32_t first, uint32_t end)
 {
-    struct maq_stretch_cost c;
-    MAQ_TRY(maq_stretches_cost(&c, s, first, end, false));
+    struct maq_range_cost c;
+    MAQ_TRY(maq_range_costs_of(&c, s, first, end, false));
     *most = fmax(*most, c.working_bytes);
     return MAQ_OK;
 }
 
 /*
  * Working sets of atoms among others. With ZeRO-3 one also has what is gathered of those in front of it and what is being reduced of the
- * one behind it: no stretch has more than one that begins with the first layer. The embedding has what all that begin with it have
+ * one behind it: no layer range has more than one that begins with the first layer. The embedding has what all that begin with it have
  * at most, the output what is left of them all.
  */
-static enum maq_status add_neighbours(double *working, const struct maq_stretches *s)
+static enum maq_status add_neighbours(double *working, const struct maq_range_costs *s)
 {
     uint32_t last = s->n_atoms - 1;
     double layers = 0, all = 0;
@@ -77,7 +77,7 @@ static enum maq_status add_neighbours(double *working, const struct maq_stretche
 }
 
 /* Memory atom by atom: states and activations add up; of working sets the heaviest layer's is everybody's, and an end's excess its own. */
-static enum maq_status add_memory(struct sums *to, double *context, const struct maq_stretches *s, bool gathered,
+static enum maq_status add_memory(struct sums *to, double *context, const struct maq_range_costs *s, bool gathered,
                                   struct maq_arena *arena)
 {
     uint32_t n = s->n_atoms;
@@ -85,8 +85,8 @@ static enum maq_status add_memory(struct sums *to, double *context, const struct
     if (!working)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < n; i++) {
-        struct maq_stretch_cost c;
-        MAQ_TRY(maq_stretches_cost(&c, s, i, i + 1, false));
+        struct maq_range_cost c;
+        MAQ_TRY(maq_range_costs_of(&c, s, i, i + 1, false));
         working[i] = c.working_bytes;
         to->fixed[i + 1] = to->fixed[i] + c.states_bytes + fmax(c.ending_bytes + c.matrix_bytes - c.act_bytes, 0);
         to->flight[i + 1] = to->flight[i] + c.act_bytes;
@@ -129,18 +129,18 @@ static void add_knot(struct maq_chain_column *c, double bytes, double s)
     c->n_knots++;
 }
 
-static enum maq_status knot(struct maq_chain_column *out, const struct maq_stretches *s, uint32_t first, uint32_t end,
+static enum maq_status knot(struct maq_chain_column *out, const struct maq_range_costs *s, uint32_t first, uint32_t end,
                             double more_s)
 {
-    struct maq_stretch_cost c;
-    MAQ_TRY(maq_stretches_cost(&c, s, first, end, true));
+    struct maq_range_cost c;
+    MAQ_TRY(maq_range_costs_of(&c, s, first, end, true));
     add_knot(out, c.params * s->grad_bytes,
              c.late_s + c.exposed_s + c.update_s + c.gather_s + c.exchange_s * s->unpaired +
                  fmax(c.ready_s - c.forward_s, 0) + more_s);
     return MAQ_OK;
 }
 
-static enum maq_status add_knots(struct maq_chain_column *out, const struct maq_stretches *s,
+static enum maq_status add_knots(struct maq_chain_column *out, const struct maq_range_costs *s,
                                  const struct maq_chain_around *around)
 {
     uint32_t layers = s->n_atoms > 2 ? s->n_atoms - 2 : 0;
@@ -168,7 +168,7 @@ double maq_chain_column_sync_s(const struct maq_chain_column *c, double bytes)
 
 /* ---- columns ---- */
 
-enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct maq_stretches *s,
+enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct maq_range_costs *s,
                                       const struct maq_chain_around *around, struct maq_arena *arena)
 {
     struct sums sums;

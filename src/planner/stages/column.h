@@ -7,7 +7,7 @@
  *
  *   time_s(i) = P(i) - c/2,      and c/2 on each hop that a stage sends
  *
- * is P for a stage at the front, P + c for those between, and so on to the last: exact at the front, for the stretch that c is taken from,
+ * is P for a stage at the front, P + c for those between, and so on to the last: exact at the front, for the layer range that c is taken from,
  * and wherever a layer more costs as much as the last one did.
  *
  * sync(P) goes through the synchronization of stages of 1, 2, 3, 4, 6, 8, 12, ... layers and of the whole model, with
@@ -18,7 +18,7 @@
 #define MAQ_PLANNER_STAGES_COLUMN_H
 
 #include "planner/compose/stage_table.h"
-#include "train/mixed/layer_range.h"
+#include "train/mixed/range_costs.h"
 
 #define MAQ_CHAIN_KNOTS 28u
 
@@ -29,7 +29,7 @@ struct maq_chain_column {
     double knot_bytes[MAQ_CHAIN_KNOTS], knot_s[MAQ_CHAIN_KNOTS];
 };
 
-/* What a column needs to know beside its stretches. */
+/* What a column needs to know beside its layer ranges. */
 struct maq_chain_around {
     double capacity_bytes; /* of a device */
     double norm_s;         /* at the end of the step */
@@ -37,9 +37,9 @@ struct maq_chain_around {
     bool gathered;         /* parameters are gathered for each pass (ZeRO-3) */
 };
 
-/* Of stretches that have begun; option.id, kind, devices and samples are the caller's. MAQ_LIMIT when no atom fits into the capacity.
+/* Of layer ranges that have begun; option.id, kind, devices and samples are the caller's. MAQ_LIMIT when no atom fits into the capacity.
  * Lives in the arena. */
-enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct maq_stretches *stretches,
+enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct maq_range_costs *range_costs,
                                       const struct maq_chain_around *around, struct maq_arena *arena);
 
 /* Synchronization of a stage whose gradients have so many bytes. */

@@ -1,11 +1,11 @@
 /*
- * simulated.c - a composition, played pass by pass: what train/step/step_time.c does, with a plan of its own for every stage.
+ * simulated.c - a composition, simulated pass by pass: what train/step/step_time.c does, with a plan of its own for every stage.
  *
  *   pipeline    max-plus over the 1F1B skeleton (plan/schedule/schedule.h), passes and hops of each stage and border
  *   reduction   of each stage after its own last backward pass; first and last stage add up the halves of a tied table
  *   end         norm over all devices; the slowest update and gathering of parameters
  *
- * Stages take the devices of their pools in the order of the pipeline, each the first room that it fits into (train/mixed/rank_placement.h), from the
+ * Stages take the devices of their pools in the order of the pipeline, each the first room that it fits into (train/mixed/device_slots.h), from the
  * front or from the back, whichever is faster.
  * Where all stages are alike that is how a job places them (rank order tp-cp-ep-dp-pp), and the step is that of maq_train_predict().
  */
@@ -15,11 +15,11 @@
 #include "plan/schedule/schedule.h"
 #include "planner/stages/stage_costs.h"
 #include "planner/stages/strategies.h"
-#include "train/mixed/layer_range.h"
-#include "train/mixed/rank_placement.h"
+#include "train/mixed/device_slots.h"
+#include "train/mixed/range_costs.h"
 
-struct played_stage {
-    struct maq_stretch_cost cost;
+struct simulated_stage {
+    struct maq_range_cost cost;
     double hop_bytes, tied_bytes, held_bytes; /* held: at the peak */
     bool stalls;
     uint32_t pool, first_device, devices; /* in its pool; of all replicas */
@@ -32,31 +32,31 @@ struct play {
     const struct maq_stage_table *table;
     struct maq_schedule schedule;
     uint32_t n;
-    struct played_stage *stages;
+    struct simulated_stage *stages;
 };
 
-static struct maq_chain_option option_of(const struct play *p, uint32_t stage)
+static struct maq_stage_strategy option_of(const struct play *p, uint32_t stage)
 {
     const struct maq_stage_part *part = &p->composition->stages[stage].parts[0];
-    return maq_chain_option_of(p->costs, p->table->options[part->option].id);
+    return maq_stage_strategy_of(p->costs, p->table->options[part->option].id);
 }
 
 /* Devices for all stages, from the front of the pipeline or from its back. */
-static enum maq_status seat_stages(struct play *p, bool backwards, struct maq_arena *arena)
+static enum maq_status slot_stages(struct play *p, bool backwards, struct maq_arena *arena)
 {
-    struct maq_seats seats[MAQ_STAGE_KINDS];
+    struct maq_device_slots slots[MAQ_STAGE_KINDS];
     uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, p->wave->replicas);
     if (!first)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < p->costs->n_pools; i++)
-        if (!maq_seats_open(&seats[i], p->costs->pools[i].at, arena))
+        if (!maq_device_slots_open(&slots[i], p->costs->pools[i].at, arena))
             return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < p->n; k++) {
         uint32_t i = backwards ? p->n - 1 - k : k;
-        struct maq_chain_option is = option_of(p, i);
-        struct played_stage *st = &p->stages[i];
+        struct maq_stage_strategy is = option_of(p, i);
+        struct simulated_stage *st = &p->stages[i];
         st->pool = is.pool;
-        maq_seats_take_stage(&seats[is.pool], is.tp * is.cp, p->wave->replicas, first);
+        maq_device_slots_take_stage(&slots[is.pool], is.tp * is.cp, p->wave->replicas, first);
         st->first_device = first[0];
     }
     return MAQ_OK;
@@ -66,29 +66,29 @@ static enum maq_status cost_stage(struct play *p, uint32_t stage)
 {
     const struct maq_chain_costs *c = p->costs;
     const struct maq_stage *s = &p->composition->stages[stage];
-    struct played_stage *out = &p->stages[stage];
-    struct maq_chain_option is = option_of(p, stage);
-    struct maq_plan plan = maq_chain_ways_plan(c->space, &is, c->space->mbs[p->wave->mbs]);
-    struct maq_stretches stretches;
+    struct simulated_stage *out = &p->stages[stage];
+    struct maq_stage_strategy is = option_of(p, stage);
+    struct maq_plan plan = maq_strategy_plan(c->space, &is, c->space->mbs[p->wave->mbs]);
+    struct maq_range_costs range_costs;
     uint32_t replicas = p->wave->replicas, each = is.tp * is.cp;
-    const struct maq_stretch_place at = {replicas, p->table->waves, maq_seats_first(out->first_device, each, replicas),
-                                         p->n == 1};
-    MAQ_TRY(maq_stretches_begin(&stretches, c->groups.at[is.pool].sweep, &plan, &at, NULL));
-    enum maq_status status = maq_stretches_cost(&out->cost, &stretches, s->first, s->end, true);
-    out->hop_bytes = stretches.hop_bytes;
-    out->tied_bytes = stretches.tied_bytes;
-    out->stalls = stretches.stalls;
+    const struct maq_range_stage at = {replicas, p->table->waves,
+                                       maq_device_slots_first(out->first_device, each, replicas), p->n == 1};
+    MAQ_TRY(maq_range_costs_begin(&range_costs, c->groups.at[is.pool].sweep, &plan, &at, NULL));
+    enum maq_status status = maq_range_costs_of(&out->cost, &range_costs, s->first, s->end, true);
+    out->hop_bytes = range_costs.hop_bytes;
+    out->tied_bytes = range_costs.tied_bytes;
+    out->stalls = range_costs.stalls;
     out->devices = each * replicas;
     double held = out->cost.act_bytes * s->in_flight;
-    out->held_bytes = stretches.context_bytes + out->cost.states_bytes + held +
+    out->held_bytes = range_costs.context_bytes + out->cost.states_bytes + held +
                       fmax(out->cost.working_bytes, out->cost.ending_bytes + out->cost.matrix_bytes - held);
-    maq_stretches_end(&stretches);
+    maq_range_costs_end(&range_costs);
     return status;
 }
 
 /* ---- transfers ---- */
 
-static uint32_t sharers_of(const struct play *p, const struct played_stage *s)
+static uint32_t sharers_of(const struct play *p, const struct simulated_stage *s)
 {
     uint32_t of_pool = 0;
     for (uint32_t i = 0; i < p->n; i++)
@@ -96,7 +96,7 @@ static uint32_t sharers_of(const struct play *p, const struct played_stage *s)
     return maq_pool_sharers(&p->costs->groups.at[s->pool], s->devices, of_pool);
 }
 
-static double border_s(const struct play *p, const struct played_stage *a, const struct played_stage *b)
+static double border_s(const struct play *p, const struct simulated_stage *a, const struct simulated_stage *b)
 {
     const struct maq_pools *groups = &p->costs->groups;
     double bytes = fmax(a->hop_bytes, b->hop_bytes);
@@ -108,7 +108,7 @@ static double border_s(const struct play *p, const struct played_stage *a, const
 
 static double tied_s(const struct play *p)
 {
-    const struct played_stage *a = &p->stages[0], *b = &p->stages[p->n - 1];
+    const struct simulated_stage *a = &p->stages[0], *b = &p->stages[p->n - 1];
     double bytes = fmax(a->tied_bytes, b->tied_bytes);
     if (p->n < 2 || bytes == 0)
         return 0;
@@ -132,7 +132,7 @@ static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena 
     if (!dur || !hop || !stall || !port || !ready || !late || !finish)
         return false;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct played_stage *st = &p->stages[i], *before = &p->stages[i > 0 ? i - 1 : 0];
+        const struct simulated_stage *st = &p->stages[i], *before = &p->stages[i > 0 ? i - 1 : 0];
         bool apart = maq_pools_apart(&p->costs->groups, (uint32_t[]){before->pool, st->pool},
                                      (uint32_t[]){before->first_device, st->first_device});
         dur[MAQ_TASK_F * p->n + i] = nearbyint(st->cost.forward_s * 1e9);
@@ -157,7 +157,7 @@ static enum maq_status play(double *step_s, struct play *p, struct maq_arena *ar
     if (!end || !play_pipeline(end, p, arena))
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct maq_stretch_cost *c = &p->stages[i].cost;
+        const struct maq_range_cost *c = &p->stages[i].cost;
         end[i] += c->exposed_s;
         pipeline = fmax(pipeline, end[i]);
         after = fmax(after, c->update_s + c->gather_s + c->exchange_s * maq_schedule_unpaired(p->n, p->table->waves));
@@ -183,14 +183,14 @@ static enum maq_status cost_stages(struct play *p, bool *fits)
     return MAQ_OK;
 }
 
-static enum maq_status play_both(struct maq_chain_played *out, struct play *p, struct maq_arena *arena)
+static enum maq_status play_both(struct maq_chain_simulated *out, struct play *p, struct maq_arena *arena)
 {
     if (!p->stages)
         return MAQ_NO_MEMORY;
     MAQ_TRY(maq_schedule_build(&p->schedule, MAQ_SCHEDULE_1F1B, p->n, 1, p->table->waves, 0, arena, NULL));
     for (int backwards = 0; backwards < 2; backwards++) {
-        struct maq_chain_played one;
-        MAQ_TRY(seat_stages(p, backwards, arena));
+        struct maq_chain_simulated one;
+        MAQ_TRY(slot_stages(p, backwards, arena));
         MAQ_TRY(cost_stages(p, &one.fits));
         MAQ_TRY(play(&one.step_s, p, arena));
         if (!backwards || one.step_s < out->step_s)
@@ -199,9 +199,9 @@ static enum maq_status play_both(struct maq_chain_played *out, struct play *p, s
     return MAQ_OK;
 }
 
-enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct maq_chain_costs *c,
-                                     const struct maq_chain_wave *wave, const struct maq_composition *composition,
-                                     const struct maq_stage_table *table)
+enum maq_status maq_chain_costs_simulate(struct maq_chain_simulated *out, const struct maq_chain_costs *c,
+                                         const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                                         const struct maq_stage_table *table)
 {
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
@@ -210,7 +210,7 @@ enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct 
                      .composition = composition,
                      .table = table,
                      .n = composition->n_stages,
-                     .stages = MAQ_ARENA_NEW(&arena, struct played_stage, composition->n_stages)};
+                     .stages = MAQ_ARENA_NEW(&arena, struct simulated_stage, composition->n_stages)};
     enum maq_status status = play_both(out, &p, &arena);
     maq_arena_fini(&arena);
     return status;

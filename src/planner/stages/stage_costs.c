@@ -22,7 +22,7 @@ static enum maq_status take_pool(struct maq_chain_costs *c, uint32_t g, struct m
     struct maq_chain_pool *pool = &c->pools[g];
     *pool = (struct maq_chain_pool){.at = at, .capacity_bytes = at->group.device.mem_bytes};
     c->most_replicas = at->count > c->most_replicas ? at->count : c->most_replicas;
-    return maq_chain_ways_list(pool, c->space, g, &c->memo->pools[g].arena) ? MAQ_OK
+    return maq_strategies_list(pool, c->space, g, &c->memo->pools[g].arena) ? MAQ_OK
                                                                             : maq_no_memory(diag, "the search");
 }
 
@@ -106,11 +106,11 @@ enum maq_status maq_chain_costs_check(const struct maq_chain_costs *c, struct ma
 
 /* ---- ids ---- */
 
-#define WAY_BITS 24
+#define STRATEGY_BITS 24
 
-struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *c, uint32_t id)
+struct maq_stage_strategy maq_stage_strategy_of(const struct maq_chain_costs *c, uint32_t id)
 {
-    return c->pools[id >> WAY_BITS].ways[id & ((1u << WAY_BITS) - 1)];
+    return c->pools[id >> STRATEGY_BITS].strategies[id & ((1u << STRATEGY_BITS) - 1)];
 }
 
 /* ---- offers ---- */
@@ -137,29 +137,31 @@ static double tied_s(const struct maq_chain_costs *c, uint32_t g, double bytes, 
 }
 
 /* *out = NULL where a stage cannot be run so, or holds no atom. */
-static enum maq_status cost_way(const struct maq_chain_column **out, const struct maq_chain_costs *c,
-                                const struct maq_chain_wave *wave, uint32_t pool, uint32_t way)
+static enum maq_status cost_strategy(const struct maq_chain_column **out, const struct maq_chain_costs *c,
+                                     const struct maq_chain_wave *wave, uint32_t pool, uint32_t strategy)
 {
-    const struct maq_chain_option *is = &c->pools[pool].ways[way];
-    struct maq_plan plan = maq_chain_ways_plan(c->space, is, c->space->mbs[wave->mbs]);
-    struct maq_stretches stretches;
+    const struct maq_stage_strategy *is = &c->pools[pool].strategies[strategy];
+    struct maq_plan plan = maq_strategy_plan(c->space, is, c->space->mbs[wave->mbs]);
+    struct maq_range_costs range_costs;
     struct maq_chain_column *column = MAQ_ARENA_NEW(&c->memo->pools[pool].arena, struct maq_chain_column, 1);
     *out = NULL;
     if (!column)
         return MAQ_NO_MEMORY;
     enum maq_status status =
-        maq_stretches_begin(&stretches, c->groups.at[pool].sweep, &plan,
-                            &(struct maq_stretch_place){wave->replicas, waves_of(c, wave), 0, false}, NULL);
+        maq_range_costs_begin(&range_costs, c->groups.at[pool].sweep, &plan,
+                              &(struct maq_range_stage){wave->replicas, waves_of(c, wave), 0, false}, NULL);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return MAQ_OK;
     MAQ_TRY(status);
-    column->option = (struct maq_stage_option){
-        .id = pool << WAY_BITS | way, .kind = pool, .devices = is->tp * is->cp, .samples = c->space->mbs[wave->mbs]};
+    column->option = (struct maq_stage_option){.id = pool << STRATEGY_BITS | strategy,
+                                               .kind = pool,
+                                               .devices = is->tp * is->cp,
+                                               .samples = c->space->mbs[wave->mbs]};
     const struct maq_chain_around around = {c->pools[pool].capacity_bytes, c->norm_s,
-                                            tied_s(c, pool, stretches.tied_bytes, is->tp * is->cp * wave->replicas),
+                                            tied_s(c, pool, range_costs.tied_bytes, is->tp * is->cp * wave->replicas),
                                             is->sharding == MAQ_SHARDING_PARAMS};
-    status = maq_chain_column_fill(column, &stretches, &around, &c->memo->pools[pool].arena);
-    maq_stretches_end(&stretches);
+    status = maq_chain_column_fill(column, &range_costs, &around, &c->memo->pools[pool].arena);
+    maq_range_costs_end(&range_costs);
     if (status == MAQ_OK)
         *out = column;
     return status == MAQ_LIMIT ? MAQ_OK : status;
@@ -193,17 +195,17 @@ static struct maq_chain_offer *make_offer(const struct maq_chain_costs *c, const
     const struct maq_chain_pool *pool = &c->pools[g];
     struct maq_arena *arena = &c->memo->pools[g].arena;
     struct maq_chain_offer *offer = MAQ_ARENA_NEW(arena, struct maq_chain_offer, 1);
-    const struct maq_chain_column **columns = MAQ_ARENA_NEW(arena, const struct maq_chain_column *, pool->n_ways);
+    const struct maq_chain_column **columns = MAQ_ARENA_NEW(arena, const struct maq_chain_column *, pool->n_strategies);
     uint32_t costed = 0;
     if (!offer || !columns)
         return NULL;
     offer->columns = columns;
-    for (uint32_t way = 0; way < pool->n_ways; way++) {
-        const struct maq_chain_option *is = &pool->ways[way];
+    for (uint32_t strategy = 0; strategy < pool->n_strategies; strategy++) {
+        const struct maq_stage_strategy *is = &pool->strategies[strategy];
         if ((uint64_t)is->tp * is->cp * wave->replicas > pool->at->count ||
-            !maq_chain_ways_differs(c->space, is, wave->replicas))
+            !maq_strategy_differs(c->space, is, wave->replicas))
             continue;
-        if (cost_way(&columns[offer->n], c, wave, g, way) != MAQ_OK)
+        if (cost_strategy(&columns[offer->n], c, wave, g, strategy) != MAQ_OK)
             return NULL;
         offer->n += columns[offer->n] != NULL;
         costed++;
@@ -211,7 +213,7 @@ static struct maq_chain_offer *make_offer(const struct maq_chain_costs *c, const
     if (!c->keep_useless)
         offer->n = drop_useless(columns, offer->n, c->atoms.n);
     pthread_mutex_lock(&c->memo->lock);
-    c->memo->ways += costed;
+    c->memo->strategies += costed;
     pthread_mutex_unlock(&c->memo->lock);
     return offer;
 }
@@ -235,7 +237,7 @@ static void count_table(const struct maq_chain_costs *c, uint32_t options)
     memo->most_options = options > memo->most_options ? options : memo->most_options;
     memo->tables++;
     if (c->watch.report)
-        c->watch.report(c->watch.user, memo->tables, memo->ways);
+        c->watch.report(c->watch.user, memo->tables, memo->strategies);
     pthread_mutex_unlock(&memo->lock);
 }
 
@@ -312,7 +314,7 @@ bool maq_chain_costs_stopped(const struct maq_chain_costs *c)
 
 static bool is_wanted(const struct maq_chain_costs *c, const struct maq_stage_option *o)
 {
-    struct maq_chain_option is = maq_chain_option_of(c, o->id);
+    struct maq_stage_strategy is = maq_stage_strategy_of(c, o->id);
     bool plain = is.sharding == MAQ_SHARDING_NONE && c->space->redo[is.redo].recompute == MAQ_RECOMPUTE_NONE;
     return (c->pools_used >> o->kind & 1) && (plain || !c->plain);
 }
@@ -333,13 +335,13 @@ static bool fold(struct maq_stage_table *t, struct maq_stage_option *options, st
 {
     if (wave->chunks == 0)
         return true;
-    t->n_atoms = maq_chain_folded_atoms(c->atoms, wave->chunks);
-    maq_chain_fold_waves(t, wave->chunks, wave->group);
+    t->n_atoms = maq_chain_chunked_atoms(c->atoms, wave->chunks);
+    maq_chain_chunk_waves(t, wave->chunks, wave->group);
     t->hops_beside = c->space->job.plan.overlap_p2p != MAQ_OFF;
     t->wraps = t->hops_beside ? (wave->chunks - 1.0) / wave->chunks : 0;
-    const struct maq_chain_folding how = {wave->chunks, wave->heaviest, t->hops_beside};
+    const struct maq_chain_chunking how = {wave->chunks, wave->heaviest, t->hops_beside};
     for (uint32_t i = 0; i < t->n_options; i++) {
-        if (!(costs->columns[i] = maq_chain_column_fold(costs->columns[i], c->atoms, &how, arena)))
+        if (!(costs->columns[i] = maq_chain_column_chunks(costs->columns[i], c->atoms, &how, arena)))
             return false;
         options[i] = costs->columns[i]->option;
     }

@@ -1,12 +1,12 @@
 /*
- * stage_costs.h - stage tables from the cost chain: what stretches of a model cost on the node groups of a cluster.
+ * stage_costs.h - stage tables from the cost chain: what layer ranges of a model cost on the node groups of a cluster.
  *
- * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *way* to run a stage is a pool
+ * A pool is a node group: one kind of node, so that a stage in it is homogeneous. A *strategy* to run a stage is a pool
  * and what a plan says of one stage: TP, CP and its kind, EP and expert-TP inside the replicas of the stage, what is
  * recomputed, ZeRO-0 to 3 and the copies of its shards (HSDP), the optimizer's share on the host, which activations
- * go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a way with EP is one of
- * tables alone whose TP x CP x replicas expert-TP x EP divides. What a stretch costs that is run in some way is what
- * it costs in a prediction of `maquette train` (train/mixed/layer_range.h); a table says it by sums over atoms
+ * go there too. A replica takes TP x CP devices; experts are spread over the replicas, so a strategy with EP is one of
+ * tables alone whose TP x CP x replicas expert-TP x EP divides. What a layer range costs that is run in some way is what
+ * it costs in a prediction of `maquette train` (train/mixed/range_costs.h); a table says it by sums over atoms
  * (column.h). T is as stage_table.h says, and
  *
  *   sync(P)      reduction of gradients that is left after the last backward pass, gathering of parameters that no pass hides, optimizer,
@@ -27,12 +27,12 @@
  *   neither  slots between hops and compute are those of the closed form: exact for even stages, at most (stages - 1) hops too long or short
  *   neither  gaps on the host and collectives of ZeRO-2 and 3 beside a pass are those of a pass from the model's front, taken apart by atoms
  *
- * maq_chain_costs_play() has none of these but the last wave: it plays the composition pass by pass.
+ * maq_chain_costs_simulate() has none of these but the last wave: it plays the composition pass by pass.
  *
  * Memory: a stage that holds both embedding and output counts the excess of both; with ZeRO-3 every stage counts the parameters that a long
  * one gathers ahead; fragmentation is not counted (maq_stage_fits()).
  *
- * A way is left out of a table where another of the same pool, with as many devices, is no worse in any column: no time of an atom, no
+ * A strategy is left out of a table where another of the same pool, with as many devices, is no worse in any column: no time of an atom, no
  * byte, no hop, no synchronization of any size is less. Put in its place in any composition, the other fits where it did and takes no
  * longer, so the best composition of the table keeps its step.
  */
@@ -81,7 +81,7 @@ struct maq_chain_space {
 };
 
 /* What a plan says of one stage. */
-struct maq_chain_option {
+struct maq_stage_strategy {
     uint32_t pool, tp, cp, ep, etp;
     int cp_comm;      /* enum maq_cp_comm */
     uint32_t redo;    /* index into the space */
@@ -94,13 +94,13 @@ struct maq_chain_option {
 struct maq_chain_pool {
     const struct maq_pool *at; /* borrowed from the groups */
     double capacity_bytes;     /* of a device */
-    uint32_t n_ways;
-    struct maq_chain_option *ways;
+    uint32_t n_strategies;
+    struct maq_stage_strategy *strategies;
 };
 
 struct maq_chain_column;
 
-/* A pool's ways for one wave that are worth having. */
+/* A pool's strategies for one wave that are worth having. */
 struct maq_chain_offer {
     uint32_t n;
     const struct maq_chain_column **columns;
@@ -110,7 +110,7 @@ struct maq_chain_offer {
 struct maq_chain_watch {
     const volatile sig_atomic_t
         *stop; /* when set, tables have one way: what is under way ends soon, with bounds that mean nothing */
-    void (*report)(void *user, uint32_t tables, uint64_t ways);
+    void (*report)(void *user, uint32_t tables, uint64_t strategies);
     void *user;
 };
 
@@ -124,7 +124,7 @@ struct maq_chain_memo {
     struct maq_chain_pool_memo pools[MAQ_STAGE_KINDS];
     pthread_mutex_t lock;  /* of what follows */
     uint32_t tables;       /* built so far */
-    uint64_t ways;         /* costed so far */
+    uint64_t strategies;   /* costed so far */
     uint32_t most_options; /* of the fullest table so far: more than MAQ_STAGE_OPTIONS are cut off */
 };
 
@@ -137,8 +137,8 @@ struct maq_chain_costs {
     double norm_s;       /* all-reduce of the gradients' norm over all devices */
     uint32_t pools_used; /* bit set: pools that tables have options of */
     struct maq_chain_watch watch;
-    bool plain;                  /* tables have only ways that shard and recompute nothing */
-    bool keep_useless;           /* for tests: ways that another beats in everything stay; set before the first table */
+    bool plain;        /* tables have only strategies that shard and recompute nothing */
+    bool keep_useless; /* for tests: strategies that another beats in everything stay; set before the first table */
     struct maq_chain_memo *memo; /* owned: what tables asked for so far */
 };
 
@@ -155,7 +155,7 @@ struct maq_chain_wave {
     bool heaviest;   /* every chunk of a stage takes what the longest does, with chunks */
 };
 
-struct maq_chain_option maq_chain_option_of(const struct maq_chain_costs *costs, uint32_t id);
+struct maq_stage_strategy maq_stage_strategy_of(const struct maq_chain_costs *costs, uint32_t id);
 
 /* The table of a wave lives in the arena, its columns with the costs: a pure function of its arguments, from any thread. false when
  * out of memory. */
@@ -168,14 +168,14 @@ bool maq_chain_costs_stopped(const struct maq_chain_costs *costs);
 /* MAQ_LIMIT with its diagnostic when some table had more options than it can hold. */
 enum maq_status maq_chain_costs_check(const struct maq_chain_costs *costs, struct maq_diag *diag);
 
-/* A composition played pass by pass, stages side by side in their pools: what `maquette train` says where they are all alike. */
-struct maq_chain_played {
+/* A composition simulated pass by pass, stages side by side in their pools: what `maquette train` says where they are all alike. */
+struct maq_chain_simulated {
     double step_s;
     bool fits;
 };
-enum maq_status maq_chain_costs_play(struct maq_chain_played *out, const struct maq_chain_costs *costs,
-                                     const struct maq_chain_wave *wave, const struct maq_composition *composition,
-                                     const struct maq_stage_table *table);
+enum maq_status maq_chain_costs_simulate(struct maq_chain_simulated *out, const struct maq_chain_costs *costs,
+                                         const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                                         const struct maq_stage_table *table);
 
 /* Seconds of a transfer of so many bytes by each of `senders` devices of a node of pool `from` to pool `to`; `inside`: within one node. */
 double maq_chain_hop_s(const struct maq_chain_costs *costs, uint32_t from, uint32_t to, double bytes, uint32_t senders,

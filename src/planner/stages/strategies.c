@@ -53,84 +53,86 @@ static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
 }
 
 /* What is recomputed leaves nothing to offload, and its exchange of experts nothing to run under. */
-static bool clashes(const struct maq_chain_space *s, const struct maq_chain_option *way)
+static bool conflicts(const struct maq_chain_space *s, const struct maq_stage_strategy *strategy)
 {
     const char *remedy;
-    const struct maq_plan plan = maq_chain_ways_plan(s, way, 1);
-    return maq_offload_clash(&plan, &remedy) || maq_overlap_ep_clash(&plan, &remedy);
+    const struct maq_plan plan = maq_strategy_plan(s, strategy, 1);
+    return maq_offload_conflict(&plan, &remedy) || maq_overlap_ep_conflict(&plan, &remedy);
 }
 
 /* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */
-static void add_places(struct lister *l, struct maq_chain_option way)
+static void add_places(struct lister *l, struct maq_stage_strategy strategy)
 {
     const struct maq_chain_space *s = l->space;
-    for (uint32_t k = 0; k < (way.sharding == MAQ_SHARDING_NONE ? 1 : s->n_copies); k++)
+    for (uint32_t k = 0; k < (strategy.sharding == MAQ_SHARDING_NONE ? 1 : s->n_copies); k++)
         for (uint32_t a = 0; a < s->n_offload; a++) {
-            way.copies = way.sharding == MAQ_SHARDING_NONE ? 1 : s->copies[k];
-            way.offload = a;
-            if (clashes(s, &way))
+            strategy.copies = strategy.sharding == MAQ_SHARDING_NONE ? 1 : s->copies[k];
+            strategy.offload = a;
+            if (conflicts(s, &strategy))
                 continue;
             if (l->room > 0)
-                l->pool->ways[l->pool->n_ways] = way;
-            l->pool->n_ways++;
+                l->pool->strategies[l->pool->n_strategies] = strategy;
+            l->pool->n_strategies++;
         }
 }
 
-static void add(struct lister *l, struct maq_chain_option way)
+static void add(struct lister *l, struct maq_stage_strategy strategy)
 {
     const struct maq_chain_space *s = l->space;
     for (uint32_t redo = 0; redo < s->n_redo; redo++)
         for (uint32_t z = 0; z < s->n_zero; z++)
             for (uint32_t h = 0; h < s->n_host; h++) {
-                way.redo = redo;
-                way.sharding = s->zero[z];
-                way.host = s->host[h];
-                add_places(l, way);
+                strategy.redo = redo;
+                strategy.sharding = s->zero[z];
+                strategy.host = s->host[h];
+                add_places(l, strategy);
             }
 }
 
-static void add_experts(struct lister *l, struct maq_chain_option way)
+static void add_experts(struct lister *l, struct maq_stage_strategy strategy)
 {
     const struct maq_chain_space *s = l->space;
     uint32_t most = l->experts > 0 ? l->pool->at->count : 1;
-    for (way.ep = 1; way.ep <= most; way.ep++)
+    for (strategy.ep = 1; strategy.ep <= most; strategy.ep++)
         for (uint32_t e = 0; e < (l->experts > 0 ? s->n_etp : 1); e++) {
-            way.etp = l->experts > 0 && s->etp[e] > 0 ? s->etp[e] : way.tp;
+            strategy.etp = l->experts > 0 && s->etp[e] > 0 ? s->etp[e] : strategy.tp;
             bool seen = false;
             for (uint32_t k = 0; k < e; k++)
-                seen = seen || (s->etp[k] > 0 ? s->etp[k] : way.tp) == way.etp;
-            if (!seen && takes_ep(l, way.ep, way.etp))
-                add(l, way);
+                seen = seen || (s->etp[k] > 0 ? s->etp[k] : strategy.tp) == strategy.etp;
+            if (!seen && takes_ep(l, strategy.ep, strategy.etp))
+                add(l, strategy);
         }
 }
 
 static void list(struct lister *l, uint32_t id)
 {
     const struct maq_chain_space *s = l->space;
-    struct maq_chain_option way = {.pool = id};
-    l->pool->n_ways = 0;
-    for (way.tp = 1; way.tp <= l->pool->at->per_node; way.tp++)
-        for (way.cp = 1; takes_tp(l, way.tp) && way.cp * way.tp <= l->pool->at->count; way.cp++)
-            for (uint32_t k = 0; takes_cp(l, way.tp, way.cp) && k < (way.cp > 1 ? s->n_cp_comm : 1); k++) {
-                way.cp_comm = s->cp_comm[k];
-                add_experts(l, way);
+    struct maq_stage_strategy strategy = {.pool = id};
+    l->pool->n_strategies = 0;
+    for (strategy.tp = 1; strategy.tp <= l->pool->at->per_node; strategy.tp++)
+        for (strategy.cp = 1; takes_tp(l, strategy.tp) && strategy.cp * strategy.tp <= l->pool->at->count;
+             strategy.cp++)
+            for (uint32_t k = 0; takes_cp(l, strategy.tp, strategy.cp) && k < (strategy.cp > 1 ? s->n_cp_comm : 1);
+                 k++) {
+                strategy.cp_comm = s->cp_comm[k];
+                add_experts(l, strategy);
             }
 }
 
-bool maq_chain_ways_list(struct maq_chain_pool *pool, const struct maq_chain_space *space, uint32_t id,
+bool maq_strategies_list(struct maq_chain_pool *pool, const struct maq_chain_space *space, uint32_t id,
                          struct maq_arena *arena)
 {
     const struct maq_module *router = maq_model_find_module(&space->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
     struct lister l = {pool, space, router ? router->u.moe.experts : 0, 0};
     list(&l, id);
-    l.room = pool->n_ways;
-    pool->ways = MAQ_ARENA_NEW(arena, struct maq_chain_option, pool->n_ways);
-    if (pool->ways && l.room > 0)
+    l.room = pool->n_strategies;
+    pool->strategies = MAQ_ARENA_NEW(arena, struct maq_stage_strategy, pool->n_strategies);
+    if (pool->strategies && l.room > 0)
         list(&l, id);
-    return pool->ways;
+    return pool->strategies;
 }
 
-uint32_t maq_chain_ways_offload(struct maq_chain_space *space, struct maq_chain_offload offload)
+uint32_t maq_strategies_offload(struct maq_chain_space *space, struct maq_chain_offload offload)
 {
     for (uint32_t i = 0; i < space->n_offload; i++)
         if (space->offload[i].layers == offload.layers && space->offload[i].modules == offload.modules)
@@ -140,32 +142,33 @@ uint32_t maq_chain_ways_offload(struct maq_chain_space *space, struct maq_chain_
     return space->n_offload - 1;
 }
 
-struct maq_plan maq_chain_ways_plan(const struct maq_chain_space *space, const struct maq_chain_option *way,
-                                    uint32_t mbs)
+struct maq_plan maq_strategy_plan(const struct maq_chain_space *space, const struct maq_stage_strategy *strategy,
+                                  uint32_t mbs)
 {
     struct maq_plan p = space->job.plan;
-    p.tp = (int32_t)way->tp;
-    p.cp = (int32_t)way->cp;
-    p.cp_comm = way->cp_comm;
-    p.ep = (int32_t)way->ep;
-    p.etp = (int32_t)way->etp;
+    p.tp = (int32_t)strategy->tp;
+    p.cp = (int32_t)strategy->cp;
+    p.cp_comm = strategy->cp_comm;
+    p.ep = (int32_t)strategy->ep;
+    p.etp = (int32_t)strategy->etp;
     p.mbs = (int32_t)mbs;
     p.vp = 1;
     p.schedule = MAQ_SCHEDULE_1F1B;
-    p.sharding = way->sharding;
-    p.optimizer_offload = way->host;
-    p.num_optimizer_instances = (int32_t)way->copies;
-    p.offload_layers = space->offload[way->offload].layers ? (int32_t)space->job.model.num_layers : 0;
-    p.offload_modules = space->offload[way->offload].modules;
+    p.sharding = strategy->sharding;
+    p.optimizer_offload = strategy->host;
+    p.num_optimizer_instances = (int32_t)strategy->copies;
+    p.offload_layers = space->offload[strategy->offload].layers ? (int32_t)space->job.model.num_layers : 0;
+    p.offload_modules = space->offload[strategy->offload].modules;
     p.offload_inputs = p.offload_modules != 0;
-    p.recompute = space->redo[way->redo].recompute;
-    p.recompute_parts = space->redo[way->redo].parts;
+    p.recompute = space->redo[strategy->redo].recompute;
+    p.recompute_parts = space->redo[strategy->redo].parts;
     p.recompute_method = MAQ_RECOMPUTE_UNIFORM;
     p.recompute_num_layers = 0;
     return p;
 }
 
-bool maq_chain_ways_differs(const struct maq_chain_space *space, const struct maq_chain_option *way, uint32_t replicas)
+bool maq_strategy_differs(const struct maq_chain_space *space, const struct maq_stage_strategy *strategy,
+                          uint32_t replicas)
 {
-    return replicas * way->cp > 1 || way->sharding == space->zero[0];
+    return replicas * strategy->cp > 1 || strategy->sharding == space->zero[0];
 }

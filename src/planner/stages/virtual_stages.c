@@ -5,46 +5,46 @@
 
 #include "base/check.h"
 
-struct folded {
+struct chunked {
     struct maq_chain_atoms model;
-    uint32_t atoms, chunks; /* folded atoms */
+    uint32_t atoms, chunks; /* chunked atoms */
     const double *sums;     /* [model.n + 1] */
 };
 
 struct maq_chain_chunk maq_chain_chunk_of(struct maq_chain_atoms model, uint32_t chunks, uint32_t chunk, uint32_t first,
                                           uint32_t end)
 {
-    uint32_t each = maq_chain_folded_atoms(model, chunks), from = 1 + chunk * each;
+    uint32_t each = maq_chain_chunked_atoms(model, chunks), from = 1 + chunk * each;
     bool begins = chunk == 0 && first == 0, ends = chunk + 1 == chunks && end == each;
     return (struct maq_chain_chunk){begins ? 0 : from + first, ends ? model.n : from + end};
 }
 
 /* Of a layer of the model; 0: the one that the last chunk goes without. */
-static double layer(const struct folded *f, uint32_t atom, uint32_t chunk)
+static double layer(const struct chunked *f, uint32_t atom, uint32_t chunk)
 {
     uint32_t i = atom + chunk * f->atoms;
     return i < maq_chain_layers(f->model) ? f->sums[i + 2] - f->sums[i + 1] : 0;
 }
 
-static double embedding(const struct folded *f)
+static double embedding(const struct chunked *f)
 {
     return f->sums[1] - f->sums[0];
 }
 
-static double output(const struct folded *f)
+static double output(const struct chunked *f)
 {
     return f->sums[f->model.n] - f->sums[f->model.n - f->model.behind];
 }
 
 /* What the last chunk has beyond another one: the output, less the layer that it goes without. */
-static double excess(const struct folded *f)
+static double excess(const struct chunked *f)
 {
     bool whole = f->atoms * f->chunks == maq_chain_layers(f->model);
     return fmax(output(f) - (whole ? 0 : layer(f, f->atoms - 1, 0)), 0);
 }
 
-/* Sums over folded atoms of all chunks. */
-static double *fold_sum(const struct folded *f, struct maq_arena *arena)
+/* Sums over chunked atoms of all chunks. */
+static double *fold_sum(const struct chunked *f, struct maq_arena *arena)
 {
     double *sums = MAQ_ARENA_NEW(arena, double, (size_t)f->atoms + 1);
     for (uint32_t i = 0; sums && i < f->atoms; i++) {
@@ -60,7 +60,7 @@ static double *fold_sum(const struct folded *f, struct maq_arena *arena)
  * Seconds: the mean of the chunks. What a stage in the middle takes beyond the difference of its
  * ends, twice `extra_s` (column.h), is each_s in every chunk but the first stage's first, which the embedding takes back.
  */
-static double *fold_time(const struct folded *f, double extra_s, struct maq_arena *arena)
+static double *fold_time(const struct chunked *f, double extra_s, struct maq_arena *arena)
 {
     double *sums = MAQ_ARENA_NEW(arena, double, (size_t)f->atoms + 1);
     for (uint32_t i = 0; sums && i < f->atoms; i++) {
@@ -74,7 +74,7 @@ static double *fold_time(const struct folded *f, double extra_s, struct maq_aren
 }
 
 /* The heaviest chunk of each, with the output or without it. */
-static double *fold_most(const struct folded *f, bool whole, struct maq_arena *arena)
+static double *fold_most(const struct chunked *f, bool whole, struct maq_arena *arena)
 {
     double *sums = MAQ_ARENA_NEW(arena, double, (size_t)f->atoms + 1);
     for (uint32_t i = 0; sums && i < f->atoms; i++) {
@@ -86,12 +86,12 @@ static double *fold_most(const struct folded *f, bool whole, struct maq_arena *a
     return sums;
 }
 
-const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column,
-                                                     struct maq_chain_atoms model, const struct maq_chain_folding *how,
-                                                     struct maq_arena *arena)
+const struct maq_chain_column *maq_chain_column_chunks(const struct maq_chain_column *column,
+                                                       struct maq_chain_atoms model,
+                                                       const struct maq_chain_chunking *how, struct maq_arena *arena)
 {
     const struct maq_stage_option *of = &column->option;
-    struct folded f = {.model = model, .atoms = maq_chain_folded_atoms(model, how->chunks), .chunks = how->chunks};
+    struct chunked f = {.model = model, .atoms = maq_chain_chunked_atoms(model, how->chunks), .chunks = how->chunks};
     const double extra_s = how->hops_beside ? column->extra_s : 0;
     MAQ_ASSERT(f.atoms > 0);
     struct maq_chain_column *out = MAQ_ARENA_NEW(arena, struct maq_chain_column, 1);
@@ -118,7 +118,7 @@ const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_colu
     return out;
 }
 
-void maq_chain_fold_waves(struct maq_stage_table *t, uint32_t chunks, uint32_t group)
+void maq_chain_chunk_waves(struct maq_stage_table *t, uint32_t chunks, uint32_t group)
 {
     t->seldom_waves = t->waves > group ? t->waves - group : 0;
     t->rounds = chunks - 1;

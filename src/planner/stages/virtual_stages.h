@@ -3,9 +3,9 @@
  *
  * With v chunks a model of L layers is cut into v rounds of L / v layers, and every round alike: a stage of p that
  * holds the layers [a, b) of the first round holds [a + c L/v, b + c L/v) of each round c. So one atom of the
- * *folded* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
+ * *chunked* model is the layers a, a + L/v, a + 2 L/v, ... together; the first one has the embedding too, the last one
  * the output and what predicts further tokens (MTP). Where v divides L + 1 the last round is a layer shorter. A stage is a
- * stretch of folded atoms, on devices of its own, and a composition of the folded model is an interleaved pipeline. Megatron-LM's schedule
+ * range of chunked atoms, on devices of its own, and a composition of the chunked model is an interleaved pipeline. Megatron-LM's schedule
  * runs the rounds in groups of g micro batches. What goes through such a pipeline at a time is a chunk of a micro batch; of M micro batches
  * there are v M. With w_i seconds of all chunks of stage i for a micro batch, t_i = w_i / v, and
  *
@@ -32,9 +32,9 @@
  *            pipeline fills and drains, and between rounds. Those of a stage follow one another (shorter where a pass has to wait for them
  *            in between, and in ends of more than two stages, which send to the next round as well; longer inside a domain, where a
  *            transfer holds no port of the network)
- *   sync     of a stretch as long as all chunks together
+ *   sync     of a layer range as long as all chunks together
  *
- * The step of a plan is not the form's but the one that is played (train/mixed/placed_step.c), which has none of these simplifications.
+ * The step of a plan is not the form's but the one that is simulated (train/mixed/placed_step.c), which has none of these simplifications.
  */
 #ifndef MAQ_PLANNER_STAGES_VIRTUAL_STAGES_H
 #define MAQ_PLANNER_STAGES_VIRTUAL_STAGES_H
@@ -58,34 +58,34 @@ static inline uint32_t maq_chain_layers(struct maq_chain_atoms model)
 }
 
 /*
- * Atoms of a model that is folded; 0 where it cannot be: `chunks` have to divide its layers, or its layers and one more, which the last chunk
+ * Atoms of a model that is chunked; 0 where it cannot be: `chunks` have to divide its layers, or its layers and one more, which the last chunk
  * goes without. (Were two missing, a stage in front of the last one could be without layers there.)
  */
-static inline uint32_t maq_chain_folded_atoms(struct maq_chain_atoms model, uint32_t chunks)
+static inline uint32_t maq_chain_chunked_atoms(struct maq_chain_atoms model, uint32_t chunks)
 {
     uint32_t layers = maq_chain_layers(model), each = chunks > 0 ? (layers + chunks - 1) / chunks : 0;
     return each * chunks <= layers + 1 ? each : 0;
 }
 
-/* The model's atoms of one chunk of the folded ones [first, end). */
+/* The model's atoms of one chunk of the chunked ones [first, end). */
 struct maq_chain_chunk {
     uint32_t first, end;
 };
 struct maq_chain_chunk maq_chain_chunk_of(struct maq_chain_atoms model, uint32_t chunks, uint32_t chunk, uint32_t first,
                                           uint32_t end);
 
-struct maq_chain_folding {
+struct maq_chain_chunking {
     uint32_t chunks;
     bool heaviest;    /* every chunk takes what the longest does */
     bool hops_beside; /* transfers run beside compute */
 };
 
-/* A column over the atoms of a model, folded. Lives in the arena; NULL when out of memory. */
-const struct maq_chain_column *maq_chain_column_fold(const struct maq_chain_column *column,
-                                                     struct maq_chain_atoms model, const struct maq_chain_folding *how,
-                                                     struct maq_arena *arena);
+/* A column over the atoms of a model, chunked. Lives in the arena; NULL when out of memory. */
+const struct maq_chain_column *maq_chain_column_chunks(const struct maq_chain_column *column,
+                                                       struct maq_chain_atoms model,
+                                                       const struct maq_chain_chunking *how, struct maq_arena *arena);
 
 /* What the waves of a table are that has such columns: micro batches become chunks, in groups of `group`. */
-void maq_chain_fold_waves(struct maq_stage_table *table, uint32_t chunks, uint32_t group);
+void maq_chain_chunk_waves(struct maq_stage_table *table, uint32_t chunks, uint32_t group);
 
 #endif

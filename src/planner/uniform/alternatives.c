@@ -183,9 +183,9 @@ static enum maq_status evaluate(struct maq_search_alternatives *out)
     return MAQ_OK;
 }
 
-enum maq_status maq_alternatives_ask(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
-                                     const struct maq_job_box *open, const struct maq_search_result *result,
-                                     const struct maq_search_opts *opts, struct maq_diag *diag)
+enum maq_status maq_alternatives_evaluate(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
+                                          const struct maq_loaded_job *open, const struct maq_search_result *result,
+                                          const struct maq_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_alternatives_owner *o = calloc(1, sizeof *o);
     *out = (struct maq_search_alternatives){.owner = o};
@@ -210,11 +210,11 @@ enum maq_status maq_alternatives_ask(struct maq_search_alternatives *out, maq_al
     return status;
 }
 
-enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_job_box *open,
+enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_loaded_job *open,
                                         const struct maq_search_result *result, const struct maq_search_opts *opts,
                                         struct maq_diag *diag)
 {
-    return maq_alternatives_ask(out, list, open, result, opts, diag);
+    return maq_alternatives_evaluate(out, list, open, result, opts, diag);
 }
 
 void maq_search_alternatives_free(struct maq_search_alternatives *a)

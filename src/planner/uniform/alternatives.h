@@ -27,8 +27,8 @@ enum maq_status maq_alternative_add(struct maq_search_alternatives *out, const s
 typedef enum maq_status maq_alternatives_fn(struct maq_search_alternatives *out, const struct maq_plan *best);
 
 /* Those that a function lists, with what they take. */
-enum maq_status maq_alternatives_ask(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
-                                     const struct maq_job_box *open, const struct maq_search_result *result,
-                                     const struct maq_search_opts *opts, struct maq_diag *diag);
+enum maq_status maq_alternatives_evaluate(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
+                                          const struct maq_loaded_job *open, const struct maq_search_result *result,
+                                          const struct maq_search_opts *opts, struct maq_diag *diag);
 
 #endif

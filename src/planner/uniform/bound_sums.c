@@ -1,4 +1,4 @@
-/* bound_sums.c - sums over the atoms of a cell, worked out when they are asked for; see bounds.h. */
+/* bound_sums.c - sums over the atoms of a branch, worked out when they are asked for; see bounds.h. */
 #include <math.h>
 
 #include "base/check.h"
@@ -8,7 +8,7 @@
 #include "train/memory/stage_memory.h"
 #include "train/predict.h"
 
-static bool sum_up(struct maq_floor_sums *out, const struct maq_atoms *atoms, double redone_share, bool redone,
+static bool sum_up(struct maq_bound_sums *out, const struct maq_atoms *atoms, double redone_share, bool redone,
                    struct maq_arena *arena)
 {
     double **rows[] = {&out->forward_ns,         &out->backward_ns,   &out->redone_forward_ns,
@@ -82,17 +82,17 @@ static void make_endless(struct maq_atoms *atoms)
     }
 }
 
-static bool clashes(const struct maq_plan *plan)
+static bool conflicts(const struct maq_plan *plan)
 {
     const char *remedy;
-    return maq_offload_clash(plan, &remedy) || maq_overlap_ep_clash(plan, &remedy);
+    return maq_offload_conflict(plan, &remedy) || maq_overlap_ep_conflict(plan, &remedy);
 }
 
 /*
  * Sums of one recomputation. Several layers per checkpoint keep one input for all of them. What the document says may be of
  * some layers only: then its time is bounded by the less of nothing and everything recomputed, its memory by everything.
  */
-static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums *out, struct maq_plan plan,
+static enum maq_status prepare(struct maq_branch_bounds *f, struct maq_bound_sums *out, struct maq_plan plan,
                                uint32_t recompute, struct maq_atom *least)
 {
     struct maq_atoms atoms;
@@ -112,7 +112,7 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
                         : value);
     double layers =
         plan.recompute == MAQ_RECOMPUTE_FULL && plan.recompute_num_layers > 1 ? plan.recompute_num_layers : 1;
-    bool never = clashes(&plan);
+    bool never = conflicts(&plan);
     if (never) {
         maq_space_apply(&plan, f->space, MAQ_AXIS_INPUTS, 0);
         plan.overlap_ep = MAQ_OFF;
@@ -124,8 +124,8 @@ static enum maq_status prepare(struct maq_cell_floors *f, struct maq_floor_sums 
     return sum_up(out, &atoms, 1 / layers, !written, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-/* The cell's plan with such passes. */
-static struct maq_plan plan_of(const struct maq_cell_floors *f, enum maq_passes passes)
+/* The branch's plan with such passes. */
+static struct maq_plan plan_of(const struct maq_branch_bounds *f, enum maq_passes passes)
 {
     struct maq_plan plan = f->plain;
     maq_plan_passes(&plan, passes);
@@ -133,12 +133,12 @@ static struct maq_plan plan_of(const struct maq_cell_floors *f, enum maq_passes 
 }
 
 /* Of every recomputation, and of the least of them. */
-static enum maq_status prepare_all(struct maq_cell_floors *f, enum maq_passes passes, bool away)
+static enum maq_status prepare_all(struct maq_branch_bounds *f, enum maq_passes passes, bool away)
 {
     uint32_t n = f->space->axis[MAQ_AXIS_RECOMPUTE].n;
     struct maq_plan plan = plan_of(f, passes);
     struct maq_atom *least = MAQ_ARENA_NEW(f->arena, struct maq_atom, f->n_atoms);
-    struct maq_floor_sums *sums = MAQ_ARENA_NEW(f->arena, struct maq_floor_sums, (size_t)n + 1);
+    struct maq_bound_sums *sums = MAQ_ARENA_NEW(f->arena, struct maq_bound_sums, (size_t)n + 1);
     if (!least || !sums)
         return MAQ_NO_MEMORY;
     plan.offload_layers = away;
@@ -150,22 +150,22 @@ static enum maq_status prepare_all(struct maq_cell_floors *f, enum maq_passes pa
     return sum_up(&sums[n], &all, 1, true, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-enum maq_status maq_cell_floors_need(struct maq_cell_floors *f, enum maq_passes passes, bool away)
+enum maq_status maq_branch_bounds_need(struct maq_branch_bounds *f, enum maq_passes passes, bool away)
 {
     return f->sums[passes][away] ? MAQ_OK : prepare_all(f, passes, away);
 }
 
-const struct maq_floor_sums *maq_floor_sums_of(const struct maq_cell_floors *f, const struct maq_floor_query *q,
+const struct maq_bound_sums *maq_bound_sums_of(const struct maq_branch_bounds *f, const struct maq_bound_query *q,
                                                bool away)
 {
     enum maq_passes passes = maq_passes_of(q->pipeline->schedule);
-    if (q->recompute == MAQ_FLOOR_PLAIN)
+    if (q->recompute == MAQ_BOUND_PLAIN)
         return &f->plain_sums[passes];
     return &f->sums[passes][away][q->recompute];
 }
 
 /* What each pass takes when nothing is saved. */
-static enum maq_status prepare_plain(struct maq_cell_floors *f, enum maq_passes passes)
+static enum maq_status prepare_plain(struct maq_branch_bounds *f, enum maq_passes passes)
 {
     struct maq_atoms atoms;
     const struct maq_plan plan = plan_of(f, passes);
@@ -177,19 +177,19 @@ static enum maq_status prepare_plain(struct maq_cell_floors *f, enum maq_passes 
     return sum_up(&f->plain_sums[passes], &atoms, 1, false, f->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_search_space *space,
-                                const struct maq_job *job, const struct maq_plan *plain, struct maq_train_sweep *sweep,
-                                struct maq_arena *arena)
+enum maq_status maq_branch_bounds(struct maq_branch_bounds *out, const struct maq_search_space *space,
+                                  const struct maq_job *job, const struct maq_plan *plain,
+                                  struct maq_train_sweep *sweep, struct maq_arena *arena)
 {
     const struct maq_job_places nowhere = {.layers_only = true};
     const struct maq_axis_values *schedules = &space->axis[MAQ_AXIS_SCHEDULE];
     struct maq_plan plan = *plain;
-    *out = (struct maq_cell_floors){.space = space,
-                                    .sweep = sweep,
-                                    .arena = arena,
-                                    .resolved = *job,
-                                    .inputs = plain->offload_modules,
-                                    .alike = job->model.n_kinds == 1};
+    *out = (struct maq_branch_bounds){.space = space,
+                                      .sweep = sweep,
+                                      .arena = arena,
+                                      .resolved = *job,
+                                      .inputs = plain->offload_modules,
+                                      .alike = job->model.n_kinds == 1};
     plan.schedule = MAQ_SCHEDULE_1F1B;
     plan.vp = 1;
     maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, 0);
@@ -198,7 +198,7 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     MAQ_TRY(maq_job_resolve(&out->resolved, &nowhere, NULL));
     MAQ_TRY(maq_job_place_groups(&out->resolved, &nowhere, arena, NULL));
     out->fixed_bytes = maq_fixed_bytes(&out->resolved);
-    out->held = MAQ_ARENA_NEW(arena, struct maq_position_floor, MAQ_MAX_STAGES);
+    out->held = MAQ_ARENA_NEW(arena, struct maq_position_bound, MAQ_MAX_STAGES);
     out->positions = MAQ_ARENA_NEW(arena, uint16_t, MAQ_MAX_STAGES);
     if (!out->held || !out->positions)
         return MAQ_NO_MEMORY;
@@ -212,7 +212,8 @@ enum maq_status maq_cell_floors(struct maq_cell_floors *out, const struct maq_se
     return MAQ_OK;
 }
 
-enum maq_status maq_sync_floor(struct maq_sync_sums *out, const struct maq_cell_floors *f, const struct maq_plan *plan)
+enum maq_status maq_sync_bound(struct maq_sync_sums *out, const struct maq_branch_bounds *f,
+                               const struct maq_plan *plan)
 {
     struct maq_plan plain = f->plain;
     uint32_t n = f->n_atoms;

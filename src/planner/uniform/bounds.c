@@ -31,7 +31,7 @@ static double range(const double *before, uint32_t first, uint32_t last)
 
 /* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. While one works, what those
  * behind it keep is not there, unless it waits for a pass of its weight gradients (`splits`). */
-static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums *s, uint32_t first, uint32_t redone,
+static void add_layers(struct maq_position_bound *h, const struct maq_bound_sums *s, uint32_t first, uint32_t redone,
                        uint32_t last, bool splits)
 {
     redone = redone < first ? first : redone > last ? last : redone;
@@ -46,7 +46,7 @@ static void add_layers(struct maq_position_floor *h, const struct maq_floor_sums
 }
 
 /* Atoms [first, last): nothing is computed before the first gather has come, nor reduced before it is computed. */
-static void add_sync(struct maq_position_floor *h, const struct maq_sync_sums *s, uint32_t first, uint32_t last)
+static void add_sync(struct maq_position_bound *h, const struct maq_sync_sums *s, uint32_t first, uint32_t last)
 {
     if (first == last)
         return;
@@ -58,24 +58,24 @@ static void add_sync(struct maq_position_floor *h, const struct maq_sync_sums *s
              gathered + reduced);
 }
 
-static struct maq_position_floor held_at(const struct maq_cell_floors *f, const struct maq_floor_query *q,
+static struct maq_position_bound held_at(const struct maq_branch_bounds *f, const struct maq_bound_query *q,
                                          uint32_t position, uint32_t layer)
 {
     const struct maq_pipeline *p = q->pipeline;
-    const struct maq_floor_sums *s = maq_floor_sums_of(f, q, false);
+    const struct maq_bound_sums *s = maq_bound_sums_of(f, q, false);
     uint32_t n = (uint32_t)p->layers[position], own = 1 + layer, first = position == 0 ? 0 : own,
              last = position + 1 == p->n_virtual ? f->n_atoms : own + n,
              away = own + ((uint32_t)q->offloaded < n ? (uint32_t)q->offloaded : n),
              redone = q->value != MAQ_RECOMPUTE_VALUE_BLOCK && q->value != MAQ_RECOMPUTE_VALUE_STAGES
                           ? last
                           : own + (uint32_t)q->block;
-    struct maq_position_floor h = {.dense = range(s->dense_params, first, last),
+    struct maq_position_bound h = {.dense = range(s->dense_params, first, last),
                                    .expert = range(s->expert_params, first, last),
                                    .narrow = range(s->narrow_params, first, last)};
     bool splits = maq_schedule_splits(p->schedule);
     add_layers(&h, s, first, redone, own, splits); /* the embedding */
     if (q->offloaded > 0)
-        add_layers(&h, maq_floor_sums_of(f, q, true), own, redone, away, splits);
+        add_layers(&h, maq_bound_sums_of(f, q, true), own, redone, away, splits);
     else
         away = own;
     add_layers(&h, s, away, redone, last, splits);
@@ -84,7 +84,7 @@ static struct maq_position_floor held_at(const struct maq_cell_floors *f, const 
     return h;
 }
 
-static void hold(struct maq_position_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
+static void hold(struct maq_position_bound *out, const struct maq_branch_bounds *f, const struct maq_bound_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
     uint32_t layer = 0;
@@ -95,11 +95,12 @@ static void hold(struct maq_position_floor *out, const struct maq_cell_floors *f
     }
 }
 
-/* Only the time of the passes of MAQ_FLOOR_PLAIN. */
-static void pass_times(struct maq_position_floor *out, const struct maq_cell_floors *f, const struct maq_floor_query *q)
+/* Only the time of the passes of MAQ_BOUND_PLAIN. */
+static void pass_times(struct maq_position_bound *out, const struct maq_branch_bounds *f,
+                       const struct maq_bound_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
-    const struct maq_floor_sums *s = maq_floor_sums_of(f, q, false);
+    const struct maq_bound_sums *s = maq_bound_sums_of(f, q, false);
     uint32_t first = 0;
     for (uint32_t v = 0, layer = 1; v < p->n_virtual; v++) {
         layer += (uint32_t)p->layers[v];
@@ -112,10 +113,10 @@ static void pass_times(struct maq_position_floor *out, const struct maq_cell_flo
     }
 }
 
-/* ---- floors ---- */
+/* ---- bounds ---- */
 
 /* The most that a stage holds at once. */
-static double inflight(const struct maq_schedule *s, const struct maq_position_floor *held, uint32_t stage,
+static double inflight(const struct maq_schedule *s, const struct maq_position_bound *held, uint32_t stage,
                        const uint16_t *at, uint32_t n)
 {
     double most = 0;
@@ -129,8 +130,8 @@ static double inflight(const struct maq_schedule *s, const struct maq_position_f
 }
 
 /* Least bytes of activations on a stage at once. */
-static double activations(const struct maq_cell_floors *f, const struct maq_pipeline *p,
-                          const struct maq_position_floor *held, uint32_t stage, const uint16_t *at, uint32_t n)
+static double activations(const struct maq_branch_bounds *f, const struct maq_pipeline *p,
+                          const struct maq_position_bound *held, uint32_t stage, const uint16_t *at, uint32_t n)
 {
     uint32_t stages = (uint32_t)f->resolved.plan.pp, m = f->microbatches;
     if (p->schedule == MAQ_SCHEDULE_1F1B)
@@ -155,24 +156,24 @@ static double activations(const struct maq_cell_floors *f, const struct maq_pipe
 }
 
 /* Nothing is known of the layers of the stages. */
-static void flat_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f,
-                       const struct maq_floor_sums *sums)
+static void flat_bound(struct maq_pipeline_bound *out, const struct maq_branch_bounds *f,
+                       const struct maq_bound_sums *sums)
 {
     uint32_t stages = (uint32_t)f->resolved.plan.pp;
     out->step_s = f->microbatches * (sums->forward_ns[f->n_atoms] + sums->backward_ns[f->n_atoms]) / stages * 1e-9;
     for (uint32_t s = 0; s < stages; s++)
         out->stages[s] =
-            (struct maq_stage_floor){sums->dense_params[f->n_atoms] / stages, sums->expert_params[f->n_atoms] / stages,
+            (struct maq_stage_bound){sums->dense_params[f->n_atoms] / stages, sums->expert_params[f->n_atoms] / stages,
                                      sums->narrow_params[f->n_atoms] / stages, 0, 0};
 }
 
 /* What a stage holds. */
-static struct maq_stage_floor stage_floor(const struct maq_cell_floors *f, const struct maq_pipeline *p, uint32_t s,
+static struct maq_stage_bound stage_bound(const struct maq_branch_bounds *f, const struct maq_pipeline *p, uint32_t s,
                                           const uint16_t *at, uint32_t n)
 {
-    struct maq_stage_floor stage = {.act_bytes = activations(f, p, f->held, s, at, n)};
+    struct maq_stage_bound stage = {.act_bytes = activations(f, p, f->held, s, at, n)};
     for (uint32_t i = 0; i < n; i++) {
-        const struct maq_position_floor *h = &f->held[at[i]];
+        const struct maq_position_bound *h = &f->held[at[i]];
         stage.dense_params += h->dense;
         stage.expert_params += h->expert;
         stage.narrow_params += h->narrow;
@@ -181,19 +182,19 @@ static struct maq_stage_floor stage_floor(const struct maq_cell_floors *f, const
     return stage;
 }
 
-void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_floors *f,
-                        const struct maq_floor_query *q)
+void maq_pipeline_bound(struct maq_pipeline_bound *out, const struct maq_branch_bounds *f,
+                        const struct maq_bound_query *q)
 {
     const struct maq_pipeline *p = q->pipeline;
-    bool splits = maq_schedule_splits(p->schedule), timed = q->recompute == MAQ_FLOOR_PLAIN;
-    const struct maq_floor_sums *sums = maq_floor_sums_of(f, q, false);
-    flat_floor(out, f, &f->plain_sums[maq_passes_of(p->schedule)]);
+    bool splits = maq_schedule_splits(p->schedule), timed = q->recompute == MAQ_BOUND_PLAIN;
+    const struct maq_bound_sums *sums = maq_bound_sums_of(f, q, false);
+    flat_bound(out, f, &f->plain_sums[maq_passes_of(p->schedule)]);
     if (p->as_written)
         return;
     uint32_t stages = (uint32_t)f->resolved.plan.pp;
     uint16_t *at = f->positions;
-    double m = f->microbatches, floor = out->step_s * 1e9, before = 0;
-    struct maq_position_floor *held = f->held;
+    double m = f->microbatches, bound = out->step_s * 1e9, before = 0;
+    struct maq_position_bound *held = f->held;
     (timed ? pass_times : hold)(held, f, q);
     for (uint32_t s = 0; s < stages; s++) {
         double work = 0, hops = s * sums->hop_ns * (splits ? 1 : 2);
@@ -201,17 +202,17 @@ void maq_pipeline_floor(struct maq_pipeline_floor *out, const struct maq_cell_fl
         for (uint32_t i = 0; i < n; i++)
             work += held[at[i]].forward + held[at[i]].backward;
         if (!timed)
-            out->stages[s] = stage_floor(f, p, s, at, n);
+            out->stages[s] = stage_bound(f, p, s, at, n);
         double busy = m * work + before + hops;
         if (p->schedule != MAQ_SCHEDULE_DUALPIPE &&
-            busy > floor) /* there each direction has its share of microbatches */
-            floor = busy;
+            busy > bound) /* there each direction has its share of microbatches */
+            bound = busy;
         before += held[s].forward + (splits ? 0 : held[s].backward);
     }
-    out->step_s = floor * 1e-9;
+    out->step_s = bound * 1e-9;
 }
 
-struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const struct maq_plan *plan)
+struct maq_state_bound maq_state_bound(const struct maq_branch_bounds *f, const struct maq_plan *plan)
 {
     struct maq_plan states = f->resolved.plan;
     double shards = (double)f->resolved.dp * plan->cp / plan->num_optimizer_instances;
@@ -221,16 +222,16 @@ struct maq_state_floor maq_state_floor(const struct maq_cell_floors *f, const st
            expert = maq_state_bytes(&f->resolved, &states, 1, 0, f->resolved.edp),
            narrow_dense = maq_state_bytes(&f->resolved, &states, 1, 1, shards) - dense,
            narrow_expert = maq_state_bytes(&f->resolved, &states, 1, 1, f->resolved.edp) - expert;
-    return (struct maq_state_floor){.dense = dense,
+    return (struct maq_state_bound){.dense = dense,
                                     .expert = expert,
                                     .narrow = fmin(narrow_dense, narrow_expert),
                                     .none = plan->lora_rank > 0 || plan->vocab_parallel_pipeline};
 }
 
-double maq_mean_state_bytes(const struct maq_cell_floors *f, const struct maq_plan *plan)
+double maq_mean_state_bytes(const struct maq_branch_bounds *f, const struct maq_plan *plan)
 {
-    const struct maq_floor_sums *sums = &f->plain_sums[f->plain_passes];
-    struct maq_state_floor states = maq_state_floor(f, plan);
+    const struct maq_bound_sums *sums = &f->plain_sums[f->plain_passes];
+    struct maq_state_bound states = maq_state_bound(f, plan);
     if (states.none)
         return 0;
     return (sums->dense_params[f->n_atoms] * states.dense + sums->expert_params[f->n_atoms] * states.expert +
@@ -239,12 +240,12 @@ double maq_mean_state_bytes(const struct maq_cell_floors *f, const struct maq_pl
            f->fixed_bytes;
 }
 
-double maq_memory_floor(const struct maq_cell_floors *f, const struct maq_pipeline_floor *p,
-                        const struct maq_state_floor *states)
+double maq_memory_bound(const struct maq_branch_bounds *f, const struct maq_pipeline_bound *p,
+                        const struct maq_state_bound *states)
 {
     double worst = 0;
     for (int32_t s = 0; s < f->resolved.plan.pp && !states->none; s++) {
-        const struct maq_stage_floor *stage = &p->stages[s];
+        const struct maq_stage_bound *stage = &p->stages[s];
         worst = fmax(worst, stage->dense_params * states->dense + stage->expert_params * states->expert +
                                 stage->narrow_params * states->narrow + stage->act_bytes + stage->transient_bytes);
     }

@@ -1,5 +1,5 @@
 /*
- * branches.c - lists cells and bounds them, see branches.h.
+ * branches.c - lists branches and bounds them, see branches.h.
  */
 #include "planner/uniform/branches.h"
 
@@ -8,11 +8,11 @@
 #include "base/check.h"
 #include "base/str.h"
 
-void maq_cell_plan(struct maq_plan *out, const struct maq_search_space *space, const struct maq_cell *cell)
+void maq_branch_plan(struct maq_plan *out, const struct maq_search_space *space, const struct maq_search_branch *branch)
 {
     *out = space->base;
-    for (int a = 0; a < MAQ_AXIS_CELLS; a++)
-        maq_space_apply(out, space, (enum maq_axis)a, cell->value[a]);
+    for (int a = 0; a < MAQ_AXIS_BRANCHES; a++)
+        maq_space_apply(out, space, (enum maq_axis)a, branch->value[a]);
     if (space->axis[MAQ_AXIS_SCHEDULE].at[0] != MAQ_VALUE_AS_WRITTEN)
         out->schedule = MAQ_SCHEDULE_1F1B;
     if (space->axis[MAQ_AXIS_VP].at[0] != MAQ_VALUE_AS_WRITTEN)
@@ -27,13 +27,13 @@ void maq_cell_plan(struct maq_plan *out, const struct maq_search_space *space, c
     out->optimizer_offload = 0;
 }
 
-int32_t maq_cell_microbatches(const struct maq_job *job, const struct maq_plan *plan)
+int32_t maq_branch_microbatches(const struct maq_job *job, const struct maq_plan *plan)
 {
     int64_t dp = job->cluster.devices / ((int64_t)plan->tp * plan->cp * plan->pp);
     return (int32_t)(job->workload.gbs / (dp * plan->mbs));
 }
 
-/* ---- which cells there are ---- */
+/* ---- which branches there are ---- */
 
 static bool degrees_fit(const struct maq_plan *p, const struct maq_job *job)
 {
@@ -93,10 +93,10 @@ static bool repeats(const struct maq_search_space *space, const struct maq_job *
     return false;
 }
 
-/* The next combination of the axes of a cell, the last axis fastest; false after the last. */
-static bool next(uint32_t at[MAQ_AXIS_CELLS], const struct maq_search_space *space)
+/* The next combination of the axes of a branch, the last axis fastest; false after the last. */
+static bool next(uint32_t at[MAQ_AXIS_BRANCHES], const struct maq_search_space *space)
 {
-    for (int a = MAQ_AXIS_CELLS - 1; a >= 0; a--) {
+    for (int a = MAQ_AXIS_BRANCHES - 1; a >= 0; a--) {
         if (++at[a] < space->axis[a].n)
             return true;
         at[a] = 0;
@@ -104,38 +104,38 @@ static bool next(uint32_t at[MAQ_AXIS_CELLS], const struct maq_search_space *spa
     return false;
 }
 
-/* Fills a cell with the combination; false where it is none of its own. */
-static bool fill(struct maq_cell *out, const struct maq_search_space *space, const struct maq_job *job,
-                 const uint32_t at[MAQ_AXIS_CELLS], bool moe)
+/* Fills a branch with the combination; false where it is none of its own. */
+static bool fill(struct maq_search_branch *out, const struct maq_search_space *space, const struct maq_job *job,
+                 const uint32_t at[MAQ_AXIS_BRANCHES], bool moe)
 {
     struct maq_plan plan = space->base;
-    *out = (struct maq_cell){0};
-    for (int a = 0; a < MAQ_AXIS_CELLS; a++) {
+    *out = (struct maq_search_branch){0};
+    for (int a = 0; a < MAQ_AXIS_BRANCHES; a++) {
         out->value[a] = space->axis[a].at[at[a]];
         maq_space_apply(&plan, space, (enum maq_axis)a, out->value[a]);
     }
     return degrees_fit(&plan, job) && !repeats(space, job, &plan, at, moe);
 }
 
-enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space, const struct maq_job *job,
-                               struct maq_arena *arena)
+enum maq_status maq_branches_list(struct maq_search_branches *out, const struct maq_search_space *space,
+                                  const struct maq_job *job, struct maq_arena *arena)
 {
     bool moe = maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
-    *out = (struct maq_cells){0};
+    *out = (struct maq_search_branches){0};
     for (int pass = 0; pass < 2; pass++) { /* counts, then writes */
-        uint32_t at[MAQ_AXIS_CELLS] = {0}, n = 0;
+        uint32_t at[MAQ_AXIS_BRANCHES] = {0}, n = 0;
         do {
-            struct maq_cell cell;
-            if (!fill(&cell, space, job, at, moe))
+            struct maq_search_branch branch;
+            if (!fill(&branch, space, job, at, moe))
                 continue;
-            cell.number = n;
+            branch.number = n;
             if (pass == 1)
-                out->at[n] = cell;
+                out->at[n] = branch;
             n++;
         } while (next(at, space));
         if (pass == 0) {
             out->n = n;
-            out->at = MAQ_ARENA_NEW(arena, struct maq_cell, n);
+            out->at = MAQ_ARENA_NEW(arena, struct maq_search_branch, n);
             if (!out->at)
                 return MAQ_NO_MEMORY;
         }
@@ -181,13 +181,13 @@ static enum maq_status check_inputs(const struct maq_plan *plan, struct maq_trai
     return plan->offload_modules == 0 ? MAQ_OK : maq_train_sweep_atoms(&atoms, sweep, plan, scratch);
 }
 
-enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_space *space, const struct maq_job *job,
-                               struct maq_train_sweep *sweep, struct maq_arena *scratch)
+enum maq_status maq_branch_bound(struct maq_search_branch *branch, const struct maq_search_space *space,
+                                 const struct maq_job *job, struct maq_train_sweep *sweep, struct maq_arena *scratch)
 {
     struct maq_plan plan;
     struct maq_arena_mark mark = maq_arena_mark(scratch);
     double ns = -1;
-    maq_cell_plan(&plan, space, cell);
+    maq_branch_plan(&plan, space, branch);
     plan.schedule = MAQ_SCHEDULE_1F1B;
     plan.vp = 1;
     enum maq_status status = check_inputs(&plan, sweep, scratch);
@@ -195,7 +195,7 @@ enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_sp
     for (int passes = 0; passes < MAQ_PASSES_COUNT && status == MAQ_OK; passes++)
         status = least_work(&ns, space, plan, sweep, scratch, (enum maq_passes)passes);
     maq_arena_reset(scratch, mark);
-    cell->impossible = status == MAQ_BAD_INPUT || status == MAQ_LIMIT;
-    cell->floor_s = cell->impossible ? 0 : ns * maq_cell_microbatches(job, &plan) / plan.pp * 1e-9;
-    return cell->impossible ? MAQ_OK : status;
+    branch->impossible = status == MAQ_BAD_INPUT || status == MAQ_LIMIT;
+    branch->bound_s = branch->impossible ? 0 : ns * maq_branch_microbatches(job, &plan) / plan.pp * 1e-9;
+    return branch->impossible ? MAQ_OK : status;
 }

@@ -1,7 +1,7 @@
 /*
  * branches.h - the space cut by what reaches inside a layer, and what bounds each piece from below.
  *
- * A cell is one value of every axis before MAQ_AXIS_CELLS. All its plans run the same operators on a microbatch, so that the
+ * A branch is one value of every axis before MAQ_AXIS_BRANCHES. All its plans run the same operators on a microbatch, so that the
  * atoms of one of them (train/atoms.h) bound all. With W the forward and backward time of a microbatch through the whole model,
  * nothing recomputed, m microbatches and p stages, the stages together compute m W, the busiest at least its share:
  *
@@ -18,29 +18,30 @@
 #include "planner/uniform/pipeline_layouts.h"
 #include "train/atoms.h"
 
-struct maq_cell {
-    int32_t value[MAQ_AXIS_CELLS];
+struct maq_search_branch {
+    int32_t value[MAQ_AXIS_BRANCHES];
     uint32_t number; /* in the order of the space */
     uint64_t plans;  /* of the space, in it: whoever knows leaves fills it in */
-    double floor_s;  /* no plan of it is faster */
+    double bound_s;  /* no plan of it is faster */
     bool impossible;
 };
 
-struct maq_cells {
-    struct maq_cell *at; /* [n] in the order of the space */
+struct maq_search_branches {
+    struct maq_search_branch *at; /* [n] in the order of the space */
     uint32_t n;
 };
 
-/* The plan of a cell with the other axes at their plainest: one chunk, 1F1B, balanced, unsharded, nothing recomputed. */
-void maq_cell_plan(struct maq_plan *out, const struct maq_search_space *space, const struct maq_cell *cell);
-/* Microbatches of a plan of the cell; its degrees fit the cluster and the batch. */
-int32_t maq_cell_microbatches(const struct maq_job *job, const struct maq_plan *plan);
+/* The plan of a branch with the other axes at their plainest: one chunk, 1F1B, balanced, unsharded, nothing recomputed. */
+void maq_branch_plan(struct maq_plan *out, const struct maq_search_space *space,
+                     const struct maq_search_branch *branch);
+/* Microbatches of a plan of the branch; its degrees fit the cluster and the batch. */
+int32_t maq_branch_microbatches(const struct maq_job *job, const struct maq_plan *plan);
 
-/* Every cell whose degrees fit the cluster and the batch; cells that differ in nothing that counts are one. */
-enum maq_status maq_cells_list(struct maq_cells *out, const struct maq_search_space *space, const struct maq_job *job,
-                               struct maq_arena *arena);
-/* Fills floor_s or impossible. `scratch` is used and given back. */
-enum maq_status maq_cell_bound(struct maq_cell *cell, const struct maq_search_space *space, const struct maq_job *job,
-                               struct maq_train_sweep *sweep, struct maq_arena *scratch);
+/* Every branch whose degrees fit the cluster and the batch; branches that differ in nothing that counts are one. */
+enum maq_status maq_branches_list(struct maq_search_branches *out, const struct maq_search_space *space,
+                                  const struct maq_job *job, struct maq_arena *arena);
+/* Fills bound_s or impossible. `scratch` is used and given back. */
+enum maq_status maq_branch_bound(struct maq_search_branch *branch, const struct maq_search_space *space,
+                                 const struct maq_job *job, struct maq_train_sweep *sweep, struct maq_arena *scratch);
 
 #endif

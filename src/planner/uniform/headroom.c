@@ -13,26 +13,26 @@
 
 #define TENTHS (MAQ_GIB / 10) /* in which reserves are told */
 
-double maq_search_room_reserve(double device_bytes, double needed_bytes)
+double maq_search_headroom_reserve(double device_bytes, double needed_bytes)
 {
     double low, high;
     maq_train_memory_interval(&low, &high);
     return needed_bytes * high > device_bytes ? ceil(device_bytes * (1 - 1 / high) / TENTHS) * TENTHS : 0;
 }
 
-enum maq_status maq_search_find_room(struct maq_search_room *out, const struct maq_job_box *open,
-                                     const struct maq_search_result *result, const struct maq_search_opts *opts,
-                                     bool search, struct maq_diag *diag)
+enum maq_status maq_search_find_headroom(struct maq_search_headroom *out, const struct maq_loaded_job *open,
+                                         const struct maq_search_result *result, const struct maq_search_opts *opts,
+                                         bool search, struct maq_diag *diag)
 {
     const struct maq_cluster *cluster = &maq_job_get(open)->cluster;
     struct maq_search_opts roomy = *opts;
     double low;
-    *out = (struct maq_search_room){.memory_high = 0};
+    *out = (struct maq_search_headroom){.memory_high = 0};
     maq_train_memory_interval(&low, &out->memory_high);
     MAQ_ASSERT(result->n_plans > 0);
     for (uint32_t g = 0; g < cluster->n_groups; g++)
-        out->reserve_bytes = fmax(out->reserve_bytes, maq_search_room_reserve(cluster->groups[g].device.mem_bytes,
-                                                                              result->plans[0].needed_bytes));
+        out->reserve_bytes = fmax(out->reserve_bytes, maq_search_headroom_reserve(cluster->groups[g].device.mem_bytes,
+                                                                                  result->plans[0].needed_bytes));
     roomy.reserve_bytes = out->reserve_bytes;
     roomy.top = 1;
     roomy.pareto_memory = false;
@@ -40,11 +40,11 @@ enum maq_status maq_search_find_room(struct maq_search_room *out, const struct m
         return MAQ_OK;
     MAQ_TRY(maq_search(&out->search, open, &roomy, diag));
     if (!out->search->complete) /* what it has need not be the best, and where it has nothing something may fit */
-        maq_search_room_free(out);
+        maq_search_headroom_free(out);
     return MAQ_OK;
 }
 
-void maq_search_room_free(struct maq_search_room *room)
+void maq_search_headroom_free(struct maq_search_headroom *room)
 {
     maq_search_result_free(room->search);
     room->search = NULL;

@@ -1,5 +1,5 @@
 /*
- * leaves.c - goes through the plans of a cell, see leaves.h.
+ * leaves.c - goes through the plans of a branch, see leaves.h.
  *
  * The order of the loops is the order of the bounds: a pipeline is bounded from the atoms (branches.h), a way to shard by what a
  * rank holds at least,
@@ -76,9 +76,9 @@ struct way {
     int32_t copies;
 };
 
-/* Those of a cell, into `out` where it is given; returns how many. */
-static uint32_t list_ways(struct way *out, const struct maq_search_space *space, const struct maq_job *job,
-                          const struct maq_plan *plan)
+/* Those of a branch, into `out` where it is given; returns how many. */
+static uint32_t list_strategies(struct way *out, const struct maq_search_space *space, const struct maq_job *job,
+                                const struct maq_plan *plan)
 {
     uint32_t n = 0;
     for (uint32_t s = 0; s < space->axis[MAQ_AXIS_SHARDING].n; s++)
@@ -95,7 +95,7 @@ uint64_t maq_leaves_count(const struct maq_search_space *space, const struct maq
                           const struct maq_job *job, const struct maq_plan *plan)
 {
     const struct maq_pipeline_list *list = maq_pipelines_of(pipelines, plan->pp);
-    uint64_t shardings = list_ways(NULL, space, job, plan), total = 0;
+    uint64_t shardings = list_strategies(NULL, space, job, plan), total = 0;
     for (uint32_t i = 0; i < list->n; i++)
         total += shardings * saving_count(space, &list->at[i]);
     return total;
@@ -107,14 +107,14 @@ uint64_t maq_leaves_count(const struct maq_search_space *space, const struct maq
 
 struct explorer {
     struct maq_leaf_search *s;
-    struct maq_leaf_floors floors;
-    struct maq_plan base; /* of the cell, then with pipeline and sharding */
-    struct maq_state_floor states;
-    double sync_floor_s; /* no plan under this pipeline and sharding is faster */
+    struct maq_leaf_bounds bounds;
+    struct maq_plan base; /* of the branch, then with pipeline and sharding */
+    struct maq_state_bound states;
+    double sync_bound_s; /* no plan under this pipeline and sharding is faster */
     double tail_s;       /* and what comes behind its passes is no less */
     bool *settled;       /* [of OFFLOAD] */
-    struct way *ways;    /* [n_ways] of the cell */
-    uint32_t n_ways;
+    struct way *ways;    /* [n_strategies] of the branch */
+    uint32_t n_strategies;
     uint64_t group_left; /* plans under this pipeline and sharding that are not counted yet */
     struct maq_plan plans[BATCH];
     struct maq_train_quick quick[BATCH];
@@ -132,7 +132,7 @@ static bool useless(const struct explorer *e, double step_s, double bytes)
     const struct maq_leaf_search *s = e->s;
     if (s->exhaustive)
         return false;
-    if (bytes > e->floors.cell.capacity_bytes)
+    if (bytes > e->bounds.branch.capacity_bytes)
         return true;
     if (step_s < limit_of(s))
         return false;
@@ -184,17 +184,17 @@ static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
     return e->held == BATCH ? look(e) : MAQ_OK;
 }
 
-/* Whether plans with this floor, sharded as e->base, are of no use for their time alone. */
-static bool slow(const struct explorer *e, const struct maq_pipeline_floor *floor)
+/* Whether plans with this bound, sharded as e->base, are of no use for their time alone. */
+static bool slow(const struct explorer *e, const struct maq_pipeline_bound *bound)
 {
-    return useless(e, fmax(floor->step_s, e->sync_floor_s) + e->tail_s, 0);
+    return useless(e, fmax(bound->step_s, e->sync_bound_s) + e->tail_s, 0);
 }
 
 /* The same for their time and memory. */
-static bool floored(const struct explorer *e, const struct maq_pipeline_floor *floor)
+static bool floored(const struct explorer *e, const struct maq_pipeline_bound *bound)
 {
-    return slow(e, floor) || useless(e, fmax(floor->step_s, e->sync_floor_s) + e->tail_s,
-                                     maq_memory_floor(&e->floors.cell, floor, &e->states));
+    return slow(e, bound) || useless(e, fmax(bound->step_s, e->sync_bound_s) + e->tail_s,
+                                     maq_memory_bound(&e->bounds.branch, bound, &e->states));
 }
 
 /* ---- full recomputation of the first N layers of each virtual stage ---- */
@@ -213,9 +213,9 @@ static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_
 static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
                                    uint32_t offload)
 {
-    for (int32_t layers = 1; layers <= e->floors.pipeline->most_layers; layers++) {
+    for (int32_t layers = 1; layers <= e->bounds.pipeline->most_layers; layers++) {
         struct maq_plan block;
-        if (floored(e, maq_leaf_block_floor(&e->floors, recompute, offload, layers)))
+        if (floored(e, maq_leaf_block_bound(&e->bounds, recompute, offload, layers)))
             continue;
         block_plan(&block, plan, layers);
         MAQ_TRY(put(e, &block));
@@ -223,27 +223,27 @@ static enum maq_status every_block(struct explorer *e, const struct maq_plan *pl
     return MAQ_OK;
 }
 
-static bool may_fit(const struct explorer *e, const struct maq_pipeline_floor *floor)
+static bool may_fit(const struct explorer *e, const struct maq_pipeline_bound *bound)
 {
-    return maq_memory_floor(&e->floors.cell, floor, &e->states) <= e->floors.cell.capacity_bytes;
+    return maq_memory_bound(&e->bounds.branch, bound, &e->states) <= e->bounds.branch.capacity_bytes;
 }
 
-/* The least number that fits: more layers never need more memory, so it is found by bisection, first on the floor. */
+/* The least number that fits: more layers never need more memory, so it is found by bisection, first on the bound. */
 static enum maq_status least_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
                                    uint32_t offload)
 {
-    int32_t low = 1, high = e->floors.pipeline->most_layers;
+    int32_t low = 1, high = e->bounds.pipeline->most_layers;
     struct maq_plan block;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
-        if (may_fit(e, maq_leaf_block_floor(&e->floors, recompute, offload, mid)))
+        if (may_fit(e, maq_leaf_block_bound(&e->bounds, recompute, offload, mid)))
             high = mid;
         else
             low = mid + 1;
     }
-    if (slow(e, maq_leaf_block_floor(&e->floors, recompute, offload, low)))
+    if (slow(e, maq_leaf_block_bound(&e->bounds, recompute, offload, low)))
         return MAQ_OK;
-    high = e->floors.pipeline->most_layers;
+    high = e->bounds.pipeline->most_layers;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
         struct maq_train_quick quick;
@@ -263,7 +263,7 @@ static enum maq_status least_of_stages(struct explorer *e, const struct maq_plan
 {
     struct maq_plan stages;
     bool differ;
-    MAQ_TRY(maq_least_of_stages(&stages, &differ, plan, e->floors.pipeline->most_layers, e->s->sweep, e->s->keep));
+    MAQ_TRY(maq_least_of_stages(&stages, &differ, plan, e->bounds.pipeline->most_layers, e->s->sweep, e->s->keep));
     return differ ? put(e, &stages) : MAQ_OK;
 }
 
@@ -279,9 +279,9 @@ struct choice {
 
 static bool promising(struct explorer *e, const struct choice *c, uint32_t recompute)
 {
-    if (c->beaten && maq_leaf_recompute_adds(&e->floors, recompute, c->offload))
+    if (c->beaten && maq_leaf_recompute_adds(&e->bounds, recompute, c->offload))
         return false;
-    return !floored(e, maq_leaf_floor(&e->floors, recompute, c->offload));
+    return !floored(e, maq_leaf_bound(&e->bounds, recompute, c->offload));
 }
 
 static bool is_block(int32_t value)
@@ -311,26 +311,26 @@ static enum maq_status recomputations(struct explorer *e, const struct choice *c
             MAQ_TRY(least_of_stages(e, c->plan));
             continue;
         }
-        bool every = c->all || !maq_leaf_recompute_adds(&e->floors, i, c->offload);
+        bool every = c->all || !maq_leaf_recompute_adds(&e->bounds, i, c->offload);
         MAQ_TRY(every ? every_block(e, c->plan, i, c->offload) : least_block(e, c->plan, i, c->offload));
     }
     return look(e);
 }
 
-/* The floor of all recomputations with this offloading. */
-static const struct maq_pipeline_floor *common_floor(struct explorer *e, uint32_t offload)
+/* The bound of all recomputations with this offloading. */
+static const struct maq_pipeline_bound *common_bound(struct explorer *e, uint32_t offload)
 {
-    return maq_leaf_floor(&e->floors, e->s->space->axis[MAQ_AXIS_RECOMPUTE].n, offload);
+    return maq_leaf_bound(&e->bounds, e->s->space->axis[MAQ_AXIS_RECOMPUTE].n, offload);
 }
 
 /* How many recomputations can be of use with this offloading, counted up to `most`. */
 static uint32_t candidates(struct explorer *e, uint32_t offload, uint32_t most)
 {
     uint32_t n = 0;
-    if (floored(e, common_floor(e, offload)))
+    if (floored(e, common_bound(e, offload)))
         return 0;
     for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n && n < most; i++)
-        n += !floored(e, maq_leaf_floor(&e->floors, i, offload));
+        n += !floored(e, maq_leaf_bound(&e->bounds, i, offload));
     return n;
 }
 
@@ -347,7 +347,7 @@ static uint32_t candidates_from(struct explorer *e, uint32_t offload, uint32_t e
 static uint32_t distinct_offloads(const struct explorer *e)
 {
     uint32_t n = e->s->space->axis[MAQ_AXIS_OFFLOAD].n, o = 1;
-    while (o < n && (e->s->exhaustive || maq_leaf_offloaded(&e->floors, o - 1) < e->floors.pipeline->most_layers))
+    while (o < n && (e->s->exhaustive || maq_leaf_offloaded(&e->bounds, o - 1) < e->bounds.pipeline->most_layers))
         o++;
     return o;
 }
@@ -355,7 +355,7 @@ static uint32_t distinct_offloads(const struct explorer *e)
 /* Whether anything under the pipeline can be of use with this share of the states. */
 static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
 {
-    e->states = maq_state_floor(&e->floors.cell, plan);
+    e->states = maq_state_bound(&e->bounds.branch, plan);
     for (uint32_t o = distinct_offloads(e); o-- > 0;)
         if (candidates(e, o, 1) > 0)
             return true;
@@ -366,7 +366,7 @@ static bool any_of_use(struct explorer *e, const struct maq_plan *plan)
 static bool every_recompute_adds(const struct explorer *e, uint32_t offload)
 {
     for (uint32_t i = 0; i < e->s->space->axis[MAQ_AXIS_RECOMPUTE].n; i++)
-        if (!maq_leaf_recompute_adds(&e->floors, i, offload))
+        if (!maq_leaf_recompute_adds(&e->bounds, i, offload))
             return false;
     return true;
 }
@@ -389,10 +389,10 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
                                uint32_t hosts, struct verdict *out)
 {
     struct maq_leaf_search *s = e->s;
-    uint32_t none = e->floors.none;
+    uint32_t none = e->bounds.none;
     struct maq_plan nothing = *plan;
     struct choice choice = {.plan = &nothing, .offload = offload, .all = s->exhaustive || s->front};
-    if (slow(e, common_floor(e, offload))) { /* more on the host is no faster */
+    if (slow(e, common_bound(e, offload))) { /* more on the host is no faster */
         out->dead = !choice.all;
         return MAQ_OK;
     }
@@ -400,7 +400,7 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
         return recomputations(e, &choice);
     struct maq_train_quick q;
     maq_space_apply(&nothing, s->space, MAQ_AXIS_RECOMPUTE, MAQ_RECOMPUTE_VALUE_NONE);
-    if (!s->exhaustive && floored(e, maq_leaf_floor(&e->floors, none, offload))) {
+    if (!s->exhaustive && floored(e, maq_leaf_bound(&e->bounds, none, offload))) {
         uint32_t n = candidates_from(e, offload, alive, WORTH_A_PROBE);
         if ((uint64_t)n * hosts < WORTH_A_PROBE)
             return n > 0 ? recomputations(e, &choice) : MAQ_OK;
@@ -410,7 +410,7 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     MAQ_TRY(note(e, &nothing, &q));
     if (!q.possible)
         return MAQ_OK;
-    bool on_device = maq_leaf_on_device(&e->floors, offload),
+    bool on_device = maq_leaf_on_device(&e->bounds, offload),
          hides = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s), /* work that is added may, and a plan be the best */
         beaten = !choice.all && (q.fits || q.step_s >= limit);
     if (on_device)
@@ -433,7 +433,7 @@ static enum maq_status group(struct explorer *e)
     for (uint32_t h = 0; h < hosts->n; h++) {
         struct maq_plan plan = e->base;
         maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
-        e->states = maq_state_floor(&e->floors.cell, &plan);
+        e->states = maq_state_bound(&e->bounds.branch, &plan);
         e->tail_s = 0; /* where the optimizer is counts */
         for (uint32_t o = 0; o < alive; o++) {
             struct verdict verdict = {0};
@@ -446,10 +446,10 @@ static enum maq_status group(struct explorer *e)
         }
     }
     e->s->counts.bounded += e->group_left;
-    return e->floors.status;
+    return e->bounds.status;
 }
 
-/* ---- pipelines of a cell ---- */
+/* ---- pipelines of a branch ---- */
 
 static enum maq_status sharded(struct explorer *e, const struct way *way)
 {
@@ -457,18 +457,18 @@ static enum maq_status sharded(struct explorer *e, const struct way *way)
     const struct maq_axis_values *hosts = &s->space->axis[MAQ_AXIS_HOST_OPTIM];
     e->base.sharding = sharding_of(s->space, way->sharding);
     e->base.num_optimizer_instances = way->copies;
-    e->group_left = saving_count(s->space, e->floors.pipeline);
-    e->sync_floor_s = e->tail_s = 0;
+    e->group_left = saving_count(s->space, e->bounds.pipeline);
+    e->sync_bound_s = e->tail_s = 0;
     if (s->exhaustive)
         return group(e);
     struct maq_plan least = e->base; /* most of the optimizer on the host */
     maq_space_apply(&least, s->space, MAQ_AXIS_HOST_OPTIM, hosts->at[hosts->n - 1]);
-    MAQ_TRY(maq_leaf_sync_floor(&e->sync_floor_s, &e->floors, &least, way->sharding, way->replicas,
+    MAQ_TRY(maq_leaf_sync_bound(&e->sync_bound_s, &e->bounds, &least, way->sharding, way->replicas,
                                 s->front ? HUGE_VAL : limit_of(s)));
-    if (!useless(e, e->sync_floor_s, 0) && any_of_use(e, &least))
+    if (!useless(e, e->sync_bound_s, 0) && any_of_use(e, &least))
         return group(e);
     s->counts.bounded += e->group_left;
-    return e->floors.status;
+    return e->bounds.status;
 }
 
 /* Exchanges of experts that run under another microbatch, in a pipeline without passes side by side. */
@@ -478,7 +478,7 @@ static bool lacks_partners(const struct maq_plan *plan)
            !maq_plan_pairs_passes(plan);
 }
 
-/* DualPipe runs them so by itself: then another cell has the same plans. */
+/* DualPipe runs them so by itself: then another branch has the same plans. */
 static bool runs_so_anyway(const struct maq_search_space *space, const struct maq_plan *plan)
 {
     struct maq_plan first = space->base;
@@ -487,60 +487,60 @@ static bool runs_so_anyway(const struct maq_search_space *space, const struct ma
            first.overlap_ep == MAQ_AUTO;
 }
 
-static enum maq_status pipeline(struct explorer *e, const struct maq_cell *cell, double floor_s)
+static enum maq_status pipeline(struct explorer *e, const struct maq_search_branch *branch, double bound_s)
 {
     struct maq_leaf_search *s = e->s;
-    const struct maq_pipeline *p = e->floors.pipeline;
+    const struct maq_pipeline *p = e->bounds.pipeline;
     e->base = s->space->base;
-    for (int a = 0; a < MAQ_AXIS_CELLS; a++)
-        maq_space_apply(&e->base, s->space, (enum maq_axis)a, cell->value[a]);
+    for (int a = 0; a < MAQ_AXIS_BRANCHES; a++)
+        maq_space_apply(&e->base, s->space, (enum maq_axis)a, branch->value[a]);
     e->base.schedule = p->schedule;
     e->base.vp = p->vp;
     e->base.layout = p->layout;
-    uint64_t plans = e->n_ways * saving_count(s->space, p);
-    if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->floors.cell.microbatches,
+    uint64_t plans = e->n_strategies * saving_count(s->space, p);
+    if (maq_schedule_refuse(NULL, p->schedule, (uint32_t)e->base.pp, (uint32_t)p->vp, e->bounds.branch.microbatches,
                             (uint32_t)e->base.microbatch_group)) {
         s->counts.impossible += plans;
         maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_SCHEDULE});
     } else if (lacks_partners(&e->base)) {
         s->counts.impossible += plans;
         maq_refused_keep(&s->refused, &(struct maq_refused){e->base, MAQ_REFUSED_PLAN});
-    } else if (useless(e, floor_s, 0) || runs_so_anyway(s->space, &e->base))
+    } else if (useless(e, bound_s, 0) || runs_so_anyway(s->space, &e->base))
         s->counts.bounded += plans;
     else
-        for (uint32_t i = 0; i < e->n_ways; i++)
+        for (uint32_t i = 0; i < e->n_strategies; i++)
             MAQ_TRY(sharded(e, &e->ways[i]));
     return MAQ_OK;
 }
 
 struct turn {
-    double floor_s;
+    double bound_s;
     uint32_t pipeline;
 };
 
-static int by_floor(const void *a, const void *b)
+static int by_bound(const void *a, const void *b)
 {
     const struct turn *x = a, *y = b;
-    if (x->floor_s != y->floor_s)
-        return x->floor_s < y->floor_s ? -1 : 1;
+    if (x->bound_s != y->bound_s)
+        return x->bound_s < y->bound_s ? -1 : 1;
     return x->pipeline < y->pipeline ? -1 : x->pipeline > y->pipeline;
 }
 
-/* The pipelines of a cell, those that are likely fast first: what they find leaves less of the others. */
-static enum maq_status all_pipelines(struct explorer *e, const struct maq_cell *cell,
+/* The pipelines of a branch, those that are likely fast first: what they find leaves less of the others. */
+static enum maq_status all_pipelines(struct explorer *e, const struct maq_search_branch *branch,
                                      const struct maq_pipeline_list *list)
 {
     struct turn *turns = MAQ_ARENA_NEW(e->s->scratch, struct turn, list->n);
     if (!turns)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < list->n; i++) {
-        maq_leaf_floors_go(&e->floors, &list->at[i]);
-        turns[i] = (struct turn){maq_leaf_time_floor(&e->floors), i};
+        maq_leaf_bounds_select(&e->bounds, &list->at[i]);
+        turns[i] = (struct turn){maq_leaf_time_bound(&e->bounds), i};
     }
-    qsort(turns, list->n, sizeof *turns, by_floor);
+    qsort(turns, list->n, sizeof *turns, by_bound);
     for (uint32_t i = 0; i < list->n; i++) {
-        maq_leaf_floors_go(&e->floors, &list->at[turns[i].pipeline]);
-        MAQ_TRY(pipeline(e, cell, turns[i].floor_s));
+        maq_leaf_bounds_select(&e->bounds, &list->at[turns[i].pipeline]);
+        MAQ_TRY(pipeline(e, branch, turns[i].bound_s));
     }
     return MAQ_OK;
 }
@@ -556,33 +556,33 @@ static bool overfull(const struct explorer *e, const struct maq_plan *plain)
             plan.sharding = sharding_of(space, i);
             plan.optimizer_offload = space->base.optimizer_offload;
             maq_space_apply(&plan, space, MAQ_AXIS_HOST_OPTIM, hosts->at[h]);
-            if (maq_mean_state_bytes(&e->floors.cell, &plan) <= e->floors.cell.capacity_bytes)
+            if (maq_mean_state_bytes(&e->bounds.branch, &plan) <= e->bounds.branch.capacity_bytes)
                 return false;
         }
     return true;
 }
 
-enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_cell *cell)
+enum maq_status maq_leaves_explore(struct maq_leaf_search *s, const struct maq_search_branch *branch)
 {
     struct explorer e = {.s = s};
     struct maq_plan plain;
-    maq_cell_plan(&plain, s->space, cell);
+    maq_branch_plan(&plain, s->space, branch);
     struct maq_arena_mark mark = maq_arena_mark(s->scratch);
     s->best = s->frugal = (struct maq_search_plan){0};
     s->counts = (struct maq_search_counts){0};
-    enum maq_status status = maq_leaf_floors_init(&e.floors, s->space, s->job, &plain, s->sweep, s->scratch);
+    enum maq_status status = maq_leaf_bounds_init(&e.bounds, s->space, s->job, &plain, s->sweep, s->scratch);
     e.settled = MAQ_ARENA_NEW(s->scratch, bool, s->space->axis[MAQ_AXIS_OFFLOAD].n);
     e.ways = MAQ_ARENA_NEW(s->scratch, struct way,
                            (size_t)s->space->axis[MAQ_AXIS_SHARDING].n * s->space->axis[MAQ_AXIS_REPLICAS].n);
     if (!e.settled || !e.ways)
         status = MAQ_NO_MEMORY;
     else
-        e.n_ways = list_ways(e.ways, s->space, s->job, &plain);
+        e.n_strategies = list_strategies(e.ways, s->space, s->job, &plain);
     const struct maq_pipeline_list *list = maq_pipelines_of(s->pipelines, plain.pp);
     bool nothing = status == MAQ_OK && !s->exhaustive && overfull(&e, &plain);
-    s->counts.bounded = nothing ? cell->plans : 0;
+    s->counts.bounded = nothing ? branch->plans : 0;
     if (status == MAQ_OK && !nothing)
-        status = all_pipelines(&e, cell, list);
+        status = all_pipelines(&e, branch, list);
     maq_arena_reset(s->scratch, mark);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * leaves.h - the plans of a cell: how its work is arranged over stages and replicas, and what is kept in memory.
+ * leaves.h - the plans of a branch: how its work is arranged over stages and replicas, and what is kept in memory.
  *
  *   pipeline x sharding x copies of the shards x (layers offloaded x optimizer on the host x recomputation)
  *
@@ -24,7 +24,7 @@ struct maq_refused {
 };
 void maq_refused_keep(struct maq_refused *kept, const struct maq_refused *other);
 
-/* One thread's tools and what it found in a cell. Counts are of this cell alone. */
+/* One thread's tools and what it found in a branch. Counts are of this branch alone. */
 struct maq_leaf_search {
     const struct maq_search_space *space;
     const struct maq_pipelines *pipelines;
@@ -44,11 +44,11 @@ struct maq_leaf_search {
     enum maq_status status;
 };
 
-/* How many plans a cell has. */
+/* How many plans a branch has. */
 uint64_t maq_leaves_count(const struct maq_search_space *space, const struct maq_pipelines *pipelines,
                           const struct maq_job *job, const struct maq_plan *plan);
 
-/* Goes through the plans of a cell. */
-enum maq_status maq_leaves_explore(struct maq_leaf_search *search, const struct maq_cell *cell);
+/* Goes through the plans of a branch. */
+enum maq_status maq_leaves_explore(struct maq_leaf_search *search, const struct maq_search_branch *branch);
 
 #endif

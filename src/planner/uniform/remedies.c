@@ -21,7 +21,7 @@ struct owner {
  * Keeps the result in *slot where a plan fits. The job goes together with its own cluster; that it does not with another
  * one, whose replicas do not divide the batch or are not as many as the job keeps, is no fault of the job.
  */
-static enum maq_status try(struct maq_search_result **slot, bool *fits, const struct maq_job_box *open,
+static enum maq_status try(struct maq_search_result **slot, bool *fits, const struct maq_loaded_job *open,
                            const struct maq_search_opts *opts, struct maq_diag *diag)
 {
     struct maq_search_result *r;
@@ -46,7 +46,7 @@ static bool stopped(const struct maq_search_opts *opts)
     return opts->stop && *opts->stop;
 }
 
-static enum maq_status more_memory(struct maq_search_remedies *out, struct owner *o, const struct maq_job_box *open,
+static enum maq_status more_memory(struct maq_search_remedies *out, struct owner *o, const struct maq_loaded_job *open,
                                    struct maq_search_opts opts, struct maq_diag *diag)
 {
     double has = maq_job_get(open)->cluster.groups[0].device.mem_bytes / MAQ_GIB, low = floor(has),
@@ -67,7 +67,7 @@ static enum maq_status more_memory(struct maq_search_remedies *out, struct owner
     return MAQ_OK;
 }
 
-static enum maq_status more_nodes(struct maq_search_remedies *out, struct owner *o, const struct maq_job_box *open,
+static enum maq_status more_nodes(struct maq_search_remedies *out, struct owner *o, const struct maq_loaded_job *open,
                                   struct maq_search_opts opts, struct maq_diag *diag)
 {
     bool fits = false;
@@ -80,7 +80,7 @@ static enum maq_status more_nodes(struct maq_search_remedies *out, struct owner 
 }
 
 /* What a rank can leave on the host. */
-static enum maq_status offloading(struct maq_search_remedies *out, struct owner *o, const struct maq_job_box *open,
+static enum maq_status offloading(struct maq_search_remedies *out, struct owner *o, const struct maq_loaded_job *open,
                                   struct maq_search_opts opts, struct maq_diag *diag)
 {
     const char *lists[MOST_LISTS + 3];
@@ -98,7 +98,7 @@ static enum maq_status offloading(struct maq_search_remedies *out, struct owner 
     return try(&o->with_offload, &out->offload, open, &opts, diag);
 }
 
-enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_job_box *open,
+enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_loaded_job *open,
                                          const struct maq_search_opts *opts, struct maq_diag *diag)
 {
     struct owner *o = calloc(1, sizeof *o);

@@ -1,14 +1,14 @@
 /*
  * search.c - the best plans of a job, exactly.
  *
- * Cells (branches.h) are taken in the order of their bounds, in rounds whose size does not depend on the number of threads; a
- * round works with the limits that the rounds before it left, and its finds are merged in the order of the cells. So the result
- * and every count are the same on any number of threads. When the next cell's bound is not under the limit, the search is over.
+ * Branches (branches.h) are taken in the order of their bounds, in rounds whose size does not depend on the number of threads; a
+ * round works with the limits that the rounds before it left, and its finds are merged in the order of the branches. So the result
+ * and every count are the same on any number of threads. When the next branch's bound is not under the limit, the search is over.
  *
  * The plans reported differ in their degrees (TP, CP, PP, EP, expert-TP, and with them DP): of each combination the best. The
  * limit for a combination that is not among them yet is the last of them, for one that is, its own.
  *
- * The first cells of a large space are those that save no memory and do not fit, so that it would be long without a limit. It is
+ * The first branches of a large space are those that save no memory and do not fit, so that it would be long without a limit. It is
  * searched in a small part first (maq_space_narrow()); what is found there limits the whole: a plan that takes longer than the
  * best one of its degrees, or than the last of the best, is none that is reported.
  */
@@ -36,7 +36,7 @@ struct worker {
     enum maq_status status;
 };
 
-/* What a cell of the running round gave. */
+/* What a branch of the running round gave. */
 struct find {
     struct maq_search_plan best, frugal;
     struct maq_refused refused;
@@ -45,17 +45,17 @@ struct find {
 };
 
 struct search {
-    const struct maq_job_box *open;
+    const struct maq_loaded_job *open;
     struct maq_job job; /* with the devices and memory that the options leave */
     const struct maq_search_opts *opts;
-    struct maq_arena arena; /* space, cells, plans' strings */
+    struct maq_arena arena; /* space, branches, plans' strings */
     struct maq_search_space space;
     struct maq_pipelines pipelines;
-    struct maq_cells cells;
-    struct maq_cell **order; /* by bound */
+    struct maq_search_branches branches;
+    struct maq_search_branch **order; /* by bound */
     struct worker workers[MOST_THREADS];
     uint32_t n_workers;
-    /* the running round: cells order[from .. to) */
+    /* the running round: branches order[from .. to) */
     bool bounding, trying; /* trying: in the small part */
     bool gave_up;          /* stopped before all of the whole was bounded: what is known is the small part's */
     uint32_t from, to, taken;
@@ -124,9 +124,9 @@ static void explore(struct worker *w, uint32_t i)
 {
     struct search *s = w->search;
     struct find *find = &s->finds[i - s->from];
-    struct maq_cell *cell = s->order[i];
+    struct maq_search_branch *branch = s->order[i];
     struct maq_plan plan;
-    maq_cell_plan(&plan, &s->space, cell);
+    maq_branch_plan(&plan, &s->space, branch);
     struct maq_leaf_search leaves = {.space = &s->space,
                                      .pipelines = &s->pipelines,
                                      .job = &s->job,
@@ -138,7 +138,7 @@ static void explore(struct worker *w, uint32_t i)
                                      .front = s->opts->pareto_memory ? &s->front : NULL,
                                      .found = &find->front};
     maq_pareto_clear(&find->front);
-    w->status = maq_leaves_explore(&leaves, cell);
+    w->status = maq_leaves_explore(&leaves, branch);
     find->best = leaves.best;
     find->frugal = leaves.frugal;
     find->refused = leaves.refused;
@@ -168,14 +168,14 @@ static void *work(void *context)
         if (i == s->to)
             break;
         if (s->bounding)
-            w->status = maq_cell_bound(&s->cells.at[i], &s->space, &s->job, w->sweep, &w->scratch);
+            w->status = maq_branch_bound(&s->branches.at[i], &s->space, &s->job, w->sweep, &w->scratch);
         else
             explore(w, i);
     }
     return NULL;
 }
 
-/* Cells [from, to) over all threads; this one is the first of them. */
+/* Branches [from, to) over all threads; this one is the first of them. */
 static enum maq_status run_round(struct search *s, uint32_t from, uint32_t to)
 {
     uint32_t started = 1;
@@ -212,26 +212,26 @@ static void tell(const struct search *s, uint32_t done)
 {
     if (!s->opts->progress || s->trying)
         return;
-    struct maq_search_progress at = {.counts = s->counts, .cells_done = done};
+    struct maq_search_progress at = {.counts = s->counts, .branches_done = done};
     at.best_s = s->n_best > 0 ? s->best[0].step_s : 0;
-    at.floor_s = done < s->cells.n ? s->order[done]->floor_s : at.best_s;
+    at.bound_s = done < s->branches.n ? s->order[done]->bound_s : at.best_s;
     s->opts->progress(s->opts->context, &at);
 }
 
-/* Whether a cell can still give something. */
-static bool worth(const struct search *s, const struct maq_cell *cell)
+/* Whether a branch can still give something. */
+static bool worth(const struct search *s, const struct maq_search_branch *branch)
 {
     struct maq_plan plan;
     if (s->opts->exhaustive || s->opts->pareto_memory)
         return true;
-    maq_cell_plan(&plan, &s->space, cell);
-    return cell->floor_s < limit_for(s, &plan);
+    maq_branch_plan(&plan, &s->space, branch);
+    return branch->bound_s < limit_for(s, &plan);
 }
 
-/* Drops cells that no longer matter from the front of what is left; returns where the next round begins. */
+/* Drops branches that no longer matter from the front of what is left; returns where the next round begins. */
 static uint32_t skip(struct search *s, uint32_t at)
 {
-    while (at < s->cells.n && (s->order[at]->impossible || !worth(s, s->order[at]))) {
+    while (at < s->branches.n && (s->order[at]->impossible || !worth(s, s->order[at]))) {
         uint64_t *count = s->order[at]->impossible ? &s->counts.impossible : &s->counts.bounded;
         *count += s->order[at]->plans;
         at++;
@@ -239,13 +239,13 @@ static uint32_t skip(struct search *s, uint32_t at)
     return at;
 }
 
-/* Every cell in turn. *reached: where a stopped search was. */
+/* Every branch in turn. *reached: where a stopped search was. */
 static enum maq_status explore_all(struct search *s, uint32_t *reached)
 {
     uint32_t at = skip(s, 0), size = FIRST_ROUND;
-    while (at < s->cells.n && !stopped(s)) {
+    while (at < s->branches.n && !stopped(s)) {
         uint32_t to = at;
-        while (to < s->cells.n && to - at < size && !s->order[to]->impossible && worth(s, s->order[to]))
+        while (to < s->branches.n && to - at < size && !s->order[to]->impossible && worth(s, s->order[to]))
             to++;
         MAQ_TRY(run_round(s, at, to));
         to = s->to = s->taken; /* less than it was where the round was stopped */
@@ -258,13 +258,14 @@ static enum maq_status explore_all(struct search *s, uint32_t *reached)
     return MAQ_OK;
 }
 
-static int by_floor(const void *a, const void *b)
+static int by_bound(const void *a, const void *b)
 {
-    const struct maq_cell *x = *(struct maq_cell *const *)a, *y = *(struct maq_cell *const *)b;
+    const struct maq_search_branch *x = *(struct maq_search_branch *const *)a,
+                                   *y = *(struct maq_search_branch *const *)b;
     if (x->impossible != y->impossible)
         return x->impossible ? 1 : -1;
-    if (x->floor_s != y->floor_s)
-        return x->floor_s < y->floor_s ? -1 : 1;
+    if (x->bound_s != y->bound_s)
+        return x->bound_s < y->bound_s ? -1 : 1;
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
@@ -291,32 +292,32 @@ static enum maq_status refuse_empty(struct search *s, const struct maq_plan *exa
 static enum maq_status bound_all(struct search *s)
 {
     s->bounding = true;
-    enum maq_status status = run_round(s, 0, s->cells.n);
+    enum maq_status status = run_round(s, 0, s->branches.n);
     s->bounding = false;
-    s->gave_up = s->taken < s->cells.n;
-    for (uint32_t i = 0; i < s->cells.n; i++) {
-        s->order[i] = &s->cells.at[i];
-        s->counts.considered += s->cells.at[i].plans;
+    s->gave_up = s->taken < s->branches.n;
+    for (uint32_t i = 0; i < s->branches.n; i++) {
+        s->order[i] = &s->branches.at[i];
+        s->counts.considered += s->branches.at[i].plans;
     }
-    if (s->cells.n > 0)
-        qsort(s->order, s->cells.n, sizeof(struct maq_cell *), by_floor);
-    s->counts.cells = s->cells.n;
+    if (s->branches.n > 0)
+        qsort(s->order, s->branches.n, sizeof(struct maq_search_branch *), by_bound);
+    s->counts.branches = s->branches.n;
     return status;
 }
 
 /* ---- a space ---- */
 
-static enum maq_status list_cells(struct search *s)
+static enum maq_status list_branches(struct search *s)
 {
     MAQ_TRY(maq_pipelines_list(&s->pipelines, &s->space, &s->job, &s->arena));
-    MAQ_TRY(maq_cells_list(&s->cells, &s->space, &s->job, &s->arena));
-    for (uint32_t i = 0; i < s->cells.n && !s->gave_up; i++) {
+    MAQ_TRY(maq_branches_list(&s->branches, &s->space, &s->job, &s->arena));
+    for (uint32_t i = 0; i < s->branches.n && !s->gave_up; i++) {
         struct maq_plan plan;
         s->gave_up = gives_up(s);
-        maq_cell_plan(&plan, &s->space, &s->cells.at[i]);
-        s->cells.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
+        maq_branch_plan(&plan, &s->space, &s->branches.at[i]);
+        s->branches.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
     }
-    s->order = MAQ_ARENA_NEW(&s->arena, struct maq_cell *, s->cells.n);
+    s->order = MAQ_ARENA_NEW(&s->arena, struct maq_search_branch *, s->branches.n);
     s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
     return s->order && s->best ? MAQ_OK : MAQ_NO_MEMORY;
 }
@@ -325,7 +326,7 @@ static enum maq_status list_cells(struct search *s)
 static enum maq_status search_space(struct search *s, uint32_t *reached)
 {
     *reached = 0;
-    MAQ_TRY(list_cells(s));
+    MAQ_TRY(list_branches(s));
     if (!s->gave_up)
         MAQ_TRY(bound_all(s));
     return s->gave_up ? MAQ_OK : explore_all(s, reached);
@@ -355,13 +356,13 @@ static enum maq_status search_first(struct search *s)
 static enum maq_status search_whole(struct search *s, uint32_t *reached, struct maq_diag *diag)
 {
     MAQ_TRY(search_space(s, reached));
-    if (!s->gave_up && s->cells.n == 0) {
+    if (!s->gave_up && s->branches.n == 0) {
         bool dp_kept = s->space.base.dp > 0; /* then what is found fault with is dp, beside the defaults of the rest */
         return refuse_empty(s, dp_kept ? NULL : &s->space.base, diag);
     }
     if (!s->gave_up && (s->order[0]->impossible || s->counts.considered == 0)) {
         struct maq_plan first;
-        maq_cell_plan(&first, &s->space, s->order[0]);
+        maq_branch_plan(&first, &s->space, s->order[0]);
         return refuse_empty(s, &first, diag);
     }
     s->counts = s->gave_up ? s->small : s->counts;
@@ -482,12 +483,12 @@ static enum maq_status finish(struct maq_search_result **out, struct search *s, 
     r->n_pareto = s->front.n;
     r->frugal = s->frugal;
     r->frugal_found = s->frugal.needed_bytes > 0;
-    r->complete = reached >= s->cells.n && !s->gave_up;
-    r->floor_s = s->n_best > 0 ? s->best[0].step_s : 0;
+    r->complete = reached >= s->branches.n && !s->gave_up;
+    r->bound_s = s->n_best > 0 ? s->best[0].step_s : 0;
     if (s->gave_up)
-        r->floor_s = 0;
-    else if (!r->complete && (s->n_best == 0 || s->order[reached]->floor_s < r->floor_s))
-        r->floor_s = s->order[reached]->floor_s;
+        r->bound_s = 0;
+    else if (!r->complete && (s->n_best == 0 || s->order[reached]->bound_s < r->bound_s))
+        r->bound_s = s->order[reached]->bound_s;
     r->unproven_share = !s->opts->exhaustive && may_offload(&s->space) ? MAQ_NEGLIGIBLE_GAIN : 0;
     r->counts = s->counts;
     r->owner = s;
@@ -496,7 +497,7 @@ static enum maq_status finish(struct maq_search_result **out, struct search *s, 
     return MAQ_OK;
 }
 
-enum maq_status maq_search(struct maq_search_result **out, const struct maq_job_box *open,
+enum maq_status maq_search(struct maq_search_result **out, const struct maq_loaded_job *open,
                            const struct maq_search_opts *opts, struct maq_diag *diag)
 {
     struct search *s = calloc(1, sizeof *s);

@@ -97,9 +97,9 @@ static enum maq_status list(struct maq_search_alternatives *out, const struct ma
     return MAQ_OK;
 }
 
-enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_job_box *open,
+enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_loaded_job *open,
                                     const struct maq_search_result *result, const struct maq_search_opts *opts,
                                     struct maq_diag *diag)
 {
-    return maq_alternatives_ask(out, list, open, result, opts, diag);
+    return maq_alternatives_evaluate(out, list, open, result, opts, diag);
 }

@@ -154,7 +154,7 @@ static enum maq_status search_own(struct maq_search_variants *out, json_t *found
     return MAQ_OK;
 }
 
-static enum maq_status fill(struct maq_search_variants *out, struct owner *o, const struct maq_job_box *open,
+static enum maq_status fill(struct maq_search_variants *out, struct owner *o, const struct maq_loaded_job *open,
                             const struct maq_search_opts *opts, struct maq_peers *peers, struct maq_diag *diag)
 {
     MAQ_TRY(maq_vary_list(&out->at, &out->n, open, &o->arena, diag)); /* the same in every process */
@@ -167,7 +167,7 @@ static enum maq_status fill(struct maq_search_variants *out, struct owner *o, co
     return status;
 }
 
-enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_job_box *open,
+enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_loaded_job *open,
                                 const struct maq_search_opts *opts, struct maq_peers *peers, struct maq_diag *diag)
 {
     struct owner *o = calloc(1, sizeof *o);

@@ -48,13 +48,13 @@ struct values {
     uint32_t n;
 };
 
-struct maq_node *maq_vary_section(const struct maq_job_box *open)
+struct maq_node *maq_vary_section(const struct maq_loaded_job *open)
 {
     struct maq_node *search = maq_job_search_node(open);
     return search && search->kind == MAQ_NODE_MAP ? maq_node_get(search, "vary") : NULL;
 }
 
-bool maq_search_varies(const struct maq_job_box *open)
+bool maq_search_varies(const struct maq_loaded_job *open)
 {
     return maq_vary_section(open) != NULL;
 }
@@ -123,7 +123,7 @@ static int axis_of(struct maq_str key)
     return a;
 }
 
-static enum maq_status read_lists(struct values lists[VARY_COUNT], const struct maq_job_box *open,
+static enum maq_status read_lists(struct values lists[VARY_COUNT], const struct maq_loaded_job *open,
                                   struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_node *vary = maq_vary_section(open);
@@ -157,7 +157,7 @@ static char *cluster_line(struct maq_arena *arena, struct maq_str text, const ch
 
 /* What changes in the cluster; adds to set[*n]. */
 static enum maq_status set_cluster(struct maq_override *set, size_t *n, const char *gpu, const char *gpus,
-                                   const struct maq_job_box *open, struct maq_arena *arena, struct maq_diag *diag)
+                                   const struct maq_loaded_job *open, struct maq_arena *arena, struct maq_diag *diag)
 {
     const struct maq_node *cluster = maq_node_peek(maq_job_document(open), "cluster");
     const struct maq_job *job = maq_job_get(open);
@@ -186,7 +186,7 @@ static enum maq_status set_cluster(struct maq_override *set, size_t *n, const ch
 }
 
 static enum maq_status open_variant(struct maq_search_variant *v, const char *const picked[VARY_COUNT],
-                                    const struct maq_job_box *open, const char *text, struct maq_arena *arena,
+                                    const struct maq_loaded_job *open, const char *text, struct maq_arena *arena,
                                     struct maq_diag *diag)
 {
     struct maq_override set[VARY_COUNT + 3] = {{"--vary", "search.vary", "null"}};
@@ -205,7 +205,7 @@ static enum maq_status open_variant(struct maq_search_variant *v, const char *co
     return MAQ_OK;
 }
 
-enum maq_status maq_vary_list(struct maq_search_variant **at, uint32_t *n, const struct maq_job_box *open,
+enum maq_status maq_vary_list(struct maq_search_variant **at, uint32_t *n, const struct maq_loaded_job *open,
                               struct maq_arena *arena, struct maq_diag *diag)
 {
     struct values *lists = MAQ_ARENA_NEW(arena, struct values, VARY_COUNT);

@@ -5,7 +5,7 @@
 #include "report/page.h"
 #include "report/words.h"
 
-static void put_slices(struct maq_page *page, const struct maq_session_capture *c)
+static void put_slices(struct maq_page *page, const struct maq_launch_capture *c)
 {
     static const struct maq_table_column columns[] = {{"pass", true, false},   {"rank", true, false},
                                                       {"why", false, true},    {"status", true, false},
@@ -15,7 +15,7 @@ static void put_slices(struct maq_page *page, const struct maq_session_capture *
     maq_table_init(&t, columns, MAQ_COUNT(columns));
     t.wraps = true;
     for (uint32_t i = 0; i < c->n_slices; i++) {
-        const struct maq_session_slice *s = &c->slice[i];
+        const struct maq_launch_slice *s = &c->slice[i];
         maq_table_row(&t, s->status == 0 ? MAQ_INK_PLAIN : MAQ_INK_BAD);
         maq_table_cell(&t, "%u", s->pass);
         maq_table_cell(&t, "%u", s->rank);
@@ -33,10 +33,10 @@ static void put_slices(struct maq_page *page, const struct maq_session_capture *
     maq_table_fini(&t);
 }
 
-enum maq_status maq_report_session_capture_text(char **out, const struct maq_session *s,
+enum maq_status maq_report_session_capture_text(char **out, const struct maq_launch *s,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag)
 {
-    const struct maq_session_capture *c = &s->capture;
+    const struct maq_launch_capture *c = &s->capture;
     struct maq_page page;
     char a[32], b[32];
     double wall = 0;
@@ -46,18 +46,18 @@ enum maq_status maq_report_session_capture_text(char **out, const struct maq_ses
         repeats += c->slice[i].repeats;
     }
     maq_page_init(&page, opts);
-    maq_page_putf(&page, MAQ_INK_TITLE, "%s ranks", maq_words_whole(a, s->world));
+    maq_page_putf(&page, MAQ_INK_TITLE, "%s ranks", maq_words_integer(a, s->world));
     maq_page_putf(&page, MAQ_INK_PLAIN, ", %u on a node, on %s, from %u that ran\n\n", s->per_node, s->device,
                   c->n_probed);
     maq_page_putf(&page, MAQ_INK_PLAIN,
                   "classes       %u of ranks that do the same, over %s communicators and %s operators\n", c->n_classes,
-                  maq_words_whole(a, c->n_comms), maq_words_whole(b, c->n_operators));
+                  maq_words_integer(a, c->n_comms), maq_words_integer(b, c->n_operators));
     if (c->n_unknown > 0)
-        maq_page_putf(&page, MAQ_INK_BAD, "unknown       %s ranks\n", maq_words_whole(a, c->n_unknown));
+        maq_page_putf(&page, MAQ_INK_BAD, "unknown       %s ranks\n", maq_words_integer(a, c->n_unknown));
     maq_page_putf(&page, MAQ_INK_PLAIN,
                   "slices        %u in %u passes, %s of them one after another; %s contributions to exchanges\n",
                   c->n_slices - repeats, c->passes, maq_format_time(a, wall),
-                  maq_words_whole(b, (int64_t)c->contributions));
+                  maq_words_integer(b, (int64_t)c->contributions));
     if (repeats > 0)
         maq_page_putf(&page, MAQ_INK_PLAIN, "not run       %u, which would have been told what they were told before\n",
                       repeats);
@@ -70,10 +70,10 @@ enum maq_status maq_report_session_capture_text(char **out, const struct maq_ses
     return maq_page_finish(out, &page, diag);
 }
 
-enum maq_status maq_report_session_capture_json(char **out, const struct maq_session *s,
+enum maq_status maq_report_session_capture_json(char **out, const struct maq_launch *s,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag)
 {
-    const struct maq_session_capture *c = &s->capture;
+    const struct maq_launch_capture *c = &s->capture;
     struct maq_json_document document;
     (void)opts;
     maq_json_begin(&document, "maquette.capture/1");

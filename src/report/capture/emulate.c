@@ -6,12 +6,12 @@
 #include "report/words.h"
 
 /* Relative difference of the live rank's end from the replay's. */
-static double off(const struct maq_session_live *l)
+static double off(const struct maq_launch_live *l)
 {
     return l->replayed_ns > 0 ? ((double)l->virtual_ns - (double)l->replayed_ns) / (double)l->replayed_ns : 0;
 }
 
-enum maq_status maq_report_session_emulate_text(char **out, const struct maq_session *s,
+enum maq_status maq_report_session_emulate_text(char **out, const struct maq_launch *s,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     static const struct maq_table_column columns[] = {{"rank", true, false},           {"status", true, false},
@@ -23,12 +23,12 @@ enum maq_status maq_report_session_emulate_text(char **out, const struct maq_ses
     char a[32];
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_TITLE, "%u live %s", s->n_ranks, s->n_ranks == 1 ? "rank" : "ranks");
-    maq_page_putf(&page, MAQ_INK_PLAIN, " among %s replayed ones, on %s\n\n", maq_words_whole(a, (int64_t)s->peers),
+    maq_page_putf(&page, MAQ_INK_PLAIN, " among %s replayed ones, on %s\n\n", maq_words_integer(a, (int64_t)s->peers),
                   s->device);
     maq_table_init(&t, columns, MAQ_COUNT(columns));
     t.wraps = true;
     for (uint32_t i = 0; i < s->n_ranks; i++) {
-        const struct maq_session_live *l = &s->live[i];
+        const struct maq_launch_live *l = &s->live[i];
         bool odd = s->rank[i].status != 0 || l->differs;
         maq_table_row(&t, odd ? MAQ_INK_BAD : MAQ_INK_PLAIN);
         maq_table_cell(&t, "%u", l->rank);
@@ -45,7 +45,7 @@ enum maq_status maq_report_session_emulate_text(char **out, const struct maq_ses
     return maq_page_finish(out, &page, diag);
 }
 
-enum maq_status maq_report_session_emulate_json(char **out, const struct maq_session *s,
+enum maq_status maq_report_session_emulate_json(char **out, const struct maq_launch *s,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_json_document document;
@@ -56,7 +56,7 @@ enum maq_status maq_report_session_emulate_json(char **out, const struct maq_ses
     maq_json_int(document.root, "status", s->status);
     struct maq_json list = maq_json_list(document.root, "live");
     for (uint32_t i = 0; i < s->n_ranks; i++) {
-        const struct maq_session_live *l = &s->live[i];
+        const struct maq_launch_live *l = &s->live[i];
         struct maq_json m = maq_json_item(list);
         maq_json_int(m, "rank", l->rank);
         maq_json_int(m, "status", s->rank[i].status);

@@ -3,7 +3,7 @@
 #include "maquette/report.h"
 #include "report/json_util.h"
 
-static void put_rank(struct maq_json list, const struct maq_session_rank *r)
+static void put_rank(struct maq_json list, const struct maq_launch_rank *r)
 {
     struct maq_json m = maq_json_item(list);
     maq_json_int(m, "rank", r->rank);
@@ -32,7 +32,7 @@ static void put_rank(struct maq_json list, const struct maq_session_rank *r)
     maq_json_real(m, "wall_s", r->wall_s);
 }
 
-enum maq_status maq_report_session_json(char **out, const struct maq_session *s, const struct maq_report_opts *opts,
+enum maq_status maq_report_session_json(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
                                         struct maq_diag *diag)
 {
     struct maq_json_document document;

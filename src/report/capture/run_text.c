@@ -17,7 +17,7 @@ static const char *share_name(size_t provider)
 }
 
 /* "fitted 61 %, analytical 20 %, modelled 15 %" */
-static void put_shares(struct maq_buf *b, const struct maq_session_rank *r)
+static void put_shares(struct maq_buf *b, const struct maq_launch_rank *r)
 {
     if (r->device_ns == 0)
         return;
@@ -31,7 +31,7 @@ static void put_shares(struct maq_buf *b, const struct maq_session_rank *r)
                      100 * (double)r->modelled_ns / all);
 }
 
-static void put_status(struct maq_page *page, const struct maq_session_rank *r)
+static void put_status(struct maq_page *page, const struct maq_launch_rank *r)
 {
     bool fine = r->status == 0;
     if (r->status > 128)
@@ -40,7 +40,7 @@ static void put_status(struct maq_page *page, const struct maq_session_rank *r)
         maq_page_putf(page, fine ? MAQ_INK_PLAIN : MAQ_INK_BAD, "exit status %d", r->status);
 }
 
-static void put_one(struct maq_page *page, const struct maq_session_rank *r)
+static void put_one(struct maq_page *page, const struct maq_launch_rank *r)
 {
     char a[32], b[32], c[32], text[512];
     struct maq_buf shares;
@@ -52,12 +52,12 @@ static void put_one(struct maq_page *page, const struct maq_session_rank *r)
         return;
     }
     maq_page_putf(page, MAQ_INK_PLAIN, "%-*s", LABEL, "calls");
-    maq_page_putf(page, MAQ_INK_PLAIN, "%s: %s launches, %s collectives", maq_words_whole(a, (int64_t)r->calls),
-                  maq_words_whole(b, (int64_t)r->launches), maq_words_whole(c, (int64_t)r->collectives));
-    maq_page_putf(page, MAQ_INK_PLAIN, ", %s messages", maq_words_whole(a, (int64_t)r->messages));
+    maq_page_putf(page, MAQ_INK_PLAIN, "%s: %s launches, %s collectives", maq_words_integer(a, (int64_t)r->calls),
+                  maq_words_integer(b, (int64_t)r->launches), maq_words_integer(c, (int64_t)r->collectives));
+    maq_page_putf(page, MAQ_INK_PLAIN, ", %s messages", maq_words_integer(a, (int64_t)r->messages));
     maq_page_putf(page, MAQ_INK_PLAIN, ", %s exchanges; %s distinct operators, %s communicators\n",
-                  maq_words_whole(a, (int64_t)r->exchanges), maq_words_whole(b, r->operators),
-                  maq_words_whole(c, r->communicators));
+                  maq_words_integer(a, (int64_t)r->exchanges), maq_words_integer(b, r->operators),
+                  maq_words_integer(c, r->communicators));
     maq_page_field(page, LABEL, "virtual time", maq_format_time(a, 1e-9 * (double)r->virtual_ns));
     maq_buf_init(&shares, 512);
     put_shares(&shares, r);
@@ -72,7 +72,7 @@ static void put_one(struct maq_page *page, const struct maq_session_rank *r)
                   r->trace ? " in " : ", not kept", r->trace ? r->trace : "");
 }
 
-static void put_ranks(struct maq_page *page, const struct maq_session *s)
+static void put_ranks(struct maq_page *page, const struct maq_launch *s)
 {
     static const struct maq_table_column columns[] = {{"rank", true, false},          {"status", true, false},
                                                       {"calls", true, false},         {"device time", true, false},
@@ -81,11 +81,11 @@ static void put_ranks(struct maq_page *page, const struct maq_session *s)
     char text[32];
     maq_table_init(&t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < s->n_ranks; i++) {
-        const struct maq_session_rank *r = &s->rank[i];
+        const struct maq_launch_rank *r = &s->rank[i];
         maq_table_row(&t, r->status == 0 ? MAQ_INK_PLAIN : MAQ_INK_BAD);
         maq_table_cell(&t, "%u", r->rank);
         maq_table_cell(&t, "%d", r->status);
-        maq_table_cell(&t, "%s", maq_words_whole(text, (int64_t)r->calls));
+        maq_table_cell(&t, "%s", maq_words_integer(text, (int64_t)r->calls));
         maq_table_cell(&t, "%s", maq_format_time(text, 1e-9 * (double)r->device_ns));
         maq_table_cell(&t, "%s", maq_format_bytes(text, (double)r->peak_bytes));
         maq_table_cell(&t, "%s", maq_format_bytes(text, (double)r->host_peak_bytes));
@@ -111,7 +111,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static void put_operators(struct maq_page *page, const struct maq_session *s)
+static void put_operators(struct maq_page *page, const struct maq_launch *s)
 {
     static const struct maq_table_column columns[] = {{"operator", false, true},
                                                       {"launches", true, false},
@@ -138,7 +138,7 @@ static void put_operators(struct maq_page *page, const struct maq_session *s)
             maq_table_cell(&t, "%s of %s over %u ranks", a->name, maq_format_bytes(text, (double)a->bytes), a->ranks);
         else
             maq_table_cell(&t, "%s", maq_text_clean(&arena, a->name));
-        maq_table_cell(&t, "%s", maq_words_whole(text, (int64_t)a->launches));
+        maq_table_cell(&t, "%s", maq_words_integer(text, (int64_t)a->launches));
         maq_table_cell(&t, "%s", maq_format_time(text, 1e-9 * (double)a->ns));
         maq_table_cell(&t, "%s", maq_format_time(text, 1e-9 * time_of(a)));
         maq_table_cell(&t, "%s", a->modelled ? "stream of bytes" : share_name(a->provider));
@@ -151,14 +151,14 @@ static void put_operators(struct maq_page *page, const struct maq_session *s)
     maq_arena_fini(&arena);
 }
 
-enum maq_status maq_report_session_text(char **out, const struct maq_session *s, const struct maq_report_opts *opts,
+enum maq_status maq_report_session_text(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
                                         struct maq_diag *diag)
 {
     struct maq_page page;
     char a[32];
     maq_page_init(&page, opts);
     if (s->n_ranks == 1) {
-        maq_page_putf(&page, MAQ_INK_TITLE, "rank %u of %s", s->rank[0].rank, maq_words_whole(a, s->world));
+        maq_page_putf(&page, MAQ_INK_TITLE, "rank %u of %s", s->rank[0].rank, maq_words_integer(a, s->world));
         maq_page_putf(&page, MAQ_INK_PLAIN, ", %u on a node, on %s: ", s->per_node, s->device);
         put_status(&page, &s->rank[0]);
         maq_page_putf(&page, MAQ_INK_PLAIN, "\n\n");
@@ -170,7 +170,7 @@ enum maq_status maq_report_session_text(char **out, const struct maq_session *s,
     }
     if (s->store_requests > 0)
         maq_page_putf(&page, MAQ_INK_PLAIN, "%-*s%s requests, %u keys made up for ranks that are not there\n", LABEL,
-                      "store", maq_words_whole(a, (int64_t)s->store_requests), s->invented);
+                      "store", maq_words_integer(a, (int64_t)s->store_requests), s->invented);
     put_operators(&page, s);
     return maq_page_finish(out, &page, diag);
 }

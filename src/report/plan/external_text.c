@@ -113,10 +113,10 @@ static void put_calls(struct maq_page *page, const struct maq_slices_result *r)
     maq_arena_fini(&arena);
     maq__snprintf(line, sizeof line,
                   "%s calls of %s; saved by redundancy %s, infeasibility %s, imbalance %s, reuse at other positions %s",
-                  maq_words_whole(made, (int64_t)c->made), maq_words_whole(all, (int64_t)c->all),
-                  maq_words_whole(redundancy, (int64_t)c->redundancy),
-                  maq_words_whole(infeasibility, (int64_t)c->infeasibility),
-                  maq_words_whole(imbalance, (int64_t)c->imbalance), maq_words_whole(reuse, (int64_t)c->reuse));
+                  maq_words_integer(made, (int64_t)c->made), maq_words_integer(all, (int64_t)c->all),
+                  maq_words_integer(redundancy, (int64_t)c->redundancy),
+                  maq_words_integer(infeasibility, (int64_t)c->infeasibility),
+                  maq_words_integer(imbalance, (int64_t)c->imbalance), maq_words_integer(reuse, (int64_t)c->reuse));
     maq_page_field(page, LABEL, "asked", line);
 }
 

@@ -78,9 +78,9 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
     maq_json_int(map, "evaluated", (int64_t)c->evaluated);
 }
 
-static void add_room(struct maq_json map, const struct maq_mixed_search_plan *plan, const struct maq_job_box *open)
+static void add_room(struct maq_json map, const struct maq_mixed_search_plan *plan, const struct maq_loaded_job *open)
 {
-    const struct maq_mixed_search_room room = maq_mixed_search_room(plan, open);
+    const struct maq_mixed_search_headroom room = maq_mixed_search_headroom(plan, open);
     maq_json_real(map, "memory_high", room.memory_high);
     maq_json_real(map, "reserve_bytes", room.reserve_bytes);
     maq_json_int(map, "stage", room.stage);

@@ -239,13 +239,13 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
 
 static void put_room(struct maq_page *page, const struct maq_report_mixed *p)
 {
-    const struct maq_mixed_search_room room = maq_mixed_search_room(&p->search->plans[0], p->open);
+    const struct maq_mixed_search_headroom room = maq_mixed_search_headroom(&p->search->plans[0], p->open);
     struct maq_buf line;
     if (room.reserve_bytes <= 0)
         return;
     maq_buf_init(&line, 1 << 12);
     maq_buf_addf(&line, "stage %u: ", room.stage);
-    maq_words_room(&line, room.needed_bytes, room.device_bytes, room.memory_high, room.reserve_bytes);
+    maq_words_headroom(&line, room.needed_bytes, room.device_bytes, room.memory_high, room.reserve_bytes);
     if (!line.failed)
         maq_page_field(page, LABEL, "memory", line.ptr);
     maq_buf_fini(&line);

@@ -13,7 +13,7 @@ static void add_counts(struct maq_json map, const struct maq_search_counts *c)
     maq_json_int(map, "impossible", (int64_t)c->impossible);
     maq_json_int(map, "unfit", (int64_t)c->unfit);
     maq_json_int(map, "scored", (int64_t)c->scored);
-    maq_json_int(map, "cells", c->cells);
+    maq_json_int(map, "cells", c->branches);
 }
 
 static void add_scores(struct maq_json map, const struct maq_search_plan *p)
@@ -49,7 +49,7 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
     }
 }
 
-static void add_room(struct maq_json d, const struct maq_search_room *room)
+static void add_room(struct maq_json d, const struct maq_search_headroom *room)
 {
     if (!room)
         return;
@@ -118,8 +118,8 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
     maq_json_bool(d, "complete", r->complete);
     if (r->n_plans > 0) {
         maq_json_real(d, "step_time_s", r->plans[0].step_s);
-        maq_json_real(d, "lower_bound_s", r->floor_s);
-        maq_json_real(d, "gap", r->floor_s > 0 ? r->plans[0].step_s / r->floor_s - 1 : (double)NAN);
+        maq_json_real(d, "lower_bound_s", r->bound_s);
+        maq_json_real(d, "gap", r->bound_s > 0 ? r->plans[0].step_s / r->bound_s - 1 : (double)NAN);
         maq_json_real(d, "unproven_share", r->unproven_share);
         if (p->megatron) {
             struct maq_json megatron = maq_json_map(d, "megatron");

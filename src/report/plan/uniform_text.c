@@ -189,9 +189,9 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
     char considered[32], bounded[32], other[32], unfit[32], scored[32], step[32], line[512];
     const struct maq_search_counts *c = &r->counts;
     maq__snprintf(line, sizeof line, "%s plans: %s left out by bounds, %s cannot be, %s do not fit, %s timed",
-                  maq_words_whole(considered, (int64_t)c->considered), maq_words_whole(bounded, (int64_t)c->bounded),
-                  maq_words_whole(other, (int64_t)c->impossible), maq_words_whole(unfit, (int64_t)c->unfit),
-                  maq_words_whole(scored, (int64_t)c->scored));
+                  maq_words_integer(considered, (int64_t)c->considered),
+                  maq_words_integer(bounded, (int64_t)c->bounded), maq_words_integer(other, (int64_t)c->impossible),
+                  maq_words_integer(unfit, (int64_t)c->unfit), maq_words_integer(scored, (int64_t)c->scored));
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "searched", line);
     if (r->complete && r->n_plans == 0)
@@ -202,12 +202,12 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
                       100 * r->unproven_share);
     else if (r->complete)
         maq__snprintf(line, sizeof line, "no other plan of this space is faster and fits (gap 0 %%)");
-    else if (r->n_plans > 0 && r->floor_s == 0)
+    else if (r->n_plans > 0 && r->bound_s == 0)
         maq__snprintf(line, sizeof line,
                       "stopped early: the best of the space without --full; nothing is proven of the rest");
     else if (r->n_plans > 0)
         maq__snprintf(line, sizeof line, "stopped early: no plan is faster than %s, so the best is at most %.1f %% off",
-                      maq_words_seconds(step, r->floor_s), 100 * (r->plans[0].step_s / r->floor_s - 1));
+                      maq_words_seconds(step, r->bound_s), 100 * (r->plans[0].step_s / r->bound_s - 1));
     else
         maq__snprintf(line, sizeof line, "stopped early: no plan that fits was found yet");
     maq_page_field(page, LABEL, "proven", line);
@@ -390,15 +390,15 @@ static void put_settings(struct maq_page *page, const struct maq_report_plan *p)
 /* Of a best plan that fits as predicted, and in one run of ten would not. */
 static void put_room(struct maq_page *page, const struct maq_report_plan *p)
 {
-    const struct maq_search_room *room = p->room;
+    const struct maq_search_headroom *room = p->room;
     char step[32];
     if (!room || room->reserve_bytes <= 0)
         return;
     const struct maq_search_plan *own = &p->search->plans[0];
     struct maq_buf line;
     maq_buf_init(&line, 1 << 12);
-    maq_words_room(&line, own->needed_bytes, maq_job_get(p->open)->cluster.groups[0].device.mem_bytes,
-                   room->memory_high, room->reserve_bytes);
+    maq_words_headroom(&line, own->needed_bytes, maq_job_get(p->open)->cluster.groups[0].device.mem_bytes,
+                       room->memory_high, room->reserve_bytes);
     if (room->search && room->search->n_plans > 0) {
         const struct maq_search_plan *roomy = &room->search->plans[0];
         maq_buf_addf(&line, "; the best plan then takes %s (%+.1f %%): ", maq_words_seconds(step, roomy->step_s),

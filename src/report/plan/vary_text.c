@@ -39,11 +39,11 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, con
     if (shown->model)
         maq_table_cell(t, "%s", v->model);
     if (shown->seq)
-        maq_table_cell(t, "%s", maq_words_whole(n, v->seq));
+        maq_table_cell(t, "%s", maq_words_integer(n, v->seq));
     if (shown->gbs)
-        maq_table_cell(t, "%s", maq_words_whole(n, v->gbs));
+        maq_table_cell(t, "%s", maq_words_integer(n, v->gbs));
     maq_table_cell(t, "%s", v->gpu);
-    maq_table_cell(t, "%s", maq_words_whole(n, v->gpus));
+    maq_table_cell(t, "%s", maq_words_integer(n, v->gpus));
     if (!v->train) {
         maq_table_cell(t, "nothing fits");
         return;
@@ -53,12 +53,12 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, con
     maq_words_degrees(&words, &v->train->job->plan, v->train->job->dp);
     maq_table_cell(t, "%s", maq_words_seconds(n, v->train->step_s));
     maq_table_cell(t, "%.1f", 100 * v->train->mfu);
-    maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->tokens_per_s / v->gpus + 0.5)));
+    maq_table_cell(t, "%s", maq_words_integer(n, (int64_t)(v->tokens_per_s / v->gpus + 0.5)));
     maq_table_cell(t, "%.0f", 100 * v->tokens_per_s / v->gpus / per_device);
     maq_table_cell(t, "%.3g", v->days);
-    maq_table_cell(t, "%s", maq_words_whole(n, (int64_t)(v->gpu_hours + 0.5)));
+    maq_table_cell(t, "%s", maq_words_integer(n, (int64_t)(v->gpu_hours + 0.5)));
     if (shown->price)
-        maq_table_cell(t, "%s", v->usd > 0 ? maq_words_whole(n, (int64_t)(v->usd + 0.5)) : "-");
+        maq_table_cell(t, "%s", v->usd > 0 ? maq_words_integer(n, (int64_t)(v->usd + 0.5)) : "-");
     maq_table_cell(t, "%s mbs%d", words.ptr ? words.ptr : "", v->train->job->plan.mbs);
     maq_buf_fini(&words);
 }

@@ -45,7 +45,7 @@ static void put_figures(struct maq_page *page, const struct maq_risk_series *s)
 static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
 {
     char a[32], b[32];
-    maq_page_putf(page, MAQ_INK_PLAIN, "  warm-up    %s at the start left out\n", maq_words_whole(a, s->warm_up));
+    maq_page_putf(page, MAQ_INK_PLAIN, "  warm-up    %s at the start left out\n", maq_words_integer(a, s->warm_up));
     maq_page_putf(page, MAQ_INK_PLAIN, "  body       CV %.2f %%, correlation of neighbours %.2f, drift %+.2f %%\n",
                   100 * s->cv, s->correlation, 100 * expm1(s->drift));
     if (s->slow_share > 0)
@@ -54,7 +54,7 @@ static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
                       100 * s->slow_share, s->slow_ratio, 100 * s->mode_cv);
     if (s->spikes > 0)
         maq_page_putf(page, MAQ_INK_PLAIN, "  spikes     %s (clumps: %s), %.2f %% of the steps, mean %s\n",
-                      maq_words_whole(a, s->spikes), maq_words_whole(b, s->clumps), 100 * s->spike_rate,
+                      maq_words_integer(a, s->spikes), maq_words_integer(b, s->clumps), 100 * s->spike_rate,
                       seconds((char[32]){0}, s->spike_mean_s));
     if (s->n_laws == 0)
         maq_page_putf(page, MAQ_INK_PLAIN, "  law        the recorded values\n");
@@ -68,7 +68,7 @@ static void put_parts(struct maq_page *page, const struct maq_risk_series *s)
     if (s->held_stretch > 1 && s->held_stretch > s->stretch)
         maq_page_putf(page, MAQ_INK_PLAIN,
                       "  held out   %s steps in a row above the predicted p99; of those fitted %s at most\n",
-                      maq_words_whole(a, s->held_stretch), maq_words_whole(b, s->stretch));
+                      maq_words_integer(a, s->held_stretch), maq_words_integer(b, s->stretch));
     if (isfinite(s->guarantee_s))
         maq_page_putf(page, MAQ_INK_PLAIN, "  guarantee  with 95 %% confidence at most 5 %% of steps exceed %s\n",
                       seconds(a, s->guarantee_s));
@@ -80,8 +80,8 @@ static void put_kernel(struct maq_table *t, const struct maq_risk_kernel *k)
     maq_table_row(t, MAQ_INK_PLAIN);
     maq_table_cell(t, "%s", k->name);
     maq_table_cell(t, "%.1f %%", 100 * k->share);
-    maq_table_cell(t, "%s", maq_words_whole(a, (int64_t)k->runs));
-    maq_table_cell(t, "%s", maq_words_whole(b, k->pools));
+    maq_table_cell(t, "%s", maq_words_integer(a, (int64_t)k->runs));
+    maq_table_cell(t, "%s", maq_words_integer(b, k->pools));
     if (!k->measured) {
         for (int i = 0; i < 5; i++)
             maq_table_cell(t, "-");
@@ -106,7 +106,7 @@ static void put_record(struct maq_page *page, const struct maq_risk_record *r, b
     if (r->measured)
         maq_page_putf(page, MAQ_INK_FAINT, "  measured by maquette profile, bursts on one GPU\n");
     else if (r->steps > 0)
-        maq_page_putf(page, MAQ_INK_FAINT, "  kernels of %s steps, median %s\n", maq_words_whole(a, r->steps),
+        maq_page_putf(page, MAQ_INK_FAINT, "  kernels of %s steps, median %s\n", maq_words_integer(a, r->steps),
                       seconds((char[32]){0}, r->step_median_s));
     else
         maq_page_putf(page, MAQ_INK_FAINT, "  kernels; no step is marked\n");
@@ -132,9 +132,9 @@ enum maq_status maq_report_risk_fit_text(char **out, const struct maq_risk_fit *
         maq_page_putf(&page, MAQ_INK_TITLE, "%s%s", i > 0 ? "\n" : "", maq_text_clean(&scratch, s->name));
         if (s->judged > 0)
             maq_page_putf(&page, MAQ_INK_FAINT, "  fitted on %s steps, judged on the %s after them\n",
-                          maq_words_whole(a, s->fitted), maq_words_whole(b, s->judged));
+                          maq_words_integer(a, s->fitted), maq_words_integer(b, s->judged));
         else
-            maq_page_putf(&page, MAQ_INK_FAINT, "  %s steps\n", maq_words_whole(a, s->fitted));
+            maq_page_putf(&page, MAQ_INK_FAINT, "  %s steps\n", maq_words_integer(a, s->fitted));
         put_figures(&page, s);
         put_parts(&page, s);
     }

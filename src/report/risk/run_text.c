@@ -46,7 +46,7 @@ static void put_job(struct maq_page *page, const struct maq_report_run *r)
     maq_buf_fini(&line);
     maq_buf_init(&line, 1 << 16);
     maq_buf_addf(&line, "%s tokens: %s steps of ", maq_format_count(n, r->tokens),
-                 maq_words_whole(t, (int64_t)r->run->opts.steps));
+                 maq_words_integer(t, (int64_t)r->run->opts.steps));
     maq_buf_addf(&line, "%s (%s), %s if nothing stops it", maq_format_time(n, r->run->opts.step_s),
                  r->train ? "predicted" : "given", days(d, r->run->ideal_s));
     maq_page_field(page, LABEL, "run", line.ptr ? line.ptr : "");
@@ -95,15 +95,15 @@ static void put_checkpoints(struct maq_page *page, const struct maq_run_result *
                      maq_format_time(b, l->persist_s));
         maq_buf_addf(&line, ", is read in %s", maq_format_time(a, l->restore_s));
         if (run->opts.n_levels > 1)
-            maq_buf_addf(&line, " (survives %s, every %s)", survives[l->survives], maq_words_whole(b, every));
+            maq_buf_addf(&line, " (survives %s, every %s)", survives[l->survives], maq_words_integer(b, every));
     }
     maq_page_field(page, LABEL, "checkpoints", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
     maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s node%s, %u spare%s", maq_words_whole(a, (int64_t)run->nodes), run->nodes == 1 ? "" : "s",
+    maq_buf_addf(&line, "%s node%s, %u spare%s", maq_words_integer(a, (int64_t)run->nodes), run->nodes == 1 ? "" : "s",
                  run->opts.spares, run->opts.spares == 1 ? "" : "s");
     if (run->opts.shared_nodes > 0)
-        maq_buf_addf(&line, " shared with %s other nodes", maq_words_whole(b, run->opts.shared_nodes));
+        maq_buf_addf(&line, " shared with %s other nodes", maq_words_integer(b, run->opts.shared_nodes));
     maq_buf_addf(&line, "; recovery: %s", maq_run_recovery_name(run->opts.recovery));
     if (run->opts.recovery != MAQ_RECOVERY_RESTART)
         maq_buf_addf(&line, ", %u data-parallel replicas", run->opts.dp_replicas);
@@ -170,8 +170,8 @@ static void put_figures(struct maq_page *page, const struct maq_report_run *r)
     maq_page_field(page, LABEL, "interrupted", text);
     maq__snprintf(
         text, sizeof text, "%s GPU-hours of the job; %s more of spares that are held",
-        maq_words_whole(n, (int64_t)(run->gpu_hours + 0.5)),
-        maq_words_whole(m, (int64_t)(run->wall_s / 3600 * run->opts.spares * run->opts.devices_per_node + 0.5)));
+        maq_words_integer(n, (int64_t)(run->gpu_hours + 0.5)),
+        maq_words_integer(m, (int64_t)(run->wall_s / 3600 * run->opts.spares * run->opts.devices_per_node + 0.5)));
     maq_page_field(page, LABEL, "cost", text);
     if (run->has_closed) {
         maq__snprintf(text, sizeof text, "%s, sd %s, %.1f failures (nodes never waited for, first start not counted)",
@@ -217,7 +217,7 @@ static void put_buckets(struct maq_page *page, const struct maq_run_result *run)
         maq_table_cell(&t, "%s", info.category);
         maq_table_cell(&t, "%.3f", run->bucket_s[b] / DAY);
         maq_table_cell(&t, "%.2f %%", 100 * run->bucket_s[b] / run->wall_s);
-        maq_table_cell(&t, "%s", maq_words_whole(n, (int64_t)(run->bucket_s[b] / 3600 * run->opts.devices + 0.5)));
+        maq_table_cell(&t, "%s", maq_words_integer(n, (int64_t)(run->bucket_s[b] / 3600 * run->opts.devices + 0.5)));
     }
     maq_page_putf(page, MAQ_INK_HEAD, "\nWhere the time goes\n");
     maq_table_print(page, &t, 0);
@@ -243,7 +243,7 @@ static void put_causes(struct maq_page *page, const struct maq_run_result *run)
         maq_table_cell(&t, "%.1f", c->count);
         maq_table_cell(&t, "%.1f", c->lost_s / 3600);
         maq_table_cell(&t, "%.2f %%", 100 * c->lost_s / run->wall_s);
-        maq_table_cell(&t, "%s", maq_words_whole(n, (int64_t)(c->lost_s / 3600 * run->opts.devices + 0.5)));
+        maq_table_cell(&t, "%s", maq_words_integer(n, (int64_t)(c->lost_s / 3600 * run->opts.devices + 0.5)));
     }
     maq_page_putf(page, MAQ_INK_HEAD, "\nWhat interrupts it\n");
     maq_table_print(page, &t, 0);
@@ -300,7 +300,7 @@ static void put_notes(struct maq_page *page, const struct maq_report_run *r)
 {
     char n[32];
     maq_page_putf(page, MAQ_INK_FAINT, "\n%s runs simulated, seed %llu; intervals are of order statistics\n",
-                  maq_words_whole(n, r->run->opts.replicas), (unsigned long long)r->run->opts.seed);
+                  maq_words_integer(n, r->run->opts.replicas), (unsigned long long)r->run->opts.seed);
     if (r->train && r->run->opts.step_sigma == 0)
         maq_page_putf(page, MAQ_INK_FAINT,
                       "the step time is predicted within %.0f %% (one sd); --step-error puts that into the dates, "

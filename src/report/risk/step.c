@@ -64,13 +64,13 @@ static void put_guarantee(struct maq_page *page, const struct maq_risk_step *ste
     char n[32];
     if (isnan(step->guarantee_s))
         maq_page_putf(page, MAQ_INK_FAINT, "\na guarantee that holds for every law takes --draws %s\n",
-                      maq_words_whole(n, (int64_t)(MAQ_RISK_GUARANTEE_LEAST * step->replicas)));
+                      maq_words_integer(n, (int64_t)(MAQ_RISK_GUARANTEE_LEAST * step->replicas)));
     else if (step->exact)
         maq_page_putf(page, MAQ_INK_PLAIN, "\nat most 5 %% of steps exceed %#.5g s\n", step->guarantee_s);
     else
         maq_page_putf(page, MAQ_INK_PLAIN,
                       "\nwith 95 %% confidence at most 5 %% of steps exceed %#.5g s (%s whole steps)\n",
-                      step->guarantee_s, maq_words_whole(n, step->guarantee_steps));
+                      step->guarantee_s, maq_words_integer(n, step->guarantee_steps));
 }
 
 /* Where a slow GPU does least harm. */
@@ -143,8 +143,8 @@ static void put_job(struct maq_page *page, const struct maq_risk_step *step)
     char a[32], b[32];
     maq_page_open_job(page, step->job);
     maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%s replica%s of %u stage%s, %s device%s in lockstep each\n", LABEL,
-                  "joined", maq_words_whole(a, (int64_t)step->replicas), maq_words_s((int64_t)step->replicas),
-                  step->stages, maq_words_s(step->stages), maq_words_whole(b, (int64_t)step->lockstep),
+                  "joined", maq_words_integer(a, (int64_t)step->replicas), maq_words_s((int64_t)step->replicas),
+                  step->stages, maq_words_s(step->stages), maq_words_integer(b, (int64_t)step->lockstep),
                   maq_words_s((int64_t)step->lockstep));
     maq_page_putf(page, MAQ_INK_PLAIN, "%-*s%#.5g s: nothing varies\n\n", LABEL, "base", step->base_s);
 }
@@ -169,6 +169,7 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
         maq_page_putf(&page, MAQ_INK_FAINT, "nothing was sampled: the law of one stage is known\n");
     else
         maq_page_putf(&page, MAQ_INK_FAINT, "%s sampled replicas per regime%s; intervals are of sampling alone\n",
-                      maq_words_whole(c, step->draws), step->tail_share > 0 ? ", the slowest of all beyond them" : "");
+                      maq_words_integer(c, step->draws),
+                      step->tail_share > 0 ? ", the slowest of all beyond them" : "");
     return maq_page_finish(out, &page, diag);
 }

@@ -95,7 +95,7 @@ enum maq_status maq_report_risk_replay_text(char **out, const struct maq_risk_re
     struct maq_page page;
     char a[32];
     maq_page_init(&page, opts);
-    maq_page_putf(&page, MAQ_INK_TITLE, "%s recorded steps", maq_words_whole(a, r->n_steps));
+    maq_page_putf(&page, MAQ_INK_TITLE, "%s recorded steps", maq_words_integer(a, r->n_steps));
     maq_page_putf(&page, MAQ_INK_FAINT, "  dp%u pp%u\n", r->dp, r->pp);
     maq_page_putf(&page, MAQ_INK_PLAIN, "recorded  %#.5g s a step\n", r->recorded_s);
     maq_page_putf(&page, MAQ_INK_PLAIN, "replayed  %#.5g s; %#.5g s where nothing waits for a launch\n", r->step_mean_s,

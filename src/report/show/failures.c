@@ -62,7 +62,7 @@ enum maq_status maq_show_failures(struct maq_show *s)
     maq_table_init(&t, columns, MAQ_COUNT(columns));
     t.wraps = true;
     for (size_t i = 0; status == MAQ_OK && (e = maq_catalogue_at("variability/failures", i)) != NULL; i++) {
-        struct maq_failures_box *box = NULL;
+        struct maq_loaded_failures *box = NULL;
         status = maq_failures_load(&box, e->name, s->diag);
         if (status != MAQ_OK)
             break;
@@ -151,7 +151,7 @@ static void put_failures(struct maq_page *page, const struct maq_failures *f)
 
 enum maq_status maq_show_failure(struct maq_show *s, const char *name)
 {
-    struct maq_failures_box *box = NULL;
+    struct maq_loaded_failures *box = NULL;
     MAQ_TRY(maq_failures_load(&box, name, s->diag));
     if (s->json)
         json_failures(*s->json, maq_failures_get(box));

@@ -29,13 +29,13 @@ static void list_row(struct maq_table *t, const struct maq_model *m)
     maq_table_cell(t, "%s", maq_format_count(n, (double)m->params));
     maq_table_cell(t, "%s", m->active_params == m->params ? "" : maq_format_count(n, (double)m->active_params));
     maq_table_cell(t, "%u", m->num_layers);
-    maq_table_cell(t, "%s", maq_words_whole(n, m->hidden));
+    maq_table_cell(t, "%s", maq_words_integer(n, m->hidden));
     maq_table_cell(t, "%s", maq_words_mixers(mixers, m));
     if (topk > 0)
         maq_table_cell(t, "%d of %d", topk, experts);
     else
         maq_table_cell(t, "%s", "");
-    maq_table_cell(t, "%s", m->max_seq > 0 ? maq_words_whole(n, m->max_seq) : "");
+    maq_table_cell(t, "%s", m->max_seq > 0 ? maq_words_integer(n, m->max_seq) : "");
 }
 
 enum maq_status maq_show_models(struct maq_show *s)
@@ -151,9 +151,9 @@ static void text_layer(struct maq_page *page, const char *title, const struct ma
         const struct maq_module *m = &layer->modules[i];
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "%s", m->name);
-        maq_table_cell(&t, "%s", maq_words_whole(n, m->in));
-        maq_table_cell(&t, "%s", maq_words_whole(n, m->out));
-        maq_table_cell(&t, "%s", m->params > 0 ? maq_words_whole(n, m->params) : "");
+        maq_table_cell(&t, "%s", maq_words_integer(n, m->in));
+        maq_table_cell(&t, "%s", maq_words_integer(n, m->out));
+        maq_table_cell(&t, "%s", m->params > 0 ? maq_words_integer(n, m->params) : "");
         maq_table_cell(&t, "%s", shard_name(m->shard));
         maq_table_cell(&t, "%s", geometry(shape, m));
     }
@@ -182,12 +182,12 @@ static void text_model(struct maq_show *s, const struct maq_model *m)
     if (m->source[0])
         maq_page_field(page, LABEL, "source", maq_text_clean(s->arena, m->source));
     if (m->max_seq > 0)
-        maq_page_field(page, LABEL, "context", maq_words_whole(n, m->max_seq));
+        maq_page_field(page, LABEL, "context", maq_words_integer(n, m->max_seq));
     maq_page_putf(page, MAQ_INK_FAINT, "%-*s", LABEL, "weights");
     maq_page_putf(page, MAQ_INK_PLAIN, "%s in bf16\n", maq_format_bytes(n, 2.0 * (double)m->params));
     maq_page_putf(page, MAQ_INK_FAINT, "%-*s", LABEL, "training");
     maq_page_putf(page, MAQ_INK_PLAIN, "%.4g GFLOP per token of a sequence of %s, forward and backward\n",
-                  1e-9 * maq_model_flop_per_token(m, FLOP_SEQ, true), maq_words_whole(f, FLOP_SEQ));
+                  1e-9 * maq_model_flop_per_token(m, FLOP_SEQ, true), maq_words_integer(f, FLOP_SEQ));
     text_layer(page, "embedding", &m->embedding);
     for (uint32_t k = 0; k < m->n_kinds; k++) {
         char title[96];

@@ -35,10 +35,10 @@ static int by_place(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-static uint32_t gather(struct drawn *out, struct maq_stretch *all, const struct maq_timed_graph *g,
+static uint32_t gather(struct drawn *out, struct maq_busy_span *all, const struct maq_timed_graph *g,
                        const double *finish, uint32_t class_id)
 {
-    uint32_t n = maq_stretches(all, g, finish, class_id);
+    uint32_t n = maq_busy_spans(all, g, finish, class_id);
     for (uint32_t i = 0; i < n; i++)
         out[i] =
             (struct drawn){all[i].stream % MAQ_STREAM_COUNT, all[i].node, llround(all[i].from), llround(all[i].to)};
@@ -91,7 +91,7 @@ static void put_stream(struct maq_trace_writer *w, uint32_t process, const struc
 }
 
 static void put_class(struct maq_trace_writer *w, const struct maq_timed_graph *g, const double *finish,
-                      uint32_t class_id, struct drawn *x, struct maq_stretch *all)
+                      uint32_t class_id, struct drawn *x, struct maq_busy_span *all)
 {
     char name[160];
     uint32_t ranks = g->graph.multiplicity[class_id], n = gather(x, all, g, finish, class_id);
@@ -109,7 +109,7 @@ enum maq_status maq_trace_graph(const char *path, const struct maq_timed_graph *
 {
     struct maq_trace_writer *w = NULL;
     struct drawn *x = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *x);
-    struct maq_stretch *all = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *all);
+    struct maq_busy_span *all = malloc(((size_t)timed->graph.n_nodes + 1) * sizeof *all);
     enum maq_status status = MAQ_OK;
     if (!x || !all) {
         free(all);

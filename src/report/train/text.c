@@ -171,7 +171,7 @@ static void put_engine(struct maq_page *page, const struct maq_train_result *r, 
         return;
     put_label(page, "full graph");
     maq_page_putf(page, MAQ_INK_PLAIN, "%s by the %s engine over %s nodes, %+.3f %% from the step above\n",
-                  precise_time(step, e->step_s), e->name, maq_words_whole(nodes, e->nodes),
+                  precise_time(step, e->step_s), e->name, maq_words_integer(nodes, e->nodes),
                   r->step_s > 0 ? 100 * (e->step_s / r->step_s - 1) : 0.0);
 }
 
@@ -348,7 +348,7 @@ static void put_operators(struct maq_page *page, const struct maq_train_result *
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "%s", op->text);
         maq_table_cell(&t, "%s", op->where);
-        maq_table_cell(&t, "%s", maq_words_whole(calls, (int64_t)llround(op->count)));
+        maq_table_cell(&t, "%s", maq_words_integer(calls, (int64_t)llround(op->count)));
         maq_table_cell(&t, "%s", maq_format_time(time, op->seconds));
         maq_table_cell(&t, "%.1f %%", 100 * op->share);
         if (mixed)

@@ -47,7 +47,7 @@ static double unit_of(struct maq_str name)
     return 0;
 }
 
-static enum maq_status find_column(uint32_t *column, double *unit, const struct maq_rows *rows, const char *wanted)
+static enum maq_status find_column(uint32_t *column, double *unit, const struct maq_csv_table *rows, const char *wanted)
 {
     uint32_t bare = MAQ_NO_COLUMN;
     char name[MAQ_SHOW_SIZE];
@@ -99,7 +99,7 @@ static enum maq_status refuse_others(const char *path, struct maq_diag *diag)
     return MAQ_OK;
 }
 
-static enum maq_status read_times(double **times, uint32_t *n, struct maq_rows *rows, const char *column,
+static enum maq_status read_times(double **times, uint32_t *n, struct maq_csv_table *rows, const char *column,
                                   struct maq_arena *arena)
 {
     uint32_t at, size = 0;
@@ -145,7 +145,7 @@ static enum maq_status read_times(double **times, uint32_t *n, struct maq_rows *
 enum maq_status maq_series_read(double **times, uint32_t *n, const char *path, const char *column,
                                 struct maq_arena *arena, struct maq_diag *diag)
 {
-    struct maq_rows *rows = MAQ_ARENA_NEW(arena, struct maq_rows, 1);
+    struct maq_csv_table *rows = MAQ_ARENA_NEW(arena, struct maq_csv_table, 1);
     if (!rows)
         return maq_no_memory(diag, NULL);
     MAQ_TRY(refuse_others(path, diag));

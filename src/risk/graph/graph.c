@@ -64,7 +64,7 @@ static bool evaluate(double out[MAQ_STEP_ASK_FIGURES], const struct drawn *d, ui
         maq_step_law_add(&law, &end, 1, points, d->part[i].share, 0, 0, &d->v);
     }
     maq_step_law_finish(&law);
-    maq_step_ask_figures(out, &law);
+    maq_step_question_figures(out, &law);
     return true;
 }
 
@@ -95,7 +95,7 @@ static bool describe(struct maq_risk_graph *out, struct maq_step_answer *whole, 
     s->independent = true; /* the guarantee is counted from draws of its own */
     out->p5 = maq_step_answer_quantile(whole, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        out->figure[f] = maq_step_answer_quantile(whole, (enum maq_step_ask_figure)(f + 1));
+        out->figure[f] = maq_step_answer_quantile(whole, (enum maq_step_question_figure)(f + 1));
     out->sd_s = whole->figure[MAQ_STEP_ASK_SD] * 1e-9;
     out->draws = s->draws;
     if (!draw(&d, s, v, SOURCES, arena) || !find_limit(&limit, &d, s->draws, arena))

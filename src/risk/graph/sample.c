@@ -180,12 +180,12 @@ static bool give_dimensions(struct maq_graph_sampler *s, struct maq_arena *arena
 
 static bool make_quasi(struct maq_graph_sampler *s, struct maq_arena *arena)
 {
-    struct maq_quasi *q = MAQ_ARENA_NEW(arena, struct maq_quasi, MAQ_STEP_SCRAMBLINGS);
+    struct maq_sobol *q = MAQ_ARENA_NEW(arena, struct maq_sobol, MAQ_STEP_SCRAMBLINGS);
     s->quasi = q;
     if (!q || !give_dimensions(s, arena))
         return false;
     for (uint32_t i = 0; i < MAQ_STEP_SCRAMBLINGS; i++)
-        maq_quasi_init(&q[i], s->dimensions, s->seed, i);
+        maq_sobol_init(&q[i], s->dimensions, s->seed, i);
     return true;
 }
 
@@ -194,7 +194,7 @@ static double number(const struct maq_graph_sampler *s, uint64_t dimension, uint
                      uint64_t group, uint32_t draw)
 {
     if (!s->independent && dimension < s->dimensions)
-        return maq_quasi_at(&s->quasi[draw % MAQ_STEP_SCRAMBLINGS], draw / MAQ_STEP_SCRAMBLINGS, (uint32_t)dimension);
+        return maq_sobol_at(&s->quasi[draw % MAQ_STEP_SCRAMBLINGS], draw / MAQ_STEP_SCRAMBLINGS, (uint32_t)dimension);
     return maq_rng_at(s->seed, stream, entity, group << 32 | draw);
 }
 

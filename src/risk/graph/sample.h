@@ -58,7 +58,7 @@ struct maq_graph_sampler {
     uint32_t draws;
     bool
         independent; /* of each other; otherwise quasi-random, independent by their remainder by MAQ_STEP_SCRAMBLINGS */
-    const struct maq_quasi *quasi;      /* [MAQ_STEP_SCRAMBLINGS] */
+    const struct maq_sobol *quasi;      /* [MAQ_STEP_SCRAMBLINGS] */
     uint32_t dimensions, *dimension_of; /* of quasi; [n_signatures] */
 };
 

@@ -238,7 +238,7 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 
 /* --- loading --- */
 
-struct maq_failures_box {
+struct maq_loaded_failures {
     struct maq_arena arena;
     struct maq_failures failures;
 };
@@ -277,7 +277,7 @@ static char *as_document(const char *what)
     return maq_buf_take(&b);
 }
 
-static enum maq_status load(struct maq_failures_box *box, const char *what, struct maq_diag *diag)
+static enum maq_status load(struct maq_loaded_failures *box, const char *what, struct maq_diag *diag)
 {
     static const struct maq__entry_kind kind = {
         .section = "variability/failures", .noun = "failures", .unknown_code = MAQ_CODE_UNKNOWN_FAILURES, .lay = lay};
@@ -298,9 +298,9 @@ static enum maq_status load(struct maq_failures_box *box, const char *what, stru
     return status;
 }
 
-enum maq_status maq_failures_load(struct maq_failures_box **out, const char *what, struct maq_diag *diag)
+enum maq_status maq_failures_load(struct maq_loaded_failures **out, const char *what, struct maq_diag *diag)
 {
-    struct maq_failures_box *box = maq__calloc(sizeof *box);
+    struct maq_loaded_failures *box = maq__calloc(sizeof *box);
     if (!box)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     maq_arena_init(&box->arena, 0);
@@ -314,12 +314,12 @@ enum maq_status maq_failures_load(struct maq_failures_box **out, const char *wha
     return MAQ_OK;
 }
 
-const struct maq_failures *maq_failures_get(const struct maq_failures_box *box)
+const struct maq_failures *maq_failures_get(const struct maq_loaded_failures *box)
 {
     return &box->failures;
 }
 
-void maq_failures_free(struct maq_failures_box *box)
+void maq_failures_free(struct maq_loaded_failures *box)
 {
     if (!box)
         return;

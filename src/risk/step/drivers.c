@@ -20,7 +20,7 @@ const char *maq_risk_parts_name(enum maq_risk_parts parts)
 }
 
 struct asker {
-    struct maq_step_ask w;
+    struct maq_step_question w;
     const struct maq_variation *v;
     struct maq_variation not_shared; /* v without what all GPUs share */
     enum maq_risk_parts parts;
@@ -54,7 +54,7 @@ static enum maq_status ask(struct maq_step_answer *out, struct asker *a, uint32_
     for (uint32_t i = 0; stages && others <= 0 && i < a->w.signatures->n; i++) /* transfers are of no stage */
         if (a->w.signatures->at[i].transfers || a->w.signatures->at[i].joins)
             a->signature[i] = 0;
-    return maq_step_ask(out, &a->w, others > 0 ? a->v : &a->not_shared);
+    return maq_step_question(out, &a->w, others > 0 ? a->v : &a->not_shared);
 }
 
 static enum maq_status fill(struct maq_risk_driver *d, struct asker *a, uint32_t part)
@@ -128,8 +128,8 @@ static enum maq_status ask_each(struct maq_risk_driver *out, uint32_t *n, uint32
     return MAQ_OK;
 }
 
-enum maq_status maq_step_parts_ask(struct maq_risk_driver **out, uint32_t *n, enum maq_risk_parts parts,
-                                   const struct maq_step_ask *w, const struct maq_variation *v)
+enum maq_status maq_step_drivers_find(struct maq_risk_driver **out, uint32_t *n, enum maq_risk_parts parts,
+                                      const struct maq_step_question *w, const struct maq_variation *v)
 {
     uint32_t count = parts == MAQ_RISK_KERNELS      ? w->signatures->n
                      : parts == MAQ_RISK_DIMENSIONS ? MAQ_DIMENSION_COUNT

@@ -12,7 +12,7 @@
 #include "risk/step/question.h"
 
 /* *out and *n: the parts of a kind, owned by the caller (free). w has signatures. */
-enum maq_status maq_step_parts_ask(struct maq_risk_driver **out, uint32_t *n, enum maq_risk_parts parts,
-                                   const struct maq_step_ask *w, const struct maq_variation *v);
+enum maq_status maq_step_drivers_find(struct maq_risk_driver **out, uint32_t *n, enum maq_risk_parts parts,
+                                      const struct maq_step_question *w, const struct maq_variation *v);
 
 #endif

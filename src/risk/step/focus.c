@@ -56,15 +56,15 @@ static bool make_table(const double **out, const struct own_part *o, const struc
         return table != NULL;
     struct maq_arena_mark mark = maq_arena_mark(arena);
     double low = maq_law_quantile(body, 1e-18), high = maq_law_upper(body, 1e-18);
-    struct maq_sum sum;
+    struct maq_law_sum sum;
     struct maq_grid grid;
     for (uint32_t k = 0; k < o->n_slow; k++)
         high += o->each[k] * most_slow(o->runs[k], o->slow[k]);
-    if (!maq_sum_init(&sum, (high - low) / (CELLS - 8), CELLS, arena) || !maq_sum_add(&sum, body, 1, 1))
+    if (!maq_law_sum_init(&sum, (high - low) / (CELLS - 8), CELLS, arena) || !maq_law_sum_add(&sum, body, 1, 1))
         return false;
     for (uint32_t k = 0; k < o->n_slow; k++)
-        maq_sum_add_chances(&sum, o->each[k], o->slow[k], (uint32_t)fmin(o->runs[k], 4e9));
-    if (!maq_sum_finish(&grid, &sum, low - 4 * sum.h, arena))
+        maq_law_sum_add_chances(&sum, o->each[k], o->slow[k], (uint32_t)fmin(o->runs[k], 4e9));
+    if (!maq_law_sum_finish(&grid, &sum, low - 4 * sum.h, arena))
         return false;
     maq_grid_quantiles(table, MAQ_STEP_TABLE, &grid);
     maq_arena_reset(arena, mark);

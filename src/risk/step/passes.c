@@ -91,7 +91,7 @@ static bool sum_passes(struct maq_grid *out, const struct sorted *s, const struc
 {
     double variance = 0, mean = 0, above = 0, h = (double)INFINITY;
     struct maq_law law[KINDS];
-    struct maq_sum sum;
+    struct maq_law_sum sum;
     for (uint32_t k = 0; k < s->n_durs; k++) {
         double own, var;
         if (c->of[k] == 0)
@@ -105,12 +105,12 @@ static bool sum_passes(struct maq_grid *out, const struct sorted *s, const struc
     }
     double sd = sqrt(variance), low = fmax(0, mean - REACH * sd), high = mean + REACH * sd + above;
     h = fmax(fmin(h, sd / PER_SIGMA), (high - low) / (MAQ_SUM_MOST - 8));
-    if (!(sd > 0) || !maq_sum_init(&sum, h, (high - low) / h, arena))
+    if (!(sd > 0) || !maq_law_sum_init(&sum, h, (high - low) / h, arena))
         return false;
     for (uint32_t k = 0; k < s->n_durs; k++)
-        if (c->of[k] > 0 && !maq_sum_add(&sum, &law[k], group, c->of[k]))
+        if (c->of[k] > 0 && !maq_law_sum_add(&sum, &law[k], group, c->of[k]))
             return false;
-    return maq_sum_finish(out, &sum, low, arena);
+    return maq_law_sum_finish(out, &sum, low, arena);
 }
 
 static void moments(double *mean, double *variance, const struct maq_grid *g)
@@ -130,7 +130,7 @@ static bool sum_batches(struct maq_grid *out, const struct sorted *s, double pas
 {
     struct maq_grid part[KINDS + 1];
     double mean = 0, variance = 0, above = 0, h = (double)INFINITY, own, var, square = work_sigma * work_sigma;
-    struct maq_sum sum;
+    struct maq_law_sum sum;
     *rest_ns = 0;
     for (uint32_t k = 0; k < s->n_kinds; k++) {
         if (!sum_passes(&part[k], s, &s->kind[k], pass_sigma, group, arena))
@@ -154,14 +154,14 @@ static bool sum_batches(struct maq_grid *out, const struct sorted *s, double pas
     }
     double sd = sqrt(variance), low = fmax(0, mean - REACH * sd), high = mean + REACH * sd + above;
     h = fmax(fmin(h, sd / PER_SIGMA), (high - low) / (MAQ_SUM_MOST - 8));
-    if (!maq_sum_init(&sum, h, (high - low) / h, arena))
+    if (!maq_law_sum_init(&sum, h, (high - low) / h, arena))
         return false;
     for (uint32_t k = 0; k < s->n_kinds; k++)
-        if (!maq_sum_add_grid(&sum, &part[k], work_sigma, s->times[k]))
+        if (!maq_law_sum_add_grid(&sum, &part[k], work_sigma, s->times[k]))
             return false;
-    if (s->waits && !maq_sum_add_grid(&sum, &part[KINDS], 0, 1))
+    if (s->waits && !maq_law_sum_add_grid(&sum, &part[KINDS], 0, 1))
         return false;
-    return maq_sum_finish(out, &sum, low, arena);
+    return maq_law_sum_finish(out, &sum, low, arena);
 }
 
 /* The first pass where it waits: equally likely values of its noise, times the work of its microbatch. */

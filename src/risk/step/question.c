@@ -23,20 +23,20 @@ struct draws {
 };
 
 /* The norm's all-reduce in a regime. */
-static double norm_ns(const struct maq_step_ask *w, const struct draws *d)
+static double norm_ns(const struct maq_step_question *w, const struct draws *d)
 {
     double varies = d->focus ? d->focus->norm : 1, comm = w->slow->communication;
     return w->m->norm_ns * (varies * (d->congestion * comm) + (1 - varies) * comm);
 }
 
 /* GPUs in an episode at a time, on average. */
-static double episodes(const struct maq_step_ask *w, const struct maq_variation *v)
+static double episodes(const struct maq_step_question *w, const struct maq_variation *v)
 {
     double gpus = w->m->replicas * w->m->stages * w->m->lockstep;
     return v->episode_ratio > 1 ? v->episodes_per_gpu_day / 86400 * v->episode_lasts_s * gpus : 0;
 }
 
-static enum maq_status draw(struct draws *d, const struct maq_step_ask *w, const struct maq_variation *v,
+static enum maq_status draw(struct draws *d, const struct maq_step_question *w, const struct maq_variation *v,
                             uint32_t draws, bool independent)
 {
     struct maq_step_run run = {.seed = w->seed,
@@ -62,7 +62,7 @@ static enum maq_status draw(struct draws *d, const struct maq_step_ask *w, const
     return MAQ_OK;
 }
 
-void maq_step_ask_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law)
+void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law)
 {
     for (int i = 0; i < LEVELS; i++)
         out[i] = maq_step_law_quantile(law, levels[i]);
@@ -82,7 +82,7 @@ static struct maq_risk_quantile interval(double whole_ns, const double without_n
     return (struct maq_risk_quantile){whole_ns * 1e-9, (whole_ns - reach) * 1e-9, (whole_ns + reach) * 1e-9};
 }
 
-struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_ask_figure figure)
+struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_question_figure figure)
 {
     double without[PARTS];
     for (uint32_t p = 0; p < PARTS; p++)
@@ -112,8 +112,9 @@ void maq_step_answer_rank(struct maq_risk_source *sources, uint32_t n)
 }
 
 /* The figures from all draws but those of part `without` (PARTS: from all). */
-static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
-                                const struct draws *d, uint32_t n_regimes, uint32_t without)
+static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_question *w,
+                                const struct maq_variation *v, const struct draws *d, uint32_t n_regimes,
+                                uint32_t without)
 {
     uint32_t points = without < PARTS ? POINTS / 4 : POINTS;
     struct maq_step_law law = {.sigma = maq_lognormal_sigma(v->step_cv)};
@@ -142,12 +143,12 @@ static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_ste
         maq_step_law_add(&law, ends, kinds, points, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
-    maq_step_ask_figures(out, &law);
+    maq_step_question_figures(out, &law);
     return MAQ_OK;
 }
 
 /* The passes of each kind of replica, those with an episode last; NULL: they need sampling. */
-static struct maq_exact_table *exact_tables(struct maq_step_ask *w, const struct maq_variation *v, uint32_t kinds)
+static struct maq_exact_table *exact_tables(struct maq_step_question *w, const struct maq_variation *v, uint32_t kinds)
 {
     struct maq_step_exact *exact = MAQ_ARENA_NEW(w->arena, struct maq_step_exact, 1);
     struct maq_exact_table *table = MAQ_ARENA_NEW(w->arena, struct maq_exact_table, kinds);
@@ -162,7 +163,7 @@ static struct maq_exact_table *exact_tables(struct maq_step_ask *w, const struct
 }
 
 /* The figures without sampling, where that can be; false: it cannot. */
-static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, const struct maq_variation *v,
+static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_question *w, const struct maq_variation *v,
                       const struct draws *d, uint32_t n_regimes)
 {
     struct maq_step_law law = {.sigma = maq_lognormal_sigma(v->step_cv)};
@@ -184,11 +185,11 @@ static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_ask *w, 
         maq_step_law_add(&law, ends, kinds, POINTS, d[r].share, norm_ns(w, &d[r]), w->m->end_ns, v);
     }
     maq_step_law_finish(&law);
-    maq_step_ask_figures(out, &law);
+    maq_step_question_figures(out, &law);
     return true;
 }
 
-static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_step_ask *w,
+static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_step_question *w,
                                   const struct maq_variation *v)
 {
     double *full = MAQ_ARENA_NEW(w->arena, double, w->signatures->n + w->m->stages);
@@ -201,8 +202,8 @@ static enum maq_status make_focus(struct maq_step_focus *out, const struct maq_s
 }
 
 /* What at most 5 % of steps exceed: of draws of its own, as those of the figures depend on each other. */
-static enum maq_status find_limit(const struct maq_step_ask *w, const struct maq_variation *v, const struct draws *d,
-                                  uint32_t n_regimes)
+static enum maq_status find_limit(const struct maq_step_question *w, const struct maq_variation *v,
+                                  const struct draws *d, uint32_t n_regimes)
 {
     struct maq_limit_regime regime[2];
     double *count = MAQ_ARENA_NEW(w->arena, double, w->slow->n);
@@ -230,7 +231,8 @@ static enum maq_status find_limit(const struct maq_step_ask *w, const struct maq
     return maq_step_limit(w->limit, &job, w->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-enum maq_status maq_step_ask(struct maq_step_answer *out, struct maq_step_ask *w, const struct maq_variation *v)
+enum maq_status maq_step_question(struct maq_step_answer *out, struct maq_step_question *w,
+                                  const struct maq_variation *v)
 {
     struct maq_arena_mark mark = maq_arena_mark(w->arena);
     bool regimes = v->congested_share > 0 && v->congested_ratio > 1;

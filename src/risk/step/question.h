@@ -18,7 +18,7 @@
 #include "risk/step/slowdowns.h"
 #include "risk/step/tolerance_limit.h"
 
-enum maq_step_ask_figure {
+enum maq_step_question_figure {
     MAQ_STEP_ASK_P5,
     MAQ_STEP_ASK_P50,
     MAQ_STEP_ASK_P95,
@@ -31,7 +31,7 @@ enum maq_step_ask_figure {
 #define MAQ_STEP_ASK_LEAST_DRAWS 400u
 #define MAQ_STEP_ASK_PARTS MAQ_STEP_SCRAMBLINGS
 
-struct maq_step_ask {
+struct maq_step_question {
     const struct maq_step_model *m;
     const struct maq_slow *slow;
     const struct maq_signatures *signatures; /* NULL: nothing varies by a law of its own, and there is no spread */
@@ -51,15 +51,17 @@ struct maq_step_answer {
     double without[MAQ_STEP_ASK_PARTS][MAQ_STEP_ASK_FIGURES]; /* the same without each part of the draws */
 };
 
-enum maq_status maq_step_ask(struct maq_step_answer *out, struct maq_step_ask *w, const struct maq_variation *v);
+enum maq_status maq_step_question(struct maq_step_answer *out, struct maq_step_question *w,
+                                  const struct maq_variation *v);
 
 /* What a law says. */
-void maq_step_ask_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law);
+void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law);
 /*
  * A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the
  * same random numbers.
  */
-struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a, enum maq_step_ask_figure figure);
+struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a,
+                                                  enum maq_step_question_figure figure);
 struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, const struct maq_step_answer *b);
 /* Sources in the order of what they do alone, then by name. */
 void maq_step_answer_rank(struct maq_risk_source *sources, uint32_t n);

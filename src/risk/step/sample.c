@@ -36,7 +36,7 @@ struct sampler {
     const struct maq_variation *v;
     const struct maq_step_slow *slow;
     const struct maq_step_run *run;
-    const struct maq_quasi *quasi; /* [MAQ_STEP_SCRAMBLINGS]; NULL: independent draws */
+    const struct maq_sobol *quasi; /* [MAQ_STEP_SCRAMBLINGS]; NULL: independent draws */
     uint32_t dimensions;           /* of it */
     const double *rest_density;    /* [TABLE] of a tilted draw of a reduction's own law; NULL: none has one */
     const double *pass, *transfer, *rest, *work, *slowest_gpu; /* [TABLE]; NULL: always 1 */
@@ -95,7 +95,7 @@ enum { IS_TILTED, WHICH_TILTED, FIRST_CELL };
 static double lasting(const struct sampler *s, uint32_t replica, uint32_t dimension)
 {
     if (dimension < s->dimensions)
-        return maq_quasi_at(&s->quasi[replica % MAQ_STEP_SCRAMBLINGS], replica / MAQ_STEP_SCRAMBLINGS, dimension);
+        return maq_sobol_at(&s->quasi[replica % MAQ_STEP_SCRAMBLINGS], replica / MAQ_STEP_SCRAMBLINGS, dimension);
     return maq_rng_at(s->run->seed, MAQ_RNG_STATIC, replica, dimension);
 }
 
@@ -332,11 +332,11 @@ static void *work(void *ptr)
 static bool make_quasi(struct sampler *s, struct maq_arena *arena)
 {
     uint32_t wanted = FIRST_CELL + 2 * s->m->stages * s->m->nodes;
-    struct maq_quasi *q = MAQ_ARENA_NEW(arena, struct maq_quasi, MAQ_STEP_SCRAMBLINGS);
+    struct maq_sobol *q = MAQ_ARENA_NEW(arena, struct maq_sobol, MAQ_STEP_SCRAMBLINGS);
     s->quasi = q;
     s->dimensions = wanted < MAQ_QUASI_DIMENSIONS ? wanted : MAQ_QUASI_DIMENSIONS;
     for (uint32_t i = 0; q && i < MAQ_STEP_SCRAMBLINGS; i++)
-        maq_quasi_init(&q[i], s->dimensions, s->run->seed, i);
+        maq_sobol_init(&q[i], s->dimensions, s->run->seed, i);
     return q != NULL;
 }
 

@@ -13,21 +13,22 @@
 #define MOST_TASKS 4e9 /* sampled tasks at the most */
 
 /* Each source alone and each source removed, with fewer draws and the same numbers. */
-static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v)
+static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_step_question *w,
+                                   const struct maq_variation *v)
 {
     uint32_t all = (1u << MAQ_SOURCE_COUNT) - 1;
     struct maq_step_answer none, whole, one, rest;
-    struct maq_step_ask few = *w;
+    struct maq_step_question few = *w;
     few.draws = w->draws / 5 > MAQ_STEP_ASK_LEAST_DRAWS ? w->draws / 5 : MAQ_STEP_ASK_LEAST_DRAWS;
     struct maq_variation nothing = maq_variation_only(v, 0);
-    MAQ_TRY(maq_step_ask(&none, &few, &nothing));
-    MAQ_TRY(maq_step_ask(&whole, &few, v));
+    MAQ_TRY(maq_step_question(&none, &few, &nothing));
+    MAQ_TRY(maq_step_question(&whole, &few, v));
     for (uint32_t s = 0; s < MAQ_SOURCE_COUNT; s++) {
         if (!maq_variation_has(v, (enum maq_source)s))
             continue;
         struct maq_variation alone = maq_variation_only(v, 1u << s), removed = maq_variation_only(v, all & ~(1u << s));
-        MAQ_TRY(maq_step_ask(&one, &few, &alone));
-        MAQ_TRY(maq_step_ask(&rest, &few, &removed));
+        MAQ_TRY(maq_step_question(&one, &few, &alone));
+        MAQ_TRY(maq_step_question(&rest, &few, &removed));
         out->source[out->n_sources++] =
             (struct maq_risk_source){maq_source_name((enum maq_source)s), maq_source_text((enum maq_source)s),
                                      maq_step_answer_over(&one, &none), maq_step_answer_over(&whole, &rest)};
@@ -56,11 +57,11 @@ static bool slow_in_stage(struct maq_slow *out, const struct maq_slow *given, ui
 }
 
 /* The step with a slow GPU in each stage in turn, with fewer draws and the same numbers. */
-static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v,
+static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_question *w, const struct maq_variation *v,
                                   double factor)
 {
     struct maq_step_answer answer;
-    struct maq_step_ask few = *w;
+    struct maq_step_question few = *w;
     few.draws = w->draws / 5 > MAQ_STEP_ASK_LEAST_DRAWS ? w->draws / 5 : MAQ_STEP_ASK_LEAST_DRAWS;
     out->place_factor = factor;
     out->place = maq__calloc(out->stages * sizeof *out->place);
@@ -72,7 +73,7 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_ask
         if (!slow_in_stage(&slow, w->slow, s, out->stages, factor, w->arena))
             return MAQ_NO_MEMORY;
         few.slow = &slow;
-        MAQ_TRY(maq_step_ask(&answer, &few, v));
+        MAQ_TRY(maq_step_question(&answer, &few, v));
         out->place[s] = (struct maq_risk_place){maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P50),
                                                 maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P95)};
         maq_arena_reset(w->arena, mark);
@@ -81,20 +82,20 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_ask
 }
 
 /* The distribution itself, and the guarantee. */
-static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_ask *w, const struct maq_variation *v)
+static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_question *w, const struct maq_variation *v)
 {
     struct maq_step_answer answer;
     struct maq_step_limit limit = {.limit_ns = (double)NAN};
-    struct maq_step_ask asked = *w;
+    struct maq_step_question asked = *w;
     asked.limit = &limit;
-    MAQ_TRY(maq_step_ask(&answer, &asked, v));
+    MAQ_TRY(maq_step_question(&answer, &asked, v));
     asked.limit = NULL;
     *w = asked; /* with what was found about it */
     out->guarantee_s = limit.limit_ns * 1e-9;
     out->guarantee_steps = limit.values;
     out->p5 = maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        out->figure[f] = maq_step_answer_quantile(&answer, (enum maq_step_ask_figure)(f + 1));
+        out->figure[f] = maq_step_answer_quantile(&answer, (enum maq_step_question_figure)(f + 1));
     out->sd_s = answer.figure[MAQ_STEP_ASK_SD] * 1e-9;
     out->tail_share = w->tail;
     out->exact = w->exact;
@@ -115,13 +116,13 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     uint32_t draws = opts->draws > 0 ? opts->draws : DRAWS;
     if (opts->draws == 0 && draws > most)
         draws = most > MAQ_STEP_ASK_LEAST_DRAWS ? (uint32_t)most : MAQ_STEP_ASK_LEAST_DRAWS;
-    struct maq_step_ask w = {.m = &m,
-                             .slow = &slow,
-                             .seed = opts->seed > 0 ? opts->seed : 1,
-                             .draws = draws,
-                             .threads = opts->threads,
-                             .arena = arena,
-                             .sampled = opts->sampled};
+    struct maq_step_question w = {.m = &m,
+                                  .slow = &slow,
+                                  .seed = opts->seed > 0 ? opts->seed : 1,
+                                  .draws = draws,
+                                  .threads = opts->threads,
+                                  .arena = arena,
+                                  .sampled = opts->sampled};
     struct maq_signatures signatures;
     if (opts->parts != 0 || v.n_kernels > 0) {
         MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
@@ -137,7 +138,7 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     w.signatures = &signatures;
     for (int k = 0; k < MAQ_RISK_PARTS; k++)
         if (opts->parts & 1u << k)
-            MAQ_TRY(maq_step_parts_ask(&out->driver[k], &out->n_drivers[k], (enum maq_risk_parts)k, &w, &v));
+            MAQ_TRY(maq_step_drivers_find(&out->driver[k], &out->n_drivers[k], (enum maq_risk_parts)k, &w, &v));
     return MAQ_OK;
 }
 

@@ -82,7 +82,7 @@ static enum maq_status read_shape(struct maq_replay_trace *out, const char *path
 /* --- operations ------------------------------------------------------------------------------------------------------ */
 
 static enum maq_status find_type(uint16_t *out, struct maq_replay_trace *t, struct maq_str name,
-                                 const struct maq_rows *rows)
+                                 const struct maq_csv_table *rows)
 {
     char shown[MAQ_SHOW_SIZE];
     for (uint32_t i = 0; i < t->n_types; i++)
@@ -108,7 +108,7 @@ struct columns {
     uint32_t step, dp, stage, op, chunk, start, dur;
 };
 
-static enum maq_status find_columns(struct columns *c, const struct maq_rows *rows)
+static enum maq_status find_columns(struct columns *c, const struct maq_csv_table *rows)
 {
     MAQ_TRY(maq_rows_need(&c->step, rows, "step"));
     MAQ_TRY(maq_rows_need(&c->dp, rows, "dp_rank"));
@@ -120,7 +120,7 @@ static enum maq_status find_columns(struct columns *c, const struct maq_rows *ro
     return MAQ_OK;
 }
 
-static enum maq_status read_op(struct maq_replay_op *out, struct maq_replay_trace *t, const struct maq_rows *rows,
+static enum maq_status read_op(struct maq_replay_op *out, struct maq_replay_trace *t, const struct maq_csv_table *rows,
                                const struct columns *c)
 {
     uint32_t dp, stage;
@@ -159,7 +159,7 @@ static int in_order(const void *pa, const void *pb)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-static enum maq_status read_ops(struct entry **held, struct maq_replay_trace *t, struct maq_rows *rows)
+static enum maq_status read_ops(struct entry **held, struct maq_replay_trace *t, struct maq_csv_table *rows)
 {
     struct columns c;
     uint32_t size = 0;
@@ -216,7 +216,7 @@ enum maq_status maq_replay_read(struct maq_replay_trace *out, const char *ops, c
                                 struct maq_arena *arena, struct maq_diag *diag)
 {
     struct entry *held = NULL;
-    struct maq_rows *rows = MAQ_ARENA_NEW(arena, struct maq_rows, 1);
+    struct maq_csv_table *rows = MAQ_ARENA_NEW(arena, struct maq_csv_table, 1);
     *out = (struct maq_replay_trace){0};
     if (!rows)
         return maq_no_memory(diag, NULL);

@@ -1,13 +1,13 @@
 /*
  * placed.c - a mixed plan on the node groups of a job, by the cost chain.
  *
- * A stage costs what the same virtual stage costs in a prediction of a job of its own (train/mixed/layer_range.h): its passes
+ * A stage costs what the same virtual stage costs in a prediction of a job of its own (train/mixed/range_costs.h): its passes
  * with the host's gaps and the collectives inside, the part of its reduction that nothing hides, its update, its
  * memory. Replica r of every stage makes a *column*, a pipeline of its own with its share of the micro batches;
- * columns that are alike are played once (placed_step.c).
+ * columns that are alike are simulated once (placed_step.c).
  *
  * Devices of a node group are taken in the order of pipelines, stages and replicas, each replica the first room that it fits into
- * (train/mixed/rank_placement.h). A transfer between stages is that of their bytes and
+ * (train/mixed/device_slots.h). A transfer between stages is that of their bytes and
  * places; between node groups it takes what the slower of both networks takes, or the link between them.
  *
  * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the
@@ -34,13 +34,13 @@ struct placed_owner {
 
 /* ---- node groups ---- */
 
-static enum maq_status open_seats(struct maq_placing *p)
+static enum maq_status open_slots(struct maq_placing *p)
 {
-    p->seats = MAQ_ARENA_NEW(p->arena, struct maq_seats, p->pools.n);
-    for (uint32_t i = 0; p->seats && i < p->pools.n; i++)
-        if (!maq_seats_open(&p->seats[i], &p->pools.at[i], p->arena))
-            p->seats = NULL;
-    return p->seats ? MAQ_OK : maq_no_memory(p->diag, "the plan");
+    p->slots = MAQ_ARENA_NEW(p->arena, struct maq_device_slots, p->pools.n);
+    for (uint32_t i = 0; p->slots && i < p->pools.n; i++)
+        if (!maq_device_slots_open(&p->slots[i], &p->pools.at[i], p->arena))
+            p->slots = NULL;
+    return p->slots ? MAQ_OK : maq_no_memory(p->diag, "the plan");
 }
 
 /* A replica's group is a node group's name or its number; where it has none, the first of the device. */
@@ -66,14 +66,14 @@ static uint32_t devices_of(const struct maq_mixed_replica *r)
     return r->tp * r->cp;
 }
 
-static enum maq_status seat_stage(struct maq_placing *p, struct maq_placed_column *columns, uint32_t pipeline,
+static enum maq_status slot_stage(struct maq_placing *p, struct maq_placed_column *columns, uint32_t pipeline,
                                   uint32_t stage)
 {
     const struct maq_mixed_stage *s = &p->plan->pipelines[pipeline].stages[stage];
     for (uint32_t j = 0; j < s->n_replicas; j++) {
-        struct maq_placed_seat *seat = &columns[j].seats[stage];
-        *seat = (struct maq_placed_seat){.plan = s, .replica = &s->replicas[j]};
-        if (!find_pool(&seat->pool, p, seat->replica))
+        struct maq_placed_slot *slot = &columns[j].slots[stage];
+        *slot = (struct maq_placed_slot){.plan = s, .replica = &s->replicas[j]};
+        if (!find_pool(&slot->pool, p, slot->replica))
             return maq__placed_cannot(p->diag, "devices and groups go by the job's names",
                                       "the cluster has no such node group");
     }
@@ -88,13 +88,13 @@ static enum maq_status take_stage(struct maq_placing *p, struct maq_placed_colum
     if (!first)
         return maq_no_memory(p->diag, "the plan");
     for (uint32_t j = 0, end; j < n; j = end) {
-        const struct maq_placed_seat *seat = &columns[j].seats[stage];
-        for (end = j; end < n && columns[end].seats[stage].pool == seat->pool &&
-                      devices_of(columns[end].seats[stage].replica) == devices_of(seat->replica);)
+        const struct maq_placed_slot *slot = &columns[j].slots[stage];
+        for (end = j; end < n && columns[end].slots[stage].pool == slot->pool &&
+                      devices_of(columns[end].slots[stage].replica) == devices_of(slot->replica);)
             end++;
-        maq_seats_take_stage(&p->seats[seat->pool], devices_of(seat->replica), end - j, first);
+        maq_device_slots_take_stage(&p->slots[slot->pool], devices_of(slot->replica), end - j, first);
         for (uint32_t i = j; i < end; i++) {
-            columns[i].seats[stage].taken[backwards] = first[i - j];
+            columns[i].slots[stage].taken[backwards] = first[i - j];
             if (first[i - j] == UINT32_MAX)
                 return maq__placed_cannot(p->diag, NULL, "it takes more devices than a node group has");
         }
@@ -111,13 +111,13 @@ static enum maq_status take_pipeline(struct maq_placing *p, struct maq_placed_co
         MAQ_TRY(take_stage(p, columns, n, backwards ? columns->devices - 1 - k : k, backwards));
     for (uint32_t i = columns->devices; i < columns->n; i++)
         for (uint32_t j = 0; j < n; j++)
-            columns[j].seats[i].taken[backwards] = columns[j].seats[i % columns->devices].taken[backwards];
+            columns[j].slots[i].taken[backwards] = columns[j].slots[i % columns->devices].taken[backwards];
     return MAQ_OK;
 }
 
 static enum maq_status take_devices(struct maq_placing *p, bool backwards)
 {
-    MAQ_TRY(open_seats(p));
+    MAQ_TRY(open_slots(p));
     for (uint32_t k = 0; k < p->plan->n_pipelines; k++) {
         uint32_t pipeline = backwards ? p->plan->n_pipelines - 1 - k : k, first = 0;
         for (uint32_t i = 0; i < pipeline; i++)
@@ -127,7 +127,7 @@ static enum maq_status take_devices(struct maq_placing *p, bool backwards)
     return MAQ_OK;
 }
 
-static enum maq_status seat_pipeline(struct maq_placing *p, uint32_t pipeline)
+static enum maq_status slot_pipeline(struct maq_placing *p, uint32_t pipeline)
 {
     const struct maq_mixed_pipeline *line = &p->plan->pipelines[pipeline];
     struct maq_placed_column *columns = &p->columns[p->n_columns];
@@ -142,36 +142,36 @@ static enum maq_status seat_pipeline(struct maq_placing *p, uint32_t pipeline)
                                        .n = line->n_stages,
                                        .devices = own,
                                        .microbatches = maq_mixed_replica_microbatches(p->plan, pipeline, 0, j),
-                                       .seats = MAQ_ARENA_NEW(p->arena, struct maq_placed_seat, line->n_stages)};
-        if (!columns[j].seats)
+                                       .slots = MAQ_ARENA_NEW(p->arena, struct maq_placed_slot, line->n_stages)};
+        if (!columns[j].slots)
             return maq_no_memory(p->diag, "the plan");
     }
     for (uint32_t i = 0; i < line->n_stages; i++)
-        MAQ_TRY(seat_stage(p, columns, pipeline, i));
+        MAQ_TRY(slot_stage(p, columns, pipeline, i));
     p->n_columns += line->stages[0].n_replicas;
     return MAQ_OK;
 }
 
-static const struct maq_placed_seat *seat_with(const struct maq_placed_column *c, uint32_t layer)
+static const struct maq_placed_slot *slot_with(const struct maq_placed_column *c, uint32_t layer)
 {
     uint32_t i = 0;
-    while (layer >= c->seats[i].plan->first_layer + c->seats[i].plan->layers)
+    while (layer >= c->slots[i].plan->first_layer + c->slots[i].plan->layers)
         i++;
-    return &c->seats[i];
+    return &c->slots[i];
 }
 
-/* Of the replicas on a seat's pool that hold its first layer, those in the domain of the first device that they take. */
-static uint32_t count_together(const struct maq_placing *p, const struct maq_placed_seat *seat, bool backwards)
+/* Of the replicas on a slot's pool that hold its first layer, those in the domain of the first device that they take. */
+static uint32_t count_together(const struct maq_placing *p, const struct maq_placed_slot *slot, bool backwards)
 {
-    uint32_t room = p->seats[seat->pool].room, lowest = UINT32_MAX, n = 0;
+    uint32_t room = p->slots[slot->pool].room, lowest = UINT32_MAX, n = 0;
     for (uint32_t i = 0; i < p->n_columns; i++) {
-        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
-        if (other->pool == seat->pool && other->taken[backwards] / room < lowest)
+        const struct maq_placed_slot *other = slot_with(&p->columns[i], slot->plan->first_layer);
+        if (other->pool == slot->pool && other->taken[backwards] / room < lowest)
             lowest = other->taken[backwards] / room;
     }
     for (uint32_t i = 0; i < p->n_columns; i++) {
-        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
-        n += other->pool == seat->pool && other->taken[backwards] / room == lowest;
+        const struct maq_placed_slot *other = slot_with(&p->columns[i], slot->plan->first_layer);
+        n += other->pool == slot->pool && other->taken[backwards] / room == lowest;
     }
     return n;
 }
@@ -179,19 +179,19 @@ static uint32_t count_together(const struct maq_placing *p, const struct maq_pla
 /* How many replicas hold its first layer, and where. */
 static void count_replicas(const struct maq_placing *p, struct maq_placed_column *of, uint32_t stage)
 {
-    struct maq_placed_seat *seat = &of->seats[stage];
+    struct maq_placed_slot *slot = &of->slots[stage];
     for (uint32_t i = 0; i < p->n_columns; i++) {
-        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
-        seat->replicas += other->pool == seat->pool;
-        seat->elsewhere += other->pool != seat->pool;
-        if (other->pool == seat->pool && p->columns[i].pipeline == of->pipeline)
-            seat->devices += devices_of(seat->replica);
+        const struct maq_placed_slot *other = slot_with(&p->columns[i], slot->plan->first_layer);
+        slot->replicas += other->pool == slot->pool;
+        slot->elsewhere += other->pool != slot->pool;
+        if (other->pool == slot->pool && p->columns[i].pipeline == of->pipeline)
+            slot->devices += devices_of(slot->replica);
     }
     for (int backwards = 0; backwards < 2; backwards++)
-        seat->together[backwards] = count_together(p, seat, backwards);
+        slot->together[backwards] = count_together(p, slot, backwards);
 }
 
-static bool same_seat(const struct maq_placed_seat *a, const struct maq_placed_seat *b)
+static bool same_slot(const struct maq_placed_slot *a, const struct maq_placed_slot *b)
 {
     const struct maq_mixed_replica *x = a->replica, *y = b->replica;
     return a->pool == b->pool && x->tp == y->tp && x->cp == y->cp && x->ep == y->ep && x->etp == y->etp &&
@@ -208,7 +208,7 @@ static void merge_columns(struct maq_placing *p)
             struct maq_placed_column *o = &p->columns[k];
             bool alike = o->pipeline == c->pipeline && o->microbatches == c->microbatches;
             for (uint32_t s = 0; alike && s < c->n; s++)
-                alike = same_seat(&c->seats[s], &o->seats[s]);
+                alike = same_slot(&c->slots[s], &o->slots[s]);
             found = alike ? o : NULL;
         }
         if (found)
@@ -222,10 +222,10 @@ static void merge_columns(struct maq_placing *p)
 /* ---- costs ---- */
 
 static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_placed_column *c,
-                               const struct maq_placed_seat *seat)
+                               const struct maq_placed_slot *slot)
 {
-    const struct maq_mixed_stage *s = seat->plan;
-    const struct maq_mixed_replica *r = seat->replica;
+    const struct maq_mixed_stage *s = slot->plan;
+    const struct maq_mixed_replica *r = slot->replica;
     struct maq_plan plan = p->job->plan;
     bool some = s->recompute == MAQ_RECOMPUTE_FULL && s->recompute_layers > 0 && s->recompute_layers < s->layers;
     plan.tp = (int32_t)r->tp;
@@ -252,28 +252,28 @@ static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_pla
 }
 
 /*
- * Where the groups of a seat's stage begin, whose replicas are priced as lying one behind the other. Where those of several pipelines are
+ * Where the groups of a slot's stage begin, whose replicas are priced as lying one behind the other. Where those of several pipelines are
  * in several domains, the row begins so that the first domain has as many of them as it does have.
  */
-static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_seat *seat)
+static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_slot *slot)
 {
-    uint32_t each = devices_of(seat->replica), room = p->seats[seat->pool].room,
-             near = seat->together[seat->backwards] * each;
-    bool spread = p->plan->n_pipelines > 1 && seat->together[seat->backwards] < seat->replicas && near <= room;
-    return spread ? room - near : maq_seats_first(seat->first_device, each, seat->replicas);
+    uint32_t each = devices_of(slot->replica), room = p->slots[slot->pool].room,
+             near = slot->together[slot->backwards] * each;
+    bool spread = p->plan->n_pipelines > 1 && slot->together[slot->backwards] < slot->replicas && near <= room;
+    return spread ? room - near : maq_device_slots_first(slot->first_device, each, slot->replicas);
 }
 
 /* Of a device, with all its stages, by the way of the first of them. */
-static enum maq_status cost_update(struct maq_placed_seat *seat, const struct maq_stretches *stretches,
+static enum maq_status cost_update(struct maq_placed_slot *slot, const struct maq_range_costs *range_costs,
                                    const struct maq_placed_column *c, uint32_t device)
 {
-    struct maq_stretch_range ranges[MAQ_MAX_STAGES];
+    struct maq_atom_range ranges[MAQ_MAX_STAGES];
     uint32_t n = 0;
     for (uint32_t k = device; k < c->n; k += c->devices) {
-        const struct maq_mixed_stage *s = c->seats[k].plan;
-        ranges[n++] = (struct maq_stretch_range){s->first_layer, s->first_layer + s->layers};
+        const struct maq_mixed_stage *s = c->slots[k].plan;
+        ranges[n++] = (struct maq_atom_range){s->first_layer, s->first_layer + s->layers};
     }
-    return maq_stretches_update(&seat->cost.update_s, stretches, ranges, n);
+    return maq_range_costs_update(&slot->cost.update_s, range_costs, ranges, n);
 }
 
 /* Behind the reason. */
@@ -285,42 +285,42 @@ static enum maq_status cannot_run(const struct maq_placing *p, const struct maq_
     return maq__placed_cannot(p->diag, NULL, why);
 }
 
-static enum maq_status cost_seat(struct maq_placing *p, const struct maq_placed_column *c, uint32_t stage)
+static enum maq_status cost_slot(struct maq_placing *p, const struct maq_placed_column *c, uint32_t stage)
 {
-    struct maq_placed_seat *seat = &c->seats[stage];
-    const struct maq_mixed_stage *s = seat->plan;
-    struct maq_stretches stretches;
-    struct maq_plan plan = plan_of(p, c, seat);
-    uint32_t first = first_of(p, seat);
-    const struct maq_stretch_place at = {seat->replicas, c->microbatches, first, c->n == 1};
-    enum maq_status status = maq_stretches_begin(&stretches, p->pools.at[seat->pool].sweep, &plan, &at, p->diag);
+    struct maq_placed_slot *slot = &c->slots[stage];
+    const struct maq_mixed_stage *s = slot->plan;
+    struct maq_range_costs range_costs;
+    struct maq_plan plan = plan_of(p, c, slot);
+    uint32_t first = first_of(p, slot);
+    const struct maq_range_stage at = {slot->replicas, c->microbatches, first, c->n == 1};
+    enum maq_status status = maq_range_costs_begin(&range_costs, p->pools.at[slot->pool].sweep, &plan, &at, p->diag);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
         return cannot_run(p, s);
     MAQ_TRY(status);
-    status = maq_stretches_cost(&seat->cost, &stretches, s->first_layer, s->first_layer + s->layers, false);
+    status = maq_range_costs_of(&slot->cost, &range_costs, s->first_layer, s->first_layer + s->layers, false);
     if (status == MAQ_OK && stage < c->devices)
-        status = cost_update(seat, &stretches, c, stage);
-    seat->context_bytes = stretches.context_bytes;
-    seat->hop_bytes = stretches.hop_bytes;
-    seat->tied_bytes = stretches.tied_bytes;
-    seat->grad_bytes = stretches.grad_bytes;
-    seat->stalls = stretches.stalls;
-    seat->reduces_beside = stretches.reduces_beside;
-    maq_stretches_end(&stretches);
+        status = cost_update(slot, &range_costs, c, stage);
+    slot->context_bytes = range_costs.context_bytes;
+    slot->hop_bytes = range_costs.hop_bytes;
+    slot->tied_bytes = range_costs.tied_bytes;
+    slot->grad_bytes = range_costs.grad_bytes;
+    slot->stalls = range_costs.stalls;
+    slot->reduces_beside = range_costs.reduces_beside;
+    maq_range_costs_end(&range_costs);
     return status;
 }
 
 /* ---- links ---- */
 
-static void reduce_across(const struct maq_placing *p, struct maq_placed_seat *seat)
+static void reduce_across(const struct maq_placing *p, struct maq_placed_slot *slot)
 {
-    double ranks = seat->replicas + seat->elsewhere, bytes = seat->cost.params * seat->grad_bytes;
-    for (uint32_t i = 0; seat->elsewhere > 0 && i < p->n_columns; i++) {
-        const struct maq_placed_seat *other = seat_with(&p->columns[i], seat->plan->first_layer);
-        if (other->pool != seat->pool)
-            seat->across_s =
-                fmax(seat->across_s, maq_pools_between_s(&p->pools, seat->pool, other->pool,
-                                                         2 * (ranks - 1) / ranks * bytes, devices_of(seat->replica)));
+    double ranks = slot->replicas + slot->elsewhere, bytes = slot->cost.params * slot->grad_bytes;
+    for (uint32_t i = 0; slot->elsewhere > 0 && i < p->n_columns; i++) {
+        const struct maq_placed_slot *other = slot_with(&p->columns[i], slot->plan->first_layer);
+        if (other->pool != slot->pool)
+            slot->across_s =
+                fmax(slot->across_s, maq_pools_between_s(&p->pools, slot->pool, other->pool,
+                                                         2 * (ranks - 1) / ranks * bytes, devices_of(slot->replica)));
     }
 }
 
@@ -334,17 +334,17 @@ static enum maq_status play(struct maq_mixed_placed *out, struct placed_owner *o
         return maq_no_memory(p->diag, "the plan");
     for (uint32_t i = 0; i < p->n_columns; i++)
         for (uint32_t s = 0; s < p->columns[i].n; s++) {
-            struct maq_placed_seat *seat = &p->columns[i].seats[s];
-            seat->backwards = backwards;
-            seat->first_device = seat->taken[backwards];
-            seat->across_s = 0;
-            MAQ_TRY(cost_seat(p, &p->columns[i], s));
+            struct maq_placed_slot *slot = &p->columns[i].slots[s];
+            slot->backwards = backwards;
+            slot->first_device = slot->taken[backwards];
+            slot->across_s = 0;
+            MAQ_TRY(cost_slot(p, &p->columns[i], s));
         }
     for (uint32_t i = 0; i < p->n_columns; i++)
         for (uint32_t s = 0; s < p->columns[i].n; s++)
-            reduce_across(p, &p->columns[i].seats[s]);
+            reduce_across(p, &p->columns[i].slots[s]);
     out->stages = list;
-    return maq__placed_play(out, list, p);
+    return maq__placed_simulate(out, list, p);
 }
 
 static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
@@ -358,7 +358,7 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
         return maq_no_memory(p->diag, "the plan");
     MAQ_TRY(maq_pools_open(&p->pools, p->job, p->diag));
     for (uint32_t i = 0; i < p->plan->n_pipelines; i++)
-        MAQ_TRY(seat_pipeline(p, i));
+        MAQ_TRY(slot_pipeline(p, i));
     MAQ_TRY(take_devices(p, false));
     MAQ_TRY(take_devices(p, true));
     for (uint32_t i = 0; i < p->n_columns; i++)
@@ -377,7 +377,7 @@ static enum maq_status place(struct placed_owner *o, struct maq_placing *p)
 }
 
 enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
-                                const struct maq_job_box *open, struct maq_diag *diag)
+                                const struct maq_loaded_job *open, struct maq_diag *diag)
 {
     return maq__mixed_place_on(out, plan, maq_job_get(open), diag);
 }

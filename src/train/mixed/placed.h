@@ -11,11 +11,11 @@
 #include "maquette/mixed_step.h"
 #include "plan/schedule/schedule.h"
 #include "train/mixed/device_pools.h"
-#include "train/mixed/layer_range.h"
-#include "train/mixed/rank_placement.h"
+#include "train/mixed/device_slots.h"
+#include "train/mixed/range_costs.h"
 
 /* A stage of a column. */
-struct maq_placed_seat {
+struct maq_placed_slot {
     const struct maq_mixed_stage *plan;
     const struct maq_mixed_replica *replica;
     uint32_t pool, taken[2]; /* first device, as stages take them from the front of the pipeline, from its back */
@@ -24,9 +24,9 @@ struct maq_placed_seat {
     uint32_t replicas, elsewhere; /* that hold its first layer: on its pool, on others */
     bool backwards;               /* which of `taken` counts */
     uint32_t together[2];         /* of those on its pool: in the scale-up domain of the first of them, taken so */
-    struct maq_stretch_cost cost;
-    double context_bytes, hop_bytes, grad_bytes, tied_bytes; /* as of its stretches */
-    bool stalls, reduces_beside;                             /* as of a stretch */
+    struct maq_range_cost cost;
+    double context_bytes, hop_bytes, grad_bytes, tied_bytes; /* as of its layer ranges */
+    bool stalls, reduces_beside;                             /* as of a layer range */
     double hop_s, across_s;                                  /* from the stage before; reduction over node groups */
     double gathered_s; /* the device has its parameters, and those of its stages before */
     double end_s;      /* of the pass that completes its gradients */
@@ -35,15 +35,15 @@ struct maq_placed_seat {
 struct maq_placed_column {
     uint32_t pipeline, column, alike;  /* so many like it, itself included */
     uint32_t microbatches, n, devices; /* stages; of them on devices of their own */
-    struct maq_placed_seat *seats;
+    struct maq_placed_slot *slots;
     double busy_end_s; /* of the last pass of all */
 };
 
 struct maq_placing {
     const struct maq_mixed_plan *plan;
     const struct maq_job *job;
-    struct maq_pools pools;  /* the job's node groups */
-    struct maq_seats *seats; /* [pools.n] */
+    struct maq_pools pools;         /* the job's node groups */
+    struct maq_device_slots *slots; /* [pools.n] */
     uint32_t n_columns, n_atoms;
     struct maq_placed_column *columns;
     struct maq_arena *arena;
@@ -60,13 +60,13 @@ int maq__placed_overlap_ep(const struct maq_placing *p);
 enum maq_status maq__placed_check(const struct maq_placing *p);
 
 /* Plays all columns; fills what the result says of time and memory. */
-enum maq_status maq__placed_play(struct maq_mixed_placed *out, struct maq_mixed_placed_stage *stages,
-                                 struct maq_placing *p);
+enum maq_status maq__placed_simulate(struct maq_mixed_placed *out, struct maq_mixed_placed_stage *stages,
+                                     struct maq_placing *p);
 
-/* Devices of a node that send at the same time as a seat. */
+/* Devices of a node that send at the same time as a slot. */
 uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_placed_column *c,
-                             const struct maq_placed_seat *s);
-/* Seconds of a transfer between two seats. */
+                             const struct maq_placed_slot *s);
+/* Seconds of a transfer between two slots. */
 double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
                          double bytes);
 

@@ -5,7 +5,7 @@
  *     and what is sent between them is not modelled
  *   - TP groups over several nodes or kinds of GPU
  *   - ZeRO and experts over replicas on different node groups: their collectives are priced inside one
- *   - schedules that split backward passes (ZB, DualPipe): the cost of a stretch of layers is of whole passes
+ *   - schedules that split backward passes (ZB, DualPipe): the cost of a range of layers is of whole passes
  *   - virtual stages in another order than round the devices, stage k on those of stage k - n
  */
 #include "base/check.h"

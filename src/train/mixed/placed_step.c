@@ -1,5 +1,5 @@
 /*
- * placed_step.c - a step of a placed plan: every column played pass by pass, then what all columns do together.
+ * placed_step.c - a step of a placed plan: every column simulated pass by pass, then what all columns do together.
  *
  *   column      max-plus over the schedule's skeleton (plan/schedule/schedule.h), passes of its stages and hops between them; a stage on other stages'
  *               devices is a position of the interleaved schedule, whose transfers do not block their senders
@@ -60,7 +60,7 @@ static void read_ends(struct maq_placed_column *c, const struct skeleton *k)
     for (uint32_t d = 0; d < c->devices; d++)
         for (uint32_t t = s->stage_first[d]; t != MAQ_NO_TASK; t = s->next_on_stage[t])
             if (maq_task_is_last(s, t))
-                c->seats[s->tasks[t].position].end_s = k->finish[t] * 1e-9;
+                c->slots[s->tasks[t].position].end_s = k->finish[t] * 1e-9;
 }
 
 /* Passes of a column: what its devices do until gradients are complete. */
@@ -70,10 +70,10 @@ static enum maq_status play_column(const struct maq_placing *p, struct maq_place
     MAQ_TRY(build(k, p, c));
     MAQ_ASSERT(k->dur && k->hop && k->stall && k->port && k->ready && k->late && k->finish);
     for (uint32_t i = 0; i < c->n; i++) {
-        struct maq_placed_seat *s = &c->seats[i], *last = &c->seats[i > 0 ? i - 1 : 0];
+        struct maq_placed_slot *s = &c->slots[i], *last = &c->slots[i > 0 ? i - 1 : 0];
         bool apart = maq_pools_apart(&p->pools, (uint32_t[]){last->pool, s->pool},
                                      (uint32_t[]){last->first_device, s->first_device});
-        double before = i < c->devices ? 0 : c->seats[i - c->devices].gathered_s;
+        double before = i < c->devices ? 0 : c->slots[i - c->devices].gathered_s;
         s->gathered_s = before + s->cost.gathering_s;
         s->hop_s = i > 0 ? maq__placed_hop_s(p, c, i - 1, i, larger(last->hop_bytes, s->hop_bytes)) : 0;
         k->dur[MAQ_TASK_F * c->n + i] = nearbyint(s->cost.forward_s * 1e9);
@@ -110,7 +110,7 @@ static double activations(uint32_t *in_flight, const struct placed_column_view *
         double bytes = 0;
         for (uint32_t chunk = 0; chunk < s->chunks; chunk++)
             bytes +=
-                s->inflight[k].chunk[chunk] * v->column->seats[v->device + chunk * v->column->devices].cost.act_bytes;
+                s->inflight[k].chunk[chunk] * v->column->slots[v->device + chunk * v->column->devices].cost.act_bytes;
         if (bytes > most) {
             most = bytes;
             *in_flight = s->inflight[k].total;
@@ -124,12 +124,12 @@ static double memory_of(uint32_t *in_flight, const struct placed_column_view *v)
     const struct maq_placed_column *c = v->column;
     double held = activations(in_flight, v), states = 0, working = 0, ending = 0, matrix = 0;
     for (uint32_t i = v->device; i < c->n; i += c->devices) {
-        states += c->seats[i].cost.states_bytes;
-        working = larger(working, c->seats[i].cost.working_bytes);
-        ending += c->seats[i].cost.ending_bytes;
-        matrix = larger(matrix, c->seats[i].cost.matrix_bytes);
+        states += c->slots[i].cost.states_bytes;
+        working = larger(working, c->slots[i].cost.working_bytes);
+        ending += c->slots[i].cost.ending_bytes;
+        matrix = larger(matrix, c->slots[i].cost.matrix_bytes);
     }
-    return c->seats[v->device].context_bytes + states + held + larger(working, ending + matrix - held);
+    return c->slots[v->device].context_bytes + states + held + larger(working, ending + matrix - held);
 }
 
 /* ---- what is told of a column ---- */
@@ -138,12 +138,12 @@ static void tell_column(struct maq_mixed_placed *out, struct maq_mixed_placed_st
                         const struct maq_placed_column *c, const struct maq_schedule *schedule)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct maq_placed_seat *s = &c->seats[i];
+        const struct maq_placed_slot *s = &c->slots[i];
         const struct maq_node_group *group = &p->job->cluster.groups[s->pool];
         const struct placed_column_view view = {c, schedule, i % c->devices};
         double busy = 0;
         for (uint32_t k = i % c->devices; k < c->n; k += c->devices)
-            busy += c->microbatches * (c->seats[k].cost.forward_s + c->seats[k].cost.backward_s);
+            busy += c->microbatches * (c->slots[k].cost.forward_s + c->slots[k].cost.backward_s);
         list[i] = (struct maq_mixed_placed_stage){.pipeline = c->pipeline,
                                                   .stage = i,
                                                   .column = c->column,
@@ -172,13 +172,13 @@ static bool overlap(const struct maq_mixed_stage *a, const struct maq_mixed_stag
 }
 
 /* When all who hold one of its layers are done with their passes. */
-static double passed_s(const struct maq_placing *p, const struct maq_placed_seat *seat)
+static double passed_s(const struct maq_placing *p, const struct maq_placed_slot *slot)
 {
-    double t = seat->end_s;
+    double t = slot->end_s;
     for (uint32_t i = 0; i < p->n_columns; i++)
         for (uint32_t k = 0; k < p->columns[i].n; k++)
-            if (overlap(seat->plan, p->columns[i].seats[k].plan))
-                t = larger(t, p->columns[i].seats[k].end_s);
+            if (overlap(slot->plan, p->columns[i].slots[k].plan))
+                t = larger(t, p->columns[i].slots[k].end_s);
     return t;
 }
 
@@ -187,9 +187,9 @@ static double reduced_s(const struct maq_placing *p, const struct maq_placed_col
 {
     double passed = 0, reduced = 0;
     for (uint32_t i = device; i < c->n; i += c->devices)
-        passed = larger(passed, passed_s(p, &c->seats[i]));
+        passed = larger(passed, passed_s(p, &c->slots[i]));
     for (uint32_t i = (c->n / c->devices - 1) * c->devices + device; i < c->n; i -= c->devices) {
-        const struct maq_placed_seat *s = &c->seats[i];
+        const struct maq_placed_slot *s = &c->slots[i];
         double from = s->reduces_beside ? passed_s(p, s) : larger(passed, reduced),
                alone = from + larger(s->cost.exposed_s, s->across_s),
                behind = reduced + larger(s->cost.reduce_s, s->across_s);
@@ -200,7 +200,7 @@ static double reduced_s(const struct maq_placing *p, const struct maq_placed_col
 
 static double tied_s(const struct maq_placing *p, const struct maq_placed_column *c)
 {
-    const struct maq_placed_seat *a = &c->seats[0], *b = &c->seats[c->n - 1];
+    const struct maq_placed_slot *a = &c->slots[0], *b = &c->slots[c->n - 1];
     double bytes = larger(a->tied_bytes, b->tied_bytes);
     if (bytes == 0 || (a->pool == b->pool && a->first_device == b->first_device))
         return 0;
@@ -215,9 +215,9 @@ static void end_step(struct maq_mixed_placed *out, const struct maq_placing *p)
         const struct maq_placed_column *c = &p->columns[i];
         const double unpaired = maq_schedule_unpaired(c->devices, c->microbatches);
         for (uint32_t d = 0; d < c->devices; d++) {
-            double update = c->seats[d].cost.update_s; /* of all that it runs */
+            double update = c->slots[d].cost.update_s; /* of all that it runs */
             for (uint32_t k = d; k < c->n; k += c->devices)
-                update += c->seats[k].cost.gather_s + c->seats[k].cost.exchange_s * unpaired;
+                update += c->slots[k].cost.gather_s + c->slots[k].cost.exchange_s * unpaired;
             out->pipeline_s = larger(out->pipeline_s, reduced_s(p, c, d));
             after = larger(after, update);
         }
@@ -226,11 +226,11 @@ static void end_step(struct maq_mixed_placed *out, const struct maq_placing *p)
     }
     double norm = maq_pools_norm_s(&p->pools);
     out->update_s = norm + after;
-    out->step_s = out->pipeline_s + norm + after; /* the order of chain_played.c, to the last bit */
+    out->step_s = out->pipeline_s + norm + after; /* the order of planner/stages/simulated.c, to the last bit */
 }
 
-enum maq_status maq__placed_play(struct maq_mixed_placed *out, struct maq_mixed_placed_stage *stages,
-                                 struct maq_placing *p)
+enum maq_status maq__placed_simulate(struct maq_mixed_placed *out, struct maq_mixed_placed_stage *stages,
+                                     struct maq_placing *p)
 {
     uint32_t at = 0;
     double busiest = -1;

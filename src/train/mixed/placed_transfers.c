@@ -1,4 +1,4 @@
-/* placed_transfers.c - transfers between the seats of a plan on node groups: see placed.h. */
+/* placed_transfers.c - transfers between the slots of a plan on node groups: see placed.h. */
 #include "train/mixed/placed.h"
 
 /* Stages of the column that lie on a node group, those on devices of their own. */
@@ -6,12 +6,12 @@ static uint32_t stages_on(const struct maq_placed_column *c, uint32_t pool)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->devices; i++)
-        n += c->seats[i].pool == pool;
+        n += c->slots[i].pool == pool;
     return n;
 }
 
 uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_placed_column *c,
-                             const struct maq_placed_seat *s)
+                             const struct maq_placed_slot *s)
 {
     return maq_pool_sharers(&p->pools.at[s->pool], s->devices, stages_on(c, s->pool));
 }
@@ -19,7 +19,7 @@ uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_place
 double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
                          double bytes)
 {
-    const struct maq_placed_seat *a = &c->seats[from], *b = &c->seats[to];
+    const struct maq_placed_slot *a = &c->slots[from], *b = &c->slots[to];
     if (a->pool != b->pool)
         return maq_pools_between_s(&p->pools, a->pool, b->pool, bytes,
                                    a->devices < b->devices ? a->devices : b->devices);

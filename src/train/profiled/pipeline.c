@@ -425,8 +425,8 @@ static enum maq_status evaluate(double *pipeline_s, struct line *l)
     return MAQ_OK;
 }
 
-enum maq_status maq_mixed_play(double *pipeline_s, uint32_t *in_flight, const struct maq_bound_plan *b,
-                               uint32_t pipeline, struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq_mixed_simulate_pipeline(double *pipeline_s, uint32_t *in_flight, const struct maq_bound_plan *b,
+                                            uint32_t pipeline, struct maq_arena *arena, struct maq_diag *diag)
 {
     struct line l = {.b = b,
                      .pipe = &b->pipelines[pipeline],

@@ -157,7 +157,7 @@ static enum maq_status predict_pipeline(struct maq_mixed_cost *out, const struct
     uint32_t *in_flight = MAQ_ARENA_NEW(arena, uint32_t, n);
     if (!in_flight)
         return maq_no_memory(diag, "the plan");
-    MAQ_TRY(maq_mixed_play(&t, in_flight, b, pipeline, arena, diag));
+    MAQ_TRY(maq_mixed_simulate_pipeline(&t, in_flight, b, pipeline, arena, diag));
     out->pipeline_s = larger(out->pipeline_s, t);
     for (uint32_t s = 0; s < line->n_stages; in_flight += line->stages[s++].plan->n_replicas) {
         memory_of(out, b, pipeline, s, in_flight);

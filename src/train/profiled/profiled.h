@@ -23,8 +23,8 @@ void maq_mixed_pass_time(struct maq_mixed_pass *out, const struct maq_bound_plan
 double maq_mixed_group_sync_s(const struct maq_bound_plan *b, const struct maq_bound_replica *r, uint32_t layer);
 
 /* pipeline.c: time of a pipeline without reduction; in_flight[replica of stage 0, 1, ...]: micro batches that it holds at most. */
-enum maq_status maq_mixed_play(double *pipeline_s, uint32_t *in_flight, const struct maq_bound_plan *b,
-                               uint32_t pipeline, struct maq_arena *arena, struct maq_diag *diag);
+enum maq_status maq_mixed_simulate_pipeline(double *pipeline_s, uint32_t *in_flight, const struct maq_bound_plan *b,
+                                            uint32_t pipeline, struct maq_arena *arena, struct maq_diag *diag);
 
 /* memory.c: bytes on a device of the replica. */
 double maq_mixed_memory(const struct maq_bound_plan *b, uint32_t pipeline, uint32_t stage, uint32_t replica,

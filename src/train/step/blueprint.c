@@ -122,7 +122,7 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr, bool redu
 {
     double waits = pr->forward_ns + pr->backward_ns + pr->weight_ns -
                    (pr->plain_forward_ns + pr->plain_backward_ns + pr->plain_weight_ns);
-    maq_drag_passes(bp, pr, reduces);
+    maq_dp_interference_passes(bp, pr, reduces);
     pr->forward_ns += pr->forward_drag_ns;
     pr->backward_ns += pr->backward_drag_ns;
     pr->weight_ns += pr->weight_drag_ns;
@@ -238,7 +238,7 @@ static enum maq_status write_programs(struct maq_blueprint *bp)
 
 /* ---- end of the step ---- */
 
-/* Where two stages lie, by their first ranks. (Of two there are, the job around a stretch has no others: train/mixed/layer_range.c.) */
+/* Where two stages lie, by their first ranks. (Of two there are, the job around a layer range has no others: train/mixed/range_costs.c.) */
 static struct maq_placement between_stages(const struct maq_blueprint *bp, uint32_t a, uint32_t b)
 {
     const struct maq_job *job = bp->job;
@@ -304,7 +304,7 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
             maq_blueprint_select(bp, s);
         bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && memcmp(&held, &last, sizeof held) == 0;
         bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, programs, n);
-        bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_drag_step_ns(bp, s);
+        bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_dp_interference_step_ns(bp, s);
         bp->unpaired_ns[s] = unpaired_ns(bp, s);
         last = held;
     }

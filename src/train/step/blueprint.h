@@ -126,7 +126,7 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
 /* What a program hides of its exchange of experts under another microbatch, forward and back; 0 where every pass has a partner (DualPipe). */
 double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program);
 
-/* The program of a stretch of the model in the place of the blueprint's stage v->stage; zeroed storage in bp->arena. */
+/* The program of a layer range of the model in the place of the blueprint's stage v->stage; zeroed storage in bp->arena. */
 enum maq_status maq_blueprint_program(struct maq_program *out, struct maq_blueprint *bp,
                                       const struct maq_virtual_stage *v, bool embeds, bool outputs);
 

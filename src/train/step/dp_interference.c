@@ -12,7 +12,7 @@ static double hidden(double comm, double compute, double pass)
     return under < 0 ? 0 : under > compute ? compute : under;
 }
 
-void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *p, bool reduces)
+void maq_dp_interference_passes(const struct maq_blueprint *bp, struct maq_program *p, bool reduces)
 {
     double share = bp->lower.contention[MAQ_STREAM_DP];
     if (!bp->gather_every_pass && !reduces)
@@ -46,12 +46,12 @@ static double program_under(const struct maq_blueprint *bp, const struct maq_pro
     return under;
 }
 
-double maq_drag_program_ns(const struct maq_blueprint *bp, const struct maq_program *program)
+double maq_dp_interference_program_ns(const struct maq_blueprint *bp, const struct maq_program *program)
 {
     return nearbyint(bp->lower.contention[MAQ_STREAM_DP] * program_under(bp, program));
 }
 
-double maq_drag_step_ns(const struct maq_blueprint *bp, uint32_t stage)
+double maq_dp_interference_step_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n = maq_schedule_positions(bp->schedule, stage, at);

@@ -8,13 +8,13 @@
  * What the communication inside the passes of a program costs their compute; call when the passes are timed without. `reduces`: the
  * backward pass reduces gradients.
  */
-void maq_drag_passes(const struct maq_blueprint *bp, struct maq_program *program, bool reduces);
+void maq_dp_interference_passes(const struct maq_blueprint *bp, struct maq_program *program, bool reduces);
 
 /*
  * What the reduction of gradients and the gathering of parameters that run beside the last backward and the first forward pass of a
  * step cost the compute of one stage, in nanoseconds; and of a stage that is this program.
  */
-double maq_drag_step_ns(const struct maq_blueprint *bp, uint32_t stage);
-double maq_drag_program_ns(const struct maq_blueprint *bp, const struct maq_program *program);
+double maq_dp_interference_step_ns(const struct maq_blueprint *bp, uint32_t stage);
+double maq_dp_interference_program_ns(const struct maq_blueprint *bp, const struct maq_program *program);
 
 #endif

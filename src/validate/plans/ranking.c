@@ -35,7 +35,7 @@ static const struct maq_csv_wanted wanted[COLUMNS] = {
     {"predicted_s", false, NULL},
 };
 
-/* Entries of a partition that are layers of the model, one stretch of them. */
+/* Entries of a partition that are layers of the model, one range of them. */
 struct stretch {
     int64_t first, end;
 };
@@ -49,7 +49,7 @@ struct plans_owner {
     uint32_t at[COLUMNS];
     int32_t layers, devices; /* of the job as it stands */
     struct stretch stretches[STRETCHES];
-    uint32_t n_stretches;
+    uint32_t n_ranges;
 };
 
 /* ---- cells ---- */
@@ -84,7 +84,7 @@ static double seconds_of(struct maq_str s)
 static int32_t layers_between(const struct plans_owner *o, int64_t from, int64_t to)
 {
     int64_t n = 0;
-    for (uint32_t i = 0; i < o->n_stretches; i++) {
+    for (uint32_t i = 0; i < o->n_ranges; i++) {
         int64_t first = from > o->stretches[i].first ? from : o->stretches[i].first;
         int64_t last = to < o->stretches[i].end ? to : o->stretches[i].end;
         n += last > first ? last - first : 0;
@@ -117,7 +117,7 @@ static const char *layout_of(struct plans_owner *o, struct maq_str s, int32_t pp
             digits = false;
         }
     }
-    if (s.len > 0 && (edges != pp + 1 || !ascends || last < o->stretches[o->n_stretches - 1].end))
+    if (s.len > 0 && (edges != pp + 1 || !ascends || last < o->stretches[o->n_ranges - 1].end))
         *why = edges != pp + 1 ? "layer_partition has not one entry more than stages"
                : !ascends      ? "layer_partition does not ascend from 0"
                                : "layer_partition ends before the last layer";
@@ -165,7 +165,7 @@ static const char *first_error(const struct maq_diag *diag, struct maq_arena *ar
 static void predict(struct plans_owner *o, struct maq_validate_plan *row, const char *job)
 {
     struct overrides with = {.n = 0};
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_train_result *result = NULL;
     struct maq_diag *diag = maq_diag_new();
     if (!diag) {
@@ -281,8 +281,8 @@ static bool measure(struct maq_validate_order *out, const struct maq_validate_pl
 
 /* ---- the whole ---- */
 
-/* "3-14,41-52": ascending stretches of entries, each with its ends. */
-static bool read_stretches(struct plans_owner *o, struct maq_str text)
+/* "3-14,41-52": ascending ranges of entries, each with its ends. */
+static bool read_ranges(struct plans_owner *o, struct maq_str text)
 {
     int64_t entries = 0;
     while (text.ptr) {
@@ -290,11 +290,11 @@ static bool read_stretches(struct plans_owner *o, struct maq_str text)
         text = maq_str_split(text, ',', &part);
         to = maq_str_split(maq_str_trim(part), '-', &from);
         int64_t first, last;
-        if (o->n_stretches == STRETCHES || !to.ptr || !maq_str_to_i64(&first, maq_str_trim(from)) ||
+        if (o->n_ranges == STRETCHES || !to.ptr || !maq_str_to_i64(&first, maq_str_trim(from)) ||
             !maq_str_to_i64(&last, maq_str_trim(to)) || first < 0 || last < first || last > MAQ_VALIDATE_PLAN_MOST ||
-            (o->n_stretches > 0 && first < o->stretches[o->n_stretches - 1].end))
+            (o->n_ranges > 0 && first < o->stretches[o->n_ranges - 1].end))
             return false;
-        o->stretches[o->n_stretches++] = (struct stretch){first, last + 1};
+        o->stretches[o->n_ranges++] = (struct stretch){first, last + 1};
         entries += last + 1 - first;
     }
     return entries == o->layers;
@@ -305,10 +305,10 @@ static enum maq_status find_layers(struct plans_owner *o, const struct maq_valid
 {
     int64_t before = opts->layers_before;
     if (!opts->layers_at) {
-        o->stretches[o->n_stretches++] = (struct stretch){before, before + o->layers};
+        o->stretches[o->n_ranges++] = (struct stretch){before, before + o->layers};
         return MAQ_OK;
     }
-    if (read_stretches(o, maq_str_of(opts->layers_at)))
+    if (read_ranges(o, maq_str_of(opts->layers_at)))
         return MAQ_OK;
     return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_VALIDATE_JOB, (struct maq_span){0},
                          "ascending stretches of entries with their ends, such as 3-14,41-52",
@@ -319,7 +319,7 @@ static enum maq_status find_layers(struct plans_owner *o, const struct maq_valid
 static enum maq_status read_job(struct plans_owner *o, const struct maq_validate_plan_ranking_opts *opts,
                                 struct maq_diag *diag)
 {
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     if (!opts->job)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_VALIDATE_JOB, (struct maq_span){0},
                              "--job FILE: model, cluster, framework and batch that the plans share",

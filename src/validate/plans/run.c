@@ -78,7 +78,7 @@ static enum maq_status predict(struct owner *o, struct maq_plan_row *row, const 
 
 static enum maq_status run_row(struct owner *o, uint32_t i, const struct maq_plan_file *file)
 {
-    struct maq_mixed_box *box;
+    struct maq_loaded_mixed_plan *box;
     struct maq_plan_row *row = &o->rows[i];
     MAQ_TRY(maq_mixed_plan_parse(&box, file->name, file->text, o->diag));
     const struct maq_mixed_plan *plan = maq_mixed_plan_get(box);

@@ -103,7 +103,7 @@ static int ascending(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
-static enum maq_status read_runs(struct gpu_run *run, uint32_t *n, const char *path, struct maq_rows *rows,
+static enum maq_status read_runs(struct gpu_run *run, uint32_t *n, const char *path, struct maq_csv_table *rows,
                                  struct maq_diag *diag)
 {
     uint32_t gpu = 0, time = 0;
@@ -183,7 +183,7 @@ static enum maq_status add_barrier(struct maq_risk_table *t)
         return MAQ_OK;
     }
     struct gpu_run *run = MAQ_ARENA_NEW(t->arena, struct gpu_run, MOST_GPUS);
-    struct maq_rows *rows = MAQ_ARENA_NEW(t->arena, struct maq_rows, 1);
+    struct maq_csv_table *rows = MAQ_ARENA_NEW(t->arena, struct maq_csv_table, 1);
     double *value = MAQ_ARENA_NEW(t->arena, double, MOST_GPUS), *spare = MAQ_ARENA_NEW(t->arena, double, MOST_GPUS);
     uint32_t n = 0;
     if (!run || !rows || !value || !spare)
@@ -224,9 +224,9 @@ static enum maq_status width(double *out, const struct maq_job *job, uint32_t so
     MAQ_TRY(maq_variation_load(&v, NULL, diag));
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, NULL, 0, job, &m, arena, diag));
-    struct maq_step_ask w = {.m = &m, .slow = &slow, .seed = 1, .draws = 1000, .arena = arena};
+    struct maq_step_question w = {.m = &m, .slow = &slow, .seed = 1, .draws = 1000, .arena = arena};
     v = maq_variation_only(&v, sources);
-    MAQ_TRY(maq_step_ask(&answer, &w, &v));
+    MAQ_TRY(maq_step_question(&answer, &w, &v));
     *out = (value[MAQ_STEP_ASK_P95] - value[MAQ_STEP_ASK_P5]) / value[MAQ_STEP_ASK_P50];
     return MAQ_OK;
 }
@@ -238,7 +238,7 @@ static enum maq_status add_large_steps(struct maq_risk_table *t)
                                   1u << MAQ_SOURCE_MICROBATCH | 1u << MAQ_SOURCE_COMMUNICATION;
     const double seen = (19.3 - 18.6) / 18.8;
     double whole = 0, own = 0;
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_arena arena;
     MAQ_TRY(maq_job_parse(&box, "a large job", maq_str_of(large_job), NULL, 0, t->diag));
     maq_arena_init(&arena, 0);
@@ -291,9 +291,9 @@ static enum maq_status place_of_dp(uint32_t *place, const struct maq_job *job, s
     MAQ_TRY(maq_step_model_build(&m, job, arena, diag));
     MAQ_TRY(maq_slow_read(&slow, NULL, 0, job, &m, arena, diag));
     MAQ_TRY(maq_signatures_find(&signatures, job, &m, &v, arena, diag));
-    struct maq_step_ask w = {
+    struct maq_step_question w = {
         .m = &m, .slow = &slow, .signatures = &signatures, .seed = 1, .draws = 10000, .arena = arena};
-    enum maq_status status = maq_step_parts_ask(&driver, &n, MAQ_RISK_KERNELS, &w, &v);
+    enum maq_status status = maq_step_drivers_find(&driver, &n, MAQ_RISK_KERNELS, &w, &v);
     *place = 0;
     for (uint32_t i = 0; i < n && *place == 0; i++)
         if (strcmp(driver[i].name, v.kernel[0].name) == 0 || strcmp(driver[i].name, v.kernel[1].name) == 0)
@@ -304,7 +304,7 @@ static enum maq_status place_of_dp(uint32_t *place, const struct maq_job *job, s
 
 static enum maq_status add_tails(struct maq_risk_table *t)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     struct maq_arena arena;
     uint32_t place = 0;
     MAQ_TRY(maq_job_parse(&box, "a job of 64", maq_str_of(tails_job), NULL, 0, t->diag));

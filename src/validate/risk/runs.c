@@ -39,7 +39,7 @@ static struct maq_run_opts job(uint32_t devices, double days, double interval_s,
 static enum maq_status run(struct maq_run_result **out, struct maq_run_opts opts, const char *failures,
                            struct maq_diag *diag)
 {
-    struct maq_failures_box *box = NULL;
+    struct maq_loaded_failures *box = NULL;
     MAQ_TRY(maq_failures_load(&box, failures, diag));
     opts.failures = maq_failures_get(box);
     enum maq_status status = maq_run_simulate(out, &opts, diag);
@@ -58,7 +58,7 @@ static enum maq_status add_mttf(struct maq_risk_table *t)
         const char *what;
     } seen[] = {{16384, 1.8, "mean time to failure of RSC-1, 16,384 GPUs"},
                 {131072, 0.23, "mean time to failure of RSC-1, 131,072 GPUs"}};
-    struct maq_failures_box *box = NULL;
+    struct maq_loaded_failures *box = NULL;
     MAQ_TRY(maq_failures_load(&box, "rsc-1", t->diag));
     for (size_t i = 0; i < MAQ_COUNT(seen); i++)
         maq_risk_add(
@@ -267,7 +267,7 @@ static enum maq_status add_overlap(struct maq_risk_table *t)
 /* Uncorrectable memory errors of Delta's GPUs. The times between them are the publication's, the memory is the catalogue's. */
 static enum maq_status memory_of(double *out, const char *cluster, struct maq_diag *diag)
 {
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     char text[96];
     maq__snprintf(text, sizeof text, "{model: llama-3.1-8b, cluster: \"%s\", workload: {gbs: 64}}", cluster);
     MAQ_TRY(maq_job_parse_open(&box, cluster, maq_str_of(text), NULL, 0, diag));
@@ -279,7 +279,7 @@ static enum maq_status memory_of(double *out, const char *cluster, struct maq_di
 static enum maq_status add_memory_errors(struct maq_risk_table *t)
 {
     static const char source[] = "Delta, A100 and GH200 (arXiv 2503.11901)";
-    struct maq_failures_box *a100, *h100;
+    struct maq_loaded_failures *a100, *h100;
     double a100_bytes, h100_bytes;
     MAQ_TRY(maq_failures_load(&a100, "rate=3.530190e-6/gpu/h", t->diag));                 /* 1 / 283,271 h */
     enum maq_status status = maq_failures_load(&h100, "rate=1.126532e-5/gpu/h", t->diag); /* 1 / 88,768 h */
@@ -299,7 +299,7 @@ static enum maq_status add_memory_errors(struct maq_risk_table *t)
 
 static enum maq_status add_spread(struct maq_risk_table *t)
 {
-    struct maq_failures_box *box = NULL;
+    struct maq_loaded_failures *box = NULL;
     MAQ_TRY(maq_failures_load(&box, "fleets", t->diag));
     const struct maq_failures *f = maq_failures_get(box);
     double median = f->rate * 8 * DAY * 1000, factor = exp(1.6448536 * f->spread);

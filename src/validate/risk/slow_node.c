@@ -32,7 +32,7 @@ static enum maq_status place_node(struct ranges *out, struct maq_diag *diag)
 {
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     struct maq_risk_step *step;
-    struct maq_job_box *box;
+    struct maq_loaded_job *box;
     opts.place = SLOW_NODE;
     opts.no_sources = true;
     opts.draws = 4000;

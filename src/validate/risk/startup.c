@@ -56,7 +56,7 @@ static struct system *find(struct systems *all, struct maq_str name)
 }
 
 /* Reads the GPT-3 rows of a table: value into a place by run and, where there is a column for it, block. */
-static enum maq_status read_table(struct systems *all, struct maq_rows *rows, const char *value_name, bool blocks)
+static enum maq_status read_table(struct systems *all, struct maq_csv_table *rows, const char *value_name, bool blocks)
 {
     uint32_t bench, system, run, value, block = MAQ_NO_COLUMN;
     bool more;
@@ -94,7 +94,7 @@ static enum maq_status read_table(struct systems *all, struct maq_rows *rows, co
 static enum maq_status read_file(struct systems *all, const char *path, const char *value, bool blocks,
                                  struct maq_diag *diag)
 {
-    struct maq_rows *rows = maq__calloc(sizeof *rows);
+    struct maq_csv_table *rows = maq__calloc(sizeof *rows);
     if (!rows)
         return maq_no_memory(diag, NULL);
     enum maq_status status = maq_rows_open(rows, path, diag);

@@ -196,7 +196,7 @@ static const char *first_error(const struct maq_diag *diag, struct maq_arena *ar
 static void simulate(struct maq_validate_row *out, struct maq_arena *arena, bool *failed)
 {
     struct maq_diag *diag = maq_diag_new();
-    struct maq_job_box *box = NULL;
+    struct maq_loaded_job *box = NULL;
     struct maq_train_result *result = NULL;
     if (!diag) {
         *failed = true;

@@ -262,8 +262,8 @@ static uint64_t bytes_of(const struct maq_kineto_coll *c, enum amount amount, ui
     return (uint64_t)n * each / (amount == OF_INPUT_SHARE && size > 0 ? size : 1);
 }
 
-bool maq_kineto_meeting(struct maq_kineto_meeting *out, struct maq_import_job *job, struct maq_import_rank *rank,
-                        const struct maq_kineto *k, const struct maq_kineto_event *kernel)
+bool maq_kineto_occurrence(struct maq_kineto_occurrence *out, struct maq_import_job *job, struct maq_import_rank *rank,
+                           const struct maq_kineto *k, const struct maq_kineto_event *kernel)
 {
     const struct maq_kineto_coll *c = kernel->u.kernel.coll;
     const char *name = c && c->name ? c->name : kernel->name;
@@ -277,8 +277,8 @@ bool maq_kineto_meeting(struct maq_kineto_meeting *out, struct maq_import_job *j
     if (job->failed)
         return false;
     struct maq_import_comm *comm = &rank->comm[ordinal];
-    *out =
-        (struct maq_kineto_meeting){.kind = colls[i].kind, .coll = colls[i].coll, .comm = ordinal, .arg = MAQ_REC_NONE};
+    *out = (struct maq_kineto_occurrence){
+        .kind = colls[i].kind, .coll = colls[i].coll, .comm = ordinal, .arg = MAQ_REC_NONE};
     out->type = type_of(c ? c->type : NULL, &each);
     out->bytes = c ? bytes_of(c, colls[i].amount, each, comm->size) : 0;
     if (message) {

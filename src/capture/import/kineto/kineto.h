@@ -97,7 +97,7 @@ uint32_t maq_kineto_op(struct maq_import_job *job, const struct maq_kineto_event
 /* Whether a kernel is one of NCCL's. */
 bool maq_kineto_is_nccl(const struct maq_kineto_event *kernel);
 /* What collective or message a kernel of NCCL's is; false: it cannot be told, and the kernel stays a kernel. */
-struct maq_kineto_meeting {
+struct maq_kineto_occurrence {
     enum maq_rec_kind kind; /* COLL, SEND, RECV */
     enum maq_rec_coll coll;
     enum maq_rec_type type;
@@ -105,8 +105,8 @@ struct maq_kineto_meeting {
     uint32_t arg;  /* peer or root, or MAQ_REC_NONE */
     uint64_t bytes;
 };
-bool maq_kineto_meeting(struct maq_kineto_meeting *out, struct maq_import_job *job, struct maq_import_rank *rank,
-                        const struct maq_kineto *k, const struct maq_kineto_event *kernel);
+bool maq_kineto_occurrence(struct maq_kineto_occurrence *out, struct maq_import_job *job, struct maq_import_rank *rank,
+                           const struct maq_kineto *k, const struct maq_kineto_event *kernel);
 
 /* --- the time line of a rank: records.c ---------------------------------------------------------------------- */
 

@@ -103,13 +103,13 @@ static void put_gap(struct writer *w, uint16_t stream, int64_t t, int64_t ns)
 static struct maq_rec *put_work(struct writer *w, const struct maq_kineto_event *e,
                                 const struct maq_kineto_event *above, int64_t t)
 {
-    struct maq_kineto_meeting m;
+    struct maq_kineto_occurrence m;
     struct maq_rec *r;
     if (e->kind == MAQ_KINETO_MEMCPY || e->kind == MAQ_KINETO_MEMSET) {
         r = put(w, e->kind == MAQ_KINETO_MEMCPY ? MAQ_REC_COPY : MAQ_REC_SET, t);
         r->bytes = e->u.bytes;
         r->id = e->kind == MAQ_KINETO_MEMCPY ? direction(e->name) : 0;
-    } else if (maq_kineto_is_nccl(e) && maq_kineto_meeting(&m, w->job, w->rank, w->k, e)) {
+    } else if (maq_kineto_is_nccl(e) && maq_kineto_occurrence(&m, w->job, w->rank, w->k, e)) {
         r = put(w, m.kind, t);
         r->id = MAQ_REC_COLL(m.comm, 0, m.type, m.coll);
         r->arg = m.arg;

@@ -1,5 +1,5 @@
 /*
- * meetings.c - see meetings.h: arriving, settling, waking.
+ * matching.c - see matching.h: arriving, settling, waking.
  *
  * A collective's slot in its ring is used again when the ring has gone round. A rank arrives at most half a ring ahead of
  * what it is done with, and nobody arrives at a collective before the one in front of it has settled, so that a slot is
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "replay/meetings.h"
+#include "replay/matching.h"
 #include "shim/link.h"
 
 static int64_t longer(int64_t a, int64_t b)

@@ -1,9 +1,9 @@
 /*
- * meetings.h - where ranks of a replay meet: collectives of a communicator and messages of a channel. A part is one of the meetings of an
+ * matching.h - where ranks of a replay meet: collectives of a communicator and messages of a channel. A part is one of the meetings of an
  * instruction, a group all of them. The rules are those of shim/link.h.
  */
-#ifndef MAQ_REPLAY_MEETINGS_H
-#define MAQ_REPLAY_MEETINGS_H
+#ifndef MAQ_REPLAY_MATCHING_H
+#define MAQ_REPLAY_MATCHING_H
 
 #include "replay/engine.h"
 

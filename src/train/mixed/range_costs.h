@@ -1,19 +1,19 @@
 /*
- * layer_range.h - what a pipeline stage costs that holds a stretch of a model, under a plan of its own.
+ * range_costs.h - what a pipeline stage costs that holds a layer range of a model, under a plan of its own.
  *
- * A stage of `replicas` data-parallel replicas runs one 1F1B position over `microbatches` micro batches. Its stretch
+ * A stage of `replicas` data-parallel replicas runs one 1F1B position over `microbatches` micro batches. Its layer range
  * is a range of atoms: the embedding, the layers, all MTP depths as one where there are any, the output. What it
  * costs is what the same virtual stage costs in a prediction (maq_train_predict): passes with the host's gaps
  * (train/step/host.h), sharding's collectives (train/step/dp_comm.c) and the compute lost beside them (train/step/dp_interference.h). Neighbours enter by
  * `alone` only: a stage without any sends nothing.
  */
-#ifndef MAQ_TRAIN_MIXED_LAYER_RANGE_H
-#define MAQ_TRAIN_MIXED_LAYER_RANGE_H
+#ifndef MAQ_TRAIN_MIXED_RANGE_COSTS_H
+#define MAQ_TRAIN_MIXED_RANGE_COSTS_H
 
 #include "base/arena.h"
 #include "maquette/train.h"
 
-struct maq_stretch_cost {
+struct maq_range_cost {
     double forward_s, backward_s; /* a pass */
     double ready_s;               /* the first forward pass does not end before: parameters are gathered beside it */
     double gathering_s;           /* of them: what the device gathers next begins then */
@@ -31,7 +31,7 @@ struct maq_stretch_cost {
     double matrix_bytes;  /* beside it, of the matrix that is updated: one at a time of all that a device runs */
 };
 
-struct maq_stretches {
+struct maq_range_costs {
     struct maq_train_sweep *sweep; /* borrowed, and busy until the end */
     uint32_t n_atoms;
     double context_bytes; /* of a rank, whatever it runs */
@@ -45,7 +45,7 @@ struct maq_stretches {
 };
 
 /* What else there is to know of the stage. */
-struct maq_stretch_place {
+struct maq_range_stage {
     uint32_t replicas, microbatches;
     uint32_t first_device; /* of the sweep's cluster: where in a node or domain its groups begin */
     bool alone;            /* it is the only stage */
@@ -53,18 +53,18 @@ struct maq_stretch_place {
 
 /* MAQ_BAD_INPUT where such a stage cannot be, diag says why (NULL: nobody asks). Of `plan` neither the number of stages nor their layout is
  * read. */
-enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
-                                    const struct maq_plan *plan, const struct maq_stretch_place *at,
-                                    struct maq_diag *diag);
+enum maq_status maq_range_costs_begin(struct maq_range_costs *out, struct maq_train_sweep *sweep,
+                                      const struct maq_plan *plan, const struct maq_range_stage *at,
+                                      struct maq_diag *diag);
 /* Of atoms [first, end). `updates`: update_s is wanted too. */
-enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *stretches, uint32_t first,
-                                   uint32_t end, bool updates);
+enum maq_status maq_range_costs_of(struct maq_range_cost *out, const struct maq_range_costs *range_costs,
+                                   uint32_t first, uint32_t end, bool updates);
 /* update_s of a device that runs n of them: what it updates, it updates at once. */
-struct maq_stretch_range {
+struct maq_atom_range {
     uint32_t first, end;
 };
-enum maq_status maq_stretches_update(double *update_s, const struct maq_stretches *stretches,
-                                     const struct maq_stretch_range *ranges, uint32_t n);
-void maq_stretches_end(struct maq_stretches *stretches);
+enum maq_status maq_range_costs_update(double *update_s, const struct maq_range_costs *range_costs,
+                                       const struct maq_atom_range *ranges, uint32_t n);
+void maq_range_costs_end(struct maq_range_costs *range_costs);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * layer_range.c - see layer_range.h: a blueprint of two stages on as many devices as that takes, whose first stage holds one
- * stretch after another.
+ * range_costs.c - see range_costs.h: a blueprint of two stages on as many devices as that takes, whose first stage holds one
+ * range after another.
  */
-#include "train/mixed/layer_range.h"
+#include "train/mixed/range_costs.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@
 #include "train/sweep.h"
 
 /* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
-static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_stretch_place *at,
+static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_range_stage *at,
                                 struct maq_diag *diag)
 {
     const struct maq_job_places nowhere = {.layers_only = true};
@@ -61,9 +61,9 @@ static double largest_hop(const struct maq_blueprint *bp)
     return most;
 }
 
-enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_sweep *sweep,
-                                    const struct maq_plan *plan, const struct maq_stretch_place *at,
-                                    struct maq_diag *diag)
+enum maq_status maq_range_costs_begin(struct maq_range_costs *out, struct maq_train_sweep *sweep,
+                                      const struct maq_plan *plan, const struct maq_range_stage *at,
+                                      struct maq_diag *diag)
 {
     struct maq_candidate *c = &sweep->window[0];
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
@@ -77,20 +77,20 @@ enum maq_status maq_stretches_begin(struct maq_stretches *out, struct maq_train_
         return status;
     }
     maq_blueprint_select(&c->bp, 0);
-    *out = (struct maq_stretches){.sweep = sweep,
-                                  .n_atoms = maq_atoms_of_model(&sweep->job.model),
-                                  .context_bytes = maq_fixed_bytes(&c->job),
-                                  .hop_bytes = largest_hop(&c->bp),
-                                  .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
-                                  .tied_bytes = tied_bytes(&c->job),
-                                  .unpaired = maq_schedule_unpaired((uint32_t)c->job.plan.pp, at->microbatches),
-                                  .stalls = c->bp.stalls,
-                                  .reduces_beside = c->job.plan.overlap_grad_reduce == MAQ_ON,
-                                  .mark = mark};
+    *out = (struct maq_range_costs){.sweep = sweep,
+                                    .n_atoms = maq_atoms_of_model(&sweep->job.model),
+                                    .context_bytes = maq_fixed_bytes(&c->job),
+                                    .hop_bytes = largest_hop(&c->bp),
+                                    .grad_bytes = maq_dtype_bytes((enum maq_dtype)c->job.plan.grad_reduce_dtype),
+                                    .tied_bytes = tied_bytes(&c->job),
+                                    .unpaired = maq_schedule_unpaired((uint32_t)c->job.plan.pp, at->microbatches),
+                                    .stalls = c->bp.stalls,
+                                    .reduces_beside = c->job.plan.overlap_grad_reduce == MAQ_ON,
+                                    .mark = mark};
     return MAQ_OK;
 }
 
-void maq_stretches_end(struct maq_stretches *s)
+void maq_range_costs_end(struct maq_range_costs *s)
 {
     maq_arena_reset(&s->sweep->scratch, s->mark);
 }
@@ -117,24 +117,24 @@ static double exposed_ns(const struct maq_blueprint *bp, const struct maq_progra
     return fmax(maq_sync_reduced_ns(bp, pr, 0, 0) - pr->backward_ns, 0);
 }
 
-static void cost_program(struct maq_stretch_cost *out, const struct maq_blueprint *bp, const struct maq_program *pr)
+static void cost_program(struct maq_range_cost *out, const struct maq_blueprint *bp, const struct maq_program *pr)
 {
     struct maq_program_bytes bytes;
     double stream;
     maq_program_memory(&bytes, bp, pr);
-    *out = (struct maq_stretch_cost){.forward_s = pr->forward_ns * 1e-9,
-                                     .backward_s = pr->backward_ns * 1e-9,
-                                     .late_s = maq_sync_late_ns(bp, pr) * 1e-9,
-                                     .exposed_s = exposed_ns(bp, pr) * 1e-9,
-                                     .reduce_s = maq_reduces_behind(bp) ? pr->reduce_ns * 1e-9 : 0,
-                                     .gather_s = maq_program_exposed_gather(bp, pr) * 1e-9,
-                                     .exchange_s = maq_hidden_exchange_ns(bp, pr) * 1e-9,
-                                     .params = pr->dense_params + pr->expert_params,
-                                     .states_bytes = bytes.states,
-                                     .act_bytes = pr->act_bytes,
-                                     .working_bytes = bytes.working,
-                                     .ending_bytes = bytes.update,
-                                     .matrix_bytes = bytes.matrix};
+    *out = (struct maq_range_cost){.forward_s = pr->forward_ns * 1e-9,
+                                   .backward_s = pr->backward_ns * 1e-9,
+                                   .late_s = maq_sync_late_ns(bp, pr) * 1e-9,
+                                   .exposed_s = exposed_ns(bp, pr) * 1e-9,
+                                   .reduce_s = maq_reduces_behind(bp) ? pr->reduce_ns * 1e-9 : 0,
+                                   .gather_s = maq_program_exposed_gather(bp, pr) * 1e-9,
+                                   .exchange_s = maq_hidden_exchange_ns(bp, pr) * 1e-9,
+                                   .params = pr->dense_params + pr->expert_params,
+                                   .states_bytes = bytes.states,
+                                   .act_bytes = pr->act_bytes,
+                                   .working_bytes = bytes.working,
+                                   .ending_bytes = bytes.update,
+                                   .matrix_bytes = bytes.matrix};
     if (!bp->gather_first)
         return;
     out->ready_s = (maq_sync_ready_ns(pr, 0, &stream) + pr->forward_gap_ns + pr->forward_drag_ns) * 1e-9;
@@ -149,19 +149,20 @@ static enum maq_status cost_update(double *update_s, struct maq_blueprint *bp,
         return MAQ_NO_MEMORY;
     double ns = end->dur_ns;
     for (uint32_t i = 0; i < n; i++)
-        ns += maq_drag_program_ns(bp, programs[i]);
+        ns += maq_dp_interference_program_ns(bp, programs[i]);
     *update_s = ns * 1e-9;
     return MAQ_OK;
 }
 
-static enum maq_status program_of(struct maq_program *out, const struct maq_stretches *s, uint32_t first, uint32_t end)
+static enum maq_status program_of(struct maq_program *out, const struct maq_range_costs *s, uint32_t first,
+                                  uint32_t end)
 {
     struct maq_virtual_stage v = stage_of(&s->sweep->job.model, s->n_atoms, first, end);
     MAQ_ASSERT(first < end && end <= s->n_atoms);
     return maq_blueprint_program(out, &s->sweep->window[0].bp, &v, v.embedding, v.output);
 }
 
-enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct maq_stretches *s, uint32_t first,
+enum maq_status maq_range_costs_of(struct maq_range_cost *out, const struct maq_range_costs *s, uint32_t first,
                                    uint32_t end, bool updates)
 {
     struct maq_train_sweep *sweep = s->sweep;
@@ -177,8 +178,8 @@ enum maq_status maq_stretches_cost(struct maq_stretch_cost *out, const struct ma
     return status;
 }
 
-enum maq_status maq_stretches_update(double *update_s, const struct maq_stretches *s,
-                                     const struct maq_stretch_range *ranges, uint32_t n)
+enum maq_status maq_range_costs_update(double *update_s, const struct maq_range_costs *s,
+                                       const struct maq_atom_range *ranges, uint32_t n)
 {
     struct maq_train_sweep *sweep = s->sweep;
     struct maq_arena_mark mark = maq_arena_mark(&sweep->scratch);
