@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lint.sh [STEP...]: checks that need no running program. Steps: layers names headers format exports tidy cppcheck. Every step runs, even
+# lint.sh [STEP...]: checks that need no running program. Steps: layers links names headers format exports tidy cppcheck. Every step runs, even
 # after one failed; the last line is `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +12,8 @@ compile_commands() { CC=clang tools/build.sh "$build" "$jobs" -Dwerror=true; }
 
 layers() { python3 tools/check-layers.py --self-test && python3 tools/check-layers.py; }
 
+links() { python3 tools/check-links.py --self-test && python3 tools/check-links.py; }
+
 format() {
     if ! clang-format-14 --dry-run -Werror "${sources[@]}" 2>"$build.format"; then
         grep -E 'error:' "$build.format" | cut -d: -f1 | sort | uniq -c | sed 's/$/ places differ from clang-format-14: make format/'
@@ -21,7 +23,6 @@ format() {
     rm -f "$build.format"
 }
 
-# Each public header stands alone, in C and in C++.
 # A tag is one thing: no two files define a struct, enum or union of the same name.
 names() {
     local twice
@@ -29,6 +30,7 @@ names() {
     [ -z "$twice" ] || { grep -rnF "$twice" src include shim; return 1; }
 }
 
+# Each public header stands alone, in C and in C++.
 headers() {
     local header bad=0
     for header in include/maquette/*.h; do
@@ -42,7 +44,7 @@ tidy() {
     compile_commands || return 1
     local found status=0
     # Headers of the CUDA toolkit are there only where its module is built.
-    ! grep -q src/measure/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/profile/cuda/*.c)
+    ! grep -q src/measure/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/measure/cuda/*.c)
     # Nearly all of its time is the path search of clang-analyzer; TIDY_NODES bounds it per function (225000 is clang's own).
     local nodes=(-Xclang -analyzer-config -Xclang "max-nodes=${TIDY_NODES:-225000}")
     found=$(printf '%s\0' "${units[@]}" |
@@ -74,7 +76,7 @@ exports() {
 
 passed=0 failed=0
 wanted=("$@")
-[ $# -gt 0 ] || wanted=(layers names headers format exports tidy cppcheck)
+[ $# -gt 0 ] || wanted=(layers links names headers format exports tidy cppcheck)
 for step in "${wanted[@]}"; do
     run=$step
     [ "$step" = cppcheck ] && run=cppcheck_all

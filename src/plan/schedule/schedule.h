@@ -60,7 +60,7 @@ struct maq_task {
 };
 
 /*
- * What the evaluation reads of a task, 16 bytes; private to schedule_*.c. A predecessor that is on the same
+ * What the evaluation reads of a task, 16 bytes; private to this room. A predecessor that is on the same
  * stage is implied by `previous`, so one other is enough, except for pairs. Where there is none, both name
  * the same task.
  */
