@@ -3,7 +3,7 @@
 
 Reads the pages (README.md and the others of the root, docs/), the C sources, and the scripts, build files and catalogue, and prints as
 file:line: text
-- a relative link of a page to a file, or to a heading, that is not there;
+- a relative link of a page to a file, or to a heading, that is not there; a page of docs/ that docs/README.md does not link to;
 - a path of this tree (`src/...`, `docs/...`, ...) that is not there, in backquotes on a page, in a comment of C, anywhere in a script;
 - a file of C that is named with its folder (from the root, from src/ or include/) or without (record.h), and is in no folder of the tree.
 Stars are patterns, {a,b} alternatives, and NAME or <name> stands for anything. Exit status 1 when something is found. `--self-test`
@@ -33,6 +33,8 @@ FOREIGN = {
     # a wing to come
     "src/serve",
 }
+# Speaks of files as they were: only its links are looked at.
+PAST = {"CHANGELOG.md"}
 # Their examples are no files.
 UNREAD = {"tools/check-links.py", "tools/check-layers.py"}
 
@@ -139,7 +141,7 @@ def mentions(tree, text, folder):
             yield f"{match.group()}: no such heading"
 
 
-def of_page(tree, file, folder):
+def of_page(tree, file, folder, past):
     text = file.read_text(encoding="utf-8")
     for number, line in prose(text):
         bare = QUOTED.sub("", line)
@@ -148,6 +150,8 @@ def of_page(tree, file, folder):
                 why = tree.link(match.group(1), file)
                 if why:
                     yield number, why
+        if past:
+            continue
         for quoted in QUOTED.findall(line):
             for why in mentions(tree, quoted, folder):
                 yield number, why
@@ -177,6 +181,16 @@ def of_script(tree, file):
                 yield number, f"{path}: not in the tree"
 
 
+def unreachable(root):
+    """Pages of docs/ that its index does not link to."""
+    index = root / "docs/README.md"
+    if index.exists():
+        linked = {target.partition("#")[0] for _, line in prose(index.read_text(encoding="utf-8")) for target in LINK.findall(line)}
+        for page in sorted((root / "docs").glob("*.md")):
+            if page != index and page.name not in linked:
+                yield f"docs/README.md:1: docs/{page.name}: the index does not link to it"
+
+
 def files_of(root):
     """The files that are read: of the root and its folders, but those that begin with a dot or that a build makes."""
     for path in sorted(root.iterdir()):
@@ -199,7 +213,7 @@ def check(root):
         if str(rel) in UNREAD:
             continue
         if rel.suffix == ".md" and (len(rel.parts) == 1 or rel.parts[0] == "docs"):
-            hits = of_page(tree, path, rel.parent)
+            hits = of_page(tree, path, rel.parent, str(rel) in PAST)
         elif rel.suffix in (".c", ".h", ".cu") and rel.parts[0] in CODE:
             hits = of_c(tree, path, rel.parent)
         elif is_script(rel):
@@ -207,7 +221,7 @@ def check(root):
         else:
             continue
         found += [f"{rel}:{line}: {why}" for line, why in hits]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)) + list(unreachable(root))
 
 
 def self_test():
@@ -217,6 +231,9 @@ def self_test():
                       ["docs/none.md", "docs/a.md#three", "docs/none2.md", "data/{a,none3}.yaml", "src/old/"]),
         "docs/a.md": ("# A\n## One, two: `c`\n[up](../README.md) [here](#a) [none](#b) `base/a.c` `base/none.c` `a.c` `b.c` docs/z.md\n",
                       ["#b", "base/none.c", "b.c", "docs/z.md"]),
+        "docs/README.md": ("[a](a.md)\n", ["docs/b.md"]),
+        "docs/b.md": ("# B\n", []),
+        "CHANGELOG.md": ("`src/gone.c` [a](gone.md)\n", ["gone.md"]),
         "src/base/a.c": ('/* See a.h and base/a.c, not gone.h:\n * base/gone.c (llm.c, made.c). */\n#include "old.h"\n'
                          'char *s = "// no.h, but docs/none.md";\n// tests/none.c\n',
                          ["gone.h", "base/gone.c", "docs/none.md", "tests/none.c"]),
