@@ -28,6 +28,8 @@ FOREIGN = {
     "tools/autograd/derivatives.yaml", "BinaryInternal.h", "src/het_cluster.py", "examples/ds_pretrain_transgan_pipe.sh",
     # CUDA, zlib; llm.c is a program
     "library_types.h", "nvToolsExt.h", "nvtxDetail/nvtxTypes.h", "zlib.h", "llm.c",
+    # ROCm's documentation
+    "docs/conceptual/gpu-arch/mi250.md",
     # the measurements, which lie beside the repository
     "data/measured/training.csv", "data/models.csv",
     # a wing to come
