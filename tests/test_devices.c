@@ -312,6 +312,74 @@ static void test_derived(void **state)
     assert_false(device(*state, "gh200-96gb").domain_multicast);
 }
 
+/* A device from a document; its status. What it points to lives in the fixture. */
+static enum maq_status load(struct fixture *f, struct maq_device *d, const char *text)
+{
+    struct maq_doc doc;
+    enum maq_status status = maq_doc_parse(&doc, "device.yaml", maq_str_of(text), MAQ_ORIGIN_DOCUMENT, f->diag);
+    if (status == MAQ_OK)
+        status = maq_device_load(d, doc.root, &f->arena, f->diag);
+    maq_doc_fini(&doc);
+    return status;
+}
+
+/* Figures that were not read at their source: an entry's own, and its base's as far as it does not write them anew. */
+static void test_unverified(void **state)
+{
+    struct fixture *f = *state;
+    struct maq_device d;
+#define BASE "{base: h100-sxm, power: 600 W, l2: 40 MiB, peak: {fp8: 1500 TFLOP/s}, unverified: [power, l2, peak.fp8]}"
+    assert_null(device(f, "h100-sxm").unverified);
+    assert_int_equal(load(f, &d, BASE), MAQ_OK);
+    assert_string_equal(d.unverified, "power, l2, peak.fp8");
+    assert_int_equal(load(f, &d, "{base: " BASE ", l2: 50 MiB, clock: 1.7 GHz, unverified: [clock]}"), MAQ_OK);
+    assert_string_equal(d.unverified, "power, peak.fp8, clock");
+    assert_int_equal(load(f, &d, "{base: " BASE ", l2: 50 MiB, power: 1 kW, peak: {fp8: 1600 TFLOP/s}}"), MAQ_OK);
+    assert_null(d.unverified);
+#undef BASE
+}
+
+/* Names that the entry does not write, and what is no list of names. */
+static void test_unverified_refused(void **state)
+{
+    static const struct {
+        const char *text, *at, *says;
+    } wrong[] = {
+        {"base: h100-sxm\npower: 600 W\nunverified: [powr]\n", ":3:14:", "did you mean 'power'?"},
+        {"base: h100-sxm\npower: 600 W\nunverified: [power, l2]\n", ":3:21:", "'l2', which this device does not give"},
+        {"base: h100-sxm\npeak: {fp8: 1500 TFLOP/s}\nunverified: [peak.fp9]\n", ":3:14:", "did you mean 'peak.fp8'?"},
+        {"base: h100-sxm\npower: 600 W\nunverified: power\n", ":3:13:", "must be a list"},
+        {"base: h100-sxm\npower: 600 W\nunverified: [{power: 1}]\n", ":3:14:", "must be a list"},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(wrong); i++) {
+        struct fixture f = {.diag = maq_diag_new()};
+        struct maq_device d;
+        (void)state;
+        maq_arena_init(&f.arena, 0);
+        assert_int_equal(load(&f, &d, wrong[i].text), MAQ_BAD_INPUT);
+        char *said = maq_diag_format(f.diag, 0, false);
+        if (maq_diag_count(f.diag) != 1 || !strstr(said, wrong[i].at) || !strstr(said, wrong[i].says))
+            fail_msg("%zu: %s", i, said);
+        free(said);
+        maq_arena_fini(&f.arena);
+        maq_diag_free(f.diag);
+    }
+}
+
+/* A fabric's work the same way; the catalogue's own lists name what its entries write, or the loader would say so. */
+static void test_unverified_fabric(void **state)
+{
+    struct fixture *f = *state;
+    struct maq_doc doc;
+    struct maq_fabric x;
+    static const char text[] =
+        "base: {base: ib-ndr, efficiency: 0.9, latency: 4 us, unverified: [efficiency, latency]}\nlatency: 3 us\n";
+    assert_int_equal(maq_doc_parse(&doc, "fabric.yaml", maq_str_of(text), MAQ_ORIGIN_DOCUMENT, f->diag), MAQ_OK);
+    assert_int_equal(maq_fabric_load(&x, doc.root, &f->arena, f->diag), MAQ_OK);
+    maq_doc_fini(&doc);
+    assert_string_equal(x.unverified, "efficiency");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +391,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sustained_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rtx_boards, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_derived, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unverified, set_up, tear_down),
+        cmocka_unit_test(test_unverified_refused),
+        cmocka_unit_test_setup_teardown(test_unverified_fabric, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -403,6 +403,28 @@ static void test_base(void **state)
     (void)state;
 }
 
+/* Figures that were not read at their source: keys of a file's config or of the file; what a job writes anew is no longer among them. */
+static void test_unverified(void **state)
+{
+    (void)state;
+#define ENTRY                                                                                                          \
+    "{config: {base: llama-3.1-8b, vocab_size: 1000, num_hidden_layers: 12}, unverified: [vocab_size, "                \
+    "num_hidden_layers]}"
+    struct fixture f = load_good("model: " ENTRY "\n");
+    assert_string_equal(f.model.unverified, "vocab_size, num_hidden_layers");
+    done(&f);
+    f = load_good("model: {base: " ENTRY ", vocab_size: 2000}\n");
+    assert_string_equal(f.model.unverified, "num_hidden_layers");
+    done(&f);
+#undef ENTRY
+    f = load_good("model: {config: {base: llama-3.1-8b, vocab_size: 1000}, unverified: [config]}\n");
+    assert_string_equal(f.model.unverified, "config");
+    done(&f);
+    f = load_good("model: llama-3.1-8b\n");
+    assert_null(f.model.unverified);
+    done(&f);
+}
+
 static void test_megatron_keys(void **state)
 {
     struct fixture f = load_good("model:\n"
@@ -639,6 +661,8 @@ static const struct refusal refusals[] = {
     {"model: lama-3-8b\n", 1101, 1, 8, "no model and no file is named 'lama-3-8b'"},
     {"model: ''\n", 1101, 1, 8, "no model and no file is named ''"},
     {"model: [1, 2]\n", 1100, 1, 8, "a model must be a name, a path or a map"},
+    {"model: {config: {base: llama-3.1-8b, vocab_size: 1000}, unverified: [vocab]}\n", 1021, 1, 70,
+     "`unverified` names 'vocab', which this model does not give"},
     {"model: {base: nothing-like-it}\n", 1101, 1, 15, "no model and no file is named 'nothing-like-it'"},
     {"model: {model_type: mixtral, hidden_size: 16000000, num_hidden_layers: 16000, num_attention_heads: 8,\n"
      "  intermediate_size: 16000000, vocab_size: 1000, num_local_experts: 65000, num_experts_per_tok: 2}\n",
@@ -745,16 +769,27 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama_layer),     cmocka_unit_test(test_gpt_layer),
-        cmocka_unit_test(test_mla_layer),       cmocka_unit_test(test_mtp),
-        cmocka_unit_test(test_parallel_layers), cmocka_unit_test(test_norm_places),
-        cmocka_unit_test(test_hybrids),         cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_published_flop),  cmocka_unit_test(test_flop_closed_form),
-        cmocka_unit_test(test_mean_keys),       cmocka_unit_test(test_base),
-        cmocka_unit_test(test_newer_families),  cmocka_unit_test(test_newer_layers),
-        cmocka_unit_test(test_megatron_keys),   cmocka_unit_test(test_megatron_equals_hf),
-        cmocka_unit_test(test_config_json),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_many_faults),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_llama_layer),
+        cmocka_unit_test(test_gpt_layer),
+        cmocka_unit_test(test_mla_layer),
+        cmocka_unit_test(test_mtp),
+        cmocka_unit_test(test_parallel_layers),
+        cmocka_unit_test(test_norm_places),
+        cmocka_unit_test(test_hybrids),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_published_flop),
+        cmocka_unit_test(test_flop_closed_form),
+        cmocka_unit_test(test_mean_keys),
+        cmocka_unit_test(test_base),
+        cmocka_unit_test(test_unverified),
+        cmocka_unit_test(test_newer_families),
+        cmocka_unit_test(test_newer_layers),
+        cmocka_unit_test(test_megatron_keys),
+        cmocka_unit_test(test_megatron_equals_hf),
+        cmocka_unit_test(test_config_json),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_faults),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

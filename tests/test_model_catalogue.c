@@ -20,7 +20,7 @@
 /* --- the catalogue ---------------------------------------------------------------------------------------- */
 
 static const char *const header_keys[] = {
-    "title", "source", "published_params", "published_includes", "published_extra", "aliases", "config"};
+    "title", "source", "published_params", "unverified", "published_includes", "published_extra", "aliases", "config"};
 
 static bool is_header_key(struct maq_str key)
 {

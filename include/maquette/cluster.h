@@ -83,7 +83,9 @@ struct maq_device {
     const char *name;   /* catalogue name, "h100-sxm" */
     const char *title;  /* "NVIDIA H100 SXM5 80GB" */
     const char *source; /* of the figures */
-    int arch;           /* enum maq_device_arch */
+    /* Which of them nobody has read there, by the keys of the file: "power, peak.fp4"; NULL = none. */
+    const char *unverified;
+    int arch; /* enum maq_device_arch */
     /* Dense matrix peak; 0 = the type has no matrix unit here, or no rate could be established. */
     double peak_flops[MAQ_DTYPE_COUNT];
     /* Best sustained matrix rate measured under the power limit; 0 = not known. */
@@ -135,6 +137,7 @@ MAQ_API const char *maq_transport_name(enum maq_transport transport);
 /* An inter-node network as the user names it: "ib-ndr", "roce-400", "efa-v2", "slingshot-11", ... */
 struct maq_fabric {
     const char *name, *title, *source;
+    const char *unverified;    /* as a device's */
     double nic_bps;            /* one port, per direction, line rate */
     double latency_s;          /* one message between two nodes, software included */
     double efficiency;         /* achievable share of the line rate for large messages (protocol headers, encoding) */

@@ -143,6 +143,8 @@ struct maq_layer {
 struct maq_model {
     const char *name;
     const char *source; /* where the figures come from; may be "" */
+    /* Which of them nobody has read there: "published_params, vocab_size", or "config" for all of its shape; NULL = none. */
+    const char *unverified;
     int64_t hidden, vocab;
     int64_t max_seq; /* positions the model was made for; 0 = unknown */
     bool tied_embeddings;

@@ -11,6 +11,7 @@
 #include "cluster/catalogue_entry.h"
 #include "cluster/host_cpu.h"
 #include "spec/field.h"
+#include "spec/unverified.h"
 
 static const char *const arch_names[] = {"volta", "turing", "ampere", "ada",   "hopper", "blackwell",
                                          "cdna2", "cdna3",  "cdna4",  "other", NULL};
@@ -20,7 +21,7 @@ _Static_assert(MAQ_COUNT(arch_names) == MAQ_ARCH_COUNT + 1, "a name per architec
 struct device_reader {
     struct maq_device d;
     struct maq_str name, title, source, fabric, sustained_from;
-    struct maq_node *base, *aliases, *peak, *sustained, *domain;
+    struct maq_node *base, *aliases, *unverified, *peak, *sustained, *domain;
 };
 
 #define QTY(member_, key_, dim_, ...) MAQ_FIELD_QTY(struct device_reader, d.member_, key_, dim_, __VA_ARGS__)
@@ -32,6 +33,7 @@ static const struct maq_field device_fields[] = {
     MAQ_FIELD_NODE(struct device_reader, aliases, "aliases", .doc = "other names in the catalogue"),
     MAQ_FIELD_STR(struct device_reader, title, "title", .doc = "full name"),
     MAQ_FIELD_STR(struct device_reader, source, "source", .doc = "where the figures come from"),
+    MAQ_FIELD_NODE(struct device_reader, unverified, "unverified", .doc = "keys of figures that were not read there"),
     MAQ_FIELD_ENUM(struct device_reader, d.arch, "arch", arch_names, .doc = "generation whose kernels run on it"),
     MAQ_FIELD_NODE(struct device_reader, peak, "peak", .doc = "dense matrix rate by element type, without sparsity"),
     MAQ_FIELD_NODE(struct device_reader, sustained, "sustained",
@@ -140,6 +142,7 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
         limit_power(&r.d, out);
     if (r.aliases)
         maq_node_use_all(r.aliases);
+    status = worse(status, maq_unverified_read(&r.d.unverified, map, NULL, "device", arena, diag));
     MAQ_TRY(status);
     MAQ_TRY(maq__entry_keep(&r.d.name, r.name, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.d.title, r.title, arena, diag));

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "spec/catalogue.h"
 #include "spec/field.h"
+#include "spec/unverified.h"
 
 static const char *const transport_names[] = {"verbs", "efa", "cxi", "cxi_sw", "sockets", "ena", NULL};
 _Static_assert(MAQ_COUNT(transport_names) == MAQ_TRANSPORT_COUNT + 1, "a name per transport");
@@ -24,7 +25,7 @@ const char *maq_transport_name(enum maq_transport transport)
 struct fabric_reader {
     struct maq_fabric f;
     struct maq_str name, title, source;
-    struct maq_node *base, *aliases;
+    struct maq_node *base, *aliases, *unverified;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct fabric_reader, member_, key_, __VA_ARGS__)
@@ -35,6 +36,7 @@ static const struct maq_field fabric_fields[] = {
     ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
     ROW(MAQ_FIELD_STR, title, "title", .doc = "full name"),
     ROW(MAQ_FIELD_STR, source, "source", .doc = "where the figures come from"),
+    ROW(MAQ_FIELD_NODE, unverified, "unverified", .doc = "keys of figures that were not read there"),
     MAQ_FIELD_QTY(struct fabric_reader, f.nic_bps, "rate", MAQ_DIM_RATE, .min = MAQ_MIN_LINK_BPS,
                   .max = MAQ_MAX_LINK_BPS, .doc = "line rate of one port, per direction"),
     MAQ_FIELD_QTY(struct fabric_reader, f.latency_s, "latency", MAQ_DIM_TIME, .min = 1e-8, .max = 1,
@@ -58,6 +60,7 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
         maq_node_use_all(r.aliases);
     MAQ_TRY(status);
     MAQ_TRY(keys);
+    MAQ_TRY(maq_unverified_read(&r.f.unverified, map, NULL, "fabric", arena, diag));
     MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));

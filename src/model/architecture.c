@@ -165,6 +165,7 @@ enum maq_status maq_model_build(struct maq_model *out, const struct maq_architec
     struct build s = {.arch = arch, .arena = arena};
     struct maq_model m = {.name = arch->name,
                           .source = arch->source,
+                          .unverified = arch->unverified,
                           .hidden = arch->hidden,
                           .vocab = arch->vocab,
                           .max_seq = arch->max_seq,

@@ -116,7 +116,8 @@ struct maq_arch_layer {
 
 struct maq_architecture {
     const char *name, *source;
-    struct maq_span at; /* where it was written, for findings about the whole */
+    const char *unverified; /* as a model's */
+    struct maq_span at;     /* where it was written, for findings about the whole */
     int64_t hidden, vocab, max_seq;
     int64_t embedding_dim; /* width of the token table when not hidden (OPT-350m); 0 = hidden */
     int64_t position_rows; /* rows of a learned position table */

@@ -11,6 +11,7 @@
 #include "model/codes.h"
 #include "model/hf/config.h"
 #include "spec/catalogue.h"
+#include "spec/unverified.h"
 
 #include <sys/stat.h>
 
@@ -20,7 +21,7 @@ struct load {
     struct maq_model_reader r;
     struct maq_doc docs[DOCS];
     uint32_t n_docs;
-    const char *name, *source;
+    const char *name, *source, *unverified;
     int depth; /* of `base` */
 };
 
@@ -120,7 +121,7 @@ static enum maq_status push(struct load *l, struct maq_node *map, bool lenient)
 static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenient)
 {
     static const char *const nested[] = {"text_config", "language_config", "llm_config", NULL};
-    struct maq_node *inner;
+    struct maq_node *inner, *entry = NULL;
     if (!map || map->kind != MAQ_NODE_MAP)
         return BAD(l, MAQ_CODE_MODEL_NOT_A_MAP, map ? map->at : l->r.at, NULL,
                    "a model must be a name, a path or a map");
@@ -129,6 +130,7 @@ static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenien
         l->source = text_of(l, map, "source", l->source);
         for (struct maq_node *c = map->first; c; c = c->next)
             c->used = true;
+        entry = map;
         map = inner;
     }
     struct maq_node *base = maq_node_get(map, "base");
@@ -137,6 +139,7 @@ static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenien
             return BAD(l, MAQ_CODE_MODEL_BASE, base->at, NULL, "bases are nested too deeply");
         MAQ_TRY(base->kind == MAQ_NODE_SCALAR ? add_named(l, base) : add_map(l, base, false));
     }
+    MAQ_TRY(maq_unverified_read(&l->unverified, entry, map, "model", l->r.arena, l->r.diag));
     MAQ_TRY(push(l, map, lenient));
     l->name = text_of(l, map, "_name_or_path", l->name);
     l->name = text_of(l, map, "name", l->name);
@@ -215,6 +218,7 @@ static enum maq_status build(struct maq_model *out, struct load *l)
                              "no memory for a model");
     arch.name = l->name ? l->name : type_text;
     arch.source = l->source ? l->source : "";
+    arch.unverified = l->unverified;
     family->read(&arch, &l->r, family);
     maq__reader_unknown_keys(&l->r, family, type_text);
     return l->r.bad ? MAQ_BAD_INPUT : maq_model_build(out, &arch, l->r.arena, l->r.diag);

@@ -19,6 +19,7 @@
 #include "plan/keys.h"
 #include "spec/doc.h"
 #include "spec/field.h"
+#include "spec/unverified.h"
 
 struct maq_loaded_job {
     struct maq_job job;
@@ -334,6 +335,21 @@ static void explain_framework(struct maq_buf *out, const struct maq_framework *f
         maq_buf_addf(out, "framework.%s = %s  (%s)\n", field->key, maq_field_format(value, field, f), f->name);
 }
 
+/* What of the devices was not read at its source. */
+static void explain_unverified(struct maq_buf *out, const struct maq_cluster *cluster)
+{
+    for (uint32_t g = 0; g < cluster->n_groups; g++) {
+        const struct maq_device *d = &cluster->groups[g].device;
+        struct maq_str rest = maq_str_of(d->unverified), name;
+        bool said = false;
+        for (uint32_t i = 0; i < g && !said; i++)
+            said = strcmp(cluster->groups[i].device.name, d->name) == 0;
+        while (!said && maq_unverified_next(&rest, &name))
+            maq_buf_addf(out, "device.%s.%.*s = not read at its source  (unverified)\n", d->name, (int)name.len,
+                         name.ptr);
+    }
+}
+
 char *maq_job_explain(const struct maq_loaded_job *box)
 {
     struct maq_buf out;
@@ -343,6 +359,7 @@ char *maq_job_explain(const struct maq_loaded_job *box)
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
     explain_framework(&out, &box->job.framework);
     explain(&out, "cost", maq_cost_fields, &box->cost, box->cost_origins);
+    explain_unverified(&out, &box->job.cluster);
     return maq_buf_take(&out);
 }
 

@@ -46,6 +46,12 @@ static void gpu_row(struct maq_table *t, const struct maq_device *d)
     maq_table_cell(t, "%.0f W", d->tdp_w);
 }
 
+static void json_device(struct maq_show *s, struct maq_json map, const struct maq_device *d)
+{
+    maq_json_device(map, d);
+    maq_show_unverified(s, map, LABEL, d->unverified);
+}
+
 enum maq_status maq_show_gpus(struct maq_show *s)
 {
     static const struct maq_table_column columns[] = {
@@ -62,7 +68,7 @@ enum maq_status maq_show_gpus(struct maq_show *s)
         struct maq_device d;
         status = load_device(&d, s, e->name);
         if (status == MAQ_OK && s->json)
-            maq_json_device(maq_json_item(list), &d);
+            json_device(s, maq_json_item(list), &d);
         else if (status == MAQ_OK)
             gpu_row(&t, &d);
     }
@@ -104,8 +110,9 @@ static void text_rates(struct maq_page *page, const struct maq_device *d)
     }
 }
 
-static void text_device(struct maq_page *page, const struct maq_device *d)
+static void text_device(struct maq_show *s, const struct maq_device *d)
 {
+    struct maq_page *page = s->page;
     char a[32], b[32];
     maq_page_putf(page, MAQ_INK_TITLE, "%s", d->name);
     maq_page_putf(page, MAQ_INK_PLAIN, "  %s\n\n", d->title);
@@ -133,6 +140,7 @@ static void text_device(struct maq_page *page, const struct maq_device *d)
     if (d->usd_per_hour > 0)
         field(page, "price", "%.4g USD per GPU and hour", d->usd_per_hour);
     field(page, "source", "%s", d->source);
+    maq_show_unverified(s, (struct maq_json){0}, LABEL, d->unverified);
 }
 
 enum maq_status maq_show_gpu(struct maq_show *s, const char *name)
@@ -140,13 +148,19 @@ enum maq_status maq_show_gpu(struct maq_show *s, const char *name)
     struct maq_device d;
     MAQ_TRY(load_device(&d, s, name));
     if (s->json)
-        maq_json_device(*s->json, &d);
+        json_device(s, *s->json, &d);
     else
-        text_device(s->page, &d);
+        text_device(s, &d);
     return MAQ_OK;
 }
 
 /* --- fabrics -------------------------------------------------------------------------------------------------- */
+
+static void json_fabric(struct maq_show *s, struct maq_json map, const struct maq_fabric *f)
+{
+    maq_json_fabric(map, f);
+    maq_show_unverified(s, map, LABEL, f->unverified);
+}
 
 enum maq_status maq_show_fabrics(struct maq_show *s)
 {
@@ -166,7 +180,7 @@ enum maq_status maq_show_fabrics(struct maq_show *s)
         if (status != MAQ_OK)
             break;
         if (s->json) {
-            maq_json_fabric(maq_json_item(list), &f);
+            json_fabric(s, maq_json_item(list), &f);
             continue;
         }
         maq_table_row(&t, MAQ_INK_PLAIN);
@@ -190,7 +204,7 @@ enum maq_status maq_show_fabric(struct maq_show *s, const char *name)
     char a[32], b[32];
     MAQ_TRY(load_fabric(&f, s, name));
     if (s->json) {
-        maq_json_fabric(*s->json, &f);
+        json_fabric(s, *s->json, &f);
         return MAQ_OK;
     }
     maq_page_putf(s->page, MAQ_INK_TITLE, "%s", f.name);
@@ -202,5 +216,6 @@ enum maq_status maq_show_fabric(struct maq_show *s, const char *name)
     field(s->page, "transport", "%s", maq_transport_name((enum maq_transport)f.transport));
     field(s->page, "reduces", "%s", f.in_network_reduction ? "yes: switches can reduce (SHARP)" : "no");
     field(s->page, "source", "%s", f.source);
+    maq_show_unverified(s, (struct maq_json){0}, LABEL, f.unverified);
     return MAQ_OK;
 }

@@ -38,6 +38,12 @@ static void list_row(struct maq_table *t, const struct maq_model *m)
     maq_table_cell(t, "%s", m->max_seq > 0 ? maq_words_integer(n, m->max_seq) : "");
 }
 
+static void list_member(struct maq_show *s, struct maq_json map, const struct maq_model *m)
+{
+    maq_json_model(map, m);
+    maq_show_unverified(s, map, LABEL, m->unverified);
+}
+
 enum maq_status maq_show_models(struct maq_show *s)
 {
     static const struct maq_table_column columns[] = {
@@ -55,7 +61,7 @@ enum maq_status maq_show_models(struct maq_show *s)
         if (status == MAQ_OK) {
             m.name = e->name;
             if (s->json)
-                maq_json_model(maq_json_item(list), &m);
+                list_member(s, maq_json_item(list), &m);
             else
                 list_row(&t, &m);
         }
@@ -181,6 +187,7 @@ static void text_model(struct maq_show *s, const struct maq_model *m)
     maq_buf_fini(&line);
     if (m->source[0])
         maq_page_field(page, LABEL, "source", maq_text_clean(s->arena, m->source));
+    maq_show_unverified(s, (struct maq_json){0}, LABEL, m->unverified);
     if (m->max_seq > 0)
         maq_page_field(page, LABEL, "context", maq_words_integer(n, m->max_seq));
     maq_page_putf(page, MAQ_INK_FAINT, "%-*s", LABEL, "weights");
@@ -225,9 +232,9 @@ static void json_layer(struct maq_json map, const struct maq_layer *layer)
     }
 }
 
-static void json_model(struct maq_json map, const struct maq_model *m)
+static void json_model(struct maq_show *s, struct maq_json map, const struct maq_model *m)
 {
-    maq_json_model(map, m);
+    list_member(s, map, m);
     maq_json_real(map, "training_flop_per_token", maq_model_flop_per_token(m, FLOP_SEQ, true));
     maq_json_int(map, "training_flop_sequence_length", FLOP_SEQ);
     json_layer(maq_json_map(map, "embedding"), &m->embedding);
@@ -252,7 +259,7 @@ enum maq_status maq_show_model(struct maq_show *s, const char *name)
     if (e)
         m.name = e->name;
     if (s->json)
-        json_model(*s->json, &m);
+        json_model(s, *s->json, &m);
     else
         text_model(s, &m);
     return MAQ_OK;

@@ -14,6 +14,7 @@
 #include "report/show/show.h"
 #include "spec/catalogue.h"
 #include "spec/doc_internal.h"
+#include "spec/unverified.h"
 
 static const struct kind {
     const char *name, *also; /* the list, and another word for it */
@@ -123,6 +124,18 @@ static enum maq_status find(struct found *out, const char *what, struct maq_diag
                       "models, gpus, fabrics, frameworks, failures and schedules list what there is");
     return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SHOW_UNKNOWN, (struct maq_span){0}, hint,
                          "nothing in the catalogue and no file is named '%s'", maq_str_show(show, word));
+}
+
+void maq_show_unverified(struct maq_show *s, struct maq_json map, size_t label, const char *names)
+{
+    struct maq_str rest = maq_str_of(names), name;
+    if (s->json) {
+        struct maq_json list = maq_json_list(map, "unverified");
+        while (maq_unverified_next(&rest, &name))
+            maq_json_word(list, maq_arena_strdup(s->arena, name));
+    } else if (names) {
+        maq_page_field(s->page, label, "unverified", names);
+    }
 }
 
 static enum maq_status show(struct maq_show *s, const struct found *f)

@@ -14,6 +14,10 @@ struct maq_show {
     struct maq_diag *diag;
 };
 
+/* What of an entry was not read at its source, `names` as a device has them: a member of `map`, or a line, where there is any, under a label
+ * of that width. */
+void maq_show_unverified(struct maq_show *s, struct maq_json map, size_t label, const char *names);
+
 enum maq_status maq_show_models(struct maq_show *s);
 enum maq_status maq_show_gpus(struct maq_show *s);
 enum maq_status maq_show_fabrics(struct maq_show *s);
