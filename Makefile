@@ -12,12 +12,15 @@ SOURCES  = $(shell find src include shim tests bench -name '*.[ch]' 2>/dev/null 
 
 SHARED  ?= ../shared
 
-.PHONY: build run test bench fit lint format asan tsan fuzz clean deps golden accuracy
+.PHONY: build run test bench fit lint format build-asan asan tsan fuzz clean deps deps-all golden accuracy
 build: deps
 	@tools/build.sh $(BUILD) $(JOBS) $(OPTIONS)
 
 deps:
 	@tools/install-deps.sh build
+
+deps-all:
+	@tools/install-deps.sh all
 
 run: build
 	$(PROGRAM) train $(EXAMPLE)
@@ -48,28 +51,26 @@ fit: build
 	@$(BUILD)/tools/fit/fit-kernels data/fitted "ai-dynamo/aiconfigurator 095f58a, Apache-2.0" \
 	    $$(find $(KERNELS) -name '*.csv.gz' ! -name 'comm__*' | LC_ALL=C sort)
 
-lint:
-	@tools/install-deps.sh all
+lint: deps-all
 	@tools/lint.sh
 
 format:
 	@clang-format-14 -i $(SOURCES)
 
-asan:
-	@tools/install-deps.sh all
+build-asan: deps-all
 	@CC=clang tools/build.sh build-asan $(JOBS) -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=custom \
 	    -Doptimization=1 -Ddebug=false -Dc_args=-gline-tables-only
+
+asan: build-asan
 	@tools/test.sh build-asan
 
-tsan:
-	@tools/install-deps.sh all
+tsan: deps-all
 	@CONFIGURE_ONLY=1 CC=clang tools/build.sh build-tsan $(JOBS) -Db_sanitize=thread -Db_lundef=false -Dbuildtype=custom \
 	    -Doptimization=1 -Ddebug=false -Dc_args=-gline-tables-only
 	@tools/test.sh build-tsan --suite threads
 
 # Every fuzz target for FUZZ_S seconds; new inputs stay in build-fuzz/corpus, a crash is left where the message says.
-fuzz:
-	@tools/install-deps.sh all
+fuzz: deps-all
 	@CC=clang tools/build.sh build-fuzz $(JOBS) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
 	    -Dbuildtype=custom -Doptimization=1 -Ddebug=false -Dc_args=-gline-tables-only
 	@set -e; for target in $$(find build-fuzz/tests -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x | sort); do \

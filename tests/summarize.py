@@ -47,6 +47,12 @@ def count(test):
     return passed, len(failures), skipped, failures
 
 
+def print_slowest(entries, most=10):
+    """The tests that took longest: who adds one that belongs here looks at why first."""
+    slowest = sorted(entries, key=lambda test: -(test.get("duration") or 0))[:most]
+    print("slowest: " + ", ".join(f"{test['name'].split(' / ')[-1].split(':')[-1]} {test.get('duration') or 0:.0f} s" for test in slowest))
+
+
 def main():
     total = [0, 0, 0]
     names = []
@@ -58,6 +64,7 @@ def main():
             print(f"no test log: {error}")
             entries = []
             total[1] += 1
+        print_slowest(entries)
         for test in entries:
             passed, failed, skipped, failures = count(test)
             total[0] += passed

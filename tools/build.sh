@@ -8,6 +8,13 @@ cd "$(dirname "$0")/.."
 folder=$1 jobs=$2
 shift 2
 
+# Where ccache is installed, what was compiled before is not compiled again, in another checkout either.
+if command -v ccache >/dev/null 2>&1; then
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+    CC="ccache ${CC:-cc}"
+    export CC
+fi
+
 quietly() {
     if ! "$@" >"$folder/.last-step" 2>&1; then
         grep -vE '^(Compiler for C supports|Dependency |Run-time dependency|Library |Program |Found |Host |Build |C (compiler|linker)|Cleaning|\[)' \

@@ -27,6 +27,7 @@ has_header Random123/philox.h || missing+=(librandom123-dev)
 if [ "$what" = all ]; then
     need_command gcc gcc
     need_command clang clang
+    need_command ccache ccache
     can_link clang -fsanitize=address,undefined || missing+=(clang libclang-rt-14-dev)
     need_command clang-format-14 clang-format-14
     need_command clang-tidy-14 clang-tidy-14

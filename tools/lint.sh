@@ -8,7 +8,8 @@ build=${LINT_BUILD:-build-ci-clang}
 mapfile -t sources < <(find src include shim tests bench -name '*.[ch]' 2>/dev/null | sort)
 mapfile -t units < <(find src shim -name '*.c' -not -path 'src/measure/cuda/*' 2>/dev/null | sort)
 
-compile_commands() { CC=clang tools/build.sh "$build" "$jobs" -Dwerror=true; }
+# LINT_BUILD names a folder that clang built already, under whatever options.
+compile_commands() { [ -n "${LINT_BUILD:-}" ] || CC=clang tools/build.sh "$build" "$jobs" -Dwerror=true; }
 
 layers() { python3 tools/check-layers.py --self-test && python3 tools/check-layers.py; }
 
@@ -42,21 +43,17 @@ headers() {
 
 tidy() {
     compile_commands || return 1
-    local found status=0
     # Headers of the CUDA toolkit are there only where its module is built.
     ! grep -q src/measure/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/measure/cuda/*.c)
-    # Nearly all of its time is the path search of clang-analyzer; TIDY_NODES bounds it per function (225000 is clang's own).
-    local nodes=(-Xclang -analyzer-config -Xclang "max-nodes=${TIDY_NODES:-225000}")
-    found=$(printf '%s\0' "${units[@]}" |
-        xargs -0 -n 4 -P "$jobs" clang-tidy-14 --quiet -p "$build" "${nodes[@]/#/--extra-arg=}" 2>"$build/.tidy-noise") || status=1
-    # The finding, not the path to it: `clang-tidy-14 -p build-ci-clang FILE` shows that.
-    grep -E '(error|warning):' <<<"$found" | sort -u
-    return $status
+    tools/tidy.py "$build" "${TIDY_NODES:-225000}" "${units[@]}" # nodes: clang's own bound of a path search
 }
 
 cppcheck_all() {
+    # What cppcheck found in files that have not changed since: where the machine keeps it, half a minute becomes a second.
+    local cppcheck_cache=${XDG_CACHE_HOME:-$HOME/.cache}/maquette-cppcheck
+    mkdir -p "$cppcheck_cache"
     cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.suppress \
-        --error-exitcode=1 --quiet --force -j "$jobs" -D_GNU_SOURCE -D__GNUC__=12 -DMAQ_VERSION='""' -Iinclude -Isrc src
+        --error-exitcode=1 --quiet --force --cppcheck-build-dir="$cppcheck_cache" -j "$jobs" -D_GNU_SOURCE -D__GNUC__=12 -DMAQ_VERSION='""' -Iinclude -Isrc src
 }
 
 # The shared library exports maq_* and nothing else, and each of these is declared in a public header.

@@ -10,15 +10,13 @@ a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS
 --grow allocates until the device has no more.
 --poll asks whether a step is done until it is, instead of waiting for it.
 """
-import argparse
 import ctypes
 import os
-import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from rank import Store  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from rank import Store, options  # noqa: E402
 
 I32, F32, SUM, MAX, NOT_READY = 2, 7, 0, 2, 600
 rt, nccl, blas = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13"))
@@ -227,13 +225,7 @@ class Job:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("kind")
-    for name, default in (("tp", 1), ("pp", 1), ("steps", 3)):
-        parser.add_argument("--" + name, type=int, default=default)
-    for name in ("ids", "tell", "along", "grow", "poll"):
-        parser.add_argument("--" + name, action="store_true")
-    o = parser.parse_args()
+    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, grow=False, poll=False)
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
     for _ in range(o.steps):

@@ -7,9 +7,8 @@ Ranks are laid out as Megatron-LM does (tp, dp, pp). Everybody says in an exchan
 the store, from its first rank; a step is a product, an all-reduce over tp, messages along pp and an all-reduce over dp. --odd lets one rank
 launch something else, --clock tell the others what time it is.
 """
-import argparse
+import _socket as socket  # without selectors and enum, which take longer to import than all this runs
 import os
-import socket
 import struct
 import sys
 import time
@@ -112,7 +111,8 @@ class Store:
     """A client of torch.distributed's store, as of torch 2.2."""
 
     def __init__(self):
-        self.line = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+        self.line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.line.connect((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
         self.line.sendall(b"\0" + struct.pack("<I", 0x3C85F7CE))
 
     @staticmethod
@@ -138,11 +138,25 @@ class Store:
         return struct.unpack("<q", self.take(8))[0]
 
 
+class options:
+    """--name VALUE of the type of its default, --name where that is False; what is no option is `kind`. (A test starts hundreds of these
+    programs: argparse takes longer to import than they run.)"""
+
+    def __init__(self, **defaults):
+        self.__dict__.update(defaults, kind=None)
+        words = iter(sys.argv[1:])
+        for word in words:
+            name = word[2:]
+            if not word.startswith("--"):
+                self.kind = word
+            elif defaults[name] is False:
+                setattr(self, name, True)
+            else:
+                setattr(self, name, type(defaults[name])(next(words)))
+
+
 def main():
-    parser = argparse.ArgumentParser()
-    for name, default in (("tp", 1), ("pp", 1), ("steps", 2), ("odd", -1), ("fail", -1), ("clock", -1), ("sleep", 0.0)):
-        parser.add_argument("--" + name, type=type(default), default=default)
-    o = parser.parse_args()
+    o = options(tp=1, pp=1, steps=2, odd=-1, fail=-1, clock=-1, sleep=0.0)
     card = Card()
     trace, store, world, rank = Trace(card), Store(), card.world, card.rank
     time.sleep(o.sleep)

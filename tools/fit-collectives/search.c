@@ -7,6 +7,7 @@
  * the rows that cross it, the first before the second. Everything in a fixed order: same input, same bytes.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "fit.h"
@@ -20,6 +21,9 @@ struct problem {
     uint32_t except;           /* origin to leave out; UINT32_MAX = none */
     int generation, transport; /* whose rows; -1 = any */
     double cut;
+    uint32_t *rows; /* [n] those that count, in the order of the samples */
+    uint32_t n;
+    double weight; /* of them */
 };
 
 double sample_error(const struct sample *s)
@@ -36,18 +40,39 @@ static bool counts(const struct problem *p, const struct sample *s)
     return s->transport < 0 && s->generation == p->generation;
 }
 
+/* Lists the rows of a problem; false when out of memory. */
+static bool list_rows(struct problem *p)
+{
+    p->rows = calloc(p->samples->n + 1, sizeof *p->rows);
+    for (uint32_t i = 0; p->rows && i < p->samples->n; i++)
+        if (counts(p, &p->samples->list[i])) {
+            p->rows[p->n++] = i;
+            p->weight += p->samples->list[i].weight;
+        }
+    return p->rows != NULL;
+}
+
+/*
+ * The loss, or HUGE_VAL where it is not below `limit`: terms are not negative, so that a sum that has reached the limit does not come back.
+ * What is found is the same as without a limit, to the bit.
+ */
+static double loss_below(const struct problem *p, double limit)
+{
+    double sum = 0;
+    if (p->weight <= 0)
+        return 0;
+    for (uint32_t k = 0; k < p->n; k++) {
+        const struct sample *s = &p->samples->list[p->rows[k]];
+        sum += s->weight * fmin(fabs(sample_error(s)), p->cut);
+        if (sum / p->weight >= limit)
+            return HUGE_VAL;
+    }
+    return sum / p->weight;
+}
+
 static double loss(const struct problem *p)
 {
-    double sum = 0, weight = 0;
-    for (uint32_t i = 0; i < p->samples->n; i++) {
-        const struct sample *s = &p->samples->list[i];
-        if (!counts(p, s))
-            continue;
-        double e = fabs(sample_error(s));
-        sum += s->weight * fmin(e, p->cut);
-        weight += s->weight;
-    }
-    return weight > 0 ? sum / weight : 0;
+    return loss_below(p, HUGE_VAL);
 }
 
 struct bound {
@@ -85,7 +110,7 @@ static bool try_move(const struct coefficient *a, double size, const struct coef
     if (b)
         *b->x = moved(b, other);
     if (*a->x != was_a || (b && *b->x != was_b)) {
-        double now = loss(p);
+        double now = loss_below(p, *best - GAIN);
         if (now < *best - GAIN) {
             *best = now;
             if (b) {
@@ -267,19 +292,21 @@ void fit_search(struct fit *fit, const struct samples *samples, uint32_t except)
     static const double rough[] = {0.3, 0.2, 0.25, 0.15}, fine[] = {0.5, 0.25, 0.1, 0.3, 0.05, 0.1, 0.03, 0.01};
     const size_t rounds = 6;
     for (int g = 0; g < FIT_GENERATIONS; g++) {
-        struct problem p = {samples, except, g, -1, WIDE};
-        if (!concerns(&p))
+        struct problem p = {.samples = samples, .except = except, .generation = g, .transport = -1, .cut = WIDE};
+        if (!concerns(&p) || !list_rows(&p))
             continue;
         search_near(&fit->generations[g], p, rough, MAQ_COUNT(rough), rounds);
         p.cut = CUT;
         search_near(&fit->generations[g], p, fine, MAQ_COUNT(fine), rounds);
+        free(p.rows);
     }
     for (int t = 0; t < MAQ_TRANSPORT_COUNT; t++) {
-        struct problem p = {samples, except, -1, t, WIDE};
-        if (!concerns(&p))
+        struct problem p = {.samples = samples, .except = except, .generation = -1, .transport = t, .cut = WIDE};
+        if (!concerns(&p) || !list_rows(&p))
             continue;
         search_far(&fit->transports[t], p, rough, MAQ_COUNT(rough), rounds);
         p.cut = CUT;
         search_far(&fit->transports[t], p, fine, MAQ_COUNT(fine), rounds);
+        free(p.rows);
     }
 }
