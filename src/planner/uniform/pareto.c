@@ -1,4 +1,4 @@
-/* pareto.c - see pareto.h. */
+/* pareto.c - a front as an array sorted by time, with binary search; memory shrinks along it. See pareto.h. */
 #include "planner/uniform/pareto.h"
 
 #include <stdlib.h>
