@@ -29,10 +29,10 @@ struct maq_compose_limits {
     uint32_t labels;  /* most labels of the exact search of one table; 0: no exact search, bounds alone */
     double grain;     /* width of boxes, relative to the cutoff, that the exact search starts from */
     uint32_t boxes;   /* most boxes of one table */
-    double
-        aim; /* relative gap that is good enough: improvements smaller than this are not looked for; 0: the optimum */
-    const volatile sig_atomic_t
-        *stop; /* when set, the tables that are left are bounded by their work alone; NULL: never */
+    /* relative gap that is good enough: improvements smaller than this are not looked for; 0: the optimum */
+    double aim;
+    /* when set, the tables that are left are bounded by their work alone; NULL: never */
+    const volatile sig_atomic_t *stop;
 };
 #define MAQ_COMPOSE_LIMITS_INIT                                                                                        \
     {                                                                                                                  \
