@@ -1,8 +1,9 @@
 /*
- * resolve.c - what a plan leaves open is decided here, and what cannot be is refused.
+ * resolve.c - completes a plan: decides what it leaves open, and refuses what is impossible on the model and the
+ * cluster.
  *
- * Every rule says its numbers: "tp * cp * pp = 48 does not divide 128 devices". All rules run, so that one
- * run shows all faults.
+ * Every diagnostic has its numbers: "tp * cp * pp = 48 does not divide 128 devices". All rules run, so that one run
+ * shows all faults.
  */
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +71,8 @@ static void resolve_dp(struct resolver *r)
     p->dp = r->job->dp;
 }
 
-/* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence parallelism could
- * cut alike everywhere. */
+/* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence
+ * parallelism could cut alike everywhere. */
 static void check_pyramid(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
@@ -438,8 +439,8 @@ static void resolve_attention(struct resolver *r)
 }
 
 /*
- * cuDNN's attention in 8 bits, the only one that Transformer Engine trains with (pytorch/attention/dot_product_attention/utils.py): scales of
- * tensors and of 32 numbers, the latter and current scaling from Blackwell on; under NVFP4 it has scales of tensors.
+ * cuDNN's attention in 8 bits, the only one that Transformer Engine trains with (pytorch/attention/dot_product_attention/utils.py):
+ * scales of tensors and of 32 numbers, the latter and current scaling from Blackwell on; under NVFP4 it has scales of tensors.
  */
 static void resolve_fp8_attention(struct resolver *r)
 {
