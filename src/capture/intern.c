@@ -1,4 +1,4 @@
-/* intern.c - see intern.h: open addressing, at most half full. */
+/* intern.c - a hash table with open addressing, at most half full, of copied byte strings. See intern.h. */
 #include "capture/intern.h"
 
 #include <stdlib.h>
