@@ -162,18 +162,15 @@ bool maq_task_is_last(const struct maq_schedule *s, uint32_t task);
 /*
  * Durations of tasks, K vectors at once: arrays are [.. * K + k], in nanoseconds held exactly in doubles (< 2^53).
  *   dur[(kind * n_positions + position) * K + k] for F, B, W (W is read only when split_backward); an FB lasts F(position) +
- *   B(b_position) +
- *   W(b_position) unless fb is given:
+ *   B(b_position) + W(b_position) unless fb is given:
  *   fb[(position * n_positions + b_position) * K + k] or NULL
  *   hop[position * K + k]: time to move the activations from position-1 to position (and the gradient back); row 0 is not read
  *   stall[position * K + k]: time for which a *sender's* stage is blocked by such a transfer, <= hop; row 0 is not read; NULL = 0
- *   (p2p is
- *   overlapped). An FB whose halves both send stalls for that of its F half
+ *   (p2p is overlapped). An FB whose halves both send stalls for that of its F half
  *   port[position * K + k]: time for which such a transfer holds its sender's port, <= hop; row 0 is not read; NULL = 0 (not over
- *   the network,
- *   or the sender stalls, and nothing follows on its heels)
- *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered); NULL =
- *   0
+ *   the network, or the sender stalls, so that no other transfer of it follows at once)
+ *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered);
+ *   NULL = 0
  *   late[position * K + k]: how much longer the last task that completes a position's gradients takes (it reduces them); NULL = 0
  */
 struct maq_task_times {

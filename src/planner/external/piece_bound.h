@@ -4,10 +4,10 @@
  *
  * In front of atom a, with k stages behind, on devices n_i of the islands of a set S, for any prices l >= 0:
  *
- *   devices    none fits    if  D_l(a, k) > sum l_i n_i                    D: the cheapest row of pieces that covers [0, a), a device of i at l_i
- *   fill       sum t        >=  F_l(a, k) - sum l_i n_i                    F: the cheapest row, a second at 1, a device at l_i
- *   bottleneck max t        >=  C_l(a, k) / sum l_i n_i                    C: the cheapest row, a device-second at l_i: the stages of an island
- *                                                                          take no more of them for a wave than max t x its devices
+ *   devices    none fits    if  D_l(a, k) > sum l_i n_i      D: the cheapest row of pieces that covers [0, a), a device of i at l_i
+ *   fill       sum t        >=  F_l(a, k) - sum l_i n_i      F: the cheapest row, a second at 1, a device at l_i
+ *   bottleneck max t        >=  C_l(a, k) / sum l_i n_i      C: the cheapest row, a device-second at l_i: the stages of an island
+ *                                                            take no more of them for a wave than max t x its devices
  *   sync       max          >=  the most, over atoms, of the least of any piece that holds the atom
  *
  * Pieces that do not fit with k stages behind are left out, and pieces with a stage that alone reaches the cutoff. Hops to

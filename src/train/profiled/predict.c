@@ -3,8 +3,7 @@
  *
  *     step = slowest pipeline (pipeline.c) + reduction + optimizer + host, one after the other: the runtime of the profile waits at
  *     a barrier before it reduces (Sailor's pipe_engine.py, `_exec_reduce_tied_grads`), and reduces in one go after the last
- *     backward
- *     pass.
+ *     backward pass.
  *
  *     reduction   over all replicas of all pipelines that hold a stage's layers: a ring per TP rank, all of them at once over the
  *                 links of their nodes, so the bytes are those of the whole TP group and the link that of as many devices; buckets
