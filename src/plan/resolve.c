@@ -409,7 +409,7 @@ static int32_t largest_divisor(int32_t n, int32_t limit)
     return best;
 }
 
-/* "try 4": the largest that is no more; nothing where nobody listens (searches). */
+/* The hint "try 4": the largest divisor that is no more than `asked`; none without a diag (in searches). */
 static const char *try_divisor(char hint[32], const struct resolver *r, int32_t n, int32_t asked)
 {
     if (!r->diag)
@@ -512,7 +512,7 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);
-        if (r.failed && !diag) /* nobody reads the other faults */
+        if (r.failed && !diag) /* without a diag the first fault is enough */
             return MAQ_BAD_INPUT;
     }
     for (uint32_t k = 0; k < job->model.n_kinds && !r.failed; k++)

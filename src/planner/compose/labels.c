@@ -323,8 +323,8 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
 }
 
 /*
- * All ways to share a wave between two options in one stage. Where both take equal shares, the synchronization is the
- * same for every split.
+ * All splits of a wave between two options in one stage. Where both take equal shares, the synchronization is the same
+ * for every split.
  */
 static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32_t two)
 {

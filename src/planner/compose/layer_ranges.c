@@ -199,7 +199,7 @@ bool maq_layer_ranges_init(struct maq_layer_ranges *layer_ranges, const struct m
     return true;
 }
 
-/* What a stage takes beside its atoms (each_s) is paid once for several of them: no part of a bound by atoms. */
+/* Time of one atom under an option. A stage pays each_s once for all of its atoms, so a bound by atoms leaves it out. */
 static double of_atom(const struct maq_stage_option *o, uint32_t atom)
 {
     return o->time_s[atom + 1] - o->time_s[atom];

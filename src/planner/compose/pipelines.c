@@ -469,7 +469,7 @@ bool maq_chain_set_choose(struct maq_chain_set *best, const struct maq_chain_sto
     if (!k || !plan || !sync)
         return false;
     if (pool->n == 0 || !init_knapsack(k, pool->table, scratch))
-        return true; /* nothing to choose from, or too many kinds of devices for this way */
+        return true; /* nothing to choose from, or too many kinds of devices for the knapsack */
     for (uint32_t i = 0; i < pool->n; i++)
         sync[i] = pool->at[i].sync;
     qsort(sync, pool->n, sizeof *sync, ascending);

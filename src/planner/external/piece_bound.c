@@ -179,7 +179,7 @@ static bool init_row(struct row *r, const struct maq_piece_bounds *b)
     return r->cheapest && r->by && r->cost && r->piece && r->from;
 }
 
-/* Keeps a row's costs beside the earlier ones. */
+/* Copies the costs of a row of pieces, so that later prices do not overwrite them. */
 static bool keep(double **out, const struct maq_piece_bounds *b, const struct row *r)
 {
     size_t n = (size_t)(b->table->n_atoms + 1) * (b->most_behind + 1);

@@ -173,7 +173,10 @@ static enum maq_status take_copies(struct maq_chain_space *out, const struct maq
     return MAQ_OK;
 }
 
-/* Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. Inputs of modules are those of every layer. */
+/*
+ * Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. Inputs of modules are those of every
+ * layer.
+ */
 static enum maq_status take_offload(struct maq_chain_space *out, const struct maq_search_space *space,
                                     struct maq_diag *diag)
 {
@@ -199,7 +202,7 @@ static enum maq_status take_offload(struct maq_chain_space *out, const struct ma
                              "offloads the activations of no layer, or of all (as many as the model has)", diag);
 }
 
-/* Whether a schedule is among those that may be chosen; nobody's choice is the default. */
+/* Whether a schedule is among the values of its axis, or the axis is left to the search. */
 static bool may_run(const struct maq_search_space *space, int32_t schedule)
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_SCHEDULE];

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "planner/space/space.h"
 
-#define AT_MOST 64 /* times what there is */
+#define AT_MOST 64 /* times the job's own */
 #define MOST_LISTS 64
 
 struct owner {

@@ -127,7 +127,7 @@ static enum maq_status read_lists(struct values lists[VARY_COUNT], const struct 
                                   struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_node *vary = maq_vary_section(open);
-    MAQ_ASSERT(vary); /* or nobody asks */
+    MAQ_ASSERT(vary); /* asked only of jobs with search.vary */
     if (vary->kind != MAQ_NODE_MAP)
         return refuse(diag, vary->at, "search.vary is a map of lists");
     for (struct maq_node *n = vary->first; n; n = n->next) {

@@ -67,7 +67,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
         }
         b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
         b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
-        if (moved[redone].freed > 0) { /* on the device: this layer's, and the one on its way */
+        if (moved[redone].freed > 0) { /* on the device: this layer's copy, and the one in transfer */
             b->backward_transient[redone] += 2 * moved[redone].freed;
             b->act_bytes[redone] -= moved[redone].freed;
         }
